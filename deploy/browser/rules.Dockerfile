@@ -1,0 +1,7 @@
+# What puts the packet rules of the browsers' network in force where the service itself may not: run
+# once on the host's network, with NET_ADMIN and nothing else.
+FROM debian:bookworm-slim
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nftables \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+ENTRYPOINT ["nft"]

@@ -1,0 +1,52 @@
+/**
+ * What the image's health check runs: 0 where this container's process serves. How well the rest of
+ * the service is, is not its business: whoever restarts a healthy part makes nothing better.
+ */
+import { readFile } from 'node:fs/promises';
+import { request as plain } from 'node:http';
+import { request as secured } from 'node:https';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+
+const WITHIN_MS = 3_000;
+const { DATA_DIR = '.data', GATEWAY_PORT = '8081' } = process.env;
+
+setTimeout(() => end('no answer in 3 s'), WITHIN_MS).unref();
+// Written once all roles of the process run, and removed at its end.
+const runtime = await readRuntime();
+if (runtime === null) end('it has not started yet');
+else if (runtime.api_url !== null) askApi(runtime.api_url);
+else if (runtime.gateway_ws_url !== null) tryPort(Number(GATEWAY_PORT));
+
+async function readRuntime() {
+  try {
+    const runtime = JSON.parse(await readFile(join(DATA_DIR, 'runtime.json'), 'utf8'));
+    process.kill(runtime.pid, 0);
+    return runtime;
+  } catch {
+    return null;
+  }
+}
+
+/** Any answer will do: it says that the process still turns. */
+function askApi(url) {
+  const { protocol, port } = new URL(url);
+  const options = { host: '127.0.0.1', port, path: '/api/health', rejectUnauthorized: false };
+  const asked = (protocol === 'https:' ? secured : plain)(options, (answer) => {
+    answer.resume();
+    if (answer.statusCode === 200) process.exit(0);
+    end(`/api/health answers ${answer.statusCode}`);
+  });
+  asked.on('error', (error) => end(error.message));
+  asked.end();
+}
+
+function tryPort(port) {
+  const socket = connect({ host: '127.0.0.1', port }, () => process.exit(0));
+  socket.on('error', (error) => end(error.message));
+}
+
+function end(why) {
+  process.stdout.write(`${why}\n`);
+  process.exit(1);
+}

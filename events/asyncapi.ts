@@ -1,0 +1,264 @@
+import type { TSchema } from 'typebox';
+import { addressed, operated, servers, type Addressed } from './asyncapi-channels.ts';
+import { CloudEvent } from './cloud-event.ts';
+import { decode } from './codec.ts';
+import { aggregates, type RecordedEvent } from './events.ts';
+import { meanings } from './meanings.ts';
+import { publicSchema, toPublicEvent, toPublicMessage } from './public-event.ts';
+import type { AggregateKind } from './subjects.ts';
+import { dataVersion } from './upcast.ts';
+
+/** A JSON schema, as far as the document and its readers look into it. */
+export type DocumentSchema = { [keyword: string]: unknown };
+
+/** A message of the log as its golden file has it. */
+export type ExampleMessage = {
+  subject: string;
+  headers: Record<string, string>;
+  body: object;
+};
+
+export type DocumentMessage = {
+  name: string;
+  title: string;
+  summary: string;
+  contentType: string;
+  tags: { name: string }[];
+  /** Who records it. */
+  'x-emitted-by': string;
+  headers?: DocumentSchema;
+  payload: DocumentSchema;
+  examples: { name: string; headers?: object; payload: object }[];
+};
+
+/** An AsyncAPI 3 document, as far as ours goes. */
+export type AsyncApiDocument = {
+  asyncapi: string;
+  info: {
+    title: string;
+    version: string;
+    description: string;
+    license: { name: string };
+    tags: { name: string; description: string }[];
+  };
+  defaultContentType: string;
+  servers: object;
+  channels: Record<string, object>;
+  operations: Record<string, object>;
+  components: {
+    schemas: Record<string, DocumentSchema>;
+    messages: Record<string, DocumentMessage>;
+    securitySchemes: Record<string, object>;
+  };
+};
+
+/** Kinds of aggregates, in the order of the documentation. */
+const about: Record<AggregateKind, string> = {
+  session: 'A browser session, from its request to its end.',
+  ledger: 'An organization’s slots and credits; each line but a grant names the session it is for.',
+  organization: 'An organization, its tier and its API keys.',
+  server: 'A machine that runs browsers. For operators: no organization hears of it.',
+  workload: 'One browser, used once. For operators: no organization hears of it.',
+};
+const kinds = Object.keys(about) as AggregateKind[];
+
+const ABOUT = [
+  'Every fact about a session — who, when, why it ended, what it cost — is an event in an ' +
+    'append-only log. Programs hear of it without polling: as Server-Sent Events over HTTP, or ' +
+    'by NATS.',
+  'An event is a CloudEvent 1.0. Beside the standard’s attributes it has its `sequence` in the ' +
+    'log, who caused it (`actor`) and why (`correlationid`, `causationid`); `data` is what ' +
+    'happened, `state` what is true after it. No event holds a password, a ticket or a key, and ' +
+    'what goes out to an organization says nothing of where its browsers are reached.',
+  'Over HTTP it comes in structured mode: one JSON object. By NATS it comes in binary mode: the ' +
+    'attributes as headers `ce-…`, `data` and `state` as the body.',
+  'Shapes change only by adding: read what is known to you and leave the rest.',
+].join('\n\n');
+
+/**
+ * The document of all events, made of their schemas.
+ * @param examples by type, one of each
+ */
+export function asyncApiDocument(
+  version: string,
+  examples: ReadonlyMap<string, ExampleMessage>,
+): AsyncApiDocument {
+  const messages: [string, DocumentMessage][] = kinds.flatMap((kind) =>
+    Object.keys(aggregates[kind].events).flatMap((type) => {
+      const example = examples.get(type);
+      if (example === undefined) throw new Error(`${type} has no example`);
+      return [
+        [type, structured(kind, type, example)] as [string, DocumentMessage],
+        [`${type}.binary`, binary(kind, type, example)] as [string, DocumentMessage],
+      ];
+    }),
+  );
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: 'Browser Session Service: events',
+      version,
+      description: ABOUT,
+      license: { name: 'MIT' },
+      tags: kinds.map((name) => ({ name, description: about[name] })),
+    },
+    defaultContentType: 'application/json',
+    servers,
+    channels: Object.fromEntries(addressed.map((one) => [one.name, channelOf(one)])),
+    operations: Object.fromEntries(addressed.map((one) => [operated(one), operationOf(one)])),
+    components: {
+      schemas: { CloudEvent: plain(CloudEvent), ...stateSchemas(), ...dataSchemas() },
+      messages: Object.fromEntries(messages),
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a JWT.' },
+        apiKey: { type: 'userPassword', description: 'The API key is the password.' },
+      },
+    },
+  };
+}
+
+function stateSchemas(): Record<string, DocumentSchema> {
+  return Object.fromEntries(
+    kinds.map((kind) => [stateName(kind), publicSchema(kind, plain(aggregates[kind].state))]),
+  );
+}
+
+function dataSchemas(): Record<string, DocumentSchema> {
+  return Object.fromEntries(
+    kinds.flatMap((kind) =>
+      Object.entries(aggregates[kind].events).map(([type, schema]) => [
+        type,
+        publicSchema(kind, plain(schema)),
+      ]),
+    ),
+  );
+}
+
+function messageOf(kind: AggregateKind, type: string) {
+  const { when, by } = meanings[type] ?? { when: '', by: '' };
+  return {
+    name: type,
+    title: type,
+    summary: when,
+    tags: [{ name: kind }],
+    'x-emitted-by': by,
+  };
+}
+
+function structured(kind: AggregateKind, type: string, example: ExampleMessage): DocumentMessage {
+  return {
+    ...messageOf(kind, type),
+    contentType: 'application/cloudevents+json',
+    payload: {
+      allOf: [
+        reference('CloudEvent'),
+        {
+          type: 'object',
+          properties: {
+            type: { const: type },
+            dataschema: { const: schemaOf(type) },
+            data: reference(type),
+            state: { anyOf: [reference(stateName(kind)), { type: 'null' }] },
+          },
+        },
+      ],
+    },
+    examples: [{ name: 'golden', payload: cloudEventOf(example) }],
+  };
+}
+
+function binary(kind: AggregateKind, type: string, example: ExampleMessage): DocumentMessage {
+  // The fleet's come as they are in the log, whose sequence is their message's own.
+  const isPublic = kind !== 'server' && kind !== 'workload';
+  const { headers, body } = isPublic ? publicMessageOf(example) : example;
+  return {
+    ...messageOf(kind, type),
+    contentType: 'application/json',
+    headers: {
+      type: 'object',
+      required: ['ce-id', 'ce-type', 'ce-time', 'ce-dataschema'],
+      properties: Object.fromEntries(
+        Object.keys(headers).map((name) => [
+          name,
+          name === 'ce-type' ? { type: 'string', const: type } : { type: 'string' },
+        ]),
+      ),
+    },
+    payload: {
+      type: 'object',
+      required: ['data', 'state', 'stateVersion'],
+      properties: {
+        data: reference(type),
+        state: {
+          anyOf: [
+            reference(stateName(kind)),
+            {
+              type: isPublic ? 'null' : 'object',
+              description: 'where another version of the service wrote it',
+            },
+          ],
+        },
+        stateVersion: {
+          type: 'integer',
+          description: `of the fold that made it; here is ${aggregates[kind].stateVersion}`,
+        },
+      },
+    },
+    examples: [{ name: 'golden', headers, payload: body }],
+  };
+}
+
+function cloudEventOf(example: ExampleMessage): object {
+  return toPublicEvent(eventOf(example));
+}
+
+function publicMessageOf(example: ExampleMessage): Pick<ExampleMessage, 'headers' | 'body'> {
+  const { headers, body } = toPublicMessage(eventOf(example));
+  return { headers, body: JSON.parse(new TextDecoder().decode(body)) as object };
+}
+
+function eventOf({ subject, headers, body }: ExampleMessage): RecordedEvent {
+  return decode(subject, (name) => headers[name] ?? '', JSON.stringify(body), EXAMPLE_SEQUENCE);
+}
+const EXAMPLE_SEQUENCE = 1234;
+
+function channelOf({ address, description, kinds, form, server, parameters }: Addressed): object {
+  const types = kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
+  const names = types.map((type) => (form === 'structured' ? type : `${type}.binary`));
+  return {
+    address,
+    description,
+    servers: [{ $ref: `#/servers/${server}` }],
+    ...(parameters === undefined ? {} : { parameters }),
+    messages: Object.fromEntries(
+      names.map((name) => [name, { $ref: `#/components/messages/${name}` }]),
+    ),
+  };
+}
+
+function operationOf({ name, summary, bindings }: Addressed): object {
+  return {
+    action: 'send',
+    channel: { $ref: `#/channels/${name}` },
+    summary,
+    ...(bindings === undefined ? {} : { bindings }),
+  };
+}
+
+function reference(schema: string): DocumentSchema {
+  return { $ref: `#/components/schemas/${schema}` };
+}
+
+/** `session` → `SessionState`. */
+function stateName(kind: AggregateKind): string {
+  return `${kind[0]?.toUpperCase()}${kind.slice(1)}State`;
+}
+
+function schemaOf(type: string): string {
+  return `urn:bss:event:${type}:${dataVersion(type)}`;
+}
+
+/** Less what the schema library notes for itself. */
+function plain(schema: TSchema): DocumentSchema {
+  return JSON.parse(JSON.stringify(schema)) as DocumentSchema;
+}

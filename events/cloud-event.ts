@@ -1,0 +1,67 @@
+import { Type, type Static } from 'typebox';
+import { STATE_UNKNOWN } from './codec.ts';
+import type { RecordedEvent } from './events.ts';
+import type { AggregateRef } from './subjects.ts';
+import { dataVersion } from './upcast.ts';
+
+const Text = (description: string, example: string) =>
+  Type.String({ description, examples: [example] });
+
+/**
+ * An event for those outside: CloudEvents 1.0, structured JSON mode. Beside the standard's own
+ * attributes it has its position in the log, who caused it and why, and the state after it (null
+ * where that was written by another version of the fold).
+ */
+export const CloudEvent = Type.Object(
+  {
+    specversion: Type.Literal('1.0'),
+    id: Text('unique', 'evt_session_activated'),
+    type: Text('what happened, `<aggregate>.<event>`', 'session.activated'),
+    source: Text('the service', '/browser-session-service'),
+    subject: Text('id of the session, organization, server or workload', 'ses_1'),
+    time: Text('when it was decided: ISO 8601 UTC, milliseconds', '2026-03-01T12:00:03.000Z'),
+    datacontenttype: Type.Literal('application/json'),
+    dataschema: Text('type and version of `data`', 'urn:bss:event:session.activated:1'),
+    sequence: Type.Integer({ minimum: 1, description: 'position in the log; grows' }),
+    actor: Text('who caused it, `<kind>:<id>`, the id percent-encoded', 'user:ada'),
+    correlationid: Text('the same for all that one request led to', 'cor_1'),
+    causationid: Type.Union([Type.String(), Type.Null()], {
+      description: 'id of the event that led to it; null: none did',
+    }),
+    traceparent: Type.Optional(
+      Type.String({ description: 'W3C Trace Context of what led to it; absent: it is not traced' }),
+    ),
+    data: Type.Unknown({ description: 'what happened' }),
+    state: Type.Unknown({
+      description: 'what is true after it; null where another version of the service wrote it',
+    }),
+  },
+  { description: 'CloudEvents 1.0, structured JSON mode' },
+);
+export type CloudEvent = Static<typeof CloudEvent>;
+
+export function toCloudEvent(event: RecordedEvent): CloudEvent {
+  const { id, type, time, sequence, cause, data } = event;
+  const state: unknown = event.state;
+  return {
+    specversion: '1.0',
+    id,
+    type,
+    source: '/browser-session-service',
+    subject: nameOf(event.aggregate),
+    time,
+    datacontenttype: 'application/json',
+    dataschema: `urn:bss:event:${type}:${dataVersion(type)}`,
+    sequence,
+    actor: `${cause.actor.kind}:${encodeURIComponent(cause.actor.id)}`,
+    correlationid: cause.correlationId,
+    causationid: cause.causationId,
+    ...(cause.traceparent === undefined ? {} : { traceparent: cause.traceparent }),
+    data,
+    state: state === STATE_UNKNOWN ? null : state,
+  };
+}
+
+function nameOf(aggregate: AggregateRef): string {
+  return 'id' in aggregate ? aggregate.id : aggregate.organizationId;
+}

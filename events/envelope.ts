@@ -1,0 +1,52 @@
+import { Type, type Static } from 'typebox';
+
+/** Who caused an event. `id` is a user, key, server or role name; never a secret. */
+export const Actor = Type.Object({
+  kind: Type.Union([Type.Literal('user'), Type.Literal('operator'), Type.Literal('service')]),
+  id: Type.String({ minLength: 1, maxLength: 256 }),
+});
+export type Actor = Static<typeof Actor>;
+
+/**
+ * Why something is appended; the same for all events of one command.
+ * `causationId` is the id of the event (or fired timer) that led to the command, else null.
+ */
+export type Cause = {
+  actor: Actor;
+  commandId: string;
+  correlationId: string;
+  causationId: string | null;
+  traceparent?: string;
+};
+
+/** What has to stand around every event's data. */
+export const Envelope = Type.Object({
+  id: Type.String({ minLength: 1 }),
+  time: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' }),
+  cause: Type.Object({
+    actor: Actor,
+    commandId: Type.String({ minLength: 1 }),
+    correlationId: Type.String({ minLength: 1 }),
+  }),
+});
+
+/** A schema per event type, as each aggregate's file declares them. */
+export type EventSchemas = Record<string, Parameters<typeof Type.Array>[0]>;
+
+/** The union of the events of one aggregate: `{ type, data }`, told apart by `type`. */
+export type EventOf<Schemas extends EventSchemas> = {
+  [Name in keyof Schemas & string]: { type: Name; data: Static<Schemas[Name]> };
+}[keyof Schemas & string];
+
+/** An event as it stands in the log: what happened, why, and the aggregate's state after it. */
+export type Recorded<Event, State> = Event & {
+  /** CloudEvents id, unique. */
+  id: string;
+  /** ISO 8601 UTC, when it was decided. */
+  time: string;
+  /** Position in the EVENTS stream; grows by one an event, over all aggregates. */
+  sequence: number;
+  cause: Cause;
+  /** The fold of the aggregate's history up to and including this event. */
+  state: State;
+};

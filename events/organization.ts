@@ -1,0 +1,50 @@
+import { Type, type Static } from 'typebox';
+import type { EventOf } from './envelope.ts';
+import { KeyId, OrganizationId } from './fields.ts';
+
+export const tierNames = ['free', 'pro', 'max'] as const;
+export const Tier = Type.Union([Type.Literal('free'), Type.Literal('pro'), Type.Literal('max')], {
+  description: 'sets the limits',
+});
+export type Tier = Static<typeof Tier>;
+
+export const Role = Type.Union(
+  [Type.Literal('owner'), Type.Literal('admin'), Type.Literal('member'), Type.Literal('viewer')],
+  { description: 'what it allows' },
+);
+export type Role = Static<typeof Role>;
+
+/** An API key as the log knows it: never the key, only its SHA-256 in hex. */
+export const ApiKey = Type.Object({
+  keyId: KeyId,
+  hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the key, in hex' }),
+  role: Role,
+  userId: Type.String({ minLength: 1, maxLength: 256, description: 'whose it is' }),
+  /** ISO 8601 UTC; keys of before it was recorded have none. */
+  issuedAt: Type.Optional(
+    Type.String({
+      pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',
+      description: 'ISO 8601 UTC, milliseconds',
+    }),
+  ),
+});
+export type ApiKey = Static<typeof ApiKey>;
+
+export const organizationEvents = {
+  'organization.registered': Type.Object({
+    name: Type.String({ minLength: 1, maxLength: 128, description: 'for people' }),
+    tier: Tier,
+  }),
+  'organization.tier-changed': Type.Object({ tier: Tier }),
+  'organization.key-issued': ApiKey,
+  'organization.key-revoked': Type.Object({ keyId: KeyId }),
+};
+export type OrganizationEvent = EventOf<typeof organizationEvents>;
+
+export const OrganizationState = Type.Object({
+  id: OrganizationId,
+  name: Type.String(),
+  tier: Tier,
+  keys: Type.Array(ApiKey, { description: 'those that are not revoked' }),
+});
+export type OrganizationState = Static<typeof OrganizationState>;

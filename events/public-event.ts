@@ -1,0 +1,102 @@
+import { toCloudEvent, type CloudEvent } from './cloud-event.ts';
+import { headersOf, STATE_UNKNOWN, type Message } from './codec.ts';
+import { aggregates, type RecordedEvent } from './events.ts';
+import { publicSubjectOf, type AggregateKind } from './subjects.ts';
+
+/**
+ * What of an event's data and state is the service's own business, by where it is there (`*`: in
+ * each of a list): where browsers are reached, and hashes of keys and of requests. It is in the log
+ * and in nothing that goes out to an organization.
+ */
+const inside = {
+  session: [
+    'workload.serverIp',
+    'workload.cdp',
+    'workload.vnc',
+    'fingerprint',
+    'repeatable',
+    'keyedExtensions',
+  ],
+  ledger: [],
+  organization: ['hash', 'keys.*.hash'],
+  server: [],
+  workload: [],
+} as const satisfies Record<AggregateKind, readonly string[]>;
+
+type LastOf<Path> = Path extends `${string}.${infer Rest}` ? LastOf<Rest> : Path;
+type Inside = LastOf<(typeof inside)[AggregateKind][number]>;
+
+/** A type of data or state, less what stays inside. */
+export type Public<Value> = Value extends readonly (infer Item)[]
+  ? Public<Item>[]
+  : Value extends object
+    ? { [Field in keyof Value as Field extends Inside ? never : Field]: Public<Value[Field]> }
+    : Value;
+
+/** A JSON schema of data or state. */
+type Schema = { [keyword: string]: unknown };
+
+const pathsOf = Object.fromEntries(
+  Object.entries(inside).map(([kind, paths]) => [kind, paths.map((path) => path.split('.'))]),
+) as Record<AggregateKind, string[][]>;
+
+/** An event as an organization gets it over HTTP. */
+export function toPublicEvent(event: RecordedEvent): CloudEvent {
+  const all = toCloudEvent(event);
+  const { kind } = event.aggregate;
+  return { ...all, data: publicValue(kind, all.data), state: publicValue(kind, all.state) };
+}
+
+/** An event as an organization gets it by NATS: CloudEvents 1.0, binary mode. */
+export function toPublicMessage(event: RecordedEvent): Message {
+  const { aggregate, type, sequence, data } = event;
+  const { kind } = aggregate;
+  const state: unknown = event.state;
+  const body = {
+    data: publicValue(kind, data),
+    state: state === STATE_UNKNOWN ? null : publicValue(kind, state),
+    stateVersion: aggregates[kind].stateVersion,
+  };
+  return {
+    subject: publicSubjectOf(aggregate, type),
+    headers: { ...headersOf(event), 'ce-sequence': String(sequence) },
+    body: new TextEncoder().encode(JSON.stringify(body)),
+  };
+}
+
+/** Data or state of a kind's event, less what stays inside. */
+function publicValue(kind: AggregateKind, value: unknown): unknown {
+  return pathsOf[kind].reduce(without, value);
+}
+
+/** The schema of what `publicValue` leaves. */
+export function publicSchema(kind: AggregateKind, schema: Schema): Schema {
+  return pathsOf[kind].reduce(schemaWithout, schema);
+}
+
+function without(value: unknown, [field, ...rest]: readonly string[]): unknown {
+  if (typeof value !== 'object' || value === null || field === undefined) return value;
+  if (Array.isArray(value)) return field === '*' ? value.map((one) => without(one, rest)) : value;
+  if (!Object.hasOwn(value, field)) return value;
+  const { [field]: found, ...others } = value as Record<string, unknown>;
+  return rest.length === 0 ? others : { ...value, [field]: without(found, rest) };
+}
+
+function schemaWithout(schema: Schema, path: readonly string[]): Schema {
+  const [field, ...rest] = path;
+  const { anyOf, items, properties, required } = schema;
+  if (Array.isArray(anyOf))
+    return { ...schema, anyOf: anyOf.map((one: Schema) => schemaWithout(one, path)) };
+  if (field === '*' && isSchema(items)) return { ...schema, items: schemaWithout(items, rest) };
+  if (field === undefined || !isSchema(properties)) return schema;
+  const { [field]: found, ...others } = properties;
+  if (!isSchema(found)) return schema;
+  if (rest.length > 0)
+    return { ...schema, properties: { ...properties, [field]: schemaWithout(found, rest) } };
+  const stay = Array.isArray(required) ? required.filter((name) => name !== field) : [];
+  return { ...schema, properties: others, ...(required === undefined ? {} : { required: stay }) };
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,232 @@
+import { Type, type Static } from 'typebox';
+import type { EventOf } from './envelope.ts';
+import { ExitCode, ServerId, WorkloadId } from './fields.ts';
+
+const ID = '^[A-Za-z0-9_-]{1,64}$';
+const Id = Type.String({ pattern: ID });
+const Timestamp = Type.String({
+  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',
+  description: 'ISO 8601 UTC, milliseconds',
+});
+const Credits = Type.Integer({ minimum: 0, description: 'one credit is one session-minute' });
+const Host = Type.String({ description: 'for the gateway, never for clients' });
+const Port = Type.Integer({ description: 'for the gateway, never for clients' });
+
+export const statuses = ['creating', 'queued', 'active', 'stopping', 'stopped', 'failed'] as const;
+export type SessionStatus = (typeof statuses)[number];
+
+/** Why a stop was asked for. */
+export const StopReason = Type.Union(
+  [
+    Type.Literal('user'),
+    Type.Literal('expired'),
+    Type.Literal('idle'),
+    Type.Literal('organization'),
+    Type.Literal('operator'),
+  ],
+  { description: 'why it was to end' },
+);
+export type StopReason = Static<typeof StopReason>;
+
+/** Why a session ended without a stop. */
+export const FailureReason = Type.Union(
+  [
+    Type.Literal('launch_failed'),
+    Type.Literal('queue_timeout'),
+    Type.Literal('browser_crashed'),
+    Type.Literal('out_of_memory'),
+    Type.Literal('server_lost'),
+  ],
+  { description: 'why it ended by itself' },
+);
+export type FailureReason = Static<typeof FailureReason>;
+
+/** The browser that serves a session. Endpoints are for the gateway, never for clients. */
+export const SessionWorkload = Type.Object(
+  {
+    workloadId: WorkloadId,
+    serverId: ServerId,
+    serverIp: Type.String({ description: 'the server’s private address' }),
+    cdp: Type.Object(
+      { host: Host, port: Port, path: Type.String({ description: 'of the browser’s own socket' }) },
+      { description: 'where the gateway reaches it by CDP' },
+    ),
+    vnc: Type.Object(
+      { host: Host, port: Port },
+      { description: 'where the gateway reaches it by VNC' },
+    ),
+  },
+  { description: 'the browser that serves the session' },
+);
+export type SessionWorkload = Static<typeof SessionWorkload>;
+
+/** What the caller may ask of the browser; null where the default is meant. */
+export const BrowserOptions = Type.Object(
+  {
+    viewport: Type.Union(
+      [
+        Type.Object({
+          width: Type.Integer({ description: 'pixels' }),
+          height: Type.Integer({ description: 'pixels' }),
+        }),
+        Type.Null(),
+      ],
+      { description: 'size of the screen and of the window on it; null: the default' },
+    ),
+    locale: Type.Union([Type.String(), Type.Null()], {
+      description: 'language, as `de-CH`; null: the default',
+    }),
+    timezone: Type.Union([Type.String(), Type.Null()], {
+      description: 'as `Europe/Zurich`; null: the default',
+    }),
+    headless: Type.Optional(
+      Type.Boolean({ description: 'true: without a screen, and so without VNC' }),
+    ),
+  },
+  { description: 'what was asked of the browser' },
+);
+export type BrowserOptions = Static<typeof BrowserOptions>;
+
+const Labels = Type.Record(Type.String(), Type.String(), {
+  description: 'of the caller’s own, by name',
+});
+
+/** What is known of a session from its request on. */
+const requested = {
+  name: Type.String({ minLength: 1, maxLength: 128, description: 'for people' }),
+  description: Type.String({ maxLength: 1024, description: 'what it is for' }),
+  userId: Type.String({ description: 'who asked for it' }),
+  labels: Labels,
+  browser: BrowserOptions,
+  idleTimeoutMs: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+    description: 'it ends after so long without a connection; null: it does not',
+  }),
+  createdAt: Timestamp,
+  expiresAt: Timestamp,
+  creditsReserved: Credits,
+  fingerprint: Type.Union([Type.String(), Type.Null()], {
+    description: 'hash of the request body that an Idempotency-Key came with',
+  }),
+};
+
+/** A request that may be repeated, as hashes of its Idempotency-Key and of its body. */
+export const Repeatable = Type.Object(
+  {
+    key: Type.String({ pattern: ID, description: 'hash of the Idempotency-Key' }),
+    fingerprint: Type.String({ description: 'hash of the request body' }),
+  },
+  { description: 'of a request that came with an Idempotency-Key' },
+);
+export type Repeatable = Static<typeof Repeatable>;
+
+/** So many of a session's last extensions with a key are known again: 5 KB of its state at most. */
+export const keyedExtensionsMax = 32;
+
+const Assignment = Type.Object({ workloadId: WorkloadId, serverId: ServerId });
+
+/** One schema an event; the key is the CloudEvents type, its last word the subject's last token. */
+export const sessionEvents = {
+  'session.requested': Type.Object(requested),
+  'session.queued': Type.Object({}),
+  'session.assigned': Assignment,
+  'session.requeued': Type.Object({
+    serverId: ServerId,
+    detail: Type.String({ maxLength: 2048, description: 'for people; holds no secret' }),
+  }),
+  'session.activated': Type.Object({ workload: SessionWorkload, startedAt: Timestamp }),
+  'session.extended': Type.Object({
+    byMs: Type.Integer({ minimum: 0, description: 'by so much, milliseconds' }),
+    expiresAt: Timestamp,
+    creditsReserved: Type.Integer({ minimum: 0, description: 'reserved on top by this extension' }),
+    repeatable: Type.Optional(Repeatable),
+  }),
+  'session.accessed': Type.Object({
+    via: Type.Union([Type.Literal('api'), Type.Literal('cdp'), Type.Literal('vnc')], {
+      description: 'by which way',
+    }),
+    at: Timestamp,
+  }),
+  'session.expiry-warning': Type.Object({ expiresAt: Timestamp }),
+  'session.stop-requested': Type.Object({
+    reason: StopReason,
+    at: Timestamp,
+  }),
+  'session.stopped': Type.Object({
+    reason: StopReason,
+    endedAt: Timestamp,
+    creditsUsed: Credits,
+    creditsRefunded: Credits,
+  }),
+  'session.failed': Type.Object({
+    reason: FailureReason,
+    detail: Type.String({ maxLength: 2048, description: 'for people; holds no secret' }),
+    exitCode: ExitCode,
+    endedAt: Timestamp,
+    creditsUsed: Credits,
+    creditsRefunded: Credits,
+  }),
+};
+export type SessionEvent = EventOf<typeof sessionEvents>;
+
+const None = Type.Null();
+const common = {
+  id: Id,
+  organizationId: Id,
+  ...requested,
+  lastAccessedAt: Type.Union([Timestamp, None]),
+  /** Until here it is billed; what the browser's end takes is not the caller's. */
+  stopRequestedAt: Type.Union([Timestamp, None]),
+  /** The end that was warned of; one that has moved since is warned of again. */
+  expiryWarnedFor: Type.Optional(Timestamp),
+  /** The last extensions that came with a key, and what was answered. */
+  keyedExtensions: Type.Optional(
+    Type.Array(
+      Type.Object({ repeatable: Repeatable, status: Type.String(), expiresAt: Timestamp }),
+      { maxItems: keyedExtensionsMax },
+    ),
+  ),
+  /** Servers that could not launch a browser for it and gave it back. */
+  triedServers: Type.Optional(Type.Array(Id)),
+};
+const notEnded = { endedReason: None, endedAt: None, creditsUsed: None };
+const notStarted = { startedAt: None, workload: None };
+const ended = {
+  endedAt: Timestamp,
+  creditsUsed: Credits,
+  startedAt: Type.Union([Timestamp, None]),
+  workload: Type.Union([SessionWorkload, None]),
+  assignment: None,
+};
+const waiting = {
+  ...common,
+  ...notStarted,
+  ...notEnded,
+  assignment: Type.Union([Assignment, None]),
+};
+
+/** A session's state, carried in every event of it; told apart by `status`. */
+export const SessionState = Type.Union([
+  Type.Object({ status: Type.Literal('creating'), ...waiting }),
+  Type.Object({ status: Type.Literal('queued'), ...waiting }),
+  Type.Object({
+    status: Type.Literal('active'),
+    ...common,
+    ...notEnded,
+    startedAt: Timestamp,
+    workload: SessionWorkload,
+    assignment: None,
+  }),
+  Type.Object({
+    status: Type.Literal('stopping'),
+    ...common,
+    startedAt: Type.Union([Timestamp, None]),
+    workload: Type.Union([SessionWorkload, None]),
+    assignment: None,
+    endedReason: StopReason,
+    endedAt: None,
+    creditsUsed: None,
+  }),
+  Type.Object({ status: Type.Literal('stopped'), ...common, ...ended, endedReason: StopReason }),
+  Type.Object({ status: Type.Literal('failed'), ...common, ...ended, endedReason: FailureReason }),
+]);
+export type SessionState = Static<typeof SessionState>;

@@ -1,0 +1,85 @@
+import { Type } from 'typebox';
+import { Role, Tier } from '#events/organization.ts';
+
+/** Shapes of what is about an organization: its keys, its limits, its balance. */
+
+const KEY_ID = 'key_5uLw2ZfQx8v1KpR7tYc0Ng';
+const RoleName = Type.Union(Role.anyOf, { title: 'Role', examples: ['member'] });
+const Count = (example: number) => Type.Integer({ minimum: 0, examples: [example] });
+
+const keyFields = {
+  key_id: Type.String({ examples: [KEY_ID] }),
+  role: RoleName,
+  user_id: Type.String({ examples: ['ci'], description: 'whose sessions it makes' }),
+  issued_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+    description: 'ISO 8601 UTC; null where it was not recorded',
+    examples: ['2026-11-20T09:30:00.000Z'],
+  }),
+};
+
+export const KeyList = Type.Object(
+  { keys: Type.Array(Type.Object(keyFields, { title: 'Key' })) },
+  { title: 'KeyList' },
+);
+
+export const IssuedKey = Type.Object(
+  {
+    ...keyFields,
+    api_key: Type.String({
+      description: 'the credential itself, shown this once: only its hash is kept',
+      examples: ['bss_acme_mBq0wX4v7sYt1uJkZc9Rf3LhN6aPdE2o'],
+    }),
+  },
+  { title: 'IssuedKey' },
+);
+
+export const RevokedKey = Type.Object(
+  {
+    message: Type.String({ examples: [`Key ${KEY_ID} has been revoked.`] }),
+    key_id: Type.String({ examples: [KEY_ID] }),
+  },
+  { title: 'RevokedKey' },
+);
+
+/** No control character, and no half of a surrogate pair, which no UTF-8 can hold. */
+const USER = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]+$';
+
+export const IssueKeyBody = Type.Object(
+  {
+    role: RoleName,
+    user_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 256,
+        pattern: USER,
+        description: "whose key it is; the caller's own where it is left out",
+      }),
+    ),
+  },
+  {
+    title: 'IssueKey',
+    additionalProperties: false,
+    examples: [{ role: 'member', user_id: 'ci' }],
+  },
+);
+
+export const Organization = Type.Object(
+  {
+    id: Type.String({ examples: ['acme'] }),
+    name: Type.String({ examples: ['Acme'] }),
+    tier: Type.Union(Tier.anyOf, { examples: ['pro'] }),
+    limits: Type.Object({ requests_per_minute: Count(500), concurrent_sessions: Count(50) }),
+    concurrent_sessions: Type.Integer({
+      minimum: 0,
+      examples: [3],
+      description: 'sessions that have not ended: those that the limit counts',
+    }),
+    credits: Type.Object({
+      balance: Type.Integer({ examples: [29_500], description: 'what a create can reserve' }),
+      reserved: Type.Integer({ examples: [270], description: 'held by sessions that go on' }),
+      used: Count(230),
+      granted: Count(30_000),
+    }),
+  },
+  { title: 'Organization' },
+);

@@ -1,0 +1,51 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { filters } from '#events/subjects.ts';
+import { organizationSessions } from '#projections/organization-sessions.ts';
+import { idOf } from '#projections/projection.ts';
+import { sessionView } from '#projections/session-view.ts';
+import type { Views } from '#projections/views.ts';
+import { Unavailable } from '../errors.ts';
+import type { EventLog } from '../log/event-log.ts';
+
+/** Whether the sessions' read models have once held what the log held when this process began. */
+export type CatchUp = { isDone(): boolean } & AsyncDisposable;
+
+/** A look at a read model waits this long for it; also the pause where a part is away. */
+const LOOK_MS = 500;
+
+/**
+ * Watches a start, such as that of a new version of a projection, until lists can be read. It asks
+ * for no more: what is lost later, readers are told by the reads themselves.
+ */
+export function watchCatchUp(log: Pick<EventLog, 'lastSequence'>, views: Views): CatchUp {
+  const stop = new AbortController();
+  const { signal } = stop;
+  let isDone = false;
+
+  async function look(): Promise<boolean> {
+    const end = await log.lastSequence(filters.sessions);
+    const reached = [sessionView, organizationSessions].map((projection) =>
+      views.reached(idOf(projection), end, LOOK_MS),
+    );
+    return (await Promise.all(reached)).every(Boolean);
+  }
+  async function watch(): Promise<void> {
+    while (!isDone && !signal.aborted) {
+      try {
+        isDone = await look();
+      } catch (error) {
+        if (!(error instanceof Unavailable)) throw error;
+        // Rejects only when the signal aborts, which the loop sees for itself.
+        await pause(LOOK_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+  const watching = watch();
+  return {
+    isDone: () => isDone,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await watching;
+    },
+  };
+}

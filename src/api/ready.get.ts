@@ -1,0 +1,28 @@
+import { reject } from '../errors.ts';
+import type { ApiParts } from './parts.ts';
+import { refuse } from './problem.ts';
+import type { Route } from './route.ts';
+import { Readiness } from './schemas.ts';
+
+/** Parts that are away are asked again and again; a second later it may be there. */
+const RETRY_AFTER_SECONDS = 1;
+
+/** GET /api/ready: 200 once requests can be served, else 503 with what is missing. */
+export function serviceReady({ health }: ApiParts): Route {
+  return {
+    method: 'GET',
+    path: '/api/ready',
+    operationId: 'getReadiness',
+    summary: 'Readiness, without credentials',
+    action: 'public',
+    answer: { status: 200, schema: Readiness, description: 'Requests can be served' },
+    refusals: ['UNAVAILABLE'],
+    handle(_request, reply) {
+      const missing = health.missing();
+      if (missing.length === 0) return reply.send({ ready: true });
+      const message = `Waiting for: ${missing.join(', ')}.`;
+      const more = { message, retryAfterSeconds: RETRY_AFTER_SECONDS };
+      return refuse(reply, reject('UNAVAILABLE', { waiting_for: missing }, more));
+    },
+  };
+}

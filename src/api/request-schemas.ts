@@ -1,0 +1,100 @@
+import { Type } from 'typebox';
+
+/** Shapes of request bodies; what they do not know is refused. */
+
+/**
+ * Text of one line: no control character, and no half of a surrogate pair, which no UTF-8 can hold.
+ */
+const LINE = '[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]';
+/** The same with tabs and line feeds. */
+const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
+
+/** Of any type here: what is wrong with it is INVALID_DURATION, with the value as it was sent. */
+export const Duration = Type.Unknown({
+  documentedAs: Type.String({
+    title: 'Duration',
+    pattern: '^(\\d{1,4}h)?(\\d{1,4}m)?$',
+    minLength: 2,
+    description: 'hours, minutes or both, like 30m, 1h or 1h30m; 1 minute to 24 hours',
+    examples: ['1h30m'],
+  }),
+});
+
+export const CreateSessionBody = Type.Object(
+  {
+    session_name: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 128,
+        pattern: `^${LINE}+$`,
+        description: 'for people; a readable one is made where it is left out',
+      }),
+    ),
+    description: Type.Optional(Type.String({ maxLength: 1024, pattern: `^${LINES}*$` })),
+    duration: Type.Optional(Duration),
+    idle_timeout: Type.Optional(Duration),
+    labels: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z0-9_.-]{1,63}$' }),
+        Type.String({ maxLength: 128, pattern: `^${LINE}*$` }),
+        {
+          maxProperties: 16,
+          additionalProperties: false,
+          description: 'yours to find it by: at most 16, values of at most 128 characters',
+        },
+      ),
+    ),
+    viewport: Type.Optional(
+      Type.Object(
+        {
+          width: Type.Integer({ minimum: 320, maximum: 3840 }),
+          height: Type.Integer({ minimum: 240, maximum: 2160 }),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'size of the screen, which the window fills; the page is smaller by its bars. ' +
+            'A waiting browser takes it on where it is wider than 500; default 1280 x 800',
+        },
+      ),
+    ),
+    locale: Type.Optional(
+      Type.String({
+        maxLength: 35,
+        pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$',
+        description: 'a language tag, like de-CH; launches a browser for it',
+      }),
+    ),
+    timezone: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        pattern: '^[A-Za-z0-9_+/-]+$',
+        description: 'an IANA time zone, like Europe/Zurich; launches a browser for it',
+      }),
+    ),
+    headless: Type.Optional(
+      Type.Boolean({
+        description:
+          'true: a browser without a screen, driven by CDP alone: `vnc_url`, `vnc_password` and ' +
+          '`viewer_url` are null; launches a browser for it. Default false',
+      }),
+    ),
+  },
+  {
+    title: 'CreateSession',
+    additionalProperties: false,
+    examples: [{ session_name: 'checkout-test', duration: '1h30m', labels: { team: 'web' } }],
+  },
+);
+
+export const ExtendSessionBody = Type.Object(
+  { duration: Type.Optional(Duration) },
+  {
+    additionalProperties: false,
+    // One without a duration is refused as INVALID_DURATION, which a schema cannot say.
+    documentedAs: Type.Object(
+      { duration: Duration },
+      { title: 'ExtendSession', additionalProperties: false },
+    ),
+  },
+);

@@ -1,0 +1,224 @@
+import { Type } from 'typebox';
+import { statuses } from '#events/session.ts';
+
+/**
+ * Shapes of answers. snake_case lives here, in `request-schemas.ts` and in `present.ts`, and no
+ * deeper. In the documentation a `title` makes a schema a component, and `examples` make its
+ * examples.
+ */
+
+const Timestamp = (example: string) =>
+  Type.String({ format: 'date-time', description: 'ISO 8601 UTC', examples: [example] });
+const Nullable = <Schema extends Parameters<typeof Type.Array>[0]>(schema: Schema, more = {}) =>
+  Type.Union([schema, Type.Null()], more);
+const Status = Type.Union(
+  statuses.map((status) => Type.Literal(status)),
+  { title: 'SessionStatus', examples: ['active'] },
+);
+const Named = (examples: string[]) => Type.String({ examples });
+const Count = (example: number) => Type.Integer({ minimum: 0, examples: [example] });
+const ENDED = { examples: [null], description: 'null until it has ended' };
+const HEADLESS = { description: 'null where it is headless' };
+
+const EXAMPLE = {
+  id: 'ses_J5mYt3QKX2m0bq1uHcR8Vw',
+  name: 'checkout-test',
+  created: '2026-11-20T09:30:00.000Z',
+  started: '2026-11-20T09:30:00.041Z',
+  accessed: '2026-11-20T09:31:07.512Z',
+  expires: '2026-11-20T11:00:00.000Z',
+  vncUrl: 'wss://browsers.example.com:8443/vnc/kq0Yw7c9TtW6x3nB2aPz1g/websockify',
+  cdpUrl: 'ws://browsers.example.com:8081/devtools/browser/kq0Yw7c9TtW6x3nB2aPz1g',
+  password: 'v8Xq2LmP',
+  viewerUrl: 'https://browsers.example.com:8443/vnc/kq0Yw7c9TtW6x3nB2aPz1g/#password=v8Xq2LmP',
+};
+
+export const SessionSummary = Type.Object(
+  {
+    id: Named([EXAMPLE.id]),
+    session_name: Named([EXAMPLE.name]),
+    status: Status,
+    created_at: Timestamp(EXAMPLE.created),
+    expires_at: Timestamp(EXAMPLE.expires),
+    last_accessed_at: Nullable(Timestamp(EXAMPLE.accessed)),
+  },
+  { title: 'SessionSummary' },
+);
+
+const AccessUrls = Type.Object(
+  {
+    vnc_url: Nullable(Named([EXAMPLE.vncUrl])),
+    cdp_url: Nullable(Named([EXAMPLE.cdpUrl])),
+  },
+  { title: 'AccessUrls', description: 'the same two once more' },
+);
+
+export const Session = Type.Object(
+  {
+    id: Named([EXAMPLE.id]),
+    session_name: Named([EXAMPLE.name]),
+    description: Named(['Buys one of everything']),
+    status: Status,
+    user_id: Named(['ada']),
+    organization_id: Named(['acme']),
+    organization_role: Type.Union(
+      ['owner', 'admin', 'member', 'viewer'].map((role) => Type.Literal(role)),
+      { description: "the caller's", examples: ['member'] },
+    ),
+    created_at: Timestamp(EXAMPLE.created),
+    started_at: Nullable(Timestamp(EXAMPLE.started), {
+      description: 'null until it has a browser',
+    }),
+    last_accessed_at: Nullable(Timestamp(EXAMPLE.accessed)),
+    expires_at: Timestamp(EXAMPLE.expires),
+    ended_at: Nullable(Timestamp(EXAMPLE.expires), ENDED),
+    ended_reason: Nullable(Named(['expired']), ENDED),
+    vnc_url: Nullable(Named([EXAMPLE.vncUrl]), {
+      description: 'VNC over WebSocket; null once it is ending, for a viewer, or where headless',
+    }),
+    cdp_url: Nullable(Named([EXAMPLE.cdpUrl]), {
+      description: 'for connectOverCDP; null once it is ending, or for a viewer',
+    }),
+    vnc_password: Nullable(Named([EXAMPLE.password]), {
+      description: 'a secret; set while there is a browser with a screen',
+    }),
+    viewer_url: Nullable(Named([EXAMPLE.viewerUrl]), {
+      description: 'a page that shows the screen; holds the password',
+    }),
+    access_urls: AccessUrls,
+    autoscaler_workload_id: Nullable(Named(['wl_q3Zc8mYB0t1uK5nXw7Rd2A'])),
+    autoscaler_server_id: Nullable(Named(['srv_Xb4n9T6kLw0yPq2mVz8sHg'])),
+    autoscaler_server_ip: Nullable(Named(['10.0.3.17'])),
+    labels: Type.Record(Type.String(), Type.String(), { examples: [{ team: 'web' }] }),
+    idle_timeout: Nullable(Type.String(), { examples: [null] }),
+    viewport: Nullable(Type.Object({ width: Type.Integer(), height: Type.Integer() }), {
+      examples: [null],
+    }),
+    locale: Nullable(Type.String(), { examples: [null] }),
+    timezone: Nullable(Type.String(), { examples: [null] }),
+    headless: Type.Boolean({ description: 'true: it has no screen', examples: [false] }),
+    credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
+    credits_used: Nullable(Type.Integer(), ENDED),
+    queue_position: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        examples: [],
+        description: 'while no server has taken it; 1 is the next',
+      }),
+    ),
+    estimated_wait_seconds: Type.Optional(
+      Nullable(Type.Integer({ minimum: 0 }), {
+        examples: [],
+        description: 'beside it: at the pace of the last minutes; null where nobody was served',
+      }),
+    ),
+  },
+  { title: 'Session' },
+);
+
+export const SessionList = Type.Object(
+  {
+    sessions: Type.Array(SessionSummary),
+    total: Count(1),
+    pagination: Type.Object({ limit: Count(20), offset: Count(0) }),
+  },
+  { title: 'SessionList' },
+);
+
+export const SessionAccess = Type.Object(
+  {
+    session_id: Named([EXAMPLE.id]),
+    status: Status,
+    vnc_url: Nullable(Named([EXAMPLE.vncUrl]), HEADLESS),
+    vnc_password: Nullable(Named([EXAMPLE.password]), HEADLESS),
+    cdp_url: Named([EXAMPLE.cdpUrl]),
+    viewer_url: Nullable(Named([EXAMPLE.viewerUrl]), HEADLESS),
+    access_urls: AccessUrls,
+    expires_at: Timestamp(EXAMPLE.expires),
+  },
+  { title: 'SessionAccess' },
+);
+
+export const SessionExtended = Type.Object(
+  {
+    id: Named([EXAMPLE.id]),
+    session_name: Named([EXAMPLE.name]),
+    status: Status,
+    expires_at: Timestamp('2026-11-20T12:30:00.000Z'),
+    message: Named(['Session extended by 1h30m.']),
+  },
+  { title: 'SessionExtended' },
+);
+
+export const SessionStopped = Type.Object(
+  {
+    message: Named([`Session ${EXAMPLE.name} has been stopped.`]),
+    session_id: Named([EXAMPLE.id]),
+  },
+  { title: 'SessionStopped' },
+);
+
+const HealthWord = Type.Union(
+  ['healthy', 'degraded', 'unhealthy'].map((word) => Type.Literal(word)),
+  { title: 'HealthWord', examples: ['healthy'] },
+);
+
+export const poolCounters = [
+  'total',
+  'idle',
+  'busy',
+  'provisioning',
+  'launching',
+  'terminating',
+] as const;
+const POOL_EXAMPLE = { total: 4, idle: 1, busy: 3, provisioning: 0, launching: 0, terminating: 0 };
+
+export const ServiceStatus = Type.Object(
+  {
+    autoscaler: Type.Object({
+      status: HealthWord,
+      pool_status: Type.Object(
+        Object.fromEntries(poolCounters.map((name) => [name, Count(POOL_EXAMPLE[name])])),
+        { description: 'all browsers of the service, by what they do' },
+      ),
+    }),
+    current_load: Type.Object({
+      active_sessions: Count(3),
+      organization_id: Named(['acme']),
+    }),
+    timestamp: Timestamp(EXAMPLE.accessed),
+  },
+  { title: 'ServiceStatus' },
+);
+
+export const Health = Type.Object(
+  {
+    status: HealthWord,
+    service: Named(['browser-session-service']),
+    version: Named(['1.0.0']),
+    timestamp: Timestamp(EXAMPLE.accessed),
+    dependencies: Type.Object({
+      database: HealthWord,
+      autoscaler: HealthWord,
+      rate_limit: Type.Union(HealthWord.anyOf, {
+        description: 'degraded while each API process limits requests on its own',
+        examples: ['healthy'],
+      }),
+    }),
+  },
+  { title: 'Health' },
+);
+
+export const Readiness = Type.Object({ ready: Type.Literal(true) }, { title: 'Readiness' });
+
+export const Problem = Type.Object(
+  {
+    error: Type.String({ description: 'machine-readable name' }),
+    message: Type.String({ description: 'a sentence for people' }),
+    code: Type.Integer({ description: 'the HTTP status' }),
+    context: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'details of the failing input or resource',
+    }),
+  },
+  { title: 'Problem' },
+);

@@ -1,0 +1,48 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isId } from '#events/subjects.ts';
+import { isRejected, reject } from '../errors.ts';
+import { handleSession } from '../log/handle-session.ts';
+import { isFinal } from '../session/session.ts';
+import type { Caller } from './authenticate.ts';
+import { causeOf, type ApiParts } from './parts.ts';
+import { refuse } from './problem.ts';
+import { untilReadable } from './read-your-writes.ts';
+import { parameter, type Route } from './route.ts';
+import { SessionStopped } from './schemas.ts';
+
+/**
+ * DELETE /api/sessions/{id}: answered once the stop is durable and every reader sees it; the
+ * browser goes after that. Again on a session that is ending or has ended: the same answer, nothing
+ * written.
+ */
+export function stopSession(parts: ApiParts): Route {
+  async function handle(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
+    const id = parameter(request, 'id');
+    if (!isId(id)) return refuse(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
+    const { desk, views } = parts;
+    const command = { type: 'StopSession', reason: 'user', now: desk.now() } as const;
+    const { organizationId } = caller;
+    const cause = causeOf(request, caller);
+    const handled = await handleSession(desk, { organizationId, id }, command, cause);
+    if (isRejected(handled)) return refuse(reply, handled);
+    await untilReadable(views, handled.sequence);
+    const { name, status } = handled.state;
+    const message = isFinal(status)
+      ? `Session ${name} has been stopped.`
+      : `Session ${name} has been stopped; its browser is being removed.`;
+    return reply.send({ message, session_id: id });
+  }
+  return {
+    method: 'DELETE',
+    path: '/api/sessions/:id',
+    operationId: 'stopSession',
+    summary: 'Stop a session',
+    details:
+      'Answers once the stop is durable; the browser goes after that, and credits not used come ' +
+      'back. Stopping a session again is no error and changes nothing.',
+    action: 'control',
+    answer: { status: 200, schema: SessionStopped, description: 'It is stopped' },
+    refusals: ['SESSION_NOT_FOUND'],
+    handle,
+  };
+}

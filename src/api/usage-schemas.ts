@@ -1,0 +1,67 @@
+import { Type } from 'typebox';
+
+/** Shapes of what an organization used: its bill, and what made each line of it. */
+
+const Count = (example: number, description?: string) =>
+  Type.Integer({ minimum: 0, examples: [example], ...(description && { description }) });
+const Timestamp = (example: string, description?: string) =>
+  Type.String({ format: 'date-time', examples: [example], ...(description && { description }) });
+const Time = Type.String({ format: 'date-time' });
+const OrNull = (schema: Parameters<typeof Type.Array>[0], example: string) =>
+  Type.Union([schema, Type.Null()], { examples: [example] });
+
+const UsageEvent = Type.Object(
+  {
+    id: Type.String({ examples: ['evt_c0Zq4nRk1mT8yXwU5sLd2B'], description: 'CloudEvents id' }),
+    sequence: Count(48_211, 'its position in the event log'),
+    type: Type.String({ examples: ['ledger.slot-released'] }),
+  },
+  { title: 'UsageEvent' },
+);
+
+const UsageLine = Type.Object(
+  {
+    session_id: Type.String({ examples: ['ses_J5mYt3QKX2m0bq1uHcR8Vw'] }),
+    session_name: Type.String({ examples: ['checkout-test'] }),
+    user_id: Type.String({ examples: ['ada'] }),
+    started_at: OrNull(Time, '2026-11-20T09:30:00.041Z'),
+    billed_until: OrNull(Time, '2026-11-20T09:41:12.806Z'),
+    ended_at: OrNull(Time, '2026-11-20T09:41:13.120Z'),
+    ended_reason: OrNull(Type.String(), 'user'),
+    minutes: Count(12, 'minutes begun from started_at to billed_until, at most those reserved'),
+    credits_reserved: Count(90),
+    credits_used: Count(12),
+    credits_refunded: Count(78),
+    events: Type.Array(UsageEvent, { description: 'all that made this line, oldest first' }),
+  },
+  { title: 'UsageLine', description: 'one session; a session without a browser has no start' },
+);
+
+export const Usage = Type.Object(
+  {
+    organization_id: Type.String({ examples: ['acme'] }),
+    from: Timestamp('2026-11-01T00:00:00.000Z'),
+    to: Timestamp('2026-12-01T00:00:00.000Z', 'not included'),
+    totals: Type.Object(
+      {
+        sessions: Count(1, 'sessions whose use was settled between from and to'),
+        minutes: Count(12),
+        credits: Count(12, 'one credit is one minute'),
+      },
+      { description: 'of all pages' },
+    ),
+    open: Type.Object(
+      { sessions: Count(3), credits_reserved: Count(270) },
+      { description: 'at `to`: sessions that had not ended, settled with their end' },
+    ),
+    lines: Type.Array(UsageLine, { description: 'in the order in which they were settled' }),
+    pagination: Type.Object({
+      limit: Count(20),
+      next: Type.Union([Type.String(), Type.Null()], {
+        description: '`after` of the next page; null: this is the last',
+        examples: [null],
+      }),
+    }),
+  },
+  { title: 'Usage' },
+);

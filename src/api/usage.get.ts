@@ -1,0 +1,141 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { isRejected, reject, type Rejected } from '../errors.ts';
+import { spanOf, usageLines, usageTotals, type UsageLine } from '../log/usage.ts';
+import type { Caller } from './authenticate.ts';
+import type { ApiParts } from './parts.ts';
+import { refuse } from './problem.ts';
+import type { Route } from './route.ts';
+import { Usage } from './usage-schemas.ts';
+
+const LIMIT_DEFAULT = 20;
+const LIMIT_MAX = 100;
+const DAY_MS = 86_400_000;
+const RANGE_MAX_DAYS = 366;
+/** A moment in UTC to the minute or finer, or a date for its begin. */
+const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|\+00:00))?$/;
+
+const timeParameter = Type.String({ examples: ['2026-11-01', '2026-11-20T09:30:00.000Z'] });
+
+/**
+ * GET /api/usage: what the organization used, from the log itself: no read model stands between, so
+ * a range that is over is answered the same for ever.
+ */
+export function organizationUsage(parts: ApiParts): Route {
+  return {
+    method: 'GET',
+    path: '/api/usage',
+    operationId: 'getUsage',
+    summary: 'What the organization used, session by session',
+    details:
+      'Sessions whose use was settled between `from` and `to` by the clock of the event log, ' +
+      'with ' +
+      'every event that made each line. Ranges that meet share nothing and miss nothing.',
+    action: 'read',
+    query: {
+      from: {
+        schema: timeParameter,
+        description: 'ISO 8601 UTC or a date; default: the month begun in which `to` is',
+      },
+      to: { schema: timeParameter, description: 'up to there, not included; default: now' },
+      limit: {
+        schema: Type.Integer({ minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT }),
+        description: 'lines of a page, 1 to 100',
+      },
+      after: { schema: Type.String(), description: '`pagination.next` of the page before' },
+    },
+    answer: { status: 200, schema: Usage, description: 'The range with a page of its lines' },
+    refusals: [],
+    handle: (request, reply, caller) => answer(parts, request, reply, caller),
+  };
+}
+
+async function answer(
+  { desk }: ApiParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { organizationId }: Caller,
+): Promise<FastifyReply> {
+  const now = desk.now();
+  const asked = readQuery(request.query as Record<string, unknown>, now);
+  if (isRejected(asked)) return refuse(reply, asked);
+  const { from, to, limit, after } = asked;
+  const span = await spanOf(desk.log, from, to >= now ? null : to);
+  const page = { ...span, after: Math.max(span.after, after) };
+  const [totals, { lines, next }] = await Promise.all([
+    usageTotals(desk.log, organizationId, span),
+    usageLines(desk.log, organizationId, page, limit),
+  ]);
+  return reply.send({
+    organization_id: organizationId,
+    from: new Date(from).toISOString(),
+    to: new Date(to).toISOString(),
+    totals: { sessions: totals.sessions, minutes: totals.credits, credits: totals.credits },
+    open: { sessions: totals.open, credits_reserved: totals.creditsReserved },
+    lines: lines.map(presentLine),
+    pagination: { limit, next: next === null ? null : String(next) },
+  });
+}
+
+function presentLine(line: UsageLine) {
+  return {
+    session_id: line.sessionId,
+    session_name: line.name,
+    user_id: line.userId,
+    started_at: line.startedAt,
+    billed_until: line.billedUntil,
+    ended_at: line.endedAt,
+    ended_reason: line.endedReason,
+    minutes: line.creditsUsed,
+    credits_reserved: line.creditsReserved,
+    credits_used: line.creditsUsed,
+    credits_refunded: line.creditsRefunded,
+    events: line.events,
+  };
+}
+
+type Asked = { from: number; to: number; limit: number; after: number };
+
+function readQuery(sent: Record<string, unknown>, now: number): Asked | Rejected {
+  const to = sent['to'] === undefined ? now : readTime(sent['to']);
+  if (to === null) return invalid('to must be a date, or a time in UTC.', { to: sent['to'] });
+  const from = sent['from'] === undefined ? monthOf(to) : readTime(sent['from']);
+  if (from === null)
+    return invalid('from must be a date, or a time in UTC.', { from: sent['from'] });
+  if (from > to)
+    return invalid('from must not be after to.', { from: sent['from'], to: sent['to'] });
+  if (to - from > RANGE_MAX_DAYS * DAY_MS)
+    return invalid(`A range is at most ${RANGE_MAX_DAYS} days.`, { max_days: RANGE_MAX_DAYS });
+  const limit = readWhole(sent['limit'] ?? `${LIMIT_DEFAULT}`);
+  if (limit === null || limit < 1 || limit > LIMIT_MAX)
+    return invalid(`limit must be a whole number from 1 to ${LIMIT_MAX}.`, {
+      limit: sent['limit'],
+    });
+  const after = readWhole(sent['after'] ?? '0');
+  if (after === null)
+    return invalid('after must be what a page gave as next.', { after: sent['after'] });
+  return { from, to, limit, after };
+}
+
+/** Milliseconds since the epoch; null for what is no moment of the calendar. */
+function readTime(sent: unknown): number | null {
+  if (typeof sent !== 'string' || !TIME.test(sent)) return null;
+  const at = Date.parse(sent);
+  // What JavaScript would roll over into the next month is no date.
+  if (Number.isNaN(at) || new Date(at).toISOString().slice(0, 10) !== sent.slice(0, 10))
+    return null;
+  return at;
+}
+
+function readWhole(sent: unknown): number | null {
+  return typeof sent === 'string' && /^\d{1,15}$/.test(sent) ? Number(sent) : null;
+}
+
+function monthOf(at: number): number {
+  const date = new Date(at);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+}
+
+function invalid(message: string, context: Record<string, unknown>): Rejected {
+  return reject('INVALID_REQUEST', context, { message });
+}

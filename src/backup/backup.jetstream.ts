@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ConsumerConfig, JetStreamManager } from '@nats-io/jetstream';
+import { EVENTS_STREAM } from '#events/subjects.ts';
+import type { JetStreamConnection } from '../log/connection.jetstream.ts';
+import { examineStreams } from '../log/jetstream-streams.ts';
+import { CHUNK_BYTES, restoreSnapshot, takeSnapshot } from './jetstream-snapshot.ts';
+import {
+  BadBackup,
+  readManifest,
+  writeManifest,
+  type ConsumerBackup,
+  type Manifest,
+  type StreamBackup,
+} from './manifest.ts';
+
+/**
+ * Writes the log's streams to a folder, while the service goes on. EVENTS comes last and each
+ * consumer as it stood before all of them: whatever was done of the other streams' work meanwhile
+ * is done again after a restore, which all of it bears, and nothing that EVENTS lacks is in
+ * another.
+ * An archive is left out: the server makes it again.
+ * @throws BadBackup where the folder has something in it already; Error where the log breaks off
+ */
+export async function takeBackup(
+  connection: JetStreamConnection,
+  folder: string,
+): Promise<Manifest> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  if ((await readdir(folder)).length > 0)
+    throw new BadBackup(`${folder} is not empty: a backup goes to a folder of its own`);
+  const { jsm, nc } = connection;
+  const names = await streamsOf(jsm);
+  const consumers = new Map<string, ConsumerBackup[]>();
+  for (const name of names) consumers.set(name, await consumersOf(jsm, name));
+  const manifest: Manifest = {
+    format: 'bss-backup-1',
+    takenAt: new Date().toISOString(),
+    natsVersion: nc.info?.version ?? 'unknown',
+    streams: [],
+  };
+  for (const name of names) {
+    const taken = await writeSnapshot(connection, name, folder);
+    manifest.streams.push({ ...taken, consumers: consumers.get(name) ?? [] });
+  }
+  await writeManifest(folder, manifest);
+  return manifest;
+}
+
+/**
+ * Makes the streams again as a backup has them, in a log that has none of them.
+ * @throws BadBackup before anything is changed, where the backup is not whole or there is a log
+ */
+export async function restoreBackup(
+  connection: JetStreamConnection,
+  folder: string,
+): Promise<Manifest> {
+  const { jsm, replicas } = connection;
+  const manifest = await readManifest(folder);
+  const there = await streamsOf(jsm);
+  if (there.length > 0)
+    throw new BadBackup(
+      `there is a log already (${there.join(', ')}): a restore never overwrites. ` +
+        'Stop the service and take away the log’s own data first; deploy/README.md says how',
+    );
+  for (const stream of manifest.streams) {
+    const { name, config, state, file } = stream;
+    const saved = { name, state, config: { ...config, num_replicas: replicas } };
+    const chunks = createReadStream(join(folder, file), { highWaterMark: CHUNK_BYTES });
+    const restored = await restoreSnapshot(connection, saved, chunks);
+    requireSame(stream, restored.state);
+    for (const consumer of stream.consumers) await restoreConsumer(jsm, name, consumer);
+  }
+  return manifest;
+}
+
+/** Those that are there, EVENTS last. */
+async function streamsOf(jsm: JetStreamManager): Promise<string[]> {
+  const standings = await examineStreams(jsm, false);
+  const names = standings.filter(({ info }) => info !== null).map(({ name }) => name);
+  return names.toSorted((a, b) => Number(a === EVENTS_STREAM) - Number(b === EVENTS_STREAM));
+}
+
+async function consumersOf(jsm: JetStreamManager, stream: string): Promise<ConsumerBackup[]> {
+  const found: ConsumerBackup[] = [];
+  for await (const { config, ack_floor: done } of jsm.consumers.list(stream))
+    if (config.durable_name !== undefined)
+      found.push({ config: { ...config }, doneUpTo: done.stream_seq });
+  return found;
+}
+
+async function writeSnapshot(
+  connection: JetStreamConnection,
+  name: string,
+  folder: string,
+): Promise<Omit<StreamBackup, 'consumers'>> {
+  const file = `${name}.snapshot`;
+  const hash = createHash('sha256');
+  let bytes = 0;
+  await using output = await open(join(folder, file), 'wx', 0o600);
+  const { config, state } = await takeSnapshot(connection, name, async (chunk) => {
+    hash.update(chunk);
+    bytes += chunk.length;
+    await output.write(chunk);
+  });
+  await output.sync();
+  const known = state as StreamBackup['state'];
+  return { name, config, state: known, file, bytes, sha256: hash.digest('hex') };
+}
+
+const SAME = ['messages', 'first_seq', 'last_seq'] as const;
+
+function requireSame({ name, state }: StreamBackup, restored: Record<string, unknown>): void {
+  // Where the first one would be, had an empty stream one, is no fact.
+  const facts = state.messages === 0 ? (['messages', 'last_seq'] as const) : SAME;
+  for (const key of facts)
+    if (restored[key] !== state[key])
+      throw new Error(`${name}: ${key} is ${String(restored[key])}, and was ${state[key]}`);
+}
+
+/** It goes on after what it had done, with the settings that it had. */
+async function restoreConsumer(
+  jsm: JetStreamManager,
+  stream: string,
+  { config, doneUpTo }: ConsumerBackup,
+): Promise<void> {
+  const { num_replicas: _, ...settings } = config as Partial<ConsumerConfig>;
+  await jsm.consumers.add(stream, {
+    ...settings,
+    deliver_policy: 'by_start_sequence',
+    opt_start_seq: doneUpTo + 1,
+  });
+}

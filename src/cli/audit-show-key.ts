@@ -1,0 +1,17 @@
+import { readConfig } from '../config.ts';
+import { openAuditKey } from './audit-key.ts';
+import type { Command } from './command.ts';
+
+export const showAuditKey: Command = {
+  name: 'audit key',
+  summary: 'Show the public key that audits are signed with, and its fingerprint',
+  options: {},
+  readAlone: () => async () => show(readConfig(process.env).dataDir),
+  read: () => async (session) => show(session.config.dataDir),
+};
+
+async function show(dataDir: string) {
+  const { fingerprint, publicKey } = await openAuditKey(dataDir);
+  const text = [`fingerprint  ${fingerprint}`, `public key   ${JSON.stringify(publicKey)}`];
+  return { json: { fingerprint, public_key: publicKey }, text: text.join('\n') };
+}

@@ -1,0 +1,30 @@
+import type { Command, Option } from './command.ts';
+
+const common: Readonly<Record<string, Option>> = {
+  json: { meaning: 'for programs: JSON, also of what is refused' },
+  help: { meaning: 'this text' },
+};
+
+/** All commands, or those of one group, a line each. */
+export function helpOnAll(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  return [
+    'usage: bss COMMAND [OPTIONS]    (bss COMMAND --help tells the options)',
+    '',
+    ...commands.map(({ name, summary }) => `  bss ${name.padEnd(width)}  ${summary}`),
+    '',
+    'It finds the service that runs on DATA_DIR (default .data), or at NATS_URL.',
+    'Exit codes: 0 done, 1 refused or no service, 2 not understood.',
+  ].join('\n');
+}
+
+export function helpOn(command: Command): string {
+  const { name, summary, operands = [], optionalOperand, options } = command;
+  const spare = optionalOperand === undefined ? '' : ` [${optionalOperand}]`;
+  const names = operands.map((operand) => ` ${operand}`).join('') + spare;
+  const lines = Object.entries({ ...options, ...common }).map(([option, facts]) => {
+    const typed = facts.value === undefined ? `--${option}` : `--${option} ${facts.value}`;
+    return `  ${typed.padEnd(18)}${facts.meaning}`;
+  });
+  return [`usage: bss ${name}${names} [OPTIONS]`, '', summary, '', ...lines].join('\n');
+}

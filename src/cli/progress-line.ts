@@ -1,0 +1,67 @@
+import { lengthOf } from './layout.ts';
+
+/** How far something long has come: `done` of `total`, at so many `units` since it began. */
+export type Step = { label: string; done: number; total: number; units: number; note?: string };
+
+/** Shows it on stderr: one line that is written over on a terminal, else a line now and then. */
+export type ProgressLine = { show(step: Step): void; end(): void };
+
+const EVERY_MS = 100;
+const EVERY_MS_PLAIN = 5_000;
+const BAR = 24;
+/** ESC [K: clears what is left of the line. */
+const CLEAR = '\u001B[K';
+
+export function createProgressLine(isQuiet: boolean): ProgressLine {
+  const { stderr } = process;
+  const isTerminal = stderr.isTTY;
+  const everyMs = isTerminal ? EVERY_MS : EVERY_MS_PLAIN;
+  let label = '';
+  let startedAt = 0;
+  let shownAt = 0;
+  let isOpen = false;
+
+  return {
+    show(step) {
+      if (isQuiet) return;
+      const now = performance.now();
+      if (step.label !== label) {
+        label = step.label;
+        startedAt = now;
+        shownAt = isTerminal ? 0 : now;
+      }
+      if (now - shownAt < everyMs) return;
+      shownAt = now;
+      const line = lineOf(step, now - startedAt);
+      stderr.write(isTerminal ? `\r${line}${CLEAR}` : `${line}\n`);
+      isOpen = isTerminal;
+    },
+    end() {
+      if (isOpen) stderr.write(`\r${CLEAR}`);
+      isOpen = false;
+    },
+  };
+}
+
+/** `session-view:v1  [######------]  52%  31,200/s  15.0s left`. */
+export function lineOf({ label, done, total, units, note }: Step, ms: number): string {
+  const share = total === 0 ? 1 : Math.min(1, done / total);
+  const filled = Math.round(share * BAR);
+  const bar = '#'.repeat(filled) + '-'.repeat(BAR - filled);
+  const perSecond = ms === 0 ? 0 : Math.round(units / (ms / 1000));
+  const left = share === 0 || share === 1 ? null : lengthOf(Math.round((ms / share) * (1 - share)));
+  const parts = [
+    label,
+    `[${bar}]`,
+    `${Math.floor(share * 100)}%`.padStart(4),
+    `${thousands(perSecond)}/s`,
+    left === null ? '' : `${left} left`,
+    note ?? '',
+  ];
+  return parts.filter((part) => part !== '').join('  ');
+}
+
+/** `1,234,567`. */
+export function thousands(value: number): string {
+  return value.toLocaleString('en-US');
+}

@@ -1,0 +1,95 @@
+import type { RecordedEvent } from '#events/events.ts';
+import { reject } from '../errors.ts';
+import { isFinal } from '../session/session.ts';
+import type { Command, Output } from './command.ts';
+import { asId } from './given.ts';
+import { elapsed, layOut, lengthOf, printable } from './layout.ts';
+import { readSteps, type Step } from './session-steps.ts';
+import { chainTo, type Link } from './why-chain.ts';
+import { readRelated } from './why-related.ts';
+import { inWords } from './why-words.ts';
+
+export const showWhy: Command = {
+  name: 'why',
+  summary: 'Tell in plain words how a session came to its end',
+  operands: ['SESSION-ID'],
+  options: {},
+  read(given) {
+    const id = given.operand(0, asId);
+    return async ({ desk, warn }) => {
+      const steps = await readSteps(desk.log, id, warn);
+      const last = steps.findLast(({ event }) => !isUse(event)) ?? steps.at(-1);
+      if (last === undefined) return reject('SESSION_NOT_FOUND', { session_id: id });
+      const related = await readRelated(desk.log, steps, warn);
+      return tell(steps, last, { chain: chainTo(last.event, related), related });
+    };
+  },
+};
+
+function tell(
+  steps: readonly Step[],
+  { state }: Step,
+  { chain, related }: { chain: readonly Link[]; related: readonly RecordedEvent[] },
+): Output {
+  const lastUse = related.findLast(isUse);
+  const timeline = related.filter((event) => !isUse(event) || event === lastUse);
+  const summary = summaryOf(steps, state);
+  const json = {
+    session_id: state.id,
+    organization_id: state.organizationId,
+    status: state.status,
+    ended_reason: state.endedReason,
+    summary,
+    chain: chain.map(({ words, event }) => ({ words, ...(event && presentEvent(event)) })),
+    timeline: timeline.map((event) => ({ words: inWords(event), ...presentEvent(event) })),
+  };
+  const title = isFinal(state.status) ? 'How it came to its end' : 'How it came to be so';
+  const text = [
+    summary,
+    '',
+    `${title}, the last first:`,
+    ...chain.map((link, depth) => `  ${depth === 0 ? '' : 'because '}${describeLink(link)}`),
+    '',
+    'All that belongs to it:',
+    ...describeTimeline(timeline),
+  ];
+  return { json, text: text.map(printable).join('\n') };
+}
+
+function summaryOf(steps: readonly Step[], state: Step['state']): string {
+  const { id, organizationId, status, endedReason, startedAt, createdAt, endedAt } = state;
+  const who = `Session ${id} of organization ${organizationId}`;
+  const events = `${steps.length} events`;
+  if (endedAt === null) return `${who} has not ended: it is ${status} (${events}).`;
+  const whole = lengthOf(Date.parse(endedAt) - Date.parse(createdAt));
+  const active =
+    startedAt === null
+      ? 'and never had a browser'
+      : `${lengthOf(Date.parse(endedAt) - Date.parse(startedAt))} of it with a browser`;
+  return `${who} ${status} (${endedReason}) at ${endedAt}, after ${whole}, ${active} (${events}).`;
+}
+
+function describeLink({ words, event }: Link): string {
+  if (event === null) return words;
+  const { actor } = event.cause;
+  return `${words} — event ${event.sequence}, ${event.time}, by ${actor.kind}:${actor.id}`;
+}
+
+function describeTimeline(events: readonly RecordedEvent[]): readonly string[] {
+  const begin = events[0]?.time ?? '';
+  const rows = events.map((event) => {
+    const { actor } = event.cause;
+    const by = `${actor.kind}:${actor.id}`;
+    return [String(event.sequence), elapsed(begin, event.time), inWords(event), by];
+  });
+  return layOut(['SEQ', 'AT', 'WHAT', 'BY'], rows);
+}
+
+function presentEvent({ sequence, type, time, cause }: RecordedEvent) {
+  return { sequence, type, time, actor: cause.actor };
+}
+
+/** Every minute of use is an event; the last one says enough. */
+function isUse({ type }: RecordedEvent): boolean {
+  return type === 'session.accessed';
+}

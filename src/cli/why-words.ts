@@ -1,0 +1,107 @@
+import type { RecordedEvent } from '#events/events.ts';
+import type { SessionEvent, StopReason } from '#events/session.ts';
+import type { WorkloadEvent } from '#events/workload.ts';
+import { lengthOf } from './layout.ts';
+
+/** What an event says, in a sentence without its subject's id. */
+export function inWords(event: RecordedEvent): string {
+  switch (event.aggregate.kind) {
+    case 'session':
+      return sessionWords(event as SessionEvent);
+    case 'workload':
+      return workloadWords(event as WorkloadEvent, event.aggregate.id);
+    default:
+      return otherWords(event);
+  }
+}
+
+const stopWords: Record<StopReason, string> = {
+  user: 'by its user',
+  expired: 'because its time was up',
+  idle: 'because nobody had used it for its idle time-out',
+  organization: 'for the organization',
+  operator: 'by an operator, or because its server was ending',
+};
+
+function sessionWords(event: SessionEvent): string {
+  switch (event.type) {
+    case 'session.requested': {
+      const { name, expiresAt, creditsReserved } = event.data;
+      return `the session "${name}" was asked for, until ${expiresAt} (${creditsReserved} credits)`;
+    }
+    case 'session.queued':
+      return 'no server took it in time: it waited in the queue';
+    case 'session.assigned':
+      return `server ${event.data.serverId} took it, to launch browser ${event.data.workloadId}`;
+    case 'session.requeued':
+      return `server ${event.data.serverId} gave it back: ${event.data.detail}`;
+    case 'session.activated': {
+      const { workloadId, serverId } = event.data.workload;
+      return `it got browser ${workloadId} of server ${serverId}`;
+    }
+    case 'session.extended':
+      return `it was extended by ${lengthOf(event.data.byMs)}, until ${event.data.expiresAt}`;
+    case 'session.accessed':
+      return `it was used by way of ${event.data.via}`;
+    case 'session.expiry-warning':
+      return `it was warned that it would end at ${event.data.expiresAt}`;
+    case 'session.stop-requested':
+      return `its stop was asked for ${stopWords[event.data.reason]}`;
+    case 'session.stopped':
+      return `it stopped; ${settled(event.data)}`;
+    case 'session.failed': {
+      const { reason, detail, exitCode } = event.data;
+      const code = exitCode === null ? '' : `, exit code ${exitCode}`;
+      return `it failed with ${reason}${code}: ${detail}; ${settled(event.data)}`;
+    }
+  }
+}
+
+function workloadWords(event: WorkloadEvent, id: string): string {
+  switch (event.type) {
+    case 'workload.provisioning':
+      return `server ${event.data.serverId} decided to launch browser ${id}`;
+    case 'workload.launching':
+      return `browser ${id} was being launched`;
+    case 'workload.idle':
+      return `browser ${id} answered, after ${lengthOf(event.data.launchMs)}`;
+    case 'workload.assigned':
+      return `browser ${id} was given to the session`;
+    case 'workload.terminating':
+      return `browser ${id} was being ended (${event.data.reason})`;
+    case 'workload.terminated': {
+      const { reason, exitCode } = event.data;
+      const code = exitCode === null ? '' : `, exit code ${exitCode}`;
+      return `browser ${id} was gone (${reason}${code})`;
+    }
+  }
+}
+
+function otherWords(event: RecordedEvent): string {
+  const server = event.aggregate.kind === 'server' ? event.aggregate.id : '';
+  switch (event.type) {
+    case 'ledger.slot-reserved':
+      return `a slot and ${event.data.credits} credits were reserved`;
+    case 'ledger.credits-reserved':
+      return `${event.data.credits} more credits were reserved`;
+    case 'ledger.slot-released':
+      return `the slot came back; ${settled(event.data)}`;
+    case 'server.joined':
+      return `server ${server} joined`;
+    case 'server.draining':
+      return `server ${server} was told to take nothing new`;
+    case 'server.restarting':
+      return `server ${server} ended, to be back`;
+    case 'server.left':
+      return `server ${server} left`;
+    case 'server.lost':
+      return `server ${server} was lost: it did not renew its lease`;
+    default:
+      return event.type;
+  }
+}
+
+function settled({ creditsUsed, creditsRefunded }: Settled): string {
+  return `credits used: ${creditsUsed}, given back: ${creditsRefunded}`;
+}
+type Settled = { creditsUsed: number; creditsRefunded: number };

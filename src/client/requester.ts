@@ -1,0 +1,138 @@
+import { NoAnswer, readRefusal, ServiceError } from './failures.ts';
+
+export type RequesterOptions = {
+  /** Of the service, like `http://127.0.0.1:8080`. */
+  url: string;
+  apiKey: string;
+  /** How long one try may take; default 60 s, which is longer than a create waits. */
+  timeoutMs?: number;
+  /** Tries after the first; default 3. */
+  retriesMax?: number;
+  /** In place of the global one. */
+  fetch?: typeof globalThis.fetch;
+};
+
+export type CallOptions = {
+  signal?: AbortSignal;
+  /** Of one try, in place of the client's. */
+  timeoutMs?: number;
+};
+
+export type Request = CallOptions & {
+  method: 'GET' | 'POST' | 'DELETE';
+  /** From `/api` on. */
+  path: string;
+  query?: readonly (readonly [name: string, value: string])[];
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Sent with it, so that a repeat is known for one; also what makes a POST be tried again. */
+  idempotencyKey?: string;
+};
+
+export type Requester = {
+  /** The answer's JSON. @throws ServiceError, NoAnswer, or what the signal was aborted with */
+  json<Answer>(request: Request): Promise<Answer>;
+  /** One try without a time-out, for an answer that goes on. @throws ServiceError, NoAnswer */
+  open(request: Request): Promise<Response>;
+};
+
+const TIMEOUT_MS = 60_000;
+const RETRIES_MAX = 3;
+const BACKOFF_MS = 250;
+const BACKOFF_MAX_MS = 8_000;
+/** Who is told to come back later than this is told so rather than kept waiting. */
+const RETRY_AFTER_MAX_MS = 30_000;
+/** Refusals that are about the moment, not about what was asked. */
+const LATER = [
+  'UNAVAILABLE',
+  'RATE_LIMIT_EXCEEDED',
+  'STREAM_LIMIT_EXCEEDED',
+  'NO_SERVERS_AVAILABLE',
+];
+
+export function createRequester(options: RequesterOptions): Requester {
+  const { apiKey, timeoutMs = TIMEOUT_MS, retriesMax = RETRIES_MAX } = options;
+  const fetch = options.fetch ?? globalThis.fetch;
+  const base = options.url.replace(/\/+$/, '');
+
+  async function open(request: Request): Promise<Response> {
+    const { method, path, query = [], body, headers, idempotencyKey, signal } = request;
+    const search = new URLSearchParams(query.map(([...pair]) => pair)).toString();
+    const init: RequestInit = {
+      method,
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    const response = await fetch(`${base}${path}${search && `?${search}`}`, init);
+    if (!response.ok) throw await readRefusal(response);
+    return response;
+  }
+
+  async function attempt<Answer>(request: Request): Promise<Answer> {
+    const time = AbortSignal.timeout(request.timeoutMs ?? timeoutMs);
+    const signal = AbortSignal.any([time, ...(request.signal ? [request.signal] : [])]);
+    try {
+      return (await (await open({ ...request, signal })).json()) as Answer;
+    } catch (error) {
+      throw failureOf(error, request);
+    }
+  }
+
+  async function json<Answer>(request: Request): Promise<Answer> {
+    const mayRepeat = request.method !== 'POST' || request.idempotencyKey !== undefined;
+    for (let retry = 0; ; retry += 1) {
+      try {
+        return await attempt<Answer>(request);
+      } catch (error) {
+        const afterMs = retry < retriesMax && mayRepeat ? pauseAfter(error, retry) : null;
+        if (afterMs === null) throw error;
+        await pause(afterMs, request.signal);
+      }
+    }
+  }
+  return { json, open };
+}
+
+/** What a caller is told of a try that failed. */
+function failureOf(error: unknown, { method, path, signal, idempotencyKey }: Request): unknown {
+  if (error instanceof ServiceError) return error;
+  if (signal?.aborted) return signal.reason;
+  const why = error instanceof Error ? error.message : String(error);
+  return new NoAnswer(`${method} ${path}: ${why}`, { cause: error, idempotencyKey });
+}
+
+/** How long to wait before the next try; null where none would help. */
+export function pauseAfter(error: unknown, retry: number): number | null {
+  if (error instanceof NoAnswer) return backoff(retry);
+  if (!(error instanceof ServiceError) || !LATER.includes(error.error)) return null;
+  const { retryAfterMs } = error;
+  if (retryAfterMs !== null && retryAfterMs > RETRY_AFTER_MAX_MS) return null;
+  return Math.max(retryAfterMs ?? 0, backoff(retry));
+}
+
+/** Doubled each time up to 8 s, and spread by half: clients that failed together come apart. */
+function backoff(retry: number): number {
+  return Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** retry) * (0.5 + Math.random() / 2);
+}
+
+/** @throws what the signal is aborted with */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

@@ -1,0 +1,187 @@
+import type { Static } from 'typebox';
+import type { Role } from '#events/organization.ts';
+import type { SessionStatus } from '#events/session.ts';
+import type { CreateSessionBody } from '../api/request-schemas.ts';
+import type * as schemas from '../api/schemas.ts';
+import { ServiceError } from './failures.ts';
+import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
+import type { CallOptions, Requester } from './requester.ts';
+
+/** Words that the schemas take from the events' table, of which no type can be told. */
+type Worded<Answer> = {
+  [Field in keyof Answer]: Field extends 'status'
+    ? SessionStatus
+    : Field extends 'organization_role'
+      ? Role
+      : Answer[Field];
+};
+
+export type Session = Worded<Static<typeof schemas.Session>>;
+export type SessionSummary = Worded<Static<typeof schemas.SessionSummary>>;
+export type SessionList = Omit<Static<typeof schemas.SessionList>, 'sessions'> & {
+  sessions: SessionSummary[];
+};
+export type SessionAccess = Worded<Static<typeof schemas.SessionAccess>>;
+export type SessionExtended = Worded<Static<typeof schemas.SessionExtended>>;
+export type SessionStopped = Static<typeof schemas.SessionStopped>;
+/** What is asked for; durations are written like `30m` or `1h30m`. */
+export type CreateSession = Omit<Static<typeof CreateSessionBody>, 'duration' | 'idle_timeout'> & {
+  duration?: string;
+  idle_timeout?: string;
+};
+
+export type CreateOptions = CallOptions & {
+  /** Known again by the service for a repeat; default: one that nobody else has. */
+  idempotencyKey?: string;
+  /** How long it is waited for until it is active; default 2 minutes, 0: not at all. */
+  waitMs?: number;
+};
+
+/** A session with what can be done with it; `await using` ends it. */
+export type LiveSession = Session & {
+  stop(options?: CallOptions): Promise<SessionStopped>;
+  extend(duration: string, options?: CallOptions): Promise<SessionExtended>;
+  access(options?: CallOptions): Promise<SessionAccess>;
+  events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
+} & AsyncDisposable;
+
+/** Every method throws ServiceError where it is refused, and NoAnswer where none came. */
+export type Sessions = {
+  /**
+   * A new session, active as a rule: waited for unless `waitMs` is 0, and ended where it does not
+   * become active. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
+   */
+  create(asked?: CreateSession, options?: CreateOptions): Promise<LiveSession>;
+  get(id: string, options?: CallOptions): Promise<LiveSession>;
+  list(query?: ListQuery, options?: CallOptions): Promise<SessionList>;
+  extend(id: string, duration: string, options?: CallOptions): Promise<SessionExtended>;
+  stop(id: string, options?: CallOptions): Promise<SessionStopped>;
+  access(id: string, options?: CallOptions): Promise<SessionAccess>;
+  /**
+   * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED where it has ended
+   */
+  waitUntilActive(id: string, options?: CallOptions & { waitMs?: number }): Promise<LiveSession>;
+  /** All events of the session, from its first one on, until its last. */
+  events(id: string, options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
+};
+
+export type ListQuery = {
+  limit?: number;
+  offset?: number;
+  status?: SessionStatus;
+  labels?: Record<string, string>;
+};
+
+const WAIT_MS = 120_000;
+
+export function createSessions(requester: Requester): Sessions {
+  const sessions: Sessions = {
+    async create(asked = {}, { waitMs = WAIT_MS, ...options } = {}) {
+      const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
+      const session = await requester.json<Session>({
+        method: 'POST',
+        path: '/api/sessions',
+        body: asked,
+        ...options,
+        idempotencyKey,
+        ...(waitMs === 0 ? { headers: { prefer: 'respond-async' } } : {}),
+      });
+      if (waitMs === 0 || session.status === 'active') return enliven(session);
+      try {
+        return await sessions.waitUntilActive(session.id, { ...options, waitMs });
+      } catch (error) {
+        // Nobody but the caller knows of it, who gets the error in its place.
+        await sessions.stop(session.id).catch(() => undefined);
+        throw error;
+      }
+    },
+    async get(id, options) {
+      return enliven(await requester.json({ method: 'GET', path: pathOf(id), ...options }));
+    },
+    list: (query = {}, options) =>
+      requester.json({
+        method: 'GET',
+        path: '/api/sessions',
+        query: parametersOf(query),
+        ...options,
+      }),
+    extend(id, duration, options) {
+      const path = `${pathOf(id)}/extend`;
+      const idempotencyKey = crypto.randomUUID();
+      return requester.json({
+        method: 'POST',
+        path,
+        body: { duration },
+        idempotencyKey,
+        ...options,
+      });
+    },
+    stop: (id, options) => requester.json({ method: 'DELETE', path: pathOf(id), ...options }),
+    access: (id, options) =>
+      requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
+    async waitUntilActive(id, { waitMs = WAIT_MS, ...options } = {}) {
+      const session = await sessions.get(id, options);
+      if (session.status === 'active') return session;
+      await untilSettled(session, { waitMs, signal: options.signal });
+      const settled = await sessions.get(id, options);
+      if (settled.status !== 'active') throw ended(settled);
+      return settled;
+    },
+    events: (id, options = {}) =>
+      followEvents(requester, { path: `${pathOf(id)}/events`, isOneSession: true }, options),
+  };
+
+  function enliven(session: Session): LiveSession {
+    const { id } = session;
+    return {
+      ...session,
+      stop: (options) => sessions.stop(id, options),
+      extend: (duration, options) => sessions.extend(id, duration, options),
+      access: (options) => sessions.access(id, options),
+      events: (options) => sessions.events(id, options),
+      async [Symbol.asyncDispose]() {
+        await sessions.stop(id);
+      },
+    };
+  }
+  return sessions;
+}
+
+function parametersOf({ labels = {}, ...plain }: ListQuery): [string, string][] {
+  const given = Object.entries(plain).filter(([, value]) => value !== undefined);
+  return [
+    ...given.map(([name, value]): [string, string] => [name, String(value)]),
+    ...Object.entries(labels).map(([name, value]): [string, string] => [
+      'label',
+      `${name}=${value}`,
+    ]),
+  ];
+}
+
+/** Waits for the session's events to say that it waits no more. @throws ServiceError */
+async function untilSettled(
+  session: LiveSession,
+  { waitMs, signal }: { waitMs: number; signal: AbortSignal | undefined },
+): Promise<void> {
+  const late = AbortSignal.timeout(waitMs);
+  const either = signal === undefined ? late : AbortSignal.any([late, signal]);
+  try {
+    for await (const { type } of session.events({ signal: either }))
+      if (type === 'session.activated' || type === 'session.stop-requested') return;
+  } catch (error) {
+    if (!late.aborted || signal?.aborted === true) throw error;
+    const message = `It is not active after ${waitMs} ms.`;
+    const context = { session_id: session.id, status: session.status };
+    throw new ServiceError({ error: 'SESSION_NOT_READY', message, code: 409, context });
+  }
+}
+
+function ended({ id, status, ended_reason }: Session): ServiceError {
+  const message = `The session has ended: ${ended_reason ?? status}.`;
+  const context = { session_id: id, status, ended_reason };
+  return new ServiceError({ error: 'SESSION_ENDED', message, code: 410, context });
+}
+
+function pathOf(id: string): string {
+  return `/api/sessions/${encodeURIComponent(id)}`;
+}

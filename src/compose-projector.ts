@@ -1,0 +1,23 @@
+import { everyProjection } from '#projections/every-projection.ts';
+import { runProjections, type Projecting } from '#projections/run-all.ts';
+import type { Ground } from './compose-ground.ts';
+import { createJetStreamParked } from './log/parked.jetstream.ts';
+
+export function startProjector({ desk, stores, connection, log }: Ground): Projecting {
+  const projecting = runProjections({
+    projections: everyProjection,
+    log: desk.log,
+    views: stores,
+    parked: createJetStreamParked(connection),
+    onParked: (event, reason) => log.error({ ...event, reason }, 'event parked'),
+    onRemoved: (store) => log.info({ store }, 'views that nobody reads any more removed'),
+  });
+  // A projection that ends by itself is a bug; the service does not go on with a read model that
+  // stands still.
+  projecting.running.catch((error: unknown) => {
+    log.error({ err: error }, 'a projection failed');
+    process.exitCode = 1;
+    process.kill(process.pid, 'SIGTERM');
+  });
+  return projecting;
+}

@@ -1,0 +1,88 @@
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { createJetStreamLeases } from './log/leases.jetstream.ts';
+import { LEASE_MS, type Leases } from './log/leases.ts';
+import { createDockerBrowsers } from './provisioner/browsers.docker.ts';
+import { createProcessBrowsers } from './provisioner/browsers.process.ts';
+import { createSimulatedBrowsers } from './provisioner/browsers.simulated.ts';
+import type { Browsers } from './provisioner/browsers.ts';
+import { countStarts } from './provisioner/count-starts.ts';
+import { coresOf, readHost, type HostScope } from './provisioner/host.ts';
+import { measureLaunches } from './provisioner/measure-launches.ts';
+import { startProvisioner } from './provisioner/provisioner.ts';
+import type { Ground } from './compose-ground.ts';
+
+export async function composeProvisioner(ground: Ground) {
+  const { config, connection, serverId, metrics, tail } = ground;
+  countStarts(tail, serverId, metrics);
+  const leases = await createJetStreamLeases(connection);
+  const browsers = await whileAlive(leases, serverId, makeBrowsers(ground));
+  const starting = startProvisioner({
+    ...ground,
+    leases,
+    browsers: measureLaunches(browsers, metrics),
+    server: { id: serverId, ip: privateAddress() },
+    onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
+    ...(await whatItBears(config)),
+    onLogReconnect: (listener) => connection.onReconnect(listener),
+  });
+  return starting.catch(async (error: unknown) => {
+    // What they listen to would keep the process from its end.
+    await (browsers.leave?.() ?? browsers[Symbol.asyncDispose]());
+    throw error;
+  });
+}
+
+/**
+ * A server that is being made ready is not lost: what it ran before it was killed may run still.
+ * The provisioner takes over the lease.
+ */
+async function whileAlive<Result>(
+  leases: Leases,
+  serverId: string,
+  work: Promise<Result>,
+): Promise<Result> {
+  // One that fails is followed by the next beat, or by the provisioner's own.
+  const beat = () => void leases.renew(serverId).catch(() => undefined);
+  beat();
+  const beating = setInterval(beat, LEASE_MS / 3);
+  return work.finally(() => clearInterval(beating));
+}
+
+/**
+ * What a browser that has only just been opened takes, with room for a page; those that take more
+ * are counted when they have.
+ */
+const BROWSER_BYTES = 256 * 1024 ** 2;
+
+/** Browsers launch one a core; simulated ones cost the machine nothing. */
+async function whatItBears({ browsers, pool }: Ground['config']) {
+  if (browsers.kind === 'simulated')
+    return {
+      limits: { ...pool, launchesAtOnce: pool.max, browserBytes: 0 },
+      readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+    };
+  // Process browsers live within this process's limits, others beside it.
+  const scope: HostScope = browsers.kind === 'process' ? 'group' : 'machine';
+  return {
+    limits: { ...pool, launchesAtOnce: await coresOf({ scope }), browserBytes: BROWSER_BYTES },
+    readHost: () => readHost({ scope }),
+  };
+}
+
+async function makeBrowsers(ground: Ground): Promise<Browsers> {
+  const { config, programs, serverId, log, say, ending: signal } = ground;
+  const { kind, simulatedLaunchMs, simulatedFailRate, docker } = config.browsers;
+  if (docker !== null) return createDockerBrowsers({ ...docker, serverId, log, say, signal });
+  if (kind === 'simulated')
+    return createSimulatedBrowsers({ launchMs: simulatedLaunchMs, failRate: simulatedFailRate });
+  if (programs === null) throw new Error('process browsers without their programs');
+  return createProcessBrowsers({ ...programs, stateDir: join(config.dataDir, 'browsers') });
+}
+
+/** The address that other machines of ours reach this one by, as far as it has one. */
+function privateAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+  const found = addresses.find(({ family, internal }) => family === 'IPv4' && !internal);
+  return found?.address ?? '127.0.0.1';
+}

@@ -1,0 +1,43 @@
+import { isProduction, secretNames, withSecretFiles } from '../config-secrets.ts';
+import type { Config } from '../config.ts';
+import type { ConfigFacts } from './facts.ts';
+
+/** What the configuration alone tells, and the secrets that are to be judged. */
+export function configFactsOf(
+  config: Config,
+  given: Record<string, string | undefined>,
+): ConfigFacts {
+  const env = withSecretFiles(given);
+  const secrets = secretNames.flatMap((name) => {
+    const secret = env[name]?.trim() ?? '';
+    return secret === '' ? [] : [[name, secret] as const];
+  });
+  return {
+    isEmbedded: config.natsUrl === null,
+    isProduction: isProduction(env),
+    browsers: config.browsers.kind,
+    hasProvisioner: config.roles.includes('provisioner'),
+    secrets: new Map(secrets),
+    links: [
+      ...linksOf('NATS_URL', config.natsUrl, config.nats.credsFile !== null),
+      ...linksOf('REDIS_URL', config.redisUrl, false),
+    ],
+  };
+}
+
+/** Only what leaves the machine counts: on loopback nobody listens in. */
+function linksOf(
+  variable: string,
+  address: string | null,
+  hasFile: boolean,
+): ConfigFacts['links'][number][] {
+  const urls = (address ?? '').split(',').map((one) => URL.parse(one.trim()));
+  const away = urls.find((url) => url !== null && !isLoopback(url.hostname));
+  if (away === undefined || away === null) return [];
+  const hasCredentials = hasFile || away.username !== '' || away.password !== '';
+  return [{ variable, hasCredentials, isEncrypted: ['tls:', 'rediss:'].includes(away.protocol) }];
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || host.startsWith('127.');
+}

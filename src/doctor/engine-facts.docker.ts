@@ -1,0 +1,77 @@
+import type Docker from 'dockerode';
+import type { DockerConfig } from '../config-docker.ts';
+import { runContainer } from '../provisioner/docker-container.ts';
+import { answered, connectEngine, messageOf } from '../provisioner/docker-engine.ts';
+import { findBrowserImage, readSeccomp } from '../provisioner/docker-image.ts';
+import { checkIsolation } from '../provisioner/docker-isolation.ts';
+import { ownLabel } from '../provisioner/docker-naming.ts';
+import { findNetwork } from '../provisioner/docker-network.ts';
+import { confined, type Confinement } from '../provisioner/docker-spec.ts';
+import type { EngineFacts } from './facts.ts';
+
+const PROBE_MS = 30_000;
+
+/**
+ * Asks the engine how it is, and tries what a browser needs and must not have in containers that
+ * are confined like one. Makes neither image, nor network, nor rules. @throws DockerUnavailable
+ */
+export async function gatherEngineFacts(options: DockerConfig): Promise<EngineFacts> {
+  const { docker, cpus } = await connectEngine(options.host);
+  const info = (await answered(docker.info())) as EngineInfo;
+  const image = await findBrowserImage(docker, options.image);
+  const network = await findNetwork(docker, options.network);
+  const confinement: Confinement = {
+    image: image ?? '',
+    serverId: 'doctor',
+    network: network?.name ?? 'none',
+    publish: null,
+    dns: options.dns,
+    seccomp: readSeccomp(),
+    limits: { ...options.limits, cpus: Math.min(options.limits.cpus, cpus) },
+  };
+  const canTry = image !== null && network !== null;
+  return {
+    version: info.ServerVersion,
+    hasSeccomp: info.SecurityOptions.some((option) => option.startsWith('name=seccomp')),
+    filtersBridges: info.BridgeNfIptables,
+    hasImage: image !== null,
+    hasNetwork: network !== null,
+    sandboxRefusal: image === null ? null : await trySandbox(docker, confinement),
+    reachable: canTry ? await tryNetwork({ docker, network, confinement }) : null,
+  };
+}
+
+type EngineInfo = {
+  ServerVersion: string;
+  SecurityOptions: string[];
+  BridgeNfIptables: boolean;
+};
+
+/** What Chromium does first of all: it gives itself a user namespace. Empty where it may. */
+async function trySandbox(docker: Docker, confinement: Confinement): Promise<string> {
+  const options: Docker.ContainerCreateOptions = {
+    Image: confinement.image,
+    Labels: ownLabel(),
+    User: '1000:1000',
+    Entrypoint: ['unshare', '--user', '--pid', '--net', '--fork', 'true'],
+    HostConfig: { ...confined(confinement), NetworkMode: 'none' },
+  };
+  const { exitCode, lines } = await runContainer(docker, options, PROBE_MS);
+  return exitCode === 0 ? '' : lines.join(' ').trim() || `it ended with ${exitCode}`;
+}
+
+type NetworkParts = Omit<Parameters<typeof checkIsolation>[0], 'rulesImage'>;
+
+async function tryNetwork(parts: NetworkParts): Promise<string> {
+  try {
+    const whole = { ...parts, rulesImage: setsNoRules };
+    await checkIsolation(whole);
+    return '';
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function setsNoRules(): Promise<never> {
+  return Promise.reject(new Error('the doctor sets no rules'));
+}

@@ -1,0 +1,70 @@
+/** Runs npm for launch.mjs: quietly, with what it said kept for when it fails. */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+
+const OUTPUT_KEPT = 64 * 1024;
+/** npm names the cause first and then prints pages of usage. */
+const ERROR_LINES_MAX = 10;
+
+/** A step that this start needs and that failed; the message is for the person who started it. */
+export class CannotInstall extends Error {
+  name = 'CannotInstall';
+}
+
+/** @throws CannotInstall with npm's first errors, when npm is not there or does not succeed. */
+export async function npm(args, cwd) {
+  const [command, ...first] = npmCommand();
+  const child = spawn(command, [...first, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  const keep = (chunk) => {
+    output = (output + chunk).slice(0, OUTPUT_KEPT);
+  };
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  const letGo = endWith(child);
+  const problem = await new Promise((resolve) => {
+    child.once('error', (error) => resolve(`npm cannot be run (${error.code ?? error.message})`));
+    child.once('close', (code) => resolve(code === 0 ? null : errorsOf(output)));
+  });
+  letGo();
+  if (problem !== null) throw new CannotInstall(`npm ${args.join(' ')} failed:\n${problem}`);
+}
+
+function errorsOf(output) {
+  const lines = output.split('\n').filter((line) => line.trim() !== '');
+  const errors = lines.filter((line) => /^npm (error|ERR!) \S/.test(line));
+  return (errors.length > 0 ? errors : lines).slice(0, ERROR_LINES_MAX).join('\n');
+}
+
+/**
+ * A signal that ends us ends npm as well, at once (asked politely it takes seconds): nothing goes
+ * on installing behind our back. What it leaves half done the next start does anew.
+ */
+function endWith(child) {
+  const ends = ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => {
+    const end = () => {
+      child.kill('SIGKILL');
+      process.exit(128 + constants.signals[signal]);
+    };
+    process.on(signal, end);
+    return () => process.off(signal, end);
+  });
+  return () => ends.forEach((off) => off());
+}
+
+/**
+ * The npm that belongs to this Node: another one may not run under it (Debian's does not), and what
+ * it installs depends on the Node it runs under. Else the npm that runs us, else the one on PATH.
+ */
+function npmCommand() {
+  const prefix = dirname(dirname(process.execPath));
+  const own = join(prefix, 'lib', 'node_modules', 'npm', 'bin', 'npm-cli.js');
+  if (existsSync(own)) return [process.execPath, own];
+  const runBy = process.env.npm_execpath ?? '';
+  const cli = join(dirname(runBy), 'npm-cli.js');
+  // npx names its own file, and other package managers theirs.
+  if (/^np[mx]-cli\.js$/.test(basename(runBy)) && existsSync(cli)) return [process.execPath, cli];
+  return ['npm'];
+}

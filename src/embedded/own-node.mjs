@@ -1,0 +1,76 @@
+/** A Node of our own, with its npm, in .tools/node, for machines whose Node reads no TypeScript. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CannotInstall, npm } from './npm.mjs';
+import { waitForLock } from './pid-lock.mjs';
+
+export const NODE_MAJOR_MIN = 24;
+/** The npm that Node 24 comes with. */
+const NPM = 'npm@11';
+/** The longest that another start's installation is waited for. */
+const WAIT_MS = 10 * 60_000;
+
+/**
+ * The path of a Node that is new enough, installed first where there is none. Its npm package is
+ * the release without npm, and runs no install script.
+ * @throws CannotInstall
+ */
+export async function ownNode(root, say) {
+  const tools = join(root, '.tools');
+  const home = join(tools, 'node');
+  const node = join(home, 'bin', 'node');
+  if (isNewEnough(node)) return node;
+  mkdirSync(tools, { recursive: true });
+  const release = await waitForLock(join(tools, 'node.lock'), {
+    waitMs: WAIT_MS,
+    onWait: ({ pid }) => say(`Waiting for process ${pid}, which installs Node ${NODE_MAJOR_MIN}…`),
+  });
+  try {
+    if (isNewEnough(node)) return node;
+    say(`Installing Node ${NODE_MAJOR_MIN} into .tools (this machine's is ${process.version})…`);
+    await install(tools, home);
+    return node;
+  } finally {
+    release();
+  }
+}
+
+/** Complete in a folder of its own before it is put in place: a broken-off one is never used. */
+async function install(tools, home) {
+  const stage = join(tools, 'node.new');
+  const name = `node-${process.platform}-${process.arch}`;
+  const wanted = `${name}@${NODE_MAJOR_MIN}`;
+  rmSync(stage, { recursive: true, force: true });
+  mkdirSync(stage, { recursive: true });
+  writeFileSync(join(stage, 'package.json'), '{"private":true}\n');
+  const args = ['install', '--prefix', stage, '--no-save', '--no-audit', '--no-fund', wanted, NPM];
+  const installed = join(stage, 'node_modules', name);
+  const itsPackages = join(installed, 'lib', 'node_modules');
+  try {
+    await npm(args, stage);
+    if (!isNewEnough(join(installed, 'bin', 'node'))) {
+      throw new CannotInstall(`the npm package ${wanted} does not run on this machine`);
+    }
+    mkdirSync(itsPackages, { recursive: true });
+    renameSync(join(stage, 'node_modules', 'npm'), join(itsPackages, 'npm'));
+    for (const command of ['npm', 'npx']) {
+      const script = join('..', 'lib', 'node_modules', 'npm', 'bin', `${command}-cli.js`);
+      symlinkSync(script, join(installed, 'bin', command));
+    }
+  } catch (error) {
+    throw new CannotInstall(
+      `This needs Node ${NODE_MAJOR_MIN} or newer; here is ${process.version}, and ${wanted} ` +
+        `could not be had from the npm registry. Install Node ${NODE_MAJOR_MIN}, or let npm ` +
+        `reach a registry.\n${error.message}`,
+    );
+  }
+  rmSync(home, { recursive: true, force: true });
+  renameSync(installed, home);
+  rmSync(stage, { recursive: true, force: true });
+}
+
+function isNewEnough(node) {
+  const found = spawnSync(node, ['--version'], { encoding: 'utf8', timeout: 10_000 });
+  return found.status === 0 && Number.parseInt(found.stdout.slice(1), 10) >= NODE_MAJOR_MIN;
+}

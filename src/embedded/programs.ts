@@ -1,0 +1,237 @@
+/**
+ * The programs that the service runs beside itself: found on this machine, or installed.
+ * What is looked for where, in which version, and where it comes from is the table below.
+ */
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { open, realpath, rm, symlink } from 'node:fs/promises';
+import { basename, delimiter, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { aptCommand, aptInstall } from './apt.ts';
+import { fetchNatsServer } from './fetch-nats-server.ts';
+import { waitForLock } from './pid-lock.mjs';
+import { runCommand } from './run-command.ts';
+
+export type ProgramName = 'nats-server' | 'redis-server' | 'chromium' | 'Xtigervnc' | 'vncpasswd';
+
+/**
+ * Programs that are not there and cannot be had; the message says which, why, and what would help.
+ */
+export class MissingProgram extends Error {
+  override readonly name = 'MissingProgram';
+}
+
+/**
+ * The absolute path of each program, after installing those that are missing; `say` gets one line
+ * for each installation. A path in the program's environment variable is taken as it is.
+ * @throws MissingProgram
+ */
+export async function ensurePrograms<N extends ProgramName>(
+  names: readonly N[],
+  say: (line: string) => void,
+): Promise<Record<N, string>> {
+  const paths: Partial<Record<N, string>> = {};
+  const problems: string[] = [];
+  for (const name of names) {
+    const found = (await fromEnvironment(name)) ?? (await find(name));
+    if (found.path !== null) paths[name] = found.path;
+  }
+  const missing = names.filter((name) => paths[name] === undefined);
+  if (missing.length > 0) {
+    const unlock = await lockTools(say);
+    try {
+      for (const name of missing) {
+        const found = await findOrInstall(name, say);
+        if ('path' in found) paths[name] = found.path;
+        else problems.push(found.problem);
+      }
+    } finally {
+      unlock?.();
+    }
+  }
+  if (problems.length > 0) throw new MissingProgram(problems.join('\n'));
+  return paths as Record<N, string>;
+}
+
+type Program = {
+  /** Environment variable that names its path. */
+  variable: string;
+  /** Where it is before PATH is looked at; relative ones are in TOOLS. */
+  places: readonly string[];
+  /** Its names on PATH. */
+  names: readonly string[];
+  /** What to do by hand where installing fails. */
+  byHand: string;
+  install: () => Promise<void>;
+  /** Why a file that is there will not do; null: it will. */
+  refuses?: (path: string) => Promise<string | null>;
+};
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const TOOLS = join(ROOT, '.tools');
+const LOCK_WAIT_MS = 15 * 60_000;
+/** Atomic batches, message schedules and message TTLs came with 2.11 and 2.12. */
+const NATS_SERVER_MIN: readonly [number, number] = [2, 12];
+/** PATH of an ordinary user often lacks the sbin folders, and macOS's lacks Homebrew's. */
+const MORE_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
+
+const PROGRAMS: Record<ProgramName, Program> = {
+  'nats-server': {
+    variable: 'NATS_SERVER',
+    places: ['nats/nats-server'],
+    names: ['nats-server'],
+    byHand: 'get a release from https://github.com/nats-io/nats-server/releases',
+    install: () => fetchNatsServer(TOOLS, async (path) => (await refusesNatsServer(path)) === null),
+    refuses: refusesNatsServer,
+  },
+  'redis-server': {
+    variable: 'REDIS_SERVER',
+    places: ['redis/redis-server'],
+    names: ['redis-server'],
+    byHand: aptCommand(['redis-server']),
+    install: installRedisServer,
+  },
+  chromium: {
+    variable: 'CHROMIUM',
+    // The program itself: the wrapper on Debian's PATH adds flags and a shell's start.
+    places: [
+      '/usr/lib/chromium/chromium',
+      '/usr/lib64/chromium-browser/chromium-browser',
+      '/opt/google/chrome/chrome',
+      '/Applications/Chromium.app/Contents/MacOS/Chromium',
+      '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+    ],
+    names: ['chromium', 'chromium-browser', 'chrome'],
+    ...debian(['chromium', 'fonts-liberation', 'fonts-dejavu-core']),
+    refuses: refusesChromium,
+  },
+  Xtigervnc: {
+    variable: 'XTIGERVNC',
+    places: [],
+    names: ['Xtigervnc'],
+    ...debian(['tigervnc-standalone-server']),
+  },
+  vncpasswd: {
+    variable: 'VNCPASSWD',
+    places: [],
+    names: ['vncpasswd', 'tigervncpasswd'],
+    ...debian(['tigervnc-tools']),
+  },
+};
+
+function debian(packages: readonly string[]): Pick<Program, 'byHand' | 'install'> {
+  return { byHand: aptCommand(packages), install: () => aptInstall(packages) };
+}
+
+/**
+ * Debian's redis-server package starts a service on the machine's port 6379. All it has that
+ * redis-tools lacks is a link: the program is one file that does what its name says.
+ */
+async function installRedisServer(): Promise<void> {
+  const program = '/usr/bin/redis-check-rdb';
+  if (!existsSync(program)) await aptInstall(['redis-tools']);
+  const link = join(TOOLS, 'redis', 'redis-server');
+  mkdirSync(join(TOOLS, 'redis'), { recursive: true });
+  await rm(link, { force: true });
+  await symlink(program, link);
+  const outcome = await runCommand([link, '--version'], { timeoutMs: 10_000 });
+  if (!outcome.output.startsWith('Redis server')) throw new Error(`${program} is no redis-server`);
+}
+
+async function refusesNatsServer(path: string): Promise<string | null> {
+  const outcome = await runCommand([path, '--version'], { timeoutMs: 10_000 });
+  const [, major, minor, patch] = /v?(\d+)\.(\d+)\.(\d+)/.exec(outcome.output) ?? [];
+  if (outcome.code !== 0 || major === undefined) return `${path} does not run`;
+  const [majorMin, minorMin] = NATS_SERVER_MIN;
+  const isNewEnough =
+    Number(major) > majorMin || (Number(major) === majorMin && Number(minor) >= minorMin);
+  if (isNewEnough) return null;
+  return `${path} is ${major}.${minor}.${patch}, and ${NATS_SERVER_MIN.join('.')} is needed`;
+}
+
+/** Wrapper scripts, and snaps, which see another file system than we do. */
+async function refusesChromium(path: string): Promise<string | null> {
+  if (basename(await realpath(path)) === 'snap') return `${path} is a snap`;
+  await using file = await open(path);
+  const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);
+  return buffer.toString() === '#!' ? `${path} is a wrapper script` : null;
+}
+
+type Found = { path: string | null; refusals: string[] };
+
+/** @throws MissingProgram naming the variable where the path in it will not do */
+async function fromEnvironment(name: ProgramName): Promise<Found | null> {
+  const { variable, refuses } = PROGRAMS[name];
+  const given = process.env[variable];
+  if (given === undefined || given === '') return null;
+  const path = resolve(given);
+  if (!isProgram(path)) throw new MissingProgram(`${variable}: ${path} is not a program`);
+  // An operator who names a wrapper means it; a version that is too old fails later and worse.
+  const refusal = name === 'chromium' ? null : await refuses?.(path);
+  if (refusal) throw new MissingProgram(`${variable}: ${refusal}`);
+  return { path, refusals: [] };
+}
+
+async function find(name: ProgramName): Promise<Found> {
+  const { places, names, refuses } = PROGRAMS[name];
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...MORE_FOLDERS];
+  const candidates = [
+    ...places.map((place) => resolve(TOOLS, place)),
+    ...folders.filter(Boolean).flatMap((folder) => names.map((file) => resolve(folder, file))),
+  ];
+  const refusals: string[] = [];
+  for (const path of new Set(candidates)) {
+    if (!isProgram(path)) continue;
+    const refusal = (await refuses?.(path)) ?? null;
+    if (refusal === null) return { path, refusals };
+    refusals.push(refusal);
+  }
+  return { path: null, refusals };
+}
+
+async function findOrInstall(
+  name: ProgramName,
+  say: (line: string) => void,
+): Promise<{ path: string } | { problem: string }> {
+  const { variable, byHand, install } = PROGRAMS[name];
+  // Again: who held the lock may have installed it.
+  const before = await find(name);
+  if (before.path !== null) return { path: before.path };
+  say(`Installing ${name}…`);
+  let reason = 'it is not where it was expected';
+  try {
+    await install();
+  } catch (error) {
+    reason = error instanceof Error ? error.message : String(error);
+  }
+  const after = await find(name);
+  if (after.path !== null) return { path: after.path };
+  const had = before.refusals.length > 0 ? ` (${before.refusals.join('; ')})` : '';
+  return {
+    problem:
+      `${name} is missing${had} and could not be installed: ${reason}\n` +
+      `  Install it by hand: ${byHand}; or set ${variable} to its path.`,
+  };
+}
+
+/** One installation at a time; null in a checkout that cannot be written. */
+async function lockTools(say: (line: string) => void): Promise<(() => void) | null> {
+  try {
+    mkdirSync(TOOLS, { recursive: true });
+    accessSync(TOOLS, constants.W_OK);
+  } catch {
+    return null;
+  }
+  return await waitForLock(join(TOOLS, 'programs.lock'), {
+    waitMs: LOCK_WAIT_MS,
+    onWait: ({ pid }) => say(`Waiting for process ${pid}, which installs programs…`),
+  });
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * A child process that is kept running. Its modes:
+ *
+ *   starting   spawned, not answering yet; ends in `up`, or in `waiting` when it dies or when
+ *              `readyMs` is over (it is killed then)
+ *   up         answers; ends in `waiting` when it dies
+ *   waiting    100 ms, doubled by each failed start in a row up to 2 s; then `starting`
+ *   given up   after 10 failed starts in a row; nothing runs, nothing is tried again
+ *   stopped    by disposal, from any mode: SIGTERM, SIGKILL after 5 s
+ *
+ * A child that dies within a second of answering has failed to start. It runs in a session of its
+ * own, so that Ctrl-C reaches the service alone, which then stops it in order; on Linux the kernel
+ * tells it when the service was killed.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { closeSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { endLeftover, forgetChild, recordChild, STOP_GRACE_MS } from './leftover.ts';
+
+export type Program = {
+  name: string;
+  command: string;
+  args: readonly string[];
+  /** Remembers the running child, so that the next start ends what this one leaves. */
+  pidFile: string;
+  /** What it writes; emptied at the start when it has grown beyond 10 MB. */
+  logFile: string;
+  /** One look whether it answers, at most a second long. */
+  answers: () => Promise<boolean>;
+  /** How long a start may take until it answers. */
+  readyMs: number;
+};
+
+export type SupervisionEvents = {
+  /** It died, was started again and answers. */
+  onRestart: () => void;
+  /** It will not be started again; `lastLines` is what it wrote last. */
+  onGiveUp: (lastLines: string) => void;
+};
+
+/** The first start never came to answering. */
+export class ChildNotStarted extends Error {
+  override readonly name = 'ChildNotStarted';
+}
+
+const BACKOFF_MIN_MS = 100;
+const BACKOFF_MAX_MS = 2000;
+const FAILED_STARTS_MAX = 10;
+/** A child that answered for this long was started well. */
+const STEADY_MS = 1000;
+const POLL_MS = 20;
+const LOG_BYTES_MAX = 10 * 1024 * 1024;
+const LAST_LINES_BYTES = 2048;
+
+/**
+ * Resolves when the child answers for the first time. What an earlier service left of it is ended.
+ * @throws ChildNotStarted
+ */
+export async function supervise(
+  program: Program,
+  events: SupervisionEvents,
+): Promise<AsyncDisposable> {
+  await endLeftover(program.pidFile);
+  emptyLargeLog(program.logFile);
+  const stopping = new AbortController();
+  const first = Promise.withResolvers<void>();
+  const isUp = { once: false };
+  const done = keepRunning(program, stopping.signal, {
+    onUp: () => {
+      if (isUp.once) events.onRestart();
+      isUp.once = true;
+      first.resolve();
+    },
+    onGiveUp: (lastLines) => {
+      if (isUp.once) events.onGiveUp(lastLines);
+      else first.reject(new ChildNotStarted(`${program.name} does not start:\n${lastLines}`));
+    },
+  });
+  done.catch((error: unknown) => first.reject(error));
+  await first.promise;
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stopping.abort();
+      await done;
+    },
+  };
+}
+
+async function keepRunning(
+  program: Program,
+  stopping: AbortSignal,
+  on: { onUp: () => void; onGiveUp: (lastLines: string) => void },
+): Promise<void> {
+  let failedStarts = 0;
+  for (;;) {
+    const child = await start(program);
+    const isUp = await waitUntilUp(program, child, stopping);
+    const upAt = Date.now();
+    if (isUp) {
+      on.onUp();
+      await Promise.race([child.ended, aborted(stopping)]);
+    }
+    failedStarts = isUp && Date.now() - upAt >= STEADY_MS ? 0 : failedStarts + 1;
+    await end(child);
+    await forgetChild(program.pidFile);
+    if (stopping.aborted) return;
+    if (failedStarts >= FAILED_STARTS_MAX) {
+      on.onGiveUp(child.problem ?? lastLinesOf(program.logFile));
+      return;
+    }
+    const backoffMs = Math.min(BACKOFF_MIN_MS * 2 ** failedStarts, BACKOFF_MAX_MS);
+    await delay(backoffMs, undefined, { signal: stopping }).catch(() => {});
+    if (stopping.aborted) return;
+  }
+}
+
+type Child = {
+  process: ChildProcess;
+  hasEnded: boolean;
+  ended: Promise<void>;
+  /** Why it could not be run at all. */
+  problem: string | null;
+};
+
+async function start({ command, args, logFile, pidFile }: Program): Promise<Child> {
+  const log = openSync(logFile, 'a', 0o600);
+  const [first = command, ...rest] = [...endWithParent(), command, ...args];
+  // Of the service's own environment it gets nothing more: secrets are in that.
+  const { PATH = '', TMPDIR } = process.env;
+  const env = { PATH, ...(TMPDIR === undefined ? {} : { TMPDIR }) };
+  const spawned = spawn(first, rest, { stdio: ['ignore', log, log], detached: true, env });
+  closeSync(log);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const child: Child = { process: spawned, hasEnded: false, ended: promise, problem: null };
+  const onEnd = (): void => {
+    child.hasEnded = true;
+    resolve();
+  };
+  spawned.once('exit', onEnd);
+  spawned.once('error', (error) => {
+    child.problem ??= error.message;
+    // Without a process there is no exit.
+    if (spawned.pid === undefined) onEnd();
+  });
+  if (spawned.pid !== undefined) await recordChild(pidFile, spawned.pid, command);
+  return child;
+}
+
+async function waitUntilUp(
+  { answers, readyMs }: Program,
+  child: Child,
+  stopping: AbortSignal,
+): Promise<boolean> {
+  const deadline = Date.now() + readyMs;
+  while (!child.hasEnded && !stopping.aborted && Date.now() < deadline) {
+    // Another program on the same port could answer for a child that is already dead.
+    if ((await answers()) && !child.hasEnded) return true;
+    await delay(POLL_MS);
+  }
+  return false;
+}
+
+async function end(child: Child): Promise<void> {
+  if (child.hasEnded) return;
+  child.process.kill('SIGTERM');
+  const killing = setTimeout(() => child.process.kill('SIGKILL'), STOP_GRACE_MS);
+  await child.ended;
+  clearTimeout(killing);
+}
+
+let deathSignal: readonly string[] | null = null;
+
+/**
+ * A command prefix by which the kernel ends the child when this process is killed, where it can.
+ */
+function endWithParent(): readonly string[] {
+  const prefix = ['setpriv', '--pdeathsig', 'TERM'];
+  deathSignal ??=
+    spawnSync(prefix[0] ?? '', [...prefix.slice(1), 'true']).status === 0 ? prefix : [];
+  return deathSignal;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) =>
+    signal.addEventListener('abort', () => resolve(), { once: true }),
+  );
+}
+
+function emptyLargeLog(logFile: string): void {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > LOG_BYTES_MAX) truncateSync(logFile);
+}
+
+function lastLinesOf(logFile: string): string {
+  return readFileSync(logFile).subarray(-LAST_LINES_BYTES).toString().trim();
+}

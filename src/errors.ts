@@ -1,0 +1,82 @@
+/**
+ * The closed table of error names: HTTP status and default sentence. `test/domain/errors.test.ts`
+ * holds it equal to the table in src/api/README.md. Nothing else answers with an error.
+ */
+export const errors = {
+  INVALID_REQUEST: { status: 400, message: 'The request is not valid.' },
+  INVALID_DURATION: {
+    status: 400,
+    message: 'Duration must be between 1 minute and 24 hours, written like 30m, 1h or 1h30m.',
+  },
+  UNAUTHORIZED: { status: 401, message: 'A valid API key or token is required.' },
+  INSUFFICIENT_CREDITS: { status: 402, message: 'The organization has not enough credits.' },
+  FORBIDDEN: { status: 403, message: 'Your role does not allow this.' },
+  NOT_FOUND: { status: 404, message: 'There is nothing at this path.' },
+  SESSION_NOT_FOUND: { status: 404, message: 'There is no session with this id.' },
+  KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
+  METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
+  IDEMPOTENCY_CONFLICT: {
+    status: 409,
+    message: 'This Idempotency-Key came before with another request.',
+  },
+  SESSION_NOT_READY: { status: 409, message: 'The session has no browser yet.' },
+  SESSION_NOT_ACTIVE: { status: 409, message: 'The session is ending or has ended.' },
+  SESSION_ENDED: { status: 410, message: 'The session has ended.' },
+  PAYLOAD_TOO_LARGE: { status: 413, message: 'The request body is too large.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The request body must be application/json.' },
+  RATE_LIMIT_EXCEEDED: { status: 429, message: 'Too many requests in this minute.' },
+  SESSION_LIMIT_EXCEEDED: {
+    status: 429,
+    message: "The organization's limit of concurrent sessions is reached.",
+  },
+  STREAM_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many event streams open as it may.',
+  },
+  INTERNAL: { status: 500, message: 'Something went wrong on our side.' },
+  BROWSER_UNREACHABLE: { status: 502, message: 'The browser does not answer.' },
+  NO_SERVERS_AVAILABLE: { status: 503, message: 'No browser servers are available.' },
+  UNAVAILABLE: { status: 503, message: 'A part of the service is not reachable; try again.' },
+} as const;
+
+export type ErrorName = keyof typeof errors;
+
+/** A command or request that is refused: a value, not an exception. */
+export type Rejected = {
+  rejected: ErrorName;
+  /** Details of the failing input or resource; becomes `context` of the error body. */
+  context: Record<string, unknown>;
+  /** In place of the table's sentence, where there is more to say. */
+  message?: string;
+  /** Seconds until a retry may help; becomes Retry-After. */
+  retryAfterSeconds?: number;
+};
+
+/** A refusal with its context. */
+export function reject(
+  rejected: ErrorName,
+  context: Record<string, unknown> = {},
+  more: Pick<Rejected, 'message' | 'retryAfterSeconds'> = {},
+): Rejected {
+  return { rejected, context, ...more };
+}
+
+export function isRejected(value: object): value is Rejected {
+  return 'rejected' in value;
+}
+
+/** The body of every answer that is not a success, whoever gives it. */
+export function problemBody({ rejected, message, context }: Rejected) {
+  const { status, message: sentence } = errors[rejected];
+  return { error: rejected, message: message ?? sentence, code: status, context };
+}
+
+/** A part that this service needs does not answer: event log, read model, the keys of JWTs. */
+export class Unavailable extends Error {
+  override readonly name = 'Unavailable';
+  readonly part: 'event-log' | 'read-model' | 'key-set';
+  constructor(part: Unavailable['part'], cause?: unknown) {
+    super(`the ${part} does not answer`, { cause });
+    this.part = part;
+  }
+}

@@ -1,0 +1,86 @@
+import type { ServerEvent, ServerState } from '#events/server.ts';
+
+type DataOf<Type extends ServerEvent['type']> = Extract<ServerEvent, { type: Type }>['data'];
+
+export type ServerCommand =
+  | ({ type: 'Join' } & DataOf<'server.joined'>)
+  /** The operator's: no new sessions here. */
+  | { type: 'Drain' }
+  | { type: 'Undrain' }
+  /** The provisioner's: nothing of a draining server is left. */
+  | { type: 'ReportDrained' }
+  | ({ type: 'ResizePool' } & DataOf<'server.pool-resized'>)
+  | ({ type: 'ReportReconciled' } & DataOf<'server.reconciled'>)
+  /** Its browsers run on, and the next provisioner of this server is to adopt them. */
+  | { type: 'Restart' }
+  | { type: 'Leave' }
+  | { type: 'ReportLost' };
+
+/**
+ * A server may join again and again: each start of its provisioner is a `joined`. A drain outlasts
+ * such a start; it ends when the operator says so, or with the server.
+ */
+export function decideServer(command: ServerCommand, server: ServerState | null): ServerEvent[] {
+  if (command.type === 'Join') {
+    const { type: _, ...data } = command;
+    const joined: ServerEvent = { type: 'server.joined', data };
+    const isDraining = server?.status === 'draining' || server?.status === 'drained';
+    return isDraining ? [joined, { type: 'server.draining', data: {} }] : [joined];
+  }
+  if (server === null || server.status === 'left' || server.status === 'lost') return [];
+  switch (command.type) {
+    case 'Drain':
+      return server.status === 'live' ? [{ type: 'server.draining', data: {} }] : [];
+    case 'Undrain':
+      return server.status === 'live' ? [] : [{ type: 'server.undrained', data: {} }];
+    case 'ReportDrained':
+      return server.status === 'draining' ? [{ type: 'server.drained', data: {} }] : [];
+    case 'ResizePool': {
+      const { type: _, ...data } = command;
+      return [{ type: 'server.pool-resized', data }];
+    }
+    case 'ReportReconciled': {
+      const { type: _, ...data } = command;
+      return [{ type: 'server.reconciled', data }];
+    }
+    case 'Restart':
+      return [{ type: 'server.restarting', data: {} }];
+    case 'Leave':
+      return [{ type: 'server.left', data: {} }];
+    case 'ReportLost':
+      return [{ type: 'server.lost', data: {} }];
+  }
+}
+
+/** @throws RangeError for an event before `joined`, which no log holds. */
+export function evolveServer(
+  server: ServerState | null,
+  event: ServerEvent,
+  id: string,
+): ServerState {
+  if (event.type === 'server.joined') {
+    const { ip, poolMax } = event.data;
+    return { id, ip, poolMax, status: 'live' };
+  }
+  if (server === null) throw new RangeError(`${event.type} before server.joined`);
+  switch (event.type) {
+    case 'server.draining':
+      return { ...server, status: 'draining' };
+    case 'server.drained':
+      return { ...server, status: 'drained' };
+    case 'server.undrained':
+      return { ...server, status: 'live' };
+    case 'server.pool-resized': {
+      const { target, limitedBy } = event.data.decision;
+      return { ...server, pool: { target, limitedBy } };
+    }
+    case 'server.reconciled':
+      return { ...server, leaks: event.data.leaks };
+    case 'server.restarting':
+      return server;
+    case 'server.left':
+      return { ...server, status: 'left' };
+    case 'server.lost':
+      return { ...server, status: 'lost' };
+  }
+}

@@ -1,0 +1,87 @@
+import { X509Certificate, createPrivateKey } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { generate } from 'selfsigned';
+
+/** A key and its certificate, both PEM text. */
+export type Certificate = { key: string; cert: string };
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/**
+ * Some clients refuse a certificate that is valid for more than 398 days, the day before included.
+ */
+const VALID_MS = 397 * DAY_MS;
+/** It is read at start only, so it must outlast the process. */
+const REMADE_BEFORE_MS = 90 * DAY_MS;
+
+/**
+ * The self-signed certificate of the embedded TLS listener, for localhost, 127.0.0.1 and ::1: the
+ * one kept in the data folder, or a new one where there is none, it is damaged, or it ends within
+ * 90 days. Files: `gateway-cert.pem`, and `gateway-key.pem`, which only its owner can read.
+ */
+export async function ensureCertificate(dataDir: string, now = new Date()): Promise<Certificate> {
+  const files = {
+    key: join(dataDir, 'gateway-key.pem'),
+    cert: join(dataDir, 'gateway-cert.pem'),
+  };
+  const kept = await readKept(files);
+  if (kept !== null && isGood(kept, now)) return kept;
+  const made = await makeCertificate(now);
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await replace(files.key, made.key, 0o600);
+  await replace(files.cert, made.cert, 0o644);
+  return made;
+}
+
+async function readKept(files: { key: string; cert: string }): Promise<Certificate | null> {
+  try {
+    return { key: await readFile(files.key, 'utf8'), cert: await readFile(files.cert, 'utf8') };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function isGood({ key, cert }: Certificate, now: Date): boolean {
+  try {
+    const x509 = new X509Certificate(cert);
+    return (
+      x509.checkPrivateKey(createPrivateKey(key)) &&
+      x509.checkHost('localhost') !== undefined &&
+      x509.validFromDate <= now &&
+      x509.validToDate.getTime() - now.getTime() > REMADE_BEFORE_MS
+    );
+  } catch {
+    return false; // damaged: a new one takes its place
+  }
+}
+
+async function makeCertificate(now: Date): Promise<Certificate> {
+  const made = await generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(now.getTime() - DAY_MS), // clocks differ
+    notAfterDate: new Date(now.getTime() + VALID_MS),
+    extensions: [
+      { name: 'basicConstraints', cA: false, critical: true },
+      { name: 'keyUsage', digitalSignature: true, critical: true },
+      { name: 'extKeyUsage', serverAuth: true },
+      {
+        name: 'subjectAltName',
+        altNames: [
+          { type: 2, value: 'localhost' },
+          { type: 7, ip: '127.0.0.1' },
+          { type: 7, ip: '::1' },
+        ],
+      },
+    ],
+  });
+  return { key: made.private, cert: made.cert };
+}
+
+/** Whole or not at all, and never readable by others, not even for a moment. */
+async function replace(file: string, text: string, mode: number): Promise<void> {
+  const next = `${file}.${process.pid}`;
+  await writeFile(next, text, { mode, flush: true });
+  await rename(next, file);
+}

@@ -1,0 +1,31 @@
+/**
+ * Why a connection ended, as the close code of a VNC WebSocket and the sentence the viewer shows.
+ * The keys are the session's end reasons and the gateway's own. Codes are never given a new
+ * meaning.
+ */
+export const closeCodes = {
+  user: { code: 4001, sentence: 'The session was stopped.' },
+  expired: { code: 4002, sentence: 'The session reached the end of its time.' },
+  idle: { code: 4003, sentence: 'The session was stopped because nobody used it.' },
+  failed: { code: 4004, sentence: 'The session failed.' },
+  browser_gone: { code: 4005, sentence: 'The browser closed the connection.' },
+  organization: { code: 4006, sentence: 'The organization’s sessions were stopped.' },
+  operator: { code: 4007, sentence: 'An operator stopped the session.' },
+  slow_client: { code: 4008, sentence: 'This viewer took no data for too long.' },
+  browser_crashed: { code: 4009, sentence: 'The browser crashed.' },
+  out_of_memory: { code: 4010, sentence: 'The browser ran out of memory.' },
+  server_lost: { code: 4011, sentence: 'The server that ran the browser was lost.' },
+  launch_failed: { code: 4012, sentence: 'The browser could not be started.' },
+  queue_timeout: { code: 4013, sentence: 'No browser became free in time.' },
+  connection_idle: { code: 4014, sentence: 'Nothing happened on this connection for too long.' },
+  gateway_closing: { code: 4015, sentence: 'The service is restarting; connect again.' },
+  client_gone: { code: 4016, sentence: 'The viewer no longer answered.' },
+} as const;
+
+type CloseReason = keyof typeof closeCodes;
+
+/** The code and the machine word of a reason; one we do not know is a session that failed. */
+export function closeOf(reason: string): { code: number; reason: string } {
+  const known: CloseReason = Object.hasOwn(closeCodes, reason) ? (reason as CloseReason) : 'failed';
+  return { code: closeCodes[known].code, reason: known };
+}

@@ -1,0 +1,102 @@
+import { connect, type Socket } from 'node:net';
+
+/** The browser's side did not answer in time, refused, or the session ended meanwhile. */
+export class DialFailed extends Error {
+  override readonly name = 'DialFailed';
+}
+
+/** Idle time before TCP asks whether the peer is still there; it asks ten times, a second apart. */
+export const KEEP_ALIVE_MS = 15_000;
+
+/**
+ * Opens a TCP connection to a browser.
+ * @throws DialFailed after `timeoutMs`, on any error, or when `signal` is aborted.
+ */
+export function dial(
+  endpoint: { host: string; port: number },
+  options: { timeoutMs: number; signal: AbortSignal },
+): Promise<Socket> {
+  const socket = connect({
+    host: endpoint.host,
+    port: endpoint.port,
+    noDelay: true, // small messages both ways: none may wait for an earlier one's ACK
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
+  });
+  socket.on('error', () => {}); // for good: 'close' follows each, and is what we act on
+  return settle(socket, options, (resolve) => {
+    socket.once('connect', () => resolve(socket));
+  });
+}
+
+/** The first bytes a server sends, up to and past the end of its HTTP response head. */
+type ResponseHead = { status: number; bytes: Buffer };
+
+const HEAD_BYTES_MAX = 16 * 1024;
+
+/**
+ * Reads an HTTP response's head and leaves the socket paused; `bytes` may hold more than the head.
+ * @throws DialFailed like `dial`, or where this is no HTTP response; the socket is destroyed then.
+ */
+export function readResponseHead(
+  socket: Socket,
+  options: { timeoutMs: number; signal: AbortSignal },
+): Promise<ResponseHead> {
+  let bytes: Buffer = Buffer.alloc(0);
+  return settle(socket, options, (resolve, fail) => {
+    socket.on('data', onData);
+    function onData(chunk: Buffer): void {
+      bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
+      if (!bytes.includes('\r\n\r\n')) {
+        if (bytes.length > HEAD_BYTES_MAX) fail('too long a response head');
+        return;
+      }
+      socket.off('data', onData);
+      socket.pause();
+      const status = /^HTTP\/1\.1 (\d{3}) /.exec(bytes.toString('latin1', 0, 13))?.[1];
+      if (status === undefined) fail('no HTTP response');
+      else resolve({ status: Number(status), bytes });
+    }
+  });
+}
+
+/** A promise about a socket with its bound; leaves no listener and no timer behind. */
+function settle<T>(
+  socket: Socket,
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  start: (resolve: (value: T) => void, fail: (why: string) => void) => void,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const timer = setTimeout(() => fail(`no answer within ${timeoutMs} ms`), timeoutMs);
+  socket.on('error', onError);
+  socket.on('close', onClose);
+  signal.addEventListener('abort', onAbort);
+  start(succeed, fail);
+  if (signal.aborted) onAbort();
+  return promise;
+
+  function succeed(value: T): void {
+    leave();
+    resolve(value);
+  }
+  function fail(why: string): void {
+    leave();
+    socket.destroy();
+    reject(new DialFailed(why));
+  }
+  function leave(): void {
+    clearTimeout(timer);
+    socket.off('error', onError);
+    socket.off('close', onClose);
+    signal.removeEventListener('abort', onAbort);
+  }
+  function onError(error: Error): void {
+    fail(error.message);
+  }
+  function onClose(): void {
+    fail('closed');
+  }
+  function onAbort(): void {
+    fail('ended meanwhile');
+  }
+}

@@ -1,0 +1,146 @@
+import type { AddressInfo } from 'node:net';
+import { createAdmission } from './admission.ts';
+import type { ConnectionFact } from './connection.ts';
+import { createConnections, type ConnectionCounters } from './connections.ts';
+import type { GatewayLog } from './gateway-log.ts';
+import { createHttpHandler } from './http.ts';
+import { defaultLimits, type GatewayLimits } from './limits.ts';
+import { startListener, type Handlers, type ListenOn } from './listeners.ts';
+import type { SessionDirectory } from './session-directory.ts';
+import type { Ticket, TicketKind, Tickets } from './ticket.ts';
+import { createUpgradeHandler } from './upgrade.ts';
+import { trustProxies } from './proxies.ts';
+import { publicPrefix } from './urls.ts';
+import { createViewer } from './viewer.ts';
+import { createVncGate } from './vnc.ts';
+
+/** Told of what happens here; none may throw. */
+export type GatewayMetrics = {
+  /** @param joinedMs from its handshake to the browser's answer */
+  opened(kind: TicketKind, sessionId: string, joinedMs: number): void;
+  closed(kind: TicketKind, fact: ConnectionFact): void;
+  refused(status: number): void;
+};
+
+export type GatewayOptions = {
+  /** Port 0 takes a free one. */
+  listen: { host: string; port: number };
+  tls?: Required<ListenOn>;
+  /** What clients reach the two listeners by; by default what they listen on. */
+  publicUrls?: { ws: string; wss: string };
+  /** Addresses and networks of proxies that are believed; left out: nobody's are. */
+  trustedProxies?: readonly string[];
+  tickets: Tickets;
+  sessions: SessionDirectory;
+  limits?: Partial<GatewayLimits>;
+  /**
+   * A session is in use: at each connect, then at most once a minute while bytes flow. Never
+   * throws.
+   */
+  onAccess: (session: { organizationId: string; sessionId: string }, via: TicketKind) => void;
+  log: GatewayLog;
+  metrics?: GatewayMetrics;
+};
+
+export type GatewayCounters = ConnectionCounters & {
+  /** Requests and handshakes refused, by status. */
+  refused: Record<number, number>;
+};
+
+export type Gateway = {
+  address: AddressInfo;
+  tlsAddress: AddressInfo | null;
+  /** Cuts all of a session's connections at once; returns how many. `reason`: its end reason. */
+  closeSession(organizationId: string, sessionId: string, reason: string): number;
+  /** From now on new requests get 503; open connections go on until disposal. */
+  drain(): void;
+  /** Of the TLS listener, from the next handshake on. */
+  setCertificate(certificate: { key: string; cert: string }): void;
+  counters(): GatewayCounters;
+} & AsyncDisposable;
+
+/** Sockets beside those of connections: of requests, and of refusals on their way out. */
+const OTHER_SOCKETS_MAX = 1_000;
+
+/**
+ * Listens, and joins clients that hold a session's ticket to its browser. Disposal ends every
+ * connection and resolves within 2 s.
+ */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { log, tls } = options;
+  const limits = { ...defaultLimits, ...options.limits };
+  const refusedByStatus: Record<number, number> = {};
+  let isDraining = false;
+  const connections = createConnections(limits, connectionHooks(options));
+  const admission = createAdmission({
+    tickets: options.tickets,
+    sessions: options.sessions,
+    connections,
+    lookupTimeoutMs: limits.lookupTimeoutMs,
+    isDraining: () => isDraining,
+    log,
+  });
+  function refused(status: number): void {
+    refusedByStatus[status] = (refusedByStatus[status] ?? 0) + 1;
+    options.metrics?.refused(status);
+  }
+  const prefixes = {
+    ws: () => publicPrefix(options.publicUrls?.ws ?? urlOf('ws', plain.address)),
+    wss: () => publicPrefix(options.publicUrls?.wss ?? urlOf('wss', (secure ?? plain).address)),
+  };
+  const shared = { admission, dialTimeoutMs: limits.dialTimeoutMs, log, refused };
+  const proxies = trustProxies(options.trustedProxies ?? []);
+  const handlers: Handlers = {
+    onRequest: createHttpHandler({
+      ...shared,
+      viewer: await createViewer(),
+      prefixFor: (request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws'](),
+    }),
+    onUpgrade: createUpgradeHandler({
+      ...shared,
+      vnc: createVncGate(limits),
+      clientOf: (request) => proxies.clientOf(request),
+    }),
+  };
+  const socketsMax = limits.connections + OTHER_SOCKETS_MAX;
+  await using started = new AsyncDisposableStack();
+  started.use(connections);
+  const plain = started.use(await startListener(options.listen, handlers, socketsMax));
+  const secure =
+    tls === undefined ? null : started.use(await startListener(tls, handlers, socketsMax));
+  const running = started.move();
+
+  return {
+    address: plain.address,
+    tlsAddress: secure?.address ?? null,
+    closeSession: (organizationId, sessionId, reason) =>
+      connections.endSession(organizationId, sessionId, reason),
+    drain() {
+      isDraining = true;
+    },
+    setCertificate: (certificate) => secure?.setCertificate(certificate),
+    counters: () => ({ ...connections.counters(), refused: { ...refusedByStatus } }),
+    async [Symbol.asyncDispose]() {
+      isDraining = true;
+      connections.endAll('gateway_closing');
+      await running.disposeAsync();
+    },
+  };
+}
+
+function connectionHooks({ log, metrics, onAccess }: GatewayOptions) {
+  return {
+    opened: ({ kind, sessionId }: Ticket, joinedMs: number) =>
+      metrics?.opened(kind, sessionId, joinedMs),
+    closed({ organizationId, sessionId, kind }: Ticket, fact: ConnectionFact) {
+      log.debug({ organizationId, sessionId, kind, ...fact }, 'connection closed');
+      metrics?.closed(kind, fact);
+    },
+    accessed: ({ organizationId, sessionId, kind }: Ticket) =>
+      onAccess({ organizationId, sessionId }, kind),
+  };
+}
+
+function urlOf(scheme: string, { address, family, port }: AddressInfo): string {
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}

@@ -1,0 +1,81 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { reject } from '#src/errors.ts';
+import { KEEP_ALIVE_MS } from './dial.ts';
+import { refuseUpgrade } from './refusal.ts';
+
+/** Where a listener listens; with a key and a certificate it speaks TLS. */
+export type ListenOn = { host: string; port: number; key?: string; cert?: string };
+
+export type Handlers = {
+  onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  onUpgrade: (request: IncomingMessage, head: Buffer) => void;
+};
+
+type Listener = {
+  address: AddressInfo;
+  /** For the next handshakes; nothing where it is plain. */
+  setCertificate(certificate: { key: string; cert: string }): void;
+} & AsyncDisposable;
+
+const SERVER_OPTIONS = {
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: KEEP_ALIVE_MS,
+  headersTimeout: 10_000,
+  requestTimeout: 10_000, // no route takes a body
+  keepAliveTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+};
+
+/** Time for the last bytes of what is open at disposal. */
+const CLOSE_MS = 1_500;
+
+/**
+ * Listens, plain or TLS. `socketsMax` is a last bound: beyond it sockets are closed at once.
+ * @throws Error where the address is taken.
+ */
+export async function startListener(
+  { host, port, key, cert }: ListenOn,
+  { onRequest, onUpgrade }: Handlers,
+  socketsMax: number,
+): Promise<Listener> {
+  const server =
+    key === undefined || cert === undefined
+      ? createServer(SERVER_OPTIONS)
+      : createTlsServer({ ...SERVER_OPTIONS, key, cert, handshakeTimeout: 10_000 });
+  server.maxConnections = socketsMax;
+  server.on('request', onRequest);
+  server.on('upgrade', (request: IncomingMessage, _socket, head: Buffer) =>
+    onUpgrade(request, head),
+  );
+  server.on('clientError', (_error, socket) => {
+    socket.on('error', () => {}); // 'close' follows
+    if (socket.writable) refuseUpgrade(socket, reject('INVALID_REQUEST'));
+    else socket.destroy();
+  });
+
+  const { promise, resolve, reject: fail } = Promise.withResolvers<undefined>();
+  server.once('error', fail);
+  server.listen({ host, port }, () => resolve(undefined));
+  await promise;
+  server.off('error', fail);
+  return {
+    address: server.address() as AddressInfo, // never a pipe's name: it listens on a port
+    setCertificate(certificate) {
+      if (server instanceof TlsServer) server.setSecureContext(certificate);
+    },
+    [Symbol.asyncDispose]: () => close(server),
+  };
+}
+
+/** Stops listening and resolves once no socket is left, by force at the bound. */
+async function close(server: Server): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+  server.close(() => resolve(undefined));
+  server.closeIdleConnections();
+  await promise;
+  clearTimeout(timer);
+}

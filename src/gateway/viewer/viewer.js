@@ -1,0 +1,171 @@
+/**
+ * The viewer page. One attempt at a time: ask the gateway what it would answer, connect, show the
+ * screen, and when that ends say why. The states are those of `data-state`: connecting, password,
+ * connected, ended.
+ */
+import { ends, sentences } from './close-codes.js';
+import RFB from './novnc/core/rfb.js';
+
+const RETRIES_MAX = 8;
+const RETRY_MS_MAX = 8000;
+
+const part = Object.fromEntries(
+  [...document.querySelectorAll('[id]')].map((element) => [element.id, element]),
+);
+let rfb = null;
+let retries = 0;
+let password = takePassword();
+
+part.again.addEventListener('click', () => {
+  retries = 0;
+  void attempt();
+});
+part.login.addEventListener('submit', (event) => {
+  event.preventDefault();
+  keepPassword(part.password.value);
+  part.password.value = '';
+  show('connecting', 'Connecting');
+  if (rfb === null) void attempt();
+  else rfb.sendCredentials({ password });
+});
+part['view-only'].addEventListener('click', ({ currentTarget }) => {
+  const isViewOnly = currentTarget.getAttribute('aria-pressed') !== 'true';
+  currentTarget.setAttribute('aria-pressed', String(isViewOnly));
+  if (rfb !== null) rfb.viewOnly = isViewOnly;
+});
+part['full-screen'].addEventListener('click', () => {
+  if (document.fullscreenElement === null) void document.documentElement.requestFullscreen();
+  else void document.exitFullscreen();
+});
+part.paste.hidden = navigator.clipboard?.readText === undefined;
+part.paste.addEventListener('click', () => void sendClipboard());
+
+void attempt();
+
+/** A WebSocket cannot tell why it was refused, so the gateway is asked first. */
+async function attempt() {
+  show('connecting', 'Connecting');
+  let answer;
+  try {
+    answer = await fetch('state', { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
+  } catch {
+    retry('The service is not reachable.');
+    return;
+  }
+  const body = await answer.json().catch(() => ({}));
+  if (answer.ok) open();
+  else if (answer.status === 409) wait('Starting', 'The session has no browser yet.', 1000);
+  else if (answer.status === 410) end('The session has ended', sentences[body.context?.reason]);
+  else if (answer.status === 404) end('Nothing here', 'This link is not, or no longer, valid.');
+  else if (answer.status === 429) end('Too many viewers', body.message, true);
+  else retry(body.message);
+}
+
+function open() {
+  const url = new URL('websockify', location.href);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  url.hash = '';
+  const socket = new WebSocket(url, ['binary']);
+  let failure = null;
+  socket.addEventListener('close', (event) => onClose(event.code, failure));
+  rfb = new RFB(part.screen, socket, { credentials: password === null ? {} : { password } });
+  rfb.scaleViewport = true;
+  rfb.viewOnly = part['view-only'].getAttribute('aria-pressed') === 'true';
+  rfb.background = 'transparent';
+  rfb.addEventListener('connect', () => {
+    retries = 0;
+    show('connected', 'Connected');
+    rfb.focus();
+  });
+  rfb.addEventListener('credentialsrequired', askPassword);
+  rfb.addEventListener('securityfailure', () => {
+    failure = 'password';
+  });
+  rfb.addEventListener('clipboard', (event) => {
+    navigator.clipboard?.writeText?.(event.detail.text).catch(() => {}); // not where it is forbidden
+  });
+}
+
+async function sendClipboard() {
+  try {
+    rfb?.clipboardPasteFrom(await navigator.clipboard.readText());
+    rfb?.focus();
+  } catch {
+    part.status.textContent = 'Your browser did not let this page read the clipboard';
+  }
+}
+
+function onClose(code, failure) {
+  rfb = null;
+  if (failure === 'password') {
+    keepPassword(null);
+    askPassword('That was not the password of this session.');
+    return;
+  }
+  const why = ends[code];
+  if (why === undefined) retry('The connection was lost.');
+  else if (why.reason === 'gateway_closing') retry(why.sentence);
+  else if (why.reason === 'browser_gone') void explain(why.sentence);
+  else if (['slow_client', 'connection_idle', 'client_gone'].includes(why.reason))
+    end('Disconnected', why.sentence, true);
+  else end('The session has ended', why.sentence);
+}
+
+/** The screen's end may be known a moment before the session's: ask again a few times. */
+async function explain(sentence) {
+  show('connecting', 'Disconnected', sentence);
+  for (let asked = 0; asked < 5; asked += 1) {
+    const answer = await fetch('state', { cache: 'no-store' }).catch(() => null);
+    if (answer?.status === 410) {
+      const body = await answer.json().catch(() => ({}));
+      end('The session has ended', sentences[body.context?.reason]);
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 600));
+  }
+  end('Disconnected', sentence, true);
+}
+
+function retry(sentence = 'The service did not answer.') {
+  retries += 1;
+  if (retries > RETRIES_MAX) end('Disconnected', sentence, true);
+  else wait('Connecting again', sentence, Math.min(RETRY_MS_MAX, 500 * 2 ** (retries - 1)));
+}
+
+function wait(title, sentence, ms) {
+  show('connecting', title, sentence);
+  setTimeout(() => void attempt(), ms);
+}
+
+function end(title, sentence = '', mayConnect = false) {
+  show('ended', title, sentence);
+  part.again.hidden = !mayConnect;
+}
+
+function askPassword(sentence) {
+  show('password', 'Password needed', typeof sentence === 'string' ? sentence : '');
+  part.login.hidden = false;
+  part.password.focus();
+}
+
+function show(state, title, sentence = '') {
+  document.body.dataset.state = state;
+  part.status.textContent = title;
+  part.title.textContent = title;
+  part.text.textContent = sentence;
+  part.login.hidden = true;
+  part.again.hidden = true;
+}
+
+/** From the fragment, which no server ever sees; then out of the address bar, but kept for a reload. */
+function takePassword() {
+  const given = new URLSearchParams(location.hash.slice(1)).get('password');
+  if (given === null) return history.state?.password ?? null;
+  history.replaceState({ password: given }, '', location.pathname);
+  return given;
+}
+
+function keepPassword(given) {
+  password = given;
+  history.replaceState(given === null ? null : { password: given }, '', location.pathname);
+}

@@ -1,0 +1,61 @@
+import { STATE_UNKNOWN } from '#events/codec.ts';
+import type { Aggregates, RefOf } from '#events/events.ts';
+import type { AggregateKind } from '#events/subjects.ts';
+import { evolveServer } from '../fleet/server.ts';
+import { evolveWorkload } from '../fleet/workload.ts';
+import { evolveLedger } from '../organization/ledger.ts';
+import { evolveOrganization } from '../organization/organization.ts';
+import { evolve as evolveSession } from '../session/session.ts';
+import type { EventLog } from './event-log.ts';
+
+type Evolve<Kind extends AggregateKind> = (
+  state: Aggregates[Kind]['state'] | null,
+  event: Aggregates[Kind]['event'],
+  aggregate: RefOf<Kind>,
+) => Aggregates[Kind]['state'];
+
+/** How each kind of aggregate folds. */
+const evolves: { [Kind in AggregateKind]: Evolve<Kind> } = {
+  session: evolveSession,
+  ledger: evolveLedger,
+  organization: (state, event, { organizationId }) =>
+    evolveOrganization(state, event, organizationId),
+  server: (state, event, { id }) => evolveServer(state, event, id),
+  workload: (state, event, { id }) => evolveWorkload(state, event, id),
+};
+
+/** The aggregate's state after the event. */
+export function evolve<Kind extends AggregateKind>(
+  aggregate: RefOf<Kind>,
+  state: Aggregates[Kind]['state'] | null,
+  event: Aggregates[Kind]['event'],
+): Aggregates[Kind]['state'] {
+  const fold = evolves[aggregate.kind] as Evolve<Kind>;
+  return fold(state, event, aggregate);
+}
+
+/**
+ * What is known of an aggregate: its state (null: it does not exist) and its last event's sequence.
+ */
+export type Loaded<Kind extends AggregateKind> = {
+  state: Aggregates[Kind]['state'] | null;
+  sequence: number;
+};
+
+/**
+ * The aggregate as of its last event, one read however long its history. A state that was written
+ * by another version of the fold is not trusted: then the history is folded.
+ */
+export async function load<Kind extends AggregateKind>(
+  log: EventLog,
+  aggregate: RefOf<Kind>,
+  options: { fromLeader?: boolean } = {},
+): Promise<Loaded<Kind>> {
+  const last = await log.last<Kind>(aggregate, options);
+  if (last === null) return { state: null, sequence: 0 };
+  if ((last.state as unknown) !== STATE_UNKNOWN)
+    return { state: last.state, sequence: last.sequence };
+  let state: Aggregates[Kind]['state'] | null = null;
+  for await (const event of log.history<Kind>(aggregate)) state = evolve(aggregate, state, event);
+  return { state, sequence: last.sequence };
+}

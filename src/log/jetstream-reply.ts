@@ -1,0 +1,23 @@
+/** What the server says about a delivery, in the reply subject of the message. */
+export type DeliveryFacts = {
+  /** 1 for the first delivery of the message by its consumer. */
+  deliveries: number;
+  /** Position in the stream. */
+  sequence: number;
+  /** Counts the consumer's deliveries, from 1 without gap. */
+  consumerSequence: number;
+};
+
+/**
+ * Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<consumer sequence>.<time>.<pending>`,
+ * or the longer form of it that has a domain and an account before the stream.
+ */
+export function readReply(reply: string): DeliveryFacts {
+  const tokens = reply.split('.');
+  const at = tokens.length === 9 ? 4 : 6;
+  return {
+    deliveries: Number(tokens[at]),
+    sequence: Number(tokens[at + 1]),
+    consumerSequence: Number(tokens[at + 2]),
+  };
+}

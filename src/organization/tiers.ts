@@ -1,0 +1,17 @@
+import type { Tier } from '#events/organization.ts';
+
+/** What a tier allows an organization. */
+export type TierLimits = {
+  requestsPerMinute: number;
+  concurrentSessions: number;
+  /** Credits that a new organization of the tier begins with. */
+  credits: number;
+};
+export type Tiers = Record<Tier, TierLimits>;
+
+/** Requests a minute are the specification's; the rest is ours. `TIERS` lays values over it. */
+export const defaultTiers: Tiers = {
+  free: { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 },
+  pro: { requestsPerMinute: 500, concurrentSessions: 50, credits: 30_000 },
+  max: { requestsPerMinute: 1000, concurrentSessions: 500, credits: 1_000_000 },
+};

@@ -1,0 +1,59 @@
+import type { SessionState } from '#events/session.ts';
+import type { WorkloadState } from '#events/workload.ts';
+import { idOf } from '#projections/projection.ts';
+import { readList } from '#projections/read-list.ts';
+import { sessionsOnServer, sessionView } from '#projections/session-view.ts';
+import type { Views } from '#projections/views.ts';
+import { workloads, workloadsOnServer } from '#projections/workloads.ts';
+import type { Desk } from '../log/handle.ts';
+import type { Comparison } from './next-step.ts';
+import type { Pool } from './pool.ts';
+
+/** The longest wait for the read model to hold all that the log had when it was asked. */
+const CURRENT_WITHIN_MS = 30_000;
+
+type Parts = { desk: Desk; views: Views; pool: Pool };
+
+/**
+ * What there should be and what there is. Both sides move meanwhile, so what this process was in
+ * charge of before or is in charge of afterwards counts as its own.
+ */
+export async function compare({ desk, views, pool }: Parts): Promise<Comparison> {
+  const { server, browsers, roster, waiting } = pool;
+  const before = roster.ids();
+  const takenBefore = waiting.map(({ identity }) => identity.id);
+  const [sessions, fleet] = await Promise.all([
+    readCurrent<SessionState>(desk, views, sessionView, sessionsOnServer(server.id)),
+    readCurrent<WorkloadState>(desk, views, workloads, workloadsOnServer(server.id)),
+  ]);
+  const runningBefore = runningOf(pool);
+  const observed = await browsers.list();
+  const runningAfter = runningOf(pool);
+  return {
+    sessions,
+    workloads: fleet,
+    observed: observed.map(({ workloadId, adoptable }) => {
+      return { workloadId, isAdoptable: adoptable !== null };
+    }),
+    inCharge: new Set([...before, ...roster.ids()]),
+    running: new Set([...runningBefore].filter((id) => runningAfter.has(id))),
+    taken: new Set([...takenBefore, ...waiting.map(({ identity }) => identity.id)]),
+  };
+}
+
+function runningOf({ roster }: Pool): Set<string> {
+  const running = roster.all().filter(({ phase }) => phase === 'idle' || phase === 'busy');
+  return new Set(running.map(({ workloadId }) => workloadId));
+}
+
+async function readCurrent<View>(
+  desk: Desk,
+  views: Views,
+  projection: { name: string; version: number; subjects: readonly string[] },
+  list: string,
+): Promise<View[]> {
+  const upTo = await desk.log.lastSequence(projection.subjects);
+  if (!(await views.reached(idOf(projection), upTo, CURRENT_WITHIN_MS)))
+    throw new Error(`${idOf(projection)} does not hold event ${upTo} yet`);
+  return readList<View>(views, idOf(projection), list);
+}

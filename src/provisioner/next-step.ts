@@ -1,0 +1,109 @@
+import type { SessionState } from '#events/session.ts';
+import type { WorkloadState } from '#events/workload.ts';
+import { isFinal } from '../session/session.ts';
+
+/** What one server should have, by the log, and what it has. */
+export type Comparison = {
+  /** Browsers of this server that the log does not know to be gone. */
+  workloads: readonly WorkloadState[];
+  /** Sessions that are assigned to this server or run on it, and have not ended. */
+  sessions: readonly SessionState[];
+  /** What really runs here, whoever started it. */
+  observed: readonly { workloadId: string; isAdoptable: boolean }[];
+  /**
+   * Ids of the browsers that this process is in charge of: launching, waiting, serving or ending.
+   */
+  inCharge: ReadonlySet<string>;
+  /** Those of them that wait or serve, and so did before what runs was looked at. */
+  running: ReadonlySet<string>;
+  /** Ids of the sessions this process has taken and is launching a browser for. */
+  taken: ReadonlySet<string>;
+};
+
+export type Step =
+  /** It runs for a session, or waits, since before this process: it goes on under this one. */
+  | { do: 'adopt'; workloadId: string; session: SessionState | null }
+  /** It runs, nobody is in charge of it, and it is nobody's. */
+  | { do: 'stop-stray'; workloadId: string }
+  /** This process is in charge of it, and it is not there: its end was not heard. */
+  | { do: 'report-exit'; workloadId: string }
+  /** The log has a browser that is not there. */
+  | { do: 'report-gone'; workloadId: string }
+  /** The log has a session on a browser that is not there. */
+  | { do: 'fail-session'; session: SessionState }
+  /** Its browser is gone and its stop was asked for. */
+  | { do: 'confirm-stopped'; session: SessionState }
+  /** It was assigned to this server by a process that is no more, and still waits. */
+  | { do: 'take-again'; session: SessionState }
+  /** This process serves it, but its stop was asked for: the hint was missed. */
+  | { do: 'end-workload'; workloadId: string };
+
+/**
+ * (desired, observed) → what brings them together. Pure. The log's side may be some moments old:
+ * each step decides again against the log as it then stands, so a step too many finds nothing to
+ * do. Strays are ended before their sessions are told of.
+ */
+export function nextSteps(comparison: Comparison): Step[] {
+  const { workloads, sessions, observed, inCharge, running } = comparison;
+  const present = new Set(observed.map(({ workloadId }) => workloadId));
+  const found = observed
+    .filter(({ workloadId }) => !inCharge.has(workloadId))
+    .map((one) => adoption(one, comparison) ?? strayOf(one));
+  const adopted = new Set(found.flatMap((step) => (step.do === 'adopt' ? step.workloadId : [])));
+  const isKept = (id: string) => inCharge.has(id) || adopted.has(id);
+  const lost = [...running].filter((id) => !present.has(id));
+  const gone = workloads.filter(({ id }) => !isKept(id));
+  return [
+    ...found,
+    ...lost.map((workloadId): Step => ({ do: 'report-exit', workloadId })),
+    ...sessions.flatMap((session) => stepFor(session, comparison, isKept)),
+    ...gone.map(({ id }): Step => ({ do: 'report-gone', workloadId: id })),
+  ];
+}
+
+function strayOf({ workloadId }: { workloadId: string }): Step {
+  return { do: 'stop-stray', workloadId };
+}
+
+/**
+ * A browser is taken over for the session that runs on it, or to wait as it waited. One that was
+ * still being launched, or launched for somebody's wishes, or given away without the session's
+ * knowing, is not worth the doubt.
+ */
+function adoption(
+  { workloadId, isAdoptable }: Comparison['observed'][number],
+  { sessions, workloads }: Comparison,
+): Step | null {
+  if (!isAdoptable) return null;
+  const session = sessions.find(({ workload }) => workload?.workloadId === workloadId);
+  if (session !== undefined)
+    return session.status === 'active' ? { do: 'adopt', workloadId, session } : null;
+  const known = workloads.find(({ id }) => id === workloadId);
+  const isWaiting = known?.status === 'idle' && known.browser === undefined;
+  return isWaiting ? { do: 'adopt', workloadId, session: null } : null;
+}
+
+function stepFor(
+  session: SessionState,
+  { inCharge, taken }: Comparison,
+  isKept: (workloadId: string) => boolean,
+): Step[] {
+  if (isFinal(session.status)) return [];
+  const { workload } = session;
+  if (workload === null) return taken.has(session.id) ? [] : [{ do: 'take-again', session }];
+  const { workloadId } = workload;
+  if (session.status === 'stopping')
+    return inCharge.has(workloadId)
+      ? [{ do: 'end-workload', workloadId }]
+      : [{ do: 'confirm-stopped', session }];
+  return isKept(workloadId) ? [] : [{ do: 'fail-session', session }];
+}
+
+/** What is amiss by the log and by what runs: both numbers are to be 0. */
+export function leaksOf(steps: readonly Step[]): { browsers: number; sessions: number } {
+  const count = (...kinds: Step['do'][]) => steps.filter((step) => kinds.includes(step.do)).length;
+  return {
+    browsers: count('stop-stray', 'adopt'),
+    sessions: count('fail-session', 'confirm-stopped', 'take-again', 'report-exit'),
+  };
+}

@@ -1,0 +1,81 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { isOf } from '#events/events.ts';
+import type { ServerState } from '#events/server.ts';
+import { filterOf } from '#events/subjects.ts';
+import type { Desk } from '../log/handle.ts';
+import type { Pool } from './pool.ts';
+
+/** Pause where the log cannot be followed. */
+const AWAY_MS = 500;
+
+/**
+ * Follows what the log says of this server itself, from its `joined` on: the operator's drains, and
+ * that others took it for lost. Until the signal aborts.
+ */
+export async function followOwnServer(parts: {
+  desk: Desk;
+  pool: Pool;
+  after: number;
+  signal: AbortSignal;
+  onDrained: () => Promise<void>;
+  onLost: () => Promise<void>;
+}): Promise<void> {
+  const { desk, pool, signal, onLost } = parts;
+  const forget = pool.onChange(createDrain(parts));
+  const follow = (after: number) =>
+    desk.log.follow({
+      subjects: [filterOf({ kind: 'server', id: pool.server.id })],
+      after,
+      signal,
+      onMalformed: (poison) => pool.log.error(poison, 'an event of this server cannot be read'),
+    });
+  for (let after = parts.after; !signal.aborted;) {
+    try {
+      for await (const batch of follow(after))
+        for (const event of batch) {
+          after = event.sequence;
+          if (!isOf('server', event)) continue;
+          if (event.state.status === 'lost') await onLost();
+          else applyStatus(pool, event.state.status);
+        }
+    } catch (error) {
+      pool.log.warn({ err: error }, 'this server does not hear what is said of it');
+      await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+  forget();
+}
+
+/** What an operator has said stands until another word. */
+export function applyStatus(pool: Pool, status: ServerState['status']): void {
+  const isDraining = status === 'draining' || status === 'drained';
+  if (isDraining === pool.isDraining) return;
+  pool.isDraining = isDraining;
+  pool.log.info({ isDraining }, 'this server takes sessions, or does not');
+  pool.changed();
+}
+
+/** While it drains, browsers that wait are retired; when nothing is left, that is told. */
+function createDrain({
+  pool,
+  onDrained,
+}: {
+  pool: Pool;
+  onDrained: () => Promise<void>;
+}): () => void {
+  const { roster, log } = pool;
+  let isTold = false;
+  return function drain() {
+    if (!pool.isDraining || !pool.isOpen) {
+      isTold = false;
+      return;
+    }
+    const isEmpty = roster.ids().size === 0 && pool.waiting.length === 0 && pool.taking === 0;
+    if (!isEmpty || isTold) return;
+    isTold = true;
+    onDrained().catch((error: unknown) => {
+      isTold = false;
+      log.warn({ err: error }, 'the log does not know that this server has drained');
+    });
+  };
+}

@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { promisify } from 'node:util';
+
+/**
+ * Unix socket paths end at 107 characters; ours and Chromium's parts of the longest one have 64.
+ */
+const TMP_PATH_CHARS_MAX = 40;
+
+export type Programs = { chromium: string; xvnc: string; vncpasswd: string };
+
+/** Whom browsers run as; undefined: as the service itself. */
+export type BrowserUser = { uid: number; gid: number } | undefined;
+
+/** Browsers cannot be run on this machine; the message says what is missing and how to get it. */
+export class BrowsersUnavailable extends Error {
+  override readonly name = 'BrowsersUnavailable';
+}
+
+const WHERE_FROM: Record<keyof Programs, string> = {
+  chromium: 'Chromium (Debian: apt-get install chromium)',
+  xvnc: 'Xtigervnc (Debian: apt-get install tigervnc-standalone-server)',
+  vncpasswd: 'vncpasswd (Debian: apt-get install tigervnc-tools)',
+};
+
+/**
+ * Finds the programs as the user that will run them finds them.
+ * @param wanted names or paths
+ * @returns their absolute paths
+ * @throws BrowsersUnavailable
+ */
+export async function findPrograms(wanted: Programs, user: BrowserUser): Promise<Programs> {
+  if (process.platform !== 'linux') {
+    throw new BrowsersUnavailable('Browsers as plain processes need Linux: use Docker browsers.');
+  }
+  const names = ['chromium', 'xvnc', 'vncpasswd'] as const;
+  const found = await Promise.all(names.map((name) => findProgram(wanted[name], user)));
+  const missing = names.filter((_, index) => found[index] === null);
+  if (missing.length > 0) {
+    const list = missing.map((name) => `${WHERE_FROM[name]}, looked for as "${wanted[name]}"`);
+    throw new BrowsersUnavailable(
+      `Not there or not executable for ${nameOf(user)}: ${list.join('; ')}.`,
+    );
+  }
+  const [chromium = '', xvnc = '', vncpasswd = ''] = found.map(String);
+  return { chromium, xvnc, vncpasswd };
+}
+
+/**
+ * Makes the folders ready that browsers share.
+ * @returns the folder below which each gets its own
+ * @throws BrowsersUnavailable
+ */
+export async function prepareFolders(user: BrowserUser): Promise<string> {
+  const folder = tmpdir();
+  if (folder.length > TMP_PATH_CHARS_MAX) {
+    throw new BrowsersUnavailable(
+      `The path of the temporary folder, ${folder}, is too long for sockets below it: ` +
+        `set TMPDIR to one of at most ${TMP_PATH_CHARS_MAX} characters.`,
+    );
+  }
+  if ((await shell('test -x "$1"', folder, user)) === null) {
+    throw new BrowsersUnavailable(
+      `The temporary folder, ${folder}, cannot be entered by ${nameOf(user)}: set TMPDIR.`,
+    );
+  }
+  // X servers of several users share it; the first one would otherwise own it.
+  if (process.getuid?.() === 0 && !existsSync('/tmp/.X11-unix')) {
+    mkdirSync('/tmp/.X11-unix');
+    chmodSync('/tmp/.X11-unix', 0o1777);
+  }
+  return folder;
+}
+
+async function findProgram(wanted: string, user: BrowserUser): Promise<string | null> {
+  const script = 'p=$(command -v -- "$1") && test -f "$p" && test -x "$p" && printf %s "$p"';
+  const path = await shell(script, wanted, user);
+  return path?.startsWith('/') === true ? path : null;
+}
+
+/** What the script says as that user, or null when it fails. */
+async function shell(script: string, argument: string, user: BrowserUser): Promise<string | null> {
+  try {
+    const run = promisify(execFile);
+    const args = ['-c', script, 'sh', argument];
+    const { stdout } = await run('/bin/sh', args, { cwd: '/', timeout: 10_000, ...user });
+    return stdout;
+  } catch {
+    return null;
+  }
+}
+
+function nameOf(user: BrowserUser): string {
+  return user === undefined ? 'this user' : `user id ${user.uid}`;
+}

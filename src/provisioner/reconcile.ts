@@ -1,0 +1,105 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ServerEvent } from '#events/server.ts';
+import type { Views } from '#projections/views.ts';
+import { createBell } from '../log/bell.ts';
+import type { Desk } from '../log/handle.ts';
+import { compare } from './compare.ts';
+import { carryOut } from './carry-out.ts';
+import { leaksOf, nextSteps, type Step } from './next-step.ts';
+import type { Pool } from './pool.ts';
+
+/** Between two comparisons; events are hints, the comparison is the truth. */
+const EVERY_MS = 60_000;
+/** Pause after a comparison that could not be made: the log or the read model is away. */
+const RETRY_MS = 500;
+/** What was put right is looked at again, at most so often: what is left then is left. */
+const PASSES_MAX = 3;
+
+export type Reconciled = Extract<ServerEvent, { type: 'server.reconciled' }>['data'];
+type Parts = { desk: Desk; views: Views; pool: Pool; signal: AbortSignal };
+
+export type Reconciler = {
+  /** Compares now: what was heard of the machine or of the log may have had a gap. */
+  soon: () => void;
+  /** What the last comparison found and left. */
+  last(): Reconciled;
+  /** Resolves when the signal has aborted. */
+  ended: Promise<void>;
+};
+
+/**
+ * Holds what runs here against what the log says: once before it resolves, then every minute and
+ * whenever it is asked to.
+ * @param onDone is told of each comparison but the first
+ */
+export async function reconcileEvery(
+  parts: Parts,
+  onDone: (reconciled: Reconciled) => Promise<void>,
+): Promise<Reconciler> {
+  const { signal, pool } = parts;
+  const bell = createBell();
+  let last = await reconcileUntilDone(parts);
+  let isAsked = false;
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      if (!isAsked) await bell.heard(signal, EVERY_MS);
+      isAsked = false;
+      if (signal.aborted || !pool.isOpen) continue;
+      last = await reconcileUntilDone(parts);
+      await onDone(last).catch((error: unknown) =>
+        pool.log.warn({ err: error }, 'a comparison was not told'),
+      );
+    }
+  }
+  function soon(): void {
+    isAsked = true;
+    bell.ring();
+  }
+  return { soon, last: () => last, ended: run() };
+}
+
+/** Tries until the log and the read model are there; nothing found where the signal aborted. */
+async function reconcileUntilDone(parts: Parts): Promise<Reconciled> {
+  const { signal, pool } = parts;
+  while (!signal.aborted) {
+    try {
+      return await reconcileOnce(parts);
+    } catch (error) {
+      pool.log.warn({ err: error }, 'log and server not compared');
+      await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+  return summaryOf([], []);
+}
+
+async function reconcileOnce(parts: Parts): Promise<Reconciled> {
+  const done: Step[] = [];
+  let left = nextSteps(await compare(parts));
+  for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
+    for (const step of left) {
+      parts.pool.log.warn({ step: step.do, ...named(step) }, 'log and server differed');
+      await carryOut(parts, step);
+    }
+    done.push(...left);
+    left = nextSteps(await compare(parts));
+  }
+  return summaryOf(done, left);
+}
+
+function summaryOf(done: readonly Step[], left: readonly Step[]): Reconciled {
+  const count = (...kinds: Step['do'][]) => done.filter((step) => kinds.includes(step.do)).length;
+  return {
+    adopted: count('adopt'),
+    stopped: count('stop-stray'),
+    failed: count('fail-session', 'report-exit'),
+    corrected: count('report-gone', 'confirm-stopped', 'take-again', 'end-workload'),
+    leaks: leaksOf(left),
+  };
+}
+
+function named(step: Step): { workloadId?: string; sessionId?: string } {
+  return {
+    ...('workloadId' in step ? { workloadId: step.workloadId } : {}),
+    ...('session' in step && step.session !== null ? { sessionId: step.session.id } : {}),
+  };
+}

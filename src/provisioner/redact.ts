@@ -1,0 +1,18 @@
+/**
+ * What a program said, fit for the log and the event: without what lets somebody in. Chromium says
+ * the path of its own CDP socket at each start, and repeats addresses with what is in them.
+ */
+export function redact(text: string, secrets: readonly string[] = []): string {
+  const known = secrets.filter((secret) => secret !== '');
+  const without = known.reduce((left, secret) => left.replaceAll(secret, '…'), text);
+  return without
+    .replaceAll(/(\/devtools\/(?:browser|page)\/)[\w-]+/g, '$1…')
+    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/)[^\s/@'"]+@/gi, '$1…@')
+    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s?'"]*)\?[^\s'"]*/gi, '$1?…')
+    .replaceAll(/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, '$1 …')
+    .replaceAll(
+      /\b((?:pass(?:word|wd)?|token|secret|api[-_]?key|authorization|cookie)["']?\s*[=:]\s*)\S+/gi,
+      '$1…',
+    )
+    .replaceAll(/\bbss_[A-Za-z0-9_-]+/g, 'bss_…');
+}

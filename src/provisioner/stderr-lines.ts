@@ -1,0 +1,36 @@
+/** What is kept of a program's stderr. */
+const TAIL_BYTES_MAX = 2048;
+/** A longer line is cut here, so that a program cannot make us hold more. */
+const LINE_CHARS_MAX = 16 * 1024;
+/**
+ * Said dozens of times by every Chromium on a machine without D-Bus; it would push out the reason.
+ */
+const NOISE = /:ERROR:dbus\//;
+
+/** Calls back for each line of a text that comes in pieces; a last `\n` flushes what is left. */
+export function splitLines(onLine: (line: string) => void): (chunk: string) => void {
+  let partial = '';
+  return (chunk) => {
+    const lines = (partial + chunk).split('\n');
+    partial = (lines.pop() ?? '').slice(-LINE_CHARS_MAX);
+    for (const line of lines) if (line !== '') onLine(line);
+  };
+}
+
+/** Keeps the last lines, at most 2 KiB of them. */
+export function keepTail(): { add: (line: string) => void; text: () => string } {
+  let kept: string[] = [];
+  let bytes = 0;
+  return {
+    add: (line) => {
+      if (NOISE.test(line)) return;
+      const whole = line.slice(-TAIL_BYTES_MAX / 4);
+      kept.push(whole);
+      bytes += Buffer.byteLength(whole) + 1;
+      while (bytes > TAIL_BYTES_MAX && kept.length > 1) {
+        bytes -= Buffer.byteLength(kept.shift() ?? '') + 1;
+      }
+    },
+    text: () => kept.join('\n'),
+  };
+}

@@ -1,0 +1,60 @@
+import type {
+  BrowserOptions,
+  FailureReason,
+  Repeatable,
+  SessionWorkload,
+  StopReason,
+} from '#events/session.ts';
+
+/** What can be asked of a session. `now` is milliseconds since the epoch: time is data. */
+export type SessionCommand =
+  | CreateSession
+  | { type: 'QueueSession'; now: number }
+  | { type: 'AssignSession'; workloadId: string; serverId: string }
+  /** A server gives it back: no browser could be launched for it there. */
+  | { type: 'RequeueSession'; serverId: string; detail: string }
+  | { type: 'ActivateSession'; workload: SessionWorkload; now: number }
+  | ExtendSession
+  | { type: 'RecordAccess'; via: 'api' | 'cdp' | 'vnc'; now: number }
+  | { type: 'StopSession'; reason: StopReason; now: number }
+  /** The expiry-warning timer has fired. */
+  | { type: 'WarnOfExpiry'; now: number }
+  /** The expiry timer has fired. */
+  | { type: 'ExpireSession'; now: number }
+  /** The idle timer has fired. */
+  | { type: 'StopIdleSession'; now: number }
+  /** The queue timer has fired. */
+  | { type: 'FailQueuedSession'; queueTimeoutMs: number; now: number }
+  /** The provisioner reports that the browser is gone. */
+  | { type: 'ConfirmStopped'; now: number }
+  | {
+      type: 'FailSession';
+      reason: FailureReason;
+      detail: string;
+      exitCode: number | null;
+      now: number;
+    };
+
+export type CreateSession = {
+  type: 'CreateSession';
+  name: string;
+  description: string;
+  userId: string;
+  labels: Record<string, string>;
+  browser: BrowserOptions;
+  durationMs: number;
+  idleTimeoutMs: number | null;
+  /** Hash of the request, where it came with an Idempotency-Key. */
+  fingerprint: string | null;
+  now: number;
+};
+
+export type ExtendSession = {
+  type: 'ExtendSession';
+  byMs: number;
+  maxLifetimeMs: number;
+  /** The duration as the caller wrote it, for the refusal. */
+  duration: string;
+  /** Where it came with an Idempotency-Key. */
+  repeatable?: Repeatable;
+};

@@ -1,0 +1,128 @@
+import {
+  keyedExtensionsMax,
+  type SessionEvent,
+  type SessionState,
+  type SessionStatus,
+} from '#events/session.ts';
+
+/** Where a session stands in the log. */
+export type SessionIdentity = { organizationId: string; id: string };
+
+/**
+ * The session after the event. Total: `decide` alone says what may happen, so a history is folded
+ * as it stands. @throws RangeError for an event before `requested`, which no log holds.
+ */
+export function evolve(
+  session: SessionState | null,
+  event: SessionEvent,
+  identity: SessionIdentity,
+): SessionState {
+  if (event.type === 'session.requested') return requested(event.data, identity);
+  if (session === null) throw new RangeError(`${event.type} before session.requested`);
+  switch (event.type) {
+    case 'session.queued':
+      return { ...session, ...unstarted, status: 'queued', assignment: null };
+    case 'session.assigned':
+      return { ...session, ...unstarted, status: 'creating', assignment: event.data };
+    case 'session.requeued':
+      return {
+        ...session,
+        ...unstarted,
+        status: 'queued',
+        assignment: null,
+        triedServers: [...(session.triedServers ?? []), event.data.serverId],
+      };
+    case 'session.activated':
+      return { ...session, ...unended, ...event.data, status: 'active', assignment: null };
+    case 'session.extended':
+      return {
+        ...session,
+        expiresAt: event.data.expiresAt,
+        creditsReserved: session.creditsReserved + event.data.creditsReserved,
+        ...keyedBy(session, event.data),
+      };
+    case 'session.accessed':
+      return { ...session, lastAccessedAt: event.data.at };
+    case 'session.expiry-warning':
+      return { ...session, expiryWarnedFor: event.data.expiresAt };
+    case 'session.stop-requested':
+      return {
+        ...session,
+        status: 'stopping',
+        assignment: null,
+        stopRequestedAt: event.data.at,
+        endedReason: event.data.reason,
+        endedAt: null,
+        creditsUsed: null,
+      };
+    case 'session.stopped':
+      return {
+        ...session,
+        ...endOf(event.data),
+        status: 'stopped',
+        endedReason: event.data.reason,
+      };
+    case 'session.failed':
+      return { ...session, ...endOf(event.data), status: 'failed', endedReason: event.data.reason };
+  }
+}
+
+const unended = { endedReason: null, endedAt: null, creditsUsed: null };
+const unstarted = { ...unended, startedAt: null, workload: null };
+
+function requested(
+  data: Extract<SessionEvent, { type: 'session.requested' }>['data'],
+  identity: SessionIdentity,
+): SessionState {
+  return {
+    status: 'creating',
+    id: identity.id,
+    organizationId: identity.organizationId,
+    ...data,
+    lastAccessedAt: null,
+    stopRequestedAt: null,
+    ...unstarted,
+    assignment: null,
+  };
+}
+
+/** The extension among the last that had a key, where it has one. */
+function keyedBy(
+  { keyedExtensions = [], status }: SessionState,
+  { repeatable, expiresAt }: Extract<SessionEvent, { type: 'session.extended' }>['data'],
+) {
+  if (repeatable === undefined) return {};
+  const all = [...keyedExtensions, { repeatable, status, expiresAt }];
+  return { keyedExtensions: all.slice(-keyedExtensionsMax) };
+}
+
+/** What an earlier extension with the key came to; null where there was none, or it is long ago. */
+export function keyedExtension(session: SessionState, key: string | undefined) {
+  return session.keyedExtensions?.find(({ repeatable }) => repeatable.key === key) ?? null;
+}
+
+function endOf(data: { endedAt: string; creditsUsed: number }) {
+  return { endedAt: data.endedAt, creditsUsed: data.creditsUsed, assignment: null };
+}
+
+type Transition = { from: readonly (SessionStatus | null)[]; to: SessionStatus | 'same' };
+
+/** What may happen when; `lifecycle.md` shows the same table, and a test holds the two equal. */
+export const transitions: Record<SessionEvent['type'], Transition> = {
+  'session.requested': { from: [null], to: 'creating' },
+  'session.queued': { from: ['creating'], to: 'queued' },
+  'session.assigned': { from: ['creating', 'queued'], to: 'creating' },
+  'session.requeued': { from: ['creating'], to: 'queued' },
+  'session.activated': { from: ['creating', 'queued'], to: 'active' },
+  'session.extended': { from: ['creating', 'queued', 'active'], to: 'same' },
+  'session.accessed': { from: ['active'], to: 'same' },
+  'session.expiry-warning': { from: ['active'], to: 'same' },
+  'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
+  'session.stopped': { from: ['stopping'], to: 'stopped' },
+  'session.failed': { from: ['creating', 'queued', 'active', 'stopping'], to: 'failed' },
+};
+
+/** stopped and failed: nothing happens to the session any more. */
+export function isFinal(status: SessionStatus): status is 'stopped' | 'failed' {
+  return status === 'stopped' || status === 'failed';
+}

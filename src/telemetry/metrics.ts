@@ -1,0 +1,167 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { ErrorName } from '../errors.ts';
+import {
+  families,
+  type CreatePhase,
+  type Family,
+  type FamilyName,
+  type FamilyOwner,
+} from './metric-families.ts';
+
+/** A metric's value, or its values by those of its label; null: not known. */
+export type Reading = number | Readonly<Record<string, number>> | null;
+export type Readings = Partial<Record<FamilyName, Reading>>;
+
+/**
+ * What this process counts and measures, one function a fact. A fact of a role that the process
+ * has not is nothing. None throws, and none waits for anybody.
+ */
+export type Metrics = {
+  createPhase(phase: CreatePhase, ms: number): void;
+  refused(error: ErrorName): void;
+  sessionStarted(start: 'warm' | 'cold'): void;
+  browserLaunched(outcome: 'launched' | 'failed', ms: number): void;
+  gatewayRefused(status: number): void;
+  /**
+   * What is looked up when somebody asks for the metrics. Where that throws or takes longer than
+   * 3 s the metrics it gives are told as not known (NaN) until the next time.
+   */
+  watch(gives: readonly FamilyName[], read: () => Readings | Promise<Readings>): void;
+  /** All of it as Prometheus reads it, text format 0.0.4. */
+  text(): Promise<string>;
+};
+
+/** Reads of the read model take a second at most, of the log two. */
+const READ_MS_MAX = 3_000;
+/** The granularity at which the event loop is looked at; beyond it a delay is one. */
+const LOOP_RESOLUTION_MS = 20;
+
+/** @param owners whose metrics this process has, beside those that every process has */
+export function openMetrics(options: { roles: string; owners: readonly FamilyOwner[] }): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const found = register(registry, [...options.owners, 'process']);
+  const watched: { gives: readonly FamilyName[]; read: () => Readings | Promise<Readings> }[] = [];
+  const loop = watchLoop();
+
+  function count(name: FamilyName, value: string): void {
+    const metric = found.get(name);
+    if (metric instanceof Counter) metric.inc(labelled(name, value));
+  }
+  function observe(name: FamilyName, value: string, ms: number): void {
+    const metric = found.get(name);
+    if (metric instanceof Histogram) metric.observe(labelled(name, value), Math.max(0, ms) / 1000);
+  }
+  function show(readings: Readings): void {
+    for (const [name, reading] of Object.entries(readings) as [FamilyName, Reading][]) {
+      const metric = found.get(name);
+      if (metric instanceof Gauge || metric instanceof Counter) put(metric, name, reading);
+    }
+  }
+  async function readAll(): Promise<void> {
+    await Promise.all(
+      watched.map(async ({ gives, read }) => {
+        const unknown = Object.fromEntries(gives.map((name) => [name, null])) as Readings;
+        show({ ...unknown, ...(await within(READ_MS_MAX, read)) });
+      }),
+    );
+    show({ bss_event_loop_delay_seconds: loop.take() });
+  }
+  let reading: Promise<void> | null = null;
+  async function text(): Promise<string> {
+    // Who asks meanwhile gets the same: what is looked up is looked up once.
+    reading ??= readAll().finally(() => (reading = null));
+    await reading;
+    return registry.metrics();
+  }
+  show({ bss_process_info: { [options.roles]: 1 } });
+  return {
+    createPhase: (phase, ms) => observe('bss_create_phase_seconds', phase, ms),
+    refused: (error) => count('bss_refusals_total', error),
+    sessionStarted: (start) => count('bss_session_starts_total', start),
+    browserLaunched: (outcome, ms) => observe('bss_browser_launch_seconds', outcome, ms),
+    gatewayRefused: (status) => count('bss_gateway_refusals_total', `${status}`),
+    watch: (gives, read) => void watched.push({ gives, read }),
+    text,
+  };
+}
+
+type AnyMetric = Counter | Gauge | Histogram;
+
+function register(registry: Registry, owners: readonly FamilyOwner[]): Map<FamilyName, AnyMetric> {
+  const own = (Object.entries(families) as [FamilyName, Family][]).filter(([, { of }]) =>
+    of.some((owner) => owners.includes(owner)),
+  );
+  return new Map(own.map(([name, family]) => [name, begin(registry, name, family)]));
+}
+
+/** Counters begin at 0 for each value of their label, so that the first one counts, too. */
+function begin(registry: Registry, name: FamilyName, family: Family): AnyMetric {
+  const { help, label, buckets } = family;
+  const labelNames = label === undefined ? [] : [label.name];
+  const config = { name, help, labelNames, registers: [registry] };
+  if (family.kind === 'histogram')
+    return new Histogram({ ...config, buckets: [...(buckets ?? [])] });
+  if (family.kind === 'gauge') return new Gauge(config);
+  const counter = new Counter(config);
+  for (const labels of everyLabel(family)) counter.inc(labels, 0);
+  return counter;
+}
+
+/** The labels that it has in any case: none where it takes none, or a configuration says which. */
+function everyLabel({ label }: Family): Record<string, string>[] {
+  if (label === undefined) return [{}];
+  const { name, values } = label;
+  return typeof values === 'string' ? [] : values.map((value) => ({ [name]: value }));
+}
+
+/** A gauge is set to what was read; so is a counter of something that counts by itself. */
+function put(metric: Gauge | Counter, name: FamilyName, reading: Reading): void {
+  metric.reset();
+  const set = (labels: Record<string, string>, value: number) =>
+    metric instanceof Gauge ? metric.set(labels, value) : metric.inc(labels, value);
+  if (typeof reading === 'object' && reading !== null)
+    for (const [value, number] of Object.entries(reading)) set(labelled(name, value), number);
+  else if (reading !== null) set({}, reading);
+  else if (metric instanceof Gauge)
+    for (const labels of everyLabel(families[name])) metric.set(labels, Number.NaN);
+}
+
+function labelled(name: FamilyName, value: string): Record<string, string> {
+  const { label }: Family = families[name];
+  return label === undefined ? {} : { [label.name]: value };
+}
+
+/** Nothing where it throws or takes too long. */
+async function within(ms: number, read: () => Readings | Promise<Readings>): Promise<Readings> {
+  const { promise: late, resolve } = Promise.withResolvers<Readings>();
+  const timer = setTimeout(() => resolve({}), ms);
+  try {
+    return await Promise.race([read(), late]);
+  } catch {
+    return {};
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** How late timers run, in seconds, since it was last taken. */
+function watchLoop(): { take(): Record<'mean' | 'p99' | 'max', number> } {
+  const delays = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  delays.enable();
+  // What is measured is from one look to the next, which is to be as long as the resolution.
+  const late = (ns: number) =>
+    Number.isFinite(ns) ? Math.max(0, ns / 1e6 - LOOP_RESOLUTION_MS) / 1000 : 0;
+  return {
+    take() {
+      const taken = {
+        mean: late(delays.mean),
+        p99: late(delays.percentile(99)),
+        max: late(delays.max),
+      };
+      delays.reset();
+      return taken;
+    },
+  };
+}

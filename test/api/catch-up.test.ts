@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { organizationSessions } from '#projections/organization-sessions.ts';
+import { idOf } from '#projections/projection.ts';
+import { sessionView } from '#projections/session-view.ts';
+import { createMemoryViews } from '#projections/views.memory.ts';
+import { watchCatchUp } from '#src/api/catch-up.ts';
+import { startHealthMonitor } from '#src/api/health-monitor.ts';
+import { Unavailable } from '#src/errors.ts';
+import { watchLog } from '#src/log/same-log.ts';
+import { accessed, MINUTE, T0 } from '../domain/examples.ts';
+import { record, sessionRef } from '../projections/history.ts';
+import { aLogOf, project } from '../projections/projector.ts';
+import { eventually } from '../service.ts';
+
+test('a service is not ready while what it reads is being folded, and stays so once it is', async () => {
+  const log = await aLogOf(3);
+  await using views = createMemoryViews();
+  await using catchUp = watchCatchUp(log, views);
+  using health = startHealthMonitor({
+    isLogConnected: () => true,
+    isLogSame: () => true,
+    views,
+    isRateLimitShared: () => true,
+    hasCaughtUp: () => catchUp.isDone(),
+    position: () => 12,
+    now: Date.now,
+  });
+  await using projecting = new AsyncDisposableStack();
+  projecting.use(project(sessionView, log, views));
+  await views.reached(idOf(sessionView), 12, 5_000);
+  expect(catchUp.isDone()).toBe(false);
+  expect(health.missing()).toContain('read model, which is being folded');
+  expect(health.database()).toBe('degraded');
+
+  projecting.use(project(organizationSessions, log, views));
+  await eventually(() => catchUp.isDone(), 'it has caught up');
+  expect(health.missing()).not.toContain('read model, which is being folded');
+  await views.drop(idOf(sessionView));
+  expect(catchUp.isDone()).toBe(true);
+});
+
+test('a service whose lists have been behind the log for more than ten seconds says so', async () => {
+  const log = await aLogOf(3);
+  await using views = createMemoryViews();
+  await using _ = project(organizationSessions, log, views);
+  let [position, now] = [12, 0];
+  using health = startHealthMonitor({
+    isLogConnected: () => true,
+    isLogSame: () => true,
+    views,
+    isRateLimitShared: () => true,
+    hasCaughtUp: () => true,
+    position: () => position,
+    now: () => now,
+  });
+  await views.reached(idOf(organizationSessions), 12, 15_000);
+  position = 13;
+  await eventually(() => {
+    // So that it passes while the monitor looks, whenever it does.
+    now += 1_000;
+    return health.database() === 'degraded';
+  }, 'it is late');
+  expect(now).toBeGreaterThan(10_000);
+  position = 12;
+  await record<'session'>(log, sessionRef('s1'), accessed(T0 + 9 * MINUTE));
+  await eventually(() => health.database() === 'healthy', 'it is not late any more');
+});
+
+test('a service under which the log was replaced says that it has to be restarted', async () => {
+  await using views = createMemoryViews();
+  let look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
+  const told: boolean[] = [];
+  await using sameLog = await watchLog({ facts: () => look() }, (isSame) => told.push(isSame), 5);
+  using health = startHealthMonitor({
+    isLogConnected: () => true,
+    isLogSame: () => sameLog.isSame(),
+    views,
+    isRateLimitShared: () => true,
+    hasCaughtUp: () => true,
+    position: () => 0,
+    now: Date.now,
+  });
+  let asked = 0;
+  look = () => {
+    asked += 1;
+    return Promise.reject(new Unavailable('event-log'));
+  };
+  await eventually(() => asked > 1, 'it has been asked while it is away');
+  expect(health.database()).toBe('healthy');
+  look = () => Promise.resolve({ id: 'another', lastSequence: 7 });
+  await eventually(() => health.database() === 'unhealthy', 'it is found out');
+  expect(health.missing().join()).toContain('restart');
+  look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
+  await eventually(() => health.database() === 'healthy', 'the first is there again');
+  look = () => Promise.reject(new Error('stream not found'));
+  await eventually(() => health.database() === 'unhealthy', 'there is none');
+  expect(told).toEqual([false, true, false]);
+});

@@ -1,0 +1,198 @@
+/**
+ * `npm run bench`: what the service takes, beside the limit of the same thing in the same run.
+ * Ratios are the figures that mean something; milliseconds and requests a second are this
+ * machine's. `npm run bench -- lifecycle gateway control-plane` picks sections; `BENCH_ROUNDS` sets
+ * the rounds of each lifecycle figure (default 20), `BENCH_EVENTS` the size of the log that
+ * `rebuild` reads (default a million).
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { availableParallelism, cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { ensurePrograms } from '#src/embedded/programs.ts';
+import { startService, type RunningService } from '../service.ts';
+import { measureApiContention, measureContention } from './contention.ts';
+import { load, prepare, type Throughput } from './control-plane.ts';
+import { benchDocker } from './docker.ts';
+import { measureFeed, startApart } from './feed.ts';
+import { measureGateway } from './gateway.ts';
+import {
+  measureBare,
+  measureCold,
+  measureLives,
+  measureTogether,
+  type Programs,
+} from './lifecycle.ts';
+import { benchRebuild } from './rebuild.ts';
+import { atLeast, atMost, row, type Verdict } from './samples.ts';
+
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 20);
+const TOGETHER = 4;
+/** Load tests need limits that they do not reach. */
+const TIERS = JSON.stringify({
+  max: { requests_per_minute: 1e9, concurrent_sessions: 1e5, credits: 1e9 },
+});
+
+function say(line = ''): void {
+  process.stdout.write(`${line}\n`);
+}
+
+async function withService<Result>(
+  env: Record<string, string>,
+  measure: (service: RunningService) => Promise<Result>,
+): Promise<Result> {
+  await using service = await startService(env);
+  return await measure(service);
+}
+
+async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
+  const real = { BROWSERS: 'process', TIERS, POOL_MAX: '10' };
+  say(`milliseconds${' '.repeat(32)}      p50      p95      p99     n`);
+  const headless = await measureBare(programs, 'headless', ROUNDS);
+  say(row('bare headless Chromium: launch → first reply', headless.launch));
+  const headful = await measureBare(programs, 'headful', ROUNDS);
+  say(row('bare headful + X server: launch → first reply', headful.launch));
+  say(row('bare headful: exit', headful.exit));
+  const one = { ...real, POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1' };
+  const lives = await withService(one, (service) => measureLives(service, ROUNDS));
+  say(row('create, warm: POST → active', lives.create));
+  say(row('create, warm: POST → first CDP reply', lives.firstReply));
+  say(row('release: DELETE → answer', lives.release));
+  say(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
+  say(row('release: DELETE → a browser waits again', lives.capacityBack));
+  const none = { ...real, POOL_MIN_IDLE: '0', POOL_MAX_IDLE: '0' };
+  const coldReply = await withService(none, (service) => measureCold(service, ROUNDS));
+  say(row('create, cold: POST → first CDP reply', coldReply));
+  const bareTogether = await measureBare(programs, 'headless', Math.ceil(ROUNDS / 4), TOGETHER);
+  say(row(`bare headless, ${TOGETHER} at once: → first reply`, bareTogether.launch));
+  const four = { ...real, POOL_MIN_IDLE: `${TOGETHER}`, POOL_MAX_IDLE: `${TOGETHER}` };
+  const together = await withService(four, (service) =>
+    measureTogether(service, TOGETHER, Math.ceil(ROUNDS / 4)),
+  );
+  say(row(`create, warm, ${TOGETHER} at once: → first CDP reply`, together));
+  const bare = headless.launch.p50;
+  const turnover = headful.exit.p50 + headful.launch.p50;
+  return [
+    atMost('warm create p50 ÷ bare headless launch', lives.create.p50 / bare, 0.04),
+    atMost('warm create p95 ÷ bare headless launch', lives.create.p95 / bare, 0.08),
+    atMost('warm create → first reply p50 ÷ bare headless', lives.firstReply.p50 / bare, 0.05),
+    atMost('warm create → first reply p95 ÷ bare headless', lives.firstReply.p95 / bare, 0.1),
+    atMost('4 at once p95 ÷ bare 4 at once p50', together.p95 / bareTogether.launch.p50, 0.06),
+    atMost('cold → first reply ÷ bare headful', coldReply.p50 / headful.launch.p50, 1.15),
+    atMost('release answered ÷ bare exit', lives.release.p50 / headful.exit.p50, 0.08),
+    atMost('socket closed ÷ bare exit', lives.socketClosed.p50 / headful.exit.p50, 0.15),
+    atMost('capacity back ÷ (exit + launch)', lives.capacityBack.p50 / turnover, 1.3),
+  ];
+}
+
+async function benchGateway(): Promise<Verdict[]> {
+  const env = { BROWSERS: 'process', TIERS };
+  const { direct, gateway } = await withService(env, (service) => measureGateway(service, 10));
+  say(row('CDP round trip, straight', direct));
+  say(row('CDP round trip, through the gateway', gateway));
+  return [
+    atMost('gateway adds to p50, ms', gateway.p50 - direct.p50, 0.1),
+    atMost('gateway adds to p99, ms', gateway.p99 - direct.p99, 1.5),
+  ];
+}
+
+async function benchControlPlane(): Promise<Verdict[]> {
+  const bare = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('bare-fastify.ts', import.meta.url))],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  const [printed] = (await once(bare.stdout, 'data')) as [Buffer];
+  const service = await startService({
+    TIERS,
+    POOL_MAX: '60',
+    POOL_MIN_IDLE: '4',
+    POOL_MAX_IDLE: '4',
+    LOG_LEVEL: 'warn',
+  });
+  try {
+    const id = await prepare(service, 100);
+    const paths = {
+      fastify: printed.toString().trim(),
+      health: `${service.apiUrl}/api/health`,
+      session: `${service.apiUrl}/api/sessions/${id}`,
+      list: `${service.apiUrl}/api/sessions?limit=20`,
+    };
+    say(`\nrequests a second${' '.repeat(27)}     mean  p50 ms  p99 ms errors`);
+    const measured = {} as Record<keyof typeof paths, Throughput>;
+    for (const [name, url] of Object.entries(paths)) {
+      await load(url, 1);
+      const one = await load(url);
+      measured[name as keyof typeof paths] = one;
+      const figures = [one.perSecond.toFixed(0), one.p50.toFixed(1), one.p99.toFixed(1)];
+      const cells = [...figures, String(one.errors)].map((cell) => cell.padStart(8));
+      say(`${name.padEnd(44)}${cells.join('')}`);
+    }
+    const limit = measured.fastify.perSecond;
+    return [
+      atLeast('GET /api/health ÷ bare Fastify', measured.health.perSecond / limit, 0.6),
+      atLeast('GET /api/sessions/{id} ÷ bare Fastify', measured.session.perSecond / limit, 0.28),
+      atLeast('GET /api/sessions?limit=20 ÷ bare Fastify', measured.list.perSecond / limit, 0.14),
+    ];
+  } finally {
+    await service[Symbol.asyncDispose]();
+    bare.kill();
+  }
+}
+
+async function benchContention(): Promise<Verdict[]> {
+  const measured = await measureContention();
+  const api = await measureApiContention();
+  const rows: [string, number][] = [
+    ['bare atomic batches of two, many at once', measured.bare],
+    ['bare atomic batches of two, one by one', measured.bareSequential],
+    ['creates on one organization, one process', measured.oneProcess],
+    ['creates on one organization, two contending', measured.twoProcesses],
+    [`creates through the API (${api.answers})`, api.perSecond],
+  ];
+  say('a second');
+  for (const [name, rate] of rows) say(`${name.padEnd(56)}${rate.toFixed(0).padStart(8)}`);
+  const { bare } = measured;
+  return [
+    atLeast('creates of one process ÷ bare batches', measured.oneProcess / bare, 0.34),
+    atLeast('creates of two processes ÷ bare batches', measured.twoProcesses / bare, 0.34),
+  ];
+}
+
+async function benchFeed(): Promise<Verdict[]> {
+  await using apart = await startApart();
+  const load = { clients: 200, createsPerSecond: 10, seconds: 20 };
+  const { core, append, ratio, events, wrong } = await measureFeed(apart, load);
+  say(`200 streams of one process, ${events} events; streams that missed or doubled one: ${wrong}`);
+  say(row('NATS itself: publish → subscriber', core));
+  say(row('append → client', append));
+  return [atMost('append → client p50 ÷ NATS publish → subscriber', ratio, 10)];
+}
+
+const { chromium, Xtigervnc } = await ensurePrograms(['chromium', 'Xtigervnc'], say);
+const sections: Record<string, () => Promise<Verdict[]>> = {
+  lifecycle: () => benchLifecycle({ chromium, xvnc: Xtigervnc }),
+  gateway: benchGateway,
+  'control-plane': benchControlPlane,
+  contention: benchContention,
+  feed: benchFeed,
+  rebuild: () => benchRebuild(say),
+  docker: () => benchDocker(say, { rounds: ROUNDS, tiers: TIERS }),
+};
+const asked = process.argv.slice(2);
+const unknown = asked.find((name) => !(name in sections));
+if (unknown !== undefined)
+  throw new Error(`no section ${unknown}: ${Object.keys(sections).join(', ')}`);
+
+const machine = `${cpus()[0]?.model}, ${availableParallelism()} cores, Node ${process.version}`;
+say(`${new Date().toISOString()}  ${machine}\n`);
+const verdicts: Verdict[] = [];
+for (const [name, measure] of Object.entries(sections))
+  if (asked.length === 0 || asked.includes(name)) verdicts.push(...(await measure()));
+say(`\n${'ratio'.padEnd(48)}measured    goal`);
+for (const { name, ratio, goal, isMet } of verdicts) {
+  const cells = [ratio.toFixed(3).padStart(9), String(goal).padStart(8), isMet ? 'met' : 'NOT MET'];
+  say(`${name.padEnd(47)}${cells[0]}${cells[1]}  ${cells[2]}`);
+}

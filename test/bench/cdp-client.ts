@@ -1,0 +1,24 @@
+import { WebSocket } from 'ws';
+
+/** Connects and waits for the reply to one command: what "the browser can be driven" means here. */
+export async function firstReply(url: string): Promise<WebSocket> {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
+  await ask(socket, { id: 1, method: 'Browser.getVersion' });
+  return socket;
+}
+
+/** Sends a command, after the socket has opened if it is not yet, and resolves at its reply. */
+export function ask(socket: WebSocket, command: { id: number; method: string }): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const send = () => socket.send(JSON.stringify(command));
+  const closed = () => reject(new Error('closed before the reply'));
+  const answered = (data: unknown) => {
+    if (JSON.parse((data as Buffer).toString()).id === command.id) resolve();
+  };
+  if (socket.readyState === WebSocket.OPEN) send();
+  else socket.once('open', send);
+  socket.on('error', reject).on('close', closed).on('message', answered);
+  return promise.finally(() =>
+    socket.off('error', reject).off('close', closed).off('message', answered),
+  );
+}

@@ -1,0 +1,142 @@
+import { headers, nuid, type NatsConnection } from '@nats-io/transport-node';
+import { encode, type Message } from '#events/codec.ts';
+import { isRejected } from '#src/errors.ts';
+import { newId } from '#src/ids.ts';
+import { causeBy } from '#src/log/cause.ts';
+import { connectJetStream } from '#src/log/connection.jetstream.ts';
+import { createJetStreamEventLog } from '#src/log/event-log.jetstream.ts';
+import { handleSession } from '#src/log/handle-session.ts';
+import { openDesk, type Desk } from '#src/log/handle.ts';
+import { createRecent } from '#src/log/recent.ts';
+import { registerOrganization } from '#src/log/register.ts';
+import { createSession } from '../domain/examples.ts';
+import { aSession, requested, slotReserved } from '../events.fixture.ts';
+import { startService, type RunningService } from '../service.ts';
+import { send } from './http-client.ts';
+
+/** What is done at once, and for how long each rate is taken. */
+const IN_FLIGHT = 64;
+const SECONDS = 4;
+const PLENTY = 1e9;
+const LIMITS = { concurrentSessions: PLENTY };
+
+export type Contention = {
+  /** Atomic batches of two events a second, as bare messages: many at once, and one by one. */
+  bare: number;
+  bareSequential: number;
+  /** Creates a second on one organization: of one process's commands, and of two that contend. */
+  oneProcess: number;
+  twoProcesses: number;
+};
+
+/**
+ * Creates of one organization beside the same batches without any of ours, on an embedded log that
+ * somebody else reads, too.
+ */
+export async function measureContention(): Promise<Contention> {
+  await using service = await startService({ ROLES: 'gateway' });
+  const url = service.runtime.nats_url;
+  await using first = await connectJetStream({ url });
+  await using second = await connectJetStream({ url });
+  const desks = [first, second].map((connection) =>
+    openDesk(createJetStreamEventLog(connection), Date.now, createRecent()),
+  ) as [Desk, Desk];
+  const bare = () => sendBatch(first.nc, batchOfTwo());
+  return {
+    bare: await perSecond(IN_FLIGHT, bare),
+    bareSequential: await perSecond(1, bare),
+    oneProcess: await createsPerSecond([desks[0]]),
+    twoProcesses: await createsPerSecond(desks),
+  };
+}
+
+/** Creates a second through the whole API, answered without waiting for the browser. */
+export async function measureApiContention(): Promise<{ perSecond: number; answers: string }> {
+  const tier = { requests_per_minute: PLENTY, concurrent_sessions: PLENTY, credits: PLENTY };
+  await using service = await startService({
+    TIERS: JSON.stringify({ max: tier }),
+    // Nobody takes the requests: what is measured is how they are accepted.
+    POOL_MAX: '1',
+    POOL_MIN_IDLE: '0',
+    SIMULATED_LAUNCH_MS: '1h',
+    QUEUE_MAX: '1000000',
+    QUEUE_AFTER: '1h',
+    QUEUE_TIMEOUT: '2h',
+    LOG_LEVEL: 'warn',
+  });
+  const answers = new Map<number, number>();
+  const rate = await perSecond(IN_FLIGHT, () => createOne(service, answers));
+  const told = [...answers].map(([status, count]) => `${count} × ${status}`).join(', ');
+  return { perSecond: rate, answers: told };
+}
+
+async function createOne({ apiUrl }: RunningService, answers: Map<number, number>): Promise<void> {
+  const more = { prefer: 'respond-async' };
+  const { status } = await send('POST', `${apiUrl}/api/sessions`, '{"duration":"1h"}', more);
+  answers.set(status, (answers.get(status) ?? 0) + 1);
+}
+
+async function createsPerSecond(desks: readonly Desk[]): Promise<number> {
+  const [{ log, now }] = desks as [Desk];
+  const organizationId = newId('org');
+  const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: PLENTY } as const;
+  await registerOrganization({ log, now }, asked, causeBy('bench'));
+  let turn = 0;
+  return perSecond(IN_FLIGHT, async () => {
+    const desk = desks[(turn += 1) % desks.length] as Desk;
+    const identity = { organizationId, id: newId('ses') };
+    const handled = await handleSession(
+      desk,
+      identity,
+      createSession({ now: Date.now() }),
+      causeBy('bench'),
+      LIMITS,
+    );
+    if (isRejected(handled)) throw new Error(JSON.stringify(handled));
+  });
+}
+
+/** How often the work is done in a second, by so many who each do it again and again. */
+async function perSecond(workers: number, work: () => Promise<void>): Promise<number> {
+  let count = 0;
+  const run = async (until: number) => {
+    while (performance.now() < until) {
+      await work();
+      count += 1;
+    }
+  };
+  const all = (ms: number) =>
+    Promise.all(Array.from({ length: workers }, () => run(performance.now() + ms)));
+  await all(500);
+  count = 0;
+  const startedAt = performance.now();
+  await all(SECONDS * 1_000);
+  return (count * 1_000) / (performance.now() - startedAt);
+}
+
+/** A session's first event and a ledger's, as they are written for a create, each of its own. */
+function batchOfTwo(): Message[] {
+  const session = aSession();
+  return [encode(requested(session)), encode(slotReserved(session))];
+}
+
+/** Guarded as ours are; nothing is read, decided or looked at. */
+async function sendBatch(nc: NatsConnection, messages: readonly Message[]): Promise<void> {
+  const batchId = nuid.next();
+  for (const [index, { subject, headers: fields, body }] of messages.entries()) {
+    const isLast = index === messages.length - 1;
+    const all = headers();
+    for (const [name, value] of Object.entries(fields)) all.set(name, value);
+    all.set('Nats-Expected-Last-Subject-Sequence', '0');
+    all.set('Nats-Batch-Id', batchId);
+    all.set('Nats-Batch-Sequence', String(index + 1));
+    if (isLast) all.set('Nats-Batch-Commit', '1');
+    if (!isLast) nc.publish(subject, body, { headers: all });
+    else {
+      const { error } = (await nc.request(subject, body, { headers: all, timeout: 5_000 })).json<{
+        error?: object;
+      }>();
+      if (error !== undefined) throw new Error(JSON.stringify(error));
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import Docker from 'dockerode';
+import { chromiumFlags } from '#src/provisioner/chromium-flags.ts';
+import { ensureBrowserImage } from '#src/provisioner/docker-image.ts';
+import { dockerHost, findDocker, removeNetwork } from '../docker-engine.ts';
+import { startService, type RunningService } from '../service.ts';
+import { firstReply } from './cdp-client.ts';
+import { measureCold, measureLives, measureTogether, type Bare } from './lifecycle.ts';
+import { atMost, row, summarize, timed, type Verdict } from './samples.ts';
+
+const SECCOMP = fileURLToPath(new URL('../../deploy/browser/seccomp.json', import.meta.url));
+const NETWORK = `bss-bench-${process.pid}`;
+const TOGETHER = 4;
+const SCREEN = { width: 1280, height: 800 };
+/** Between two questions whether CDP answers yet. */
+const POLL_MS = 5;
+
+/**
+ * Sessions on Docker browsers, beside the same image run by hand: `docker run` with a published
+ * port, asked until CDP answers, and `docker rm -f`.
+ */
+export async function benchDocker(
+  say: (line?: string) => void,
+  { rounds, tiers }: { rounds: number; tiers: string },
+): Promise<Verdict[]> {
+  if (!(await findDocker())) {
+    say(`no Docker engine answers at ${dockerHost}: nothing to measure`);
+    return [];
+  }
+  const engine = new Docker({ socketPath: dockerHost.slice('unix://'.length) });
+  const image = await ensureBrowserImage(engine, null, say);
+  const few = Math.ceil(rounds / 4);
+  const real = { BROWSERS: 'docker', DOCKER_NETWORK: NETWORK, TIERS: tiers, POOL_MAX: '10' };
+  say(`milliseconds${' '.repeat(32)}      p50      p95      p99     n`);
+  try {
+    const plain = await measurePlain(image, rounds);
+    say(row('docker run → first CDP reply', plain.launch));
+    say(row('docker rm -f', plain.exit));
+    const lives = await withService({ ...real, ...idle(1) }, (one) => measureLives(one, rounds));
+    say(row('create, warm: POST → active', lives.create));
+    say(row('create, warm: POST → first CDP reply', lives.firstReply));
+    say(row('release: DELETE → answer', lives.release));
+    say(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
+    say(row('release: DELETE → a browser waits again', lives.capacityBack));
+    const cold = await withService({ ...real, ...idle(0) }, (none) => measureCold(none, rounds));
+    say(row('create, cold: POST → first CDP reply', cold));
+    const plainFour = await measurePlain(image, few, TOGETHER);
+    say(row(`docker run, ${TOGETHER} at once → first CDP reply`, plainFour.launch));
+    const four = await withService({ ...real, ...idle(TOGETHER) }, (service) =>
+      measureTogether(service, TOGETHER, few),
+    );
+    say(row(`create, warm, ${TOGETHER} at once → first CDP reply`, four));
+    const turnover = plain.exit.p50 + plain.launch.p50;
+    const run = plain.launch.p50;
+    return [
+      atMost('Docker: warm create → first reply ÷ docker run', lives.firstReply.p50 / run, 0.05),
+      atMost('Docker: cold → first reply ÷ docker run', cold.p50 / run, 1.15),
+      atMost('Docker: 4 at once p95 ÷ 4 docker runs p50', four.p95 / plainFour.launch.p50, 0.06),
+      atMost('Docker: capacity back ÷ (rm + run)', lives.capacityBack.p50 / turnover, 1.3),
+    ];
+  } finally {
+    await removeNetwork(NETWORK);
+  }
+}
+
+/** So many browsers wait, whatever has been asked for lately. */
+function idle(count: number): Record<string, string> {
+  return { POOL_MIN_IDLE: `${count}`, POOL_MAX_IDLE: `${count}` };
+}
+
+async function withService<Result>(
+  env: Record<string, string>,
+  measure: (service: RunningService) => Promise<Result>,
+): Promise<Result> {
+  await using service = await startService(env);
+  return await measure(service);
+}
+
+/** The image run by hand: to its first CDP reply, and gone again. */
+async function measurePlain(image: string, rounds: number, atOnce = 1): Promise<Bare> {
+  const launches: number[] = [];
+  const exits: number[] = [];
+  for (let round = 0; round <= rounds; round += 1) {
+    const runs = await Promise.all(
+      Array.from({ length: atOnce }, () => timed(() => runPlain(image))),
+    );
+    for (const { ms, result } of runs) {
+      const exit = await timed(() => docker('rm', '-f', result));
+      if (round === 0) continue;
+      launches.push(ms);
+      exits.push(exit.ms);
+    }
+  }
+  return { launch: summarize(launches), exit: summarize(exits) };
+}
+
+/** @returns the container's id */
+async function runPlain(image: string): Promise<string> {
+  const { width, height } = SCREEN;
+  const variables = ['-e', 'VNC_PASSWORD=passw0rd', '-e', `SCREEN_SIZE=${width}x${height}`];
+  const flags = ['-d', '-p', '127.0.0.1::9223', '--security-opt', `seccomp=${SECCOMP}`];
+  const spec = { workloadId: '', vncPassword: '', screen: SCREEN };
+  const id = await docker('run', ...flags, ...variables, image, ...chromiumFlags(spec));
+  const [address = ''] = (await docker('port', id, '9223/tcp')).split('\n');
+  for (;;) {
+    try {
+      const answer = await fetch(`http://${address}/json/version`);
+      const { webSocketDebuggerUrl } = (await answer.json()) as { webSocketDebuggerUrl: string };
+      (await firstReply(webSocketDebuggerUrl)).terminate();
+      return id;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+}
+
+async function docker(...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)('docker', ['-H', dockerHost, ...args]);
+  return stdout.trim();
+}

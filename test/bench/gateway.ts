@@ -1,0 +1,52 @@
+import type { WebSocket } from 'ws';
+import { connectJetStream } from '#src/log/connection.jetstream.ts';
+import { createJetStreamEventLog } from '#src/log/event-log.jetstream.ts';
+import type { RunningService } from '../service.ts';
+import { ask, firstReply } from './cdp-client.ts';
+import { summarize, type Samples } from './samples.ts';
+
+/** Round trips of one CDP command, straight to the browser and through the gateway. */
+export type RoundTrips = { direct: Samples; gateway: Samples };
+
+const BLOCK = 200;
+
+/** Interleaved blocks over both ways to the same browser, so that noise falls on both. */
+export async function measureGateway(service: RunningService, blocks: number): Promise<RoundTrips> {
+  const { body } = await service.request('POST', '/api/sessions', { duration: '10m' });
+  const [through, straight] = await Promise.all([
+    firstReply(body.cdp_url as string),
+    firstReply(await browserAddress(service, body.id as string)),
+  ]);
+  const measured = { direct: [] as number[], gateway: [] as number[] };
+  for (let block = 0; block <= blocks; block += 1) {
+    const direct = await roundTrips(straight);
+    const gateway = await roundTrips(through);
+    if (block === 0) continue;
+    measured.direct.push(...direct);
+    measured.gateway.push(...gateway);
+  }
+  through.terminate();
+  straight.terminate();
+  await service.request('DELETE', `/api/sessions/${body.id}`);
+  return { direct: summarize(measured.direct), gateway: summarize(measured.gateway) };
+}
+
+async function roundTrips(socket: WebSocket): Promise<number[]> {
+  const measured: number[] = [];
+  for (let id = 2; id < BLOCK + 2; id += 1) {
+    const begunAt = performance.now();
+    await ask(socket, { id, method: 'Browser.getVersion' });
+    measured.push(performance.now() - begunAt);
+  }
+  return measured;
+}
+
+/** Where the browser itself listens; only the log knows. */
+async function browserAddress(service: RunningService, id: string): Promise<string> {
+  await using connection = await connectJetStream({ url: service.runtime.nats_url });
+  const log = createJetStreamEventLog(connection);
+  const last = await log.last<'session'>({ kind: 'session', organizationId: 'dev', id });
+  const workload = last?.state.workload;
+  if (!workload) throw new Error(`session ${id} has no browser`);
+  return `ws://${workload.cdp.host}:${workload.cdp.port}${workload.cdp.path}`;
+}

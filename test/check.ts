@@ -1,0 +1,31 @@
+/**
+ * `npm run check`: all that can be said of the code in a minute. Runs every check even where one
+ * fails, prints a line each, and exits non-zero where any failed.
+ */
+import { spawnSync } from 'node:child_process';
+
+const FAST_TIERS = ['test/tidy.test.ts', 'test/domain', 'test/events'];
+
+const checks: readonly [name: string, command: string, ...args: string[]][] = [
+  ['format', 'oxfmt', '--check', '.'],
+  ['lint', 'oxlint', '--type-aware'],
+  ['types', 'tsc', '-p', '.'],
+  ['dead code', 'knip'],
+  ['layers and fast tests', 'vitest', 'run', ...FAST_TIERS],
+];
+
+let failed = 0;
+for (const [name, command, ...args] of checks) {
+  const begunAt = performance.now();
+  const { status, stdout, stderr, error } = spawnSync(`node_modules/.bin/${command}`, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const seconds = ((performance.now() - begunAt) / 1000).toFixed(1);
+  process.stdout.write(`${status === 0 ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)\n`);
+  if (status === 0) continue;
+  failed += 1;
+  process.stdout.write(`${error?.message ?? ''}${stdout ?? ''}${stderr ?? ''}\n`);
+}
+process.stdout.write(`${checks.length - failed} passed, ${failed} failed\n`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,221 @@
+import { PermissionViolationError, connect, type NatsConnection } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectJetStream } from '#src/log/connection.jetstream.ts';
+import { eventually } from '../service.ts';
+import {
+  passwordOf,
+  natsUsers,
+  startNatsWithRoles,
+  type NatsUser,
+  type NatsWithRoles,
+} from '../nats-roles.ts';
+
+/** What the users of deploy/nats.conf may not do, each tried on a real server. */
+
+let nats: NatsWithRoles;
+beforeAll(async () => {
+  nats = await startNatsWithRoles();
+});
+afterAll(() => nats[Symbol.asyncDispose]());
+
+const session = (type: string) => `evt.acme.session.ses_1.${type}`;
+/** Of every type that there is of a session. */
+const life = [
+  'requested',
+  'queued',
+  'assigned',
+  'requeued',
+  'activated',
+  'extended',
+  'expiry-warning',
+  'accessed',
+  'stop-requested',
+  'stopped',
+  'failed',
+];
+const allBut = (...mine: string[]) => life.filter((type) => !mine.includes(type)).map(session);
+
+const money = ['evt.acme.ledger.credits-granted', 'evt.acme.ledger.slot-reserved'];
+const people = ['evt.acme.organization.key-issued', 'evt.acme.organization.registered'];
+const fleet = ['fleet.server.srv_1.joined', 'fleet.workload.wl_1.idle'];
+/** What nobody may ask of JetStream: a log that loses or changes anything is none. */
+const ruin = [
+  '$JS.API.STREAM.DELETE.EVENTS',
+  '$JS.API.STREAM.PURGE.EVENTS',
+  '$JS.API.STREAM.MSG.DELETE.EVENTS',
+  '$JS.API.STREAM.DELETE.KV_leases',
+  '$JS.API.ACCOUNT.PURGE.SERVICE',
+  '$JS.API.SERVER.REMOVE',
+  '$SYS.REQ.SERVER.PING.CONFIG',
+];
+/** What changes streams, makes others, or takes them all at once, as an operator does. */
+const streams = [
+  '$JS.API.STREAM.RESTORE.EVENTS',
+  '$JS.API.STREAM.SNAPSHOT.EVENTS',
+  '$JS.API.STREAM.UPDATE.EVENTS',
+  '$JS.API.STREAM.UPDATE.TIMERS',
+  '$JS.API.STREAM.CREATE.MINE',
+];
+const work = {
+  provisioner: [
+    '$JS.API.CONSUMER.MSG.NEXT.EVENTS.provisioner',
+    '$JS.API.CONSUMER.DELETE.EVENTS.provisioner',
+    '$JS.API.CONSUMER.CREATE.EVENTS.provisioner',
+    '$JS.ACK.EVENTS.provisioner.1.1.1.1.1',
+  ],
+  timekeeper: [
+    '$JS.API.CONSUMER.MSG.NEXT.EVENTS.timekeeper',
+    '$JS.API.CONSUMER.DELETE.EVENTS.timekeeper',
+    '$JS.API.CONSUMER.MSG.NEXT.TIMERS.timekeeper',
+    '$JS.ACK.EVENTS.timekeeper.1.1.1.1.1',
+    '$JS.ACK.TIMERS.timekeeper.1.1.1.1.1',
+    '$JS.API.STREAM.PURGE.TIMERS',
+  ],
+};
+const timers = ['tmr.acme.ses_1.expiry', 'tmr.fired.acme.ses_1.expiry'];
+const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
+const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
+const everybody = [...ruin, '_INBOX.somebody', 'anything.else', 'live.fleet.server.srv_1.joined'];
+
+/** Nobody publishes into another's inbox, or hears it. */
+const inboxes = (me: NatsUser) =>
+  natsUsers.filter((user) => user !== me).map((user) => `_INBOX_${user}.x`);
+
+const forbidden: Record<NatsUser, string[]> = {
+  api: [
+    ...allBut('requested', 'extended', 'accessed', 'stop-requested', 'stopped'),
+    ...fleet,
+    ...work.provisioner,
+    ...work.timekeeper,
+    ...timers,
+    ...leases,
+    ...streams,
+    'parked.view.1',
+    'live.evt.acme.session.ses_1.activated',
+  ],
+  projector: [
+    ...allBut(),
+    ...money,
+    ...people,
+    ...fleet,
+    ...work.provisioner,
+    ...work.timekeeper,
+    ...timers,
+    ...leases,
+    ...tenants,
+    ...streams,
+    '$JS.API.STREAM.CREATE.EVENTS',
+  ],
+  provisioner: [
+    ...allBut('assigned', 'requeued', 'activated', 'stop-requested', 'stopped', 'failed'),
+    ...money,
+    ...people,
+    ...work.timekeeper,
+    ...timers,
+    ...tenants,
+    ...streams,
+    'parked.view.1',
+    '$JS.API.STREAM.CREATE.EVENTS',
+  ],
+  gateway: [
+    ...allBut('accessed'),
+    ...money,
+    ...people,
+    ...fleet,
+    ...work.provisioner,
+    ...work.timekeeper,
+    ...timers,
+    ...leases,
+    ...tenants,
+    ...streams,
+    'parked.view.1',
+    '$JS.API.STREAM.CREATE.EVENTS',
+  ],
+  timekeeper: [
+    ...allBut('queued', 'expiry-warning', 'stop-requested', 'stopped', 'failed'),
+    ...money,
+    ...people,
+    ...fleet,
+    ...work.provisioner,
+    'tmr.fired.acme.ses_1.expiry',
+    ...leases,
+    ...tenants,
+    ...streams,
+    'parked.view.1',
+    '$JS.API.STREAM.CREATE.EVENTS',
+  ],
+  operator: [
+    ...allBut(),
+    'evt.acme.ledger.slot-reserved',
+    ...fleet,
+    ...timers,
+    ...leases,
+    ...tenants,
+    '$JS.API.CONSUMER.MSG.NEXT.EVENTS.provisioner',
+    '$JS.ACK.EVENTS.provisioner.1.1.1.1.1',
+  ],
+  service: ['tmr.fired.acme.ses_1.expiry', ...streams.filter((name) => !/CREATE/.test(name))],
+};
+
+async function connectAs(user: NatsUser): Promise<NatsConnection> {
+  const servers = nats.url.replace('nats://', '');
+  const inboxPrefix = `_INBOX_${user}`;
+  return connect({ servers, user, pass: passwordOf(user), inboxPrefix, reconnect: false });
+}
+
+describe.each(natsUsers)('%s', (user) => {
+  test('may publish nothing of what is others’', async () => {
+    const nc = await connectAs(user);
+    const refused = new Set<string>();
+    const listening = (async () => {
+      for await (const status of nc.status())
+        if (status.type === 'error' && status.error instanceof PermissionViolationError)
+          // What readers ask of JetStream has another name by then.
+          refused.add(status.error.subject.replace(/^readers\./, '$JS.API.'));
+    })();
+    const tried = [...new Set([...forbidden[user], ...everybody, ...inboxes(user)])];
+    for (const subject of tried) nc.publish(subject);
+    await nc.flush();
+    await nc.close();
+    await listening;
+    expect(tried.filter((subject) => !refused.has(subject))).toEqual([]);
+  });
+
+  test('may hear nothing but what is answered to it', async () => {
+    const nc = await connectAs(user);
+    const wanted = ['>', 'evt.>', 'live.>', '$JS.>', '$KV.>', '_INBOX.>', ...inboxes(user)];
+    const refusals = wanted.map(async (subject) => {
+      const { promise, resolve } = Promise.withResolvers<string | null>();
+      nc.subscribe(subject, { callback: (error) => resolve(error?.name ?? null) });
+      return promise;
+    });
+    await nc.flush();
+    expect(new Set(await Promise.all(refusals))).toEqual(new Set(['PermissionViolationError']));
+    await nc.close();
+  });
+});
+
+/** Has JetStream answer to the subject of an event, as far as it does; all of it is done then. */
+async function forge(user: NatsUser, reply: string): Promise<void> {
+  const nc = await connectAs(user);
+  const ask = (subject: string, body = '') => nc.publish(subject, body, { reply });
+  ask('$JS.API.STREAM.INFO.EVENTS');
+  ask('$JS.API.STREAM.MSG.GET.EVENTS', JSON.stringify({ seq: 1 }));
+  ask('$JS.API.DIRECT.GET.EVENTS', JSON.stringify({ seq: 1 }));
+  await nc.request('$JS.API.STREAM.INFO.EVENTS', '', { timeout: 10_000 });
+  await nc.close();
+}
+
+test('no answer of JetStream to a projector or a gateway is stored as an event', async () => {
+  await using log = await connectJetStream({ url: nats.urlOf('api') });
+  const storedAt = async (subject: string) => {
+    const query = { subjects_filter: subject };
+    return (await log.jsm.streams.info('EVENTS', query)).state.subjects?.[subject] ?? 0;
+  };
+  for (const user of ['projector', 'gateway', 'api'] as const)
+    await forge(user, session(`requested-by-${user}`));
+  // Who decides is trusted: that one's answers are stored, the last of all.
+  await eventually(async () => (await storedAt(session('requested-by-api'))) > 0, 'they are');
+  expect(await storedAt(session('requested-by-projector'))).toBe(0);
+  expect(await storedAt(session('requested-by-gateway'))).toBe(0);
+});

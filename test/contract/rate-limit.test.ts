@@ -1,0 +1,131 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRedisRateLimiter } from '#src/api/rate-limit.redis.ts';
+import { createLocalLimiter, WINDOW_MS, type RateLimiter } from '#src/api/rate-limit.ts';
+import { createRedisViews, type RedisViews } from '#projections/views.redis.ts';
+import { startRedis, type RealRedis } from '../real-redis.ts';
+import { eventually } from '../service.ts';
+
+/** One count over processes whose clocks differ, and none of it lost while Redis is away. */
+
+let redis: RealRedis;
+const connections: RedisViews[] = [];
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(async () => {
+  for (const one of connections) await one[Symbol.asyncDispose]();
+  await redis?.[Symbol.asyncDispose]();
+});
+
+/** As each API process makes it, on the read model's own connection. */
+async function openLimiter(now: () => number = Date.now): Promise<RateLimiter> {
+  const views = await createRedisViews({ url: redis.url });
+  connections.push(views);
+  return createRedisRateLimiter(views.redis, now);
+}
+
+const accepted = (allowances: { isAllowed: boolean }[]) =>
+  allowances.filter(({ isAllowed }) => isAllowed).length;
+
+/** Redis' own window, with time enough left in it. */
+async function freshWindow(): Promise<void> {
+  await eventually(() => Date.now() % WINDOW_MS < 50_000, 'a window has begun', 15_000);
+}
+
+describe('processes with one Redis', () => {
+  it('give each place once, whatever their clocks say', async () => {
+    const limiters = await Promise.all(
+      [0, -40_000, 40_000].map((off) => openLimiter(() => Date.now() + off)),
+    );
+    await freshWindow();
+    const taken = await Promise.all(
+      Array.from({ length: 300 }, (_, at) => (limiters[at % 3] as RateLimiter).take('acme', 100)),
+    );
+    expect(accepted(taken)).toBe(100);
+    expect(taken.filter((one) => one.isAllowed).map((one) => one.remaining)).toEqual(
+      expect.arrayContaining([...Array(100).keys()]),
+    );
+    const resets = new Set(taken.map(({ resetAtSeconds }) => resetAtSeconds));
+    expect([...resets]).toEqual([Math.ceil(Date.now() / WINDOW_MS) * 60]);
+  });
+
+  it('count each organization for itself, and keep nothing of one that is gone', async () => {
+    const limiter = await openLimiter();
+    await freshWindow();
+    await Promise.all(Array.from({ length: 5 }, () => limiter.take('a', 5)));
+    expect((await limiter.take('a', 5)).isAllowed).toBe(false);
+    expect(await limiter.take('b', 5)).toMatchObject({ remaining: 4, isAllowed: true });
+    const client = new Redis(redis.url);
+    for (const key of await client.keys('rate-limit:*')) {
+      const leftSeconds = await client.ttl(key);
+      expect([leftSeconds > 0, leftSeconds <= 60]).toEqual([true, true]);
+    }
+    client.disconnect();
+  });
+
+  it('begin again with the next window', async () => {
+    const client = new Redis(redis.url);
+    const limiter = await openLimiter();
+    await freshWindow();
+    for (let request = 0; request < 3; request += 1) await limiter.take('later', 2);
+    const key = 'rate-limit:v1:later';
+    expect(await client.expiretime(key)).toBe(Math.ceil(Date.now() / WINDOW_MS) * 60);
+    await client.expireat(key, 1); // as it will then
+    expect(await limiter.take('later', 2)).toMatchObject({ remaining: 1, isAllowed: true });
+    client.disconnect();
+  });
+});
+
+describe('while Redis is away', () => {
+  it('each process limits on its own, says so, and they count together again afterwards', async () => {
+    const limiters = [await openLimiter(), await openLimiter()];
+    expect(limiters.map((one) => one.isShared())).toEqual([true, true]);
+    await redis.kill();
+    await eventually(() => limiters.every((one) => !one.isShared()), 'they have noticed');
+    await freshWindow();
+    for (const limiter of limiters) {
+      const taken = await Promise.all(Array.from({ length: 30 }, () => limiter.take('acme', 10)));
+      expect(accepted(taken)).toBe(10);
+    }
+    await redis.restart();
+    await eventually(() => limiters.every((one) => one.isShared()), 'it is back');
+    await freshWindow();
+    const taken = await Promise.all(
+      Array.from({ length: 40 }, (_, at) => (limiters[at % 2] as RateLimiter).take('acme', 10)),
+    );
+    expect(accepted(taken)).toBe(10);
+  });
+
+  it('and while it hangs nobody waits longer than its answer may take', async () => {
+    const limiter = await openLimiter();
+    redis.hang();
+    const begin = performance.now();
+    await freshWindow();
+    const taken = await Promise.all(Array.from({ length: 30 }, () => limiter.take('slow', 10)));
+    redis.resume();
+    expect(performance.now() - begin).toBeLessThan(WINDOW_MS);
+    expect(accepted(taken)).toBe(10);
+    expect(limiter.isShared()).toBe(false);
+  });
+
+  it('says so where Redis is there, but refuses to count', async () => {
+    const limiter = await openLimiter();
+    await redis.command('REPLICAOF', '127.0.0.1', '1');
+    const taken = await Promise.all(Array.from({ length: 30 }, () => limiter.take('read', 10)));
+    expect(accepted(taken)).toBe(10);
+    expect(limiter.isShared()).toBe(false);
+    await redis.command('REPLICAOF', 'NO', 'ONE');
+  });
+});
+
+describe('in one process', () => {
+  it('a window begins with each minute, and the count with it', () => {
+    let now = 59_999;
+    const take = createLocalLimiter(() => now);
+    expect(take('a', 1)).toEqual({ limit: 1, remaining: 0, resetAtSeconds: 60, isAllowed: true });
+    expect(take('a', 1).isAllowed).toBe(false);
+    now = 60_000;
+    expect(take('a', 1)).toMatchObject({ resetAtSeconds: 120, isAllowed: true });
+  });
+});

@@ -1,0 +1,113 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createRedisViews } from '#projections/views.redis.ts';
+import { connectJetStream } from '#src/log/connection.jetstream.ts';
+import { makeCertificate, type CertificateFiles } from '../certificates.ts';
+import { startNats } from '../real-nats.ts';
+import { startSecureRedis } from '../real-redis.ts';
+import { eventually } from '../service.ts';
+
+/** The event log and the read model with credentials and TLS, on real servers. */
+
+const PASSWORD = 'hunter2-hunter2';
+let folder = '';
+let server: CertificateFiles;
+let client: CertificateFiles;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'bss-tls-'));
+  server = await makeCertificate(folder, 'server');
+  client = await makeCertificate(folder, 'client');
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+function natsConfig(more = ''): string {
+  return `
+    authorization { users: [{ user: api, password: "${PASSWORD}" }] }
+    tls { cert_file: "${server.cert}", key_file: "${server.key}", timeout: 5 ${more} }`;
+}
+
+/**
+ * What a connection that may not come about says, or on a busy machine that its time was over;
+ * nothing of it may be a password.
+ */
+async function refusalOf(options: Parameters<typeof connectJetStream>[0]): Promise<string> {
+  const outcome = await connectJetStream({ readyMs: 500, ...options }).then(
+    async (connection) => {
+      await connection[Symbol.asyncDispose]();
+      return 'connected';
+    },
+    (error: unknown) => error,
+  );
+  const said = outcome instanceof Error ? `${outcome.message} ${outcome.stack}` : String(outcome);
+  expect(said).not.toContain(PASSWORD);
+  return said;
+}
+
+describe('the event log by TLS', () => {
+  test('lets in who knows its authority and has a password, and nobody else', async () => {
+    await using nats = await startNats(natsConfig());
+    const url = `tls://api:${PASSWORD}@127.0.0.1:${nats.port}`;
+    const tls = { caFile: server.cert };
+    await using connection = await connectJetStream({ url, tls });
+    expect(connection.newInbox()).toMatch(/^_INBOX_api\./);
+    await nats.restart();
+    await eventually(() => connection.isConnected(), 'it is connected again');
+
+    expect(await refusalOf({ url })).toMatch(/self-signed certificate|time/);
+    expect(await refusalOf({ url, tls: { caFile: client.cert } })).toMatch(/self-signed|time/);
+    expect(await refusalOf({ url: url.replace('api:', 'api:x'), tls })).toMatch(
+      /[Aa]uthorization|time/,
+    );
+  });
+
+  test('asks for our certificate where it is told to', async () => {
+    await using nats = await startNats(natsConfig(`, ca_file: "${client.cert}", verify: true`));
+    const url = `tls://api:${PASSWORD}@127.0.0.1:${nats.port}`;
+    const caFile = server.cert;
+    const ours = { caFile, certFile: client.cert, keyFile: client.key };
+    await using connection = await connectJetStream({ url, tls: ours });
+    expect(connection.isConnected()).toBe(true);
+    expect(await refusalOf({ url, tls: { caFile } })).toMatch(/no connection to NATS/);
+  });
+
+  test('is not gone without where the server has none: no password crosses in the open', async () => {
+    await using nats = await startNats(
+      `authorization { users: [{ user: api, password: "${PASSWORD}" }] }`,
+    );
+    const url = `tls://api:${PASSWORD}@127.0.0.1:${nats.port}`;
+    expect(await refusalOf({ url })).toMatch(/does not support 'tls'|time/);
+  });
+});
+
+describe('the read model by TLS', () => {
+  test('lets in a user of its list that knows its authority, and nobody else', async () => {
+    await using redis = await startSecureRedis(server, { user: 'bss', password: PASSWORD });
+    const url = `rediss://bss:${PASSWORD}@127.0.0.1:${redis.port}`;
+    const tls = { caFile: server.cert };
+    await using views = await createRedisViews({ url, tls });
+    await eventually(() => views.isReachable(), 'it answers');
+    expect(await views.checkpoint('session-view:v1')).toBe(0);
+
+    const wrong = [
+      { url },
+      { url, tls: { caFile: client.cert } },
+      { url: url.replace('bss:', 'bss:x'), tls },
+      { url: url.replace('rediss:', 'redis:') },
+    ];
+    const refused = wrong.map(async (options) => {
+      await using other = await createRedisViews(options);
+      await expect(other.checkpoint('session-view:v1')).rejects.toThrow();
+    });
+    await Promise.all(refused);
+
+    // A connection that has failed may fail once more, which nobody waits for any more.
+    await using stranger = await createRedisViews({ url });
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const again = () => resolve(stranger.redis.stream.emit('error', new Error('once more')));
+    stranger.redis.once('error', again);
+    expect(await promise).toBe(true);
+  });
+});

@@ -1,0 +1,19 @@
+/** A service that supervises the deaf program it is given, until it is killed by the test. */
+import { readFile } from 'node:fs/promises';
+import { supervise } from '#src/embedded/supervise.ts';
+
+const [folder = '', command = '', ...args] = process.argv.slice(2);
+
+await supervise(
+  {
+    name: 'stubborn',
+    command,
+    args,
+    pidFile: `${folder}/stubborn.pid`,
+    logFile: `${folder}/stubborn.log`,
+    answers: async () => (await readFile(`${folder}/stubborn.log`, 'utf8')).includes('deaf'),
+    readyMs: 10_000,
+  },
+  { onRestart: () => {}, onGiveUp: () => {} },
+);
+console.log('up');

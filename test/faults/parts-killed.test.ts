@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { eventually, startService, type RunningService } from '../service.ts';
+import { auditLog } from '../story/audit.ts';
+import { startTraffic } from './traffic.ts';
+
+vi.setConfig({ testTimeout: 90_000 });
+/** How long the service may take until it is whole again. */
+const WHOLE_WITHIN_MS = 15_000;
+/** More than once: the part is started again as it was the first time. */
+const TIMES = 3;
+const PLENTY = JSON.stringify({
+  max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
+});
+
+test.each(['nats', 'redis'] as const)(
+  '%s is killed thrice amid creates: whole again in 15 s, nothing lost or doubled',
+  async (part) => {
+    await using service = await startService({
+      POOL_MIN_IDLE: '8',
+      POOL_MAX: '2000',
+      TIERS: PLENTY,
+    });
+    const traffic = startTraffic(service);
+    for (let time = 1; time <= TIMES; time += 1) {
+      await traffic.goesOn(20, WHOLE_WITHIN_MS);
+      const before = await eventually(() => pidOf(service, part), `${part} runs`);
+      process.kill(before, 'SIGKILL');
+      await isWhole(service, before, part);
+    }
+    await traffic.goesOn(20, WHOLE_WITHIN_MS);
+    await traffic.finish();
+
+    // Told to come again at worst, in the words of the API.
+    for (const outcome of traffic.outcomes.keys())
+      expect(['201', '200', '503 UNAVAILABLE']).toContain(outcome);
+    const { keys, created, stopped } = traffic;
+    const { sessions } = await auditLog(service);
+    const names = [...sessions.values()].map(({ state }) => state.name);
+    expect(names.toSorted()).toEqual([...keys].toSorted());
+    for (const [key, id] of created) expect(sessions.get(id)?.state.name).toBe(key);
+    for (const id of stopped)
+      expect([id, sessions.get(id)?.state.stopRequestedAt]).not.toEqual([id, null]);
+    await agrees(service, created.size);
+    expect(service.output()).not.toContain('"msg":"bug"');
+  },
+);
+
+/** The part is another process, and the service says that it is ready and healthy. */
+async function isWhole(service: RunningService, before: number, part: Part): Promise<void> {
+  await eventually(
+    async () => {
+      const now = await pidOf(service, part);
+      if (now === null || now === before) return false;
+      const ready = await service.request('GET', '/api/ready');
+      const health = await service.request('GET', '/api/health');
+      return ready.status === 200 && health.body.status === 'healthy';
+    },
+    'the service is whole again',
+    WHOLE_WITHIN_MS,
+  );
+}
+
+/** The list has every session, as the log does, and each reads the same by itself. */
+async function agrees(service: RunningService, total: number): Promise<void> {
+  const list = await eventually(async () => {
+    const { status, body } = await service.request('GET', '/api/sessions?limit=100');
+    return status === 200 && body;
+  }, 'the list answers');
+  expect(list.total).toBe(total);
+  const { sessions } = await auditLog(service);
+  for (const row of list.sessions)
+    expect([row.id, row.status]).toEqual([row.id, sessions.get(row.id)?.state.status]);
+}
+
+type Part = 'nats' | 'redis';
+
+/** null while none runs. */
+async function pidOf({ dataDir }: RunningService, part: Part): Promise<number | null> {
+  const text = await readFile(join(dataDir, `${part}.pid`), 'utf8').catch(() => null);
+  return text === null ? null : (JSON.parse(text) as { pid: number }).pid;
+}

@@ -1,0 +1,154 @@
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { eventually } from '../service.ts';
+import { auditLog, movesOf, nameOf } from '../story/audit.ts';
+import { connectionsTo, descendantsOf, stillRunning } from '../story/processes.ts';
+import {
+  createWarm,
+  onPage,
+  openCdp,
+  openScreen,
+  pageOf,
+  reaches,
+  readSession,
+  startRealService,
+  temporaryFiles,
+  tracesOf,
+  type CreatedSession,
+  type RealService,
+} from '../story/real-session.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 }); // launches, on a busy machine
+
+/**
+ * A service that has all kinds of sessions when it ends: one that has ended, one in use, and one
+ * that no browser is free for.
+ */
+let service: RealService;
+let ended: CreatedSession;
+let used: CreatedSession;
+let queued: string;
+
+beforeEach(async () => {
+  const env = { POOL_MIN_IDLE: '1', POOL_MAX: '1', CREATE_WAIT: '5s', QUEUE_AFTER: '100ms' };
+  service = await startRealService(env);
+  ended = await createWarm(service, { session_name: 'ended' });
+  await service.request('DELETE', `/api/sessions/${ended.id}`);
+  await reaches(service, ended.id, 'stopped');
+  used = await createWarm(service, { session_name: 'used', duration: '1h' });
+  const prefer = { prefer: 'respond-async' };
+  queued = (await service.request('POST', '/api/sessions', { duration: '1h' }, prefer)).body.id;
+  await reaches(service, queued, 'queued');
+});
+
+afterEach(() => service[Symbol.asyncDispose]());
+
+describe('SIGTERM', () => {
+  test('ends all there is of the service within 10 s, and its sessions by the operator’s hand', async () => {
+    const driver = await openCdp(used.cdp_url);
+    const viewer = await openScreen(used, used.vnc_password);
+    const { files } = tracesOf(service, used.autoscaler_workload_id);
+    const processes = descendantsOf(service.pid);
+    const commands = processes.map(({ command }) => command).join('\n');
+    for (const program of ['nats-server', 'redis-server', 'Xtigervnc', 'chromium'])
+      expect(commands).toContain(program);
+    const askedAt = performance.now();
+    expect(await service.end('SIGTERM')).toBe(0);
+    expect(performance.now() - askedAt).toBeLessThan(10_000);
+    expect(await driver.closed).toBe(1006);
+    // The screen may go before the log says why.
+    expect([4005, 4007, 4015]).toContain(await viewer.closed);
+    await leavesNothing(processes, files);
+
+    await service.startAgain();
+    expect(await readSession(service, ended.id)).toMatchObject({
+      status: 'stopped',
+      ended_reason: 'user',
+    });
+    expect(await readSession(service, used.id)).toMatchObject({
+      status: 'stopped',
+      ended_reason: 'operator',
+      credits_used: 1,
+    });
+    await isServed(queued);
+    const { sessions, ledgerEvents } = await auditLog(service);
+    expect(sessions.get(used.id)?.events.map(nameOf).slice(-2)).toEqual([
+      ...['stop-requested', 'stopped'],
+    ]);
+    expect(movesOf(ledgerEvents, used.id)).toEqual(['slot-reserved', 'slot-released']);
+  });
+});
+
+describe('kill -9', () => {
+  test('leaves what the next start ends: every process, file and session of the old one', async () => {
+    const { processes: browser, files } = tracesOf(service, used.autoscaler_workload_id);
+    const processes = [...descendantsOf(service.pid), ...browser];
+    await service.end('SIGKILL');
+    expect(stillRunning(browser)).not.toEqual([]);
+
+    await service.startAgain();
+    expect(stillRunning(processes)).toEqual([]);
+    expect(files()).toEqual([]);
+    expect(await readSession(service, used.id)).toMatchObject({
+      status: 'failed',
+      ended_reason: 'server_lost',
+      credits_used: 1,
+    });
+    expect(await readSession(service, ended.id)).toMatchObject({
+      status: 'stopped',
+      ended_reason: 'user',
+    });
+    await isServed(queued);
+    const { sessions } = await auditLog(service);
+    expect([...sessions.keys()].toSorted()).toEqual([ended.id, used.id, queued].toSorted());
+    // Its browser is the only thing that the new process has.
+    expect(await temporaryFiles(service)).toHaveLength(1);
+    expect(await readdir(join(service.dataDir, 'browsers'))).toHaveLength(1);
+  });
+
+  test('twice in a row is as good as once', async () => {
+    for (let time = 1; time <= 2; time += 1) {
+      await service.end('SIGKILL');
+      await service.startAgain();
+    }
+    expect((await readSession(service, used.id)).status).toBe('failed');
+    // The second kill may have come before it had its browser, or after.
+    const { status, ended_reason: reason } = await eventually(async () => {
+      const session = await readSession(service, queued);
+      return ['active', 'failed'].includes(session.status) && session;
+    }, 'the queued one is served, or has lost its browser');
+    expect(reason).toBe(status === 'failed' ? 'server_lost' : null);
+    await service.request('DELETE', `/api/sessions/${queued}`);
+    await isServed((await createWarm(service)).id);
+    await auditLog(service);
+    expect(await temporaryFiles(service)).toHaveLength(1);
+  });
+});
+
+/** The session has the browser that the new process has launched for it. */
+async function isServed(id: string): Promise<void> {
+  const session = await reaches(service, id, 'active', 30_000);
+  expect(await onPage(session, async (page) => (await page.goto(pageOf('#112233')), 'there'))).toBe(
+    'there',
+  );
+}
+
+async function leavesNothing(
+  processes: ReturnType<typeof descendantsOf>,
+  files: () => string[],
+): Promise<void> {
+  await eventually(() => stillRunning(processes).length === 0, 'all its processes are gone');
+  expect(files()).toEqual([]);
+  expect(await temporaryFiles(service)).toEqual([]);
+  expect(await readdir(join(service.dataDir, 'browsers'))).toEqual([]);
+  for (const file of ['runtime.json', 'lock', 'nats.pid', 'redis.pid'])
+    expect([file, existsSync(join(service.dataDir, file))]).toEqual([file, false]);
+  const { api_url: api, gateway_ws_url: plain, gateway_wss_url: tls } = service.runtime;
+  for (const url of [api, plain, tls]) {
+    const port = Number(new URL(url ?? '').port);
+    expect(connectionsTo(port)).toBe(0);
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow('fetch failed');
+  }
+}

@@ -1,0 +1,136 @@
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createAvailability } from '#src/provisioner/docker-availability.ts';
+import { ensureRulesImage } from '#src/provisioner/docker-image.ts';
+import { checkIsolation, enforceRules, setRules } from '#src/provisioner/docker-isolation.ts';
+import type { IsolationParts } from '#src/provisioner/docker-isolation.ts';
+import { ensureNetwork } from '#src/provisioner/docker-network.ts';
+import type { SessionsNetwork } from '#src/provisioner/docker-network.ts';
+import { noRulesText, tableOf } from '#src/provisioner/docker-rules.ts';
+import { openSite } from '#src/provisioner/docker-site.ts';
+import type { DockerSite, DockerSiteOptions } from '#src/provisioner/docker-site.ts';
+import { dockerOptions } from '../contract/browsers-docker.fixture.ts';
+import { docker, hasDocker, removeNetwork, testNetwork } from '../docker-engine.ts';
+import { openHosts } from '../network-hosts.ts';
+import { eventually } from '../service.ts';
+
+describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
+  let parts: IsolationParts;
+  let site: DockerSite;
+  let network: SessionsNetwork;
+  beforeAll(async () => {
+    site = await openSite(dockerOptions());
+    network = await ensureNetwork(site.docker, testNetwork());
+    parts = {
+      docker: site.docker,
+      network,
+      confinement: site.confinement,
+      rulesImage: () => ensureRulesImage(site.docker, console.log),
+    };
+  });
+
+  test('are missed by the check when they are not there, and whole again after a start', async () => {
+    await setRules(parts, noRulesText(network.bridge));
+    const check = checkIsolation(parts);
+    await expect(check).rejects.toThrow(`${network.gateway} 9: Connection refused`);
+    await enforceRules(parts);
+    await checkIsolation(parts);
+  });
+
+  test('may be put in force again and again, at once too', async () => {
+    await Promise.all([enforceRules(parts), enforceRules(parts), enforceRules(parts)]);
+    await checkIsolation(parts);
+  });
+
+  test('are put back where somebody has taken them away, and proved anew', async () => {
+    const { guard, warnings } = await openWatched();
+    await guard.check();
+    expect(warnings).toEqual([]);
+    await setRules(parts, noRulesText(network.bridge));
+    await guard.check();
+    expect(warnings).toEqual([expect.stringContaining('not as they were proved')]);
+    await checkIsolation(parts);
+    // One line less, as by hand.
+    await setRules(parts, `flush chain inet ${tableOf(network.bridge)} from_sessions\n`);
+    await guard.check();
+    expect(warnings).toHaveLength(2);
+    await checkIsolation(parts);
+    await guard.check();
+    expect(warnings).toHaveLength(2);
+  });
+
+  test('keep browsers from being launched while they cannot be put back', async () => {
+    await using hosts = await openHosts();
+    const { guard } = await openWatched();
+    const table = `ip bss_leak_${process.pid}`;
+    const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
+    const hook = 'type nat hook prerouting priority -110;';
+    await setRules(parts, `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`);
+    await setRules(parts, noRulesText(network.bridge));
+    const said: boolean[] = [];
+    using availability = createAvailability(guard, { warn: () => {} }, 10);
+    availability.onChange((isAvailable) => said.push(isAvailable));
+    await eventually(() => said.length === 1, 'it is told', 90_000);
+    await setRules(parts, `delete table ${table}\n`);
+    await eventually(() => said.length === 2, 'it is told again', 90_000);
+    expect(said).toEqual([false, true]);
+  });
+
+  test('and their network are made again where that was cleaned away', async () => {
+    const name = `${testNetwork()}-gone`;
+    onTestFinished(() => removeNetwork(name));
+    const other = await openSite(dockerOptions({ network: name }));
+    docker('network', 'rm', name);
+    await other.guard.check();
+    expect(await ensureNetwork(site.docker, name)).toMatchObject({ name });
+    const { confinement } = other;
+    await checkIsolation({
+      ...parts,
+      network: await ensureNetwork(site.docker, name),
+      confinement,
+    });
+  });
+
+  test('are put in force by a container where this process may not', async () => {
+    await setRules(parts, noRulesText(network.bridge));
+    const { PATH } = process.env;
+    onTestFinished(() => void (process.env['PATH'] = PATH));
+    process.env['PATH'] = '/nowhere';
+    await enforceRules(parts);
+    process.env['PATH'] = PATH;
+    await checkIsolation(parts);
+    expect(tableOf(network.bridge)).toMatch(/^bss_[\da-f]{8}$/);
+  });
+
+  test('refuse the start where they do not hold, unless the operator says otherwise', async () => {
+    await using hosts = await openHosts();
+    const table = `ip bss_leak_${process.pid}`;
+    const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
+    const hook = 'type nat hook prerouting priority -110;';
+    await setRules(parts, `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`);
+    onTestFinished(async () => void (await setRules(parts, `delete table ${table}\n`)));
+    const start = openSite(dockerOptions());
+    await expect(start).rejects.toThrow(/^DOCKER_ISOLATION: .* tcp 10[\d.]+ 9: reached/);
+    const warnings: unknown[] = [];
+    const log = { info: () => {}, warn: (...said: unknown[]) => void warnings.push(said) };
+    await openSite(dockerOptions({ isolation: 'best-effort', log }));
+    expect(warnings).toHaveLength(1);
+  });
+
+  /** The guard of a service of its own, and what it says. */
+  async function openWatched() {
+    const warnings: string[] = [];
+    const log = {
+      info: () => {},
+      warn: (_: unknown, text: string) => void warnings.push(text),
+    } as unknown as DockerSiteOptions['log'];
+    const { guard } = await openSite(dockerOptions({ log }));
+    return { guard, warnings };
+  }
+
+  test('are not put on a network whose containers reach each other', async () => {
+    const name = `${testNetwork()}-open`;
+    docker('network', 'create', name);
+    onTestFinished(() => void docker('network', 'rm', name));
+    await expect(ensureNetwork(site.docker, name)).rejects.toThrow(/^DOCKER_NETWORK: /);
+  });
+});

@@ -1,0 +1,89 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+/**
+ * Hosts that only this machine reaches, in a network namespace behind a veth pair: they stand for
+ * what surrounds a server.
+ */
+export type NetworkHosts = AsyncDisposable & {
+  /** As the cloud's metadata service has one. */
+  linkLocal: string;
+  private10: string;
+  private192: string;
+  /** From a range for documentation, which no rule is about: what may be reached is. */
+  public: string;
+  /** The machine's own address beside the public one. */
+  machine: string;
+  port: number;
+  /** What has come in at an address so far, once all that was sent before has been heard. */
+  reached(address: string): Promise<string[]>;
+};
+
+const PORT = 8_080;
+
+/** Answers HTTP on TCP and hears UDP, which is to hold its address, on all of its namespace. */
+const LISTENER = `
+  const { createServer } = require('node:http');
+  const { createSocket } = require('node:dgram');
+  const server = createServer((request, response) => response.end('hello'));
+  server.on('connection', (socket) => console.log('tcp ' + socket.localAddress));
+  const heard = createSocket('udp4');
+  heard.on('message', (text) => console.log('udp ' + text.toString().trim()));
+  heard.bind(${PORT}, () => server.listen(${PORT}, '0.0.0.0', () => console.log('ready')));
+`;
+
+/** Needs root. */
+export async function openHosts(): Promise<NetworkHosts> {
+  const mark = process.pid % 200;
+  const name = `bsst${process.pid}`;
+  const [outside, inside] = [`${name}o`, `${name}i`];
+  // The third number keeps runs apart; .1 is the machine's, .2 the host's.
+  const nets = [`169.254.${mark}`, `10.97.${mark}`, `192.168.${mark}`, `203.0.113`];
+  const last = nets.map((_, index) => (index === 3 ? (mark % 60) * 4 : 200));
+  const machineOf = (index: number) => `${nets[index]}.${(last[index] ?? 0) + 1}`;
+  const hostOf = (index: number) => `${nets[index]}.${(last[index] ?? 0) + 2}`;
+
+  ip('netns', 'add', name);
+  ip('link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', name);
+  for (const index of nets.keys()) {
+    ip('addr', 'add', `${machineOf(index)}/30`, 'dev', outside);
+    ip('-n', name, 'addr', 'add', `${hostOf(index)}/30`, 'dev', inside);
+  }
+  ip('link', 'set', outside, 'up');
+  ip('-n', name, 'link', 'set', inside, 'up');
+  ip('-n', name, 'route', 'add', 'default', 'via', machineOf(3));
+
+  const args = ['netns', 'exec', name, process.execPath, '-e', LISTENER];
+  const listener = spawn('ip', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines: string[] = [];
+  const said = createInterface({ input: listener.stdout });
+  said.on('line', (line) => lines.push(line));
+  await once(said, 'line');
+  lines.length = 0;
+  return {
+    linkLocal: hostOf(0),
+    private10: hostOf(1),
+    private192: hostOf(2),
+    public: hostOf(3),
+    machine: machineOf(3),
+    port: PORT,
+    reached: async (address) => {
+      const mark = `udp ${randomUUID()}`;
+      execFileSync('bash', ['-c', `echo ${mark.slice(4)} >/dev/udp/${hostOf(3)}/${PORT}`]);
+      while (!lines.includes(mark)) await once(said, 'line');
+      return lines.filter((line) => line.endsWith(` ${address}`));
+    },
+    [Symbol.asyncDispose]: async () => {
+      listener.kill('SIGKILL');
+      await once(listener, 'exit');
+      // The pair goes with its inner end.
+      ip('netns', 'del', name);
+    },
+  };
+}
+
+function ip(...args: string[]): void {
+  execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'inherit'] });
+}

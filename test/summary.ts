@@ -1,0 +1,106 @@
+import { writeSync } from 'node:fs';
+import { relative, sep } from 'node:path';
+import type { Reporter, TestModule } from 'vitest/node';
+
+type Tally = { passed: number; failed: number; skipped: number; seconds: number };
+
+/**
+ * After vitest's own report: a line for each tier (folder under test/), one for each test that
+ * failed, then the last line of all, `N passed, N failed`. A file that does not load, a group whose
+ * setup fails and an error outside of the tests count as failed; a run in which nothing passed or
+ * failed fails too.
+ */
+export default class Summary implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+    const tiers = tallyByTier(modules);
+    if (unhandledErrors.length > 0)
+      add(tiers, '(outside of tests)', { failed: unhandledErrors.length });
+    const leftOut = withoutDocker(modules);
+    if (leftOut !== null && process.env['CI'] === 'true') add(tiers, '(no Docker)', { failed: 1 });
+    const lines = [...tiers].map(([tier, tally]) => lineOf(tier, tally));
+    lines.push(...modules.flatMap(failuresOf));
+    if (leftOut !== null) lines.push(leftOut);
+    const all = total([...tiers.values()]);
+    lines.push(`${all.passed} passed, ${all.failed} failed`);
+    // At the very end, so that nothing is printed after the last line.
+    process.once('exit', () => {
+      if (all.failed > 0 || all.passed === 0) process.exitCode ||= 1;
+      writeSync(1, `\n${lines.join('\n')}\n`);
+    });
+  }
+}
+
+/** `FAILED test/faults/kill-nats.test.ts > the log > comes back: what went wrong`, for each. */
+function failuresOf(module: TestModule): string[] {
+  const file = relative(module.project.config.root, module.moduleId);
+  const failed = [...module.children.allTests()].filter((test) => test.result().state === 'failed');
+  return [
+    ...module.errors().map(({ message }) => `FAILED ${file}: ${firstLine(message)}`),
+    ...brokenSuites(module).map((suite) => {
+      const why = suite.errors().map(({ message }) => firstLine(message));
+      return `FAILED ${file} > ${suite.fullName}: ${why.join('; ')}`;
+    }),
+    ...failed.map((test) => {
+      const why = test.result().errors?.map(({ message }) => firstLine(message)) ?? [];
+      return `FAILED ${file} > ${test.fullName}: ${why.join('; ')}`;
+    }),
+  ];
+}
+
+/** Those whose own beforeAll or afterAll failed. */
+const brokenSuites = (module: TestModule) =>
+  [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
+
+const firstLine = (text: string): string => text.split('\n', 1)[0]?.slice(0, 300) ?? '';
+
+/** What a run without a Docker engine could not say; null where it had one or needed none. */
+function withoutDocker(modules: readonly TestModule[]): string | null {
+  if (process.env['TEST_DOCKER'] !== 'no') return null;
+  const missed = modules.filter(({ moduleId }) => /docker|browsers\.test/.test(moduleId));
+  if (missed.length === 0) return null;
+  const names = missed.map((module) => relative(module.project.config.root, module.moduleId));
+  const list = names.join(', ');
+  return `Left out, since no Docker engine answers (DOCKER_HOST): Docker browsers, in ${list}`;
+}
+
+function tallyByTier(modules: readonly TestModule[]): Map<string, Tally> {
+  const tiers = new Map<string, Tally>();
+  for (const module of modules) {
+    const tests = [...module.children.allTests()];
+    const count = (state: string): number =>
+      tests.filter((test) => test.result().state === state).length;
+    add(tiers, tierOf(module), {
+      passed: count('passed'),
+      failed: count('failed') + module.errors().length + brokenSuites(module).length,
+      skipped: count('skipped') + count('pending'),
+      seconds: module.diagnostic().duration / 1000,
+    });
+  }
+  return new Map([...tiers].toSorted(([a], [b]) => a.localeCompare(b)));
+}
+
+/** `test/faults/kill-nats.test.ts` is of the tier faults, `test/tidy.test.ts` is the tier tidy. */
+function tierOf(module: TestModule): string {
+  const [top = ''] = relative(`${module.project.config.root}/test`, module.moduleId).split(sep);
+  return top.replace(/\.test\.ts$/, '');
+}
+
+function add(tiers: Map<string, Tally>, tier: string, more: Partial<Tally>): void {
+  const none = { passed: 0, failed: 0, skipped: 0, seconds: 0 };
+  tiers.set(tier, total([tiers.get(tier) ?? none, { ...none, ...more }]));
+}
+
+function total(tallies: readonly Tally[]): Tally {
+  const sum = (of: keyof Tally): number => tallies.reduce((all, tally) => all + tally[of], 0);
+  return {
+    passed: sum('passed'),
+    failed: sum('failed'),
+    skipped: sum('skipped'),
+    seconds: sum('seconds'),
+  };
+}
+
+function lineOf(tier: string, { passed, failed, skipped, seconds }: Tally): string {
+  const left = skipped > 0 ? `, ${skipped} skipped` : '';
+  return `${tier.padEnd(14)} ${passed} passed, ${failed} failed${left}, ${seconds.toFixed(1)} s`;
+}

@@ -1,0 +1,50 @@
+import {
+  families,
+  type Family,
+  type FamilyName,
+  type FamilyOwner,
+} from '#src/telemetry/metric-families.ts';
+
+const PROCESSES: Record<FamilyOwner, string> = {
+  service: 'with the API; of the whole service',
+  api: 'with the API',
+  gateway: 'gateway',
+  provisioner: 'provisioner',
+  projector: 'projector',
+  process: 'every one',
+};
+
+/**
+ * What `deploy/metrics.md` has to be: its words, with a row for each metric as the table of metrics
+ * has it. When a metric moves is the document’s own to say; a new one’s words have yet to be told.
+ */
+export function metricsDocument(current: string): string {
+  const lines = current.split('\n');
+  const begin = lines.findIndex((line) => line.startsWith('|---')) + 1;
+  const end = lines.findIndex((line, at) => at >= begin && !line.startsWith('|'));
+  const moves = new Map(
+    lines.slice(begin, end).map((row) => {
+      const [name = '', , , , words = ''] = row.slice(2, -2).split(' | ');
+      return [name, words];
+    }),
+  );
+  const rows = (Object.entries(families) as [FamilyName, Family][]).map(([name, family]) => {
+    const words = moves.get(`\`${name}\``) || UNTOLD;
+    return `| \`${name}\` | ${kindOf(family)} | ${ownersOf(family)} | ${family.help} | ${words} |`;
+  });
+  return [...lines.slice(0, begin), ...rows, ...lines.slice(end)].join('\n');
+}
+
+/** No document has it: whoever adds a metric says what it means. */
+export const UNTOLD = '(not told yet)';
+
+function kindOf({ kind, label }: Family): string {
+  if (label === undefined) return kind;
+  const values =
+    typeof label.values === 'string' ? label.values : label.values.map((v) => `\`${v}\``).join(' ');
+  return `${kind}; \`${label.name}\`: ${values}`;
+}
+
+function ownersOf({ of }: Family): string {
+  return of.map((owner) => PROCESSES[owner]).join('; ');
+}

@@ -1,0 +1,186 @@
+import { describe, expect, it, test } from 'vitest';
+import { aggregates } from '#events/events.ts';
+import { isOurs, layerOf, layers, mayAdapt, mayImport, mayUse, mustExist } from './layers.ts';
+import { codeLines, readText, sourceFiles, textFiles, type SourceFile } from './source-files.ts';
+
+const files = sourceFiles();
+const LINES_MAX = 250;
+const COLUMNS_MAX = 100;
+const README_LINES_MAX = 40;
+
+describe('the walk sees what it judges', () => {
+  it('finds the files', () => {
+    expect(files.length).toBeGreaterThan(100);
+    expect(textFiles().length).toBeGreaterThan(files.length);
+  });
+
+  test.each(mustExist)('%s has files', (layer) => {
+    expect(files.filter(({ path }) => layerOf(path) === layer).length).toBeGreaterThan(0);
+  });
+
+  it('reads their imports', () => {
+    const imports = files.flatMap((file) => file.imports);
+    expect(imports.length).toBeGreaterThan(2 * files.length);
+    const handle = files.find(({ path }) => path === 'src/log/handle.ts');
+    expect(handle?.imports).toEqual(
+      expect.arrayContaining(['node:timers/promises', 'events/subjects.ts', 'src/log/fold.ts']),
+    );
+  });
+});
+
+describe('layers', () => {
+  it('have a place for every file', () => {
+    expect(files.map(({ path }) => path).filter((path) => layerOf(path) === null)).toEqual([]);
+  });
+
+  test.each(Object.keys(layers))('%s imports only what stands below it', (layer) => {
+    const own = files.filter(({ path }) => layerOf(path) === layer);
+    expect(breaches(own, (_, path) => !isOurs(path) || mayImport(layer, path))).toEqual([]);
+  });
+
+  it('leave an adapter to compose, to its technology and to tests', () => {
+    expect(breaches(files, mayAdapt)).toEqual([]);
+  });
+
+  it('leave each package to the files that it is for', () => {
+    expect(breaches(files, mayUse)).toEqual([]);
+  });
+});
+
+describe('what is pure', () => {
+  const pure = files.filter(isPure);
+  const clocks = /\bDate\.now\b|\bnew Date\(\)|\bset(?:Timeout|Interval|Immediate)\b/;
+  const machine = /\bMath\.random\b|\b(?:process|performance|crypto|console)\.|\bfetch\(/;
+
+  it('is the contract, the domain and the folds', () => {
+    const paths = pure.map(({ path }) => path);
+    for (const path of ['events/codec.ts', 'src/session/decide.ts', 'src/fleet/server.ts'])
+      expect(paths).toContain(path);
+    expect(paths.filter((path) => path.startsWith('projections/')).length).toBeGreaterThan(2);
+  });
+
+  it('imports nothing of the machine', () => {
+    expect(breaches(pure, (_, imported) => !imported.startsWith('node:'))).toEqual([]);
+  });
+
+  it('knows no clock, no chance and no environment', () => {
+    expect(codeWith(pure, clocks)).toEqual([]);
+    expect(codeWith(pure, machine)).toEqual([]);
+  });
+});
+
+it('subjects are built in the contract and nowhere else', () => {
+  const judged = files.filter(({ path }) => !/^(events|test)\//.test(path));
+  expect(codeWith(judged, /['"`](evt|fleet|tmr|live)\./)).toEqual([]);
+});
+
+describe('files', () => {
+  it(`have at most ${LINES_MAX} lines, blank ones and comments aside`, () => {
+    const long = files.filter((file) => codeLines(file) > LINES_MAX);
+    expect(long.map((file) => `${file.path}: ${codeLines(file)}`)).toEqual([]);
+  });
+
+  it(`have at most ${COLUMNS_MAX} columns`, () => {
+    // The formatter puts a test's title on the line that begins it, however long.
+    const tooWide = new RegExp(`^(?!\\s*(?:it|test|describe)\\().{${COLUMNS_MAX + 1},}`);
+    expect(textWith(files, tooWide)).toEqual([]);
+  });
+
+  it('are named in kebab-case, for what they are about', () => {
+    const banned = /^(utils?|helpers?|common|services|managers?|types?|index|misc|shared)\b/;
+    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*\.ts$/;
+    const names = files.filter(({ name }) => !kebab.test(name) || banned.test(name));
+    expect(names.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('have named exports only', () => {
+    // vitest takes a reporter by its default export.
+    const judged = files.filter(({ path }) => path !== 'test/summary.ts');
+    expect(codeWith(judged, /^export default\b|\bas default\b/)).toEqual([]);
+  });
+
+  it('hold no note to oneself', () => {
+    expect(textWith(files, /\b(?:TOD[O]|FIXM[E]|XX[X])\b/)).toEqual([]);
+  });
+
+  it('skip no test and run none alone', () => {
+    expect(codeWith(files, /\b(?:it|test|describe)\.(?:skip|only|todo)\b/)).toEqual([]);
+  });
+
+  it('name no path of a developer’s machine and no registry’s host', () => {
+    // Written so that they do not find themselves.
+    const homes = /[/](?:wor[k]|far[m]|User[s]|roo[t])[/]|C:[\\]User[s]/;
+    const hosts = /registry[.]npmj[s]|deb[.]debia[n]/;
+    expect(textWith(textFiles(), homes)).toEqual([]);
+    expect(textWith(textFiles(), hosts)).toEqual([]);
+  });
+});
+
+it('functions have at most 70 lines: the linter sees to it', () => {
+  const { rules } = JSON.parse(readText('.oxlintrc.json')) as { rules: Record<string, unknown> };
+  expect(rules['max-lines-per-function']).toEqual(['error', expect.objectContaining({ max: 70 })]);
+});
+
+describe('READMEs', () => {
+  const readmes = textFiles().filter(({ path }) =>
+    /^(events|src|projections|test|deploy)\/(.+\/)?README\.md$/.test(path),
+  );
+
+  it(`have at most ${README_LINES_MAX} lines below the top, rows of tables aside`, () => {
+    expect(readmes.map(({ path }) => path)).toContain('events/README.md');
+    const prose = (text: string) =>
+      text
+        .trimEnd()
+        .split('\n')
+        .filter((line) => !line.startsWith('|'));
+    const long = readmes.filter(({ text }) => prose(text).length > README_LINES_MAX);
+    expect(long.map(({ path }) => path)).toEqual([]);
+  });
+
+  const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
+  test.each(types)('tell who emits and who consumes %s', (type) => {
+    const row = readText('events/README.md')
+      .split('\n')
+      .find((line) => line.startsWith(`| \`${type}\` |`));
+    const cells = row?.split('|').slice(2, 4) ?? [];
+    expect(cells.map((cell) => cell.trim().length > 0)).toEqual([true, true]);
+  });
+});
+
+/** events, the domain, every file that declares a projection, and what says so of itself here. */
+function isPure({ path, code }: SourceFile): boolean {
+  const folders = ['events', 'src/session', 'src/organization', 'src/fleet'];
+  const others = ['projections/projection.ts', 'src/provisioner/next-step.ts', 'src/errors.ts'];
+  if (folders.includes(layerOf(path) ?? '') || others.includes(path)) return true;
+  return path.startsWith('projections/') && /^export const \w+: Projection</m.test(code);
+}
+
+/** `<file>: <import>` for each import that is not allowed there. */
+function breaches(
+  from: readonly SourceFile[],
+  isAllowed: (file: SourceFile, imported: string) => boolean,
+): string[] {
+  return from.flatMap((file) =>
+    file.imports
+      .filter((imported) => !isAllowed(file, imported))
+      .map((imported) => `${file.path}: ${imported}`),
+  );
+}
+
+function codeWith(from: readonly SourceFile[], pattern: RegExp): string[] {
+  return textWith(
+    from.map(({ path, code }) => ({ path, text: code })),
+    pattern,
+  );
+}
+
+/** `<file>:<line> <text>` for each line in which the pattern is found. */
+function textWith(from: readonly { path: string; text: string }[], pattern: RegExp): string[] {
+  return from.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, index) =>
+        pattern.test(line) ? [`${path}:${index + 1} ${line.trim()}`] : [],
+      ),
+  );
+}
