@@ -1,11 +1,15 @@
-import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from 'jose';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createLocalJWKSet, type JWK, type JWTVerifyGetKey } from 'jose';
 import { Unavailable } from '../errors.ts';
 import type { Log } from '../telemetry/log.ts';
+import { fetchKeySet, isPassing, NoKeySet, shown } from './fetch-key-set.ts';
 import type { JwtKeys } from './jwt.ts';
 
 export type KeySetTimes = {
   /** A fetch takes no longer, its body included. */
   fetchMs: number;
+  /** How long a start waits for whoever is to serve the set, and is being started too. */
+  startMs: number;
   /** The set is fetched anew this often: a key that was taken from it is refused by then. */
   refreshEveryMs: number;
   /** The same after a fetch that has failed. */
@@ -16,12 +20,14 @@ export type KeySetTimes = {
 
 const usualTimes: KeySetTimes = {
   fetchMs: 5_000,
+  startMs: 10_000,
   refreshEveryMs: 5 * 60_000,
   retryEveryMs: 10_000,
   coolDownMs: 5_000,
 };
 
-const BODY_BYTES_MAX = 256 * 1024;
+const START_PAUSE_MS = 200;
+const UNENCRYPTED = 'the key set of JWTs comes unencrypted: keys may be forged on the way';
 /** Keys of a set that count; providers have two or three. */
 const KEYS_MAX = 100;
 
@@ -30,6 +36,8 @@ const KEYS_MAX = 100;
  * key that is not known makes it look at once, so a rotation needs no waiting; while it has just
  * looked such tokens are refused. Where the address does not answer the known keys go on.
  * @param algorithms which keys count; each is for its own algorithm alone, whatever a token says
+ * @throws NoKeySet where the address is none of a key set's; one that is merely down is waited for
+ * while the service goes on
  */
 export async function followKeySet(options: {
   url: string;
@@ -39,12 +47,13 @@ export async function followKeySet(options: {
 }): Promise<JwtKeys & Disposable> {
   const { url, algorithms, log, times = usualTimes } = options;
   let known: ReturnType<typeof createLocalJWKSet> | null = null;
-  let fetching: Promise<void> | null = null;
+  let fetching: Promise<unknown> | null = null;
   let mayLookAt = 0;
   let timer: NodeJS.Timeout | undefined;
   const stop = new AbortController();
 
-  async function fetchOnce(): Promise<void> {
+  /** @returns what went wrong; null: nothing did */
+  async function fetchOnce(): Promise<unknown> {
     clearTimeout(timer);
     let nextMs = times.refreshEveryMs;
     const within = AbortSignal.any([stop.signal, AbortSignal.timeout(times.fetchMs)]);
@@ -52,17 +61,36 @@ export async function followKeySet(options: {
       const keys = usable(await fetchKeySet(url, within), algorithms);
       if (keys.length === 0) log.warn({ url: shown(url) }, 'the key set of JWTs has no usable key');
       known = createLocalJWKSet({ keys });
+      return null;
     } catch (error) {
-      if (stop.signal.aborted) return;
       nextMs = times.retryEveryMs;
-      log.warn({ url: shown(url), err: error, known: known !== null }, 'no key set of JWTs');
+      if (!stop.signal.aborted)
+        log.warn({ url: shown(url), err: error, known: known !== null }, 'no key set of JWTs');
+      return error;
+    } finally {
+      if (!stop.signal.aborted) timer = setTimeout(() => void refresh(), nextMs).unref();
     }
-    if (!stop.signal.aborted) timer = setTimeout(() => void refresh(), nextMs).unref();
   }
   /** Never rejects; whoever asks while one is under way shares it. */
-  function refresh(): Promise<void> {
+  function refresh(): Promise<unknown> {
     fetching ??= fetchOnce().finally(() => (fetching = null));
     return fetching;
+  }
+  async function fetchFirst(): Promise<void> {
+    const until = performance.now() + times.startMs;
+    for (;;) {
+      const trouble = await refresh();
+      if (trouble === null || isPassing(trouble)) return;
+      if (performance.now() > until) {
+        end();
+        throw new NoKeySet(url, trouble);
+      }
+      await pause(START_PAUSE_MS);
+    }
+  }
+  function end(): void {
+    stop.abort();
+    clearTimeout(timer);
   }
   async function lookAgain(): Promise<void> {
     if (fetching === null && performance.now() < mayLookAt) return;
@@ -79,41 +107,9 @@ export async function followKeySet(options: {
     return known(...asked);
   }
 
-  if (url.startsWith('http:'))
-    log.warn(
-      { url: shown(url) },
-      'the key set of JWTs comes unencrypted: keys may be forged on the way',
-    );
-  await refresh();
-  return {
-    algorithms,
-    find,
-    [Symbol.dispose]() {
-      stop.abort();
-      clearTimeout(timer);
-    },
-  };
-}
-
-/** @throws Error where it does not answer in time, not with 200, too much, or with no key set. */
-async function fetchKeySet(url: string, signal: AbortSignal): Promise<readonly unknown[]> {
-  // A redirect would let whoever can answer for that address once choose another one.
-  const headers = { accept: 'application/json, application/jwk-set+json' };
-  const response = await fetch(url, { signal, redirect: 'error', headers });
-  if (response.status !== 200 || response.body === null) {
-    await response.body?.cancel();
-    throw new Error(`it answers ${response.status}`);
-  }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body) {
-    bytes += chunk.length;
-    if (bytes > BODY_BYTES_MAX) throw new Error(`it answers more than ${BODY_BYTES_MAX} bytes`);
-    chunks.push(chunk);
-  }
-  const { keys } = JSON.parse(Buffer.concat(chunks).toString()) as Partial<JSONWebKeySet>;
-  if (!Array.isArray(keys)) throw new Error('it answers no key set');
-  return keys;
+  if (url.startsWith('http:')) log.warn({ url: shown(url) }, UNENCRYPTED);
+  await fetchFirst();
+  return { algorithms, find, [Symbol.dispose]: end };
 }
 
 /**
@@ -136,10 +132,4 @@ function usualAlgorithm({ kty, crv }: JWK): string | null {
   return (
     { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512', Ed25519: 'EdDSA' }[crv ?? ''] ?? null
   );
-}
-
-/** Without the query, which may hold what is nobody's business. */
-function shown(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
 }

@@ -4,14 +4,20 @@ import { followKeySet, type KeySetTimes } from '#src/api/jwt-key-set.ts';
 import { createJwtAuthenticator } from '#src/api/jwt.ts';
 import { readConfig } from '#src/config.ts';
 import { Unavailable } from '#src/errors.ts';
-import { eventually } from '../service.ts';
+import { eventually, freePorts } from '../service.ts';
 import { AUDIENCE, goodClaims, ISSUER, newSigner, startKeySetServer } from './key-set-server.ts';
 
 /** The issuer's keys, as they come, go and cannot be had. */
 
 const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 };
 /** Nothing happens by itself, and every look is allowed. */
-const TIMES = { fetchMs: 2_000, refreshEveryMs: 600_000, retryEveryMs: 600_000, coolDownMs: 0 };
+const TIMES = {
+  fetchMs: 2_000,
+  startMs: 0,
+  refreshEveryMs: 600_000,
+  retryEveryMs: 600_000,
+  coolDownMs: 0,
+};
 const ALL = configured();
 
 let issuer: Awaited<ReturnType<typeof startKeySetServer>>;
@@ -138,22 +144,28 @@ it('is where the address says, not where an answer sends to', async () => {
     request.url === '/keys'
       ? response.writeHead(302, { location: '/elsewhere' }).end()
       : response.end(JSON.stringify({ keys: [stranger.jwk] }));
-  const ask = await open();
-  await expect(ask(await stranger.sign(goodClaims()))).rejects.toThrow(Unavailable);
+  await expect(open()).rejects.toThrow(/^JWT_JWKS_URL: no key set at .*redirect/);
 });
 
-const broken: [what: string, answer: NonNullable<typeof issuer.state.answer>][] = [
-  ['an error', (_, response) => response.writeHead(500).end('{"keys":[]}')],
+type Row = [what: string, answer: NonNullable<typeof issuer.state.answer>];
+/** What only another address makes good. */
+const wrong: Row[] = [
+  ['that it has nothing there', (_, response) => response.writeHead(404).end('{"keys":[]}')],
   ['no JSON', (_, response) => response.end('<html>')],
   ['no key set', (_, response) => response.end('{"keys":{}}')],
   ['a redirect', (_, response) => response.writeHead(302, { location: '/elsewhere' }).end()],
   ['too much', (_, response) => response.end(`{"keys":[],"x":"${'x'.repeat(300_000)}"}`)],
+];
+/** What time makes good. */
+const down: Row[] = [
+  ['an error', (_, response) => response.writeHead(500).end('{"keys":[]}')],
+  ['that there are too many', (_, response) => response.writeHead(429).end()],
   ['nothing', (request) => request.socket.destroy()],
   ['nothing, and stays', () => undefined],
   ['a beginning, and stays', (_, response) => void response.write('{"keys":[')],
 ];
 
-describe.each(broken)('an address that answers %s', (_, answer) => {
+describe.each([...wrong, ...down])('an address that answers %s', (_, answer) => {
   it('lets known keys go on, and is back when it is', async () => {
     const [known, later] = [await newSigner('ES256', 'a'), await newSigner('ES256', 'b')];
     issuer.state.keys = [known.jwk];
@@ -166,8 +178,10 @@ describe.each(broken)('an address that answers %s', (_, answer) => {
     issuer.state.keys = [known.jwk, later.jwk];
     expect(await ask(await later.sign(goodClaims()))).toBe('taken');
   });
+});
 
-  it('from the start on leaves tokens undecided, not the service', async () => {
+describe.each(down)('a start at an address that answers %s', (_, answer) => {
+  it('leaves tokens undecided, not the service', async () => {
     const signer = await newSigner('ES256', 'a');
     issuer.state.answer = answer;
     const ask = await open({ fetchMs: 200, retryEveryMs: 20 });
@@ -178,4 +192,33 @@ describe.each(broken)('an address that answers %s', (_, answer) => {
     const taken = async () => (await ask(token).catch(() => null)) === 'taken';
     await eventually(taken, 'it is asked again');
   });
+});
+
+describe('a start is refused, with the variable and the reason, at an address that', () => {
+  test.each(wrong)('answers %s', async (_, answer) => {
+    issuer.state.answer = answer;
+    await expect(open()).rejects.toThrow(/^JWT_JWKS_URL: no key set at http:.*: ./);
+  });
+
+  it('nobody has', async () => {
+    const log = pino({ level: 'silent' });
+    const [port] = await freePorts(1);
+    const url = `http://127.0.0.1:${port}/keys?secret`;
+    await expect(followKeySet({ url, algorithms: ALL, log, times: TIMES })).rejects.toThrow(
+      /^JWT_JWKS_URL: no key set at http:[^?]*: .*ECONNREFUSED/,
+    );
+  });
+});
+
+test('a start waits for who is being started too', async () => {
+  const signer = await newSigner('ES256', 'a');
+  issuer.state.keys = [signer.jwk];
+  let asked = 0;
+  issuer.state.answer = (_, response) => {
+    asked += 1;
+    if (asked === 3) issuer.state.answer = null;
+    response.writeHead(404).end();
+  };
+  const ask = await open({ startMs: 60_000 });
+  expect(await ask(await signer.sign(goodClaims()))).toBe('taken');
 });

@@ -92,7 +92,7 @@ describe('a start that cannot succeed says why and leaves nothing running:', () 
     expect(outcome.said).toContain(`NATS_SERVER: ${old} is 2.10.20, and 2.12 is needed`);
   });
 
-  const ours = ['PORT', 'GATEWAY_PORT', 'GATEWAY_TLS_PORT', 'NATS_PORT'];
+  const ours = ['PORT', 'GATEWAY_PORT', 'GATEWAY_TLS_PORT', 'NATS_PORT', 'METRICS_PORT'];
   test.each(ours)('%s is taken', async (variable) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
