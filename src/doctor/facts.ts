@@ -39,14 +39,22 @@ export type HostFacts = {
 
 export type LogFacts = {
   version: string;
-  /** Servers of its cluster, as far as they are known to it. */
-  servers: number;
+  isClustered: boolean;
+  /** Servers that told of themselves; empty: this user may not ask them. */
+  servers: readonly LogServerFacts[];
   /** The log's clock less this process's; null: it was not told. */
   skewMs: number | null;
   streams: readonly StreamFacts[];
   storage: { usedBytes: number; maxBytes: number | null };
   /** Whether this user may publish anything at all. */
   mayPublishAll: boolean;
+};
+
+export type LogServerFacts = {
+  name: string;
+  version: string;
+  /** Whether what it has acknowledged is on its disk. */
+  syncsAlways: boolean;
 };
 
 export type StreamFacts = {

@@ -15,6 +15,7 @@ export function judgeLog(log: LogFacts, config: ConfigFacts): Finding[] {
   if (isVersionAtLeast(log.version, NATS_MIN)) ok('version', `nats-server ${log.version}`);
   else
     bad('version', `nats-server ${log.version} is too old`, `${NATS_MIN} or later; 2.15 is tried`);
+  judgeServers(findings, log, config);
   if (log.skewMs !== null) judgeSkew(findings, 'NATS', log.skewMs);
   for (const stream of log.streams) judgeStream(findings, stream);
   judgeReplicas(findings, log);
@@ -34,6 +35,32 @@ export function judgeLog(log: LogFacts, config: ConfigFacts): Finding[] {
     );
   else ok('storage', `${(usedBytes / 1024 ** 2).toFixed(0)} MiB stored`);
   return found;
+}
+
+function judgeServers({ ok, warn, bad }: Findings, log: LogFacts, config: ConfigFacts): void {
+  const { servers } = log;
+  if (servers.length === 0) {
+    // The embedded one is run by the service.
+    if (!config.isEmbedded)
+      warn(
+        'sync',
+        'this user may not ask NATS how its servers are set',
+        'see that they have sync_interval: always, or use deploy/nats.conf',
+      );
+    return;
+  }
+  const versions = new Set(servers.map(({ version }) => version));
+  const told = servers.map(({ name, version }) => `${name} ${version}`).join(', ');
+  if (versions.size > 1)
+    warn('servers', `nats-servers of ${versions.size} versions: ${told}`, 'upgrade the older ones');
+  const late = servers.filter(({ syncsAlways }) => !syncsAlways).map(({ name }) => name);
+  if (late.length > 0)
+    bad(
+      'sync',
+      `what ${late.join(', ')} acknowledges is on its disk only later`,
+      'set sync_interval: always: where power fails, acknowledged events are lost without it',
+    );
+  else ok('sync', 'what NATS acknowledges is on its disk');
 }
 
 function judgeStream({ ok, warn, bad }: Findings, stream: StreamFacts): void {
@@ -57,20 +84,29 @@ function judgeStream({ ok, warn, bad }: Findings, stream: StreamFacts): void {
   ok('streams', `${name} is as it has to be${led}`);
 }
 
-function judgeReplicas({ ok, warn, bad }: Findings, { servers, streams }: LogFacts): void {
-  const wanted = Math.min(servers, REPLICAS_MAX);
-  const there = streams.filter(({ isThere }) => isThere);
-  const fewer = there.filter(({ replicas }) => replicas < wanted);
-  const names = fewer.map(({ name, replicas }) => `${name} ${replicas}`).join(', ');
-  if (servers === 2)
-    warn(
+function judgeReplicas(findings: Findings, log: LogFacts): void {
+  const { ok, bad } = findings;
+  const size = clusterSize(log);
+  if (size === 2)
+    findings.warn(
       'servers',
-      'the NATS cluster has two servers: the loss of either stops it',
+      'two servers of NATS answer: the loss of either stops it',
       'one server, or three',
     );
+  const wanted = Math.min(size, REPLICAS_MAX);
+  const there = log.streams.filter(({ isThere }) => isThere);
+  const fewer = there.filter(({ replicas }) => replicas < wanted);
+  const names = fewer.map(({ name, replicas }) => `${name} ${replicas}`).join(', ');
   if (fewer.length > 0)
-    bad('replicas', `copies in a cluster of ${servers}: ${names}`, `--fix raises to ${wanted}`);
+    bad('replicas', `copies in a cluster of ${size}: ${names}`, `--fix raises to ${wanted}`);
   else if (wanted === 1)
     ok('replicas', 'one NATS server: its disk is all there is, so mind the backups');
   else if (there.length > 0) ok('replicas', `${wanted} copies of each stream`);
+}
+
+/** One that is away now is known by the copies it has. */
+function clusterSize({ isClustered, servers, streams }: LogFacts): number {
+  if (!isClustered) return 1;
+  const known = servers.length === 0 ? REPLICAS_MAX : servers.length;
+  return Math.max(known, ...streams.map(({ replicas }) => replicas));
 }

@@ -3,12 +3,14 @@ import type { JetStreamConnection } from '../log/connection.jetstream.ts';
 import { ask } from '../log/jetstream-ask.ts';
 import { examineStreams, type StreamStanding } from '../log/jetstream-streams.ts';
 import { clockSkewMs } from './clock-skew.ts';
-import type { LogFacts, StreamFacts } from './facts.ts';
+import type { LogFacts, LogServerFacts, StreamFacts } from './facts.ts';
 
 const ANSWER_MS = 5_000;
+const SERVERS_REQUESTS = '$SYS.REQ.SERVER.PING.JSZ';
 const USER_MS = 1_000;
-/** A cluster of JetStream has three servers at least. */
-const CLUSTER_SERVERS = 3;
+/** How long servers may take to answer, and how long after one the next may come. */
+const SERVERS_MS = 1_000;
+const NEXT_SERVER_MS = 250;
 
 /** Asks the log how it is; changes nothing. @throws Unavailable */
 export async function gatherLogFacts(connection: JetStreamConnection): Promise<LogFacts> {
@@ -18,7 +20,8 @@ export async function gatherLogFacts(connection: JetStreamConnection): Promise<L
   const maxBytes = account.limits.max_storage;
   return {
     version: nc.info?.version ?? 'unknown',
-    servers: nc.info?.cluster === undefined ? 1 : CLUSTER_SERVERS,
+    isClustered: nc.info?.cluster !== undefined,
+    servers: await serversOf(nc),
     skewMs: await skewOf(connection, standings),
     streams: standings.map((standing) => factsOf(nc, standing)),
     storage: { usedBytes: account.storage, maxBytes: maxBytes > 0 ? maxBytes : null },
@@ -38,6 +41,27 @@ function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStand
     unfit,
     behind: away.map((peer) => peer.name),
   };
+}
+
+type ServerInfo = {
+  server: { name: string; ver: string };
+  data: { config: { sync_always?: boolean } };
+};
+
+/** For users of the account that deploy/nats.conf lets ask. */
+async function serversOf(nc: NatsConnection): Promise<LogServerFacts[]> {
+  const found: LogServerFacts[] = [];
+  const patience = { strategy: 'stall', maxWait: SERVERS_MS, stall: NEXT_SERVER_MS } as const;
+  try {
+    for await (const answer of await nc.requestMany(SERVERS_REQUESTS, '', patience)) {
+      const { server, data } = answer.json<ServerInfo>();
+      const { name, ver: version } = server;
+      found.push({ name, version, syncsAlways: data.config.sync_always === true });
+    }
+  } catch {
+    return [];
+  }
+  return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** The server says what time it is in whatever it tells of a stream. */

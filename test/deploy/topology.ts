@@ -27,6 +27,10 @@ export type Topology = AsyncDisposable & {
   container(part: string): string;
   /** SIGKILL to the part's process, as its crash would be; resolves once it runs again. */
   crash(part: string): Promise<void>;
+  /** Another container in the part's place, as an upgrade makes it; resolves once it is well. */
+  replace(part: string): Promise<void>;
+  /** Status and text of what runs in a part's container, asked from within the inside network. */
+  scrape(part: string, hasToken: boolean): { status: number; text: string };
 };
 type Headers = Record<string, string>;
 
@@ -97,6 +101,13 @@ export async function startTopology(settings: Record<string, string>): Promise<T
         UP_WITHIN_MS,
       );
     },
+    async replace(part) {
+      await compose(env, 'up', '-d', '--no-deps', '--force-recreate', part);
+      const isWell = () =>
+        docker('inspect', '--format', '{{.State.Health.Status}}', container(part)) === 'healthy';
+      await eventually(isWell, `${part} is well`, UP_WITHIN_MS);
+    },
+    scrape: (part, hasToken) => scrape(container('timekeeper'), part, hasToken),
     [Symbol.asyncDispose]: () => disposable.disposeAsync(),
   };
   await eventually(
@@ -123,6 +134,19 @@ async function newKey(topology: Topology): Promise<string> {
     ANSWER_WITHIN_MS,
   );
   return key;
+}
+
+/** As a Prometheus beside them would. */
+function scrape(from: string, part: string, hasToken: boolean) {
+  const script = `
+    const token = require('node:fs').readFileSync('/run/secrets/metrics_token', 'utf8').trim();
+    const headers = ${hasToken} ? { authorization: 'Bearer ' + token } : {};
+    fetch('http://${part}:9464/metrics', { headers }).then(async (answer) =>
+      console.log(JSON.stringify({ status: answer.status, text: await answer.text() })));`;
+  return JSON.parse(docker('exec', from, 'node', '--eval', script)) as {
+    status: number;
+    text: string;
+  };
 }
 
 type Asked = {

@@ -94,7 +94,25 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     return countedBy(await topology.request('GET', '/api/sessions', undefined, none));
   }
 
-  it('loses and doubles nothing while each of its parts is killed in turn', async () => {
+  it('tells whoever has the token how each part does, inside alone', async () => {
+    const roles = {
+      'api-2': ['api', 'bss_pool_browsers'],
+      'projector-1': ['projector', 'bss_projection_lag_seconds'],
+      'gateway-1': ['gateway', 'bss_gateway_connections_total'],
+      timekeeper: ['timekeeper', 'bss_event_loop_delay_seconds'],
+      provisioner: ['provisioner', 'bss_session_starts_total'],
+    };
+    for (const [part, [role, family]] of Object.entries(roles)) {
+      const { status, text } = topology.scrape(part, true);
+      expect([part, status]).toEqual([part, 200]);
+      expect(text).toContain(`bss_process_info{roles="${role}"} 1`);
+      expect(text).toMatch(new RegExp(`^${family}\\b.* \\d`, 'm'));
+      expect([part, topology.scrape(part, false).status]).toEqual([part, 401]);
+    }
+    expect((await topology.request('GET', '/metrics')).status).toBe(404);
+  });
+
+  it('loses and doubles nothing while its parts are killed in turn, and then replaced', async () => {
     const traffic = startSteadyTraffic(topology, EVERY_MS);
     const { created, names, stopped } = traffic;
     async function moreCreated(more: number): Promise<void> {
@@ -102,6 +120,10 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
       await eventually(() => created.size >= enough, `${more} more creates`, WITHIN_MS);
     }
     const lines: string[] = [];
+    function lineOf(what: string, since: number): string {
+      const [refused, slowest] = [traffic.refusedSince(since), traffic.slowestSince(since)];
+      return `${what.padEnd(20)} ${refused.toFixed(1)} s of refusals, slowest ${slowest.toFixed(1)} s`;
+    }
     for (const part of ['nats', 'api-1', 'projector-1', 'gateway-1', 'provisioner', 'redis']) {
       await moreCreated(2);
       const name = part === 'nats' ? await leader() : part;
@@ -109,13 +131,18 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
       await topology.crash(name);
       await moreCreated(3);
       await eventually(isWhole, `the cluster is whole without ${name}’s first life`, WITHIN_MS);
-      const [refused, slowest] = [traffic.refusedSince(killedAt), traffic.slowestSince(killedAt)];
-      lines.push(
-        `${name.padEnd(12)} ${refused.toFixed(1)} s of refusals, slowest ${slowest.toFixed(1)} s`,
-      );
+      lines.push(lineOf(`${name} killed`, killedAt));
+    }
+    for (const part of ['api-1', 'api-2', 'gateway-1', 'gateway-2', 'provisioner']) {
+      const replacedAt = performance.now();
+      await topology.replace(part);
+      await moreCreated(1);
+      await eventually(isWhole, `the cluster is whole with another ${part}`, WITHIN_MS);
+      lines.push(lineOf(`another ${part}`, replacedAt));
     }
     await traffic.finish();
-    console.log(`Killed, at 20 sessions a minute:\n  ${lines.join('\n  ')}`);
+    expect(await isDrivable()).toBe(true);
+    console.log(`At 20 sessions a minute:\n  ${lines.join('\n  ')}`);
 
     expect(traffic.wrong).toEqual([]);
     expect([created.size, stopped.size]).toEqual([names.size, names.size]);
@@ -133,6 +160,15 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     // As of the server's next comparison, within a minute.
     await eventually(hasNoLeaks, 'the server’s own comparison finds none', WITHIN_MS);
   });
+
+  async function isDrivable(): Promise<boolean> {
+    const { body } = await topology.request('POST', '/api/sessions', { duration: '1h' });
+    const driver = await topology.open(body.cdp_url);
+    const says = await product(driver);
+    driver.close();
+    await topology.request('DELETE', `/api/sessions/${body.id}`);
+    return says.includes('Chrome');
+  }
 
   async function isWhole(): Promise<boolean> {
     const answer = await topology.request('GET', '/api/health').catch(() => null);

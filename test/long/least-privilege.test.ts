@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import type { Finding } from '#src/doctor/finding.ts';
 import {
   passwordOf,
   startNatsWithRoles,
@@ -154,6 +155,17 @@ describe('role by role', () => {
     const [server = ''] = /srv_[\w-]+/.exec(await bss('servers', 'list')) ?? [];
     await bss('servers', 'drain', server);
     await bss('servers', 'undrain', server);
+  });
+
+  test('the doctor is told how the log is set', async () => {
+    const env = { ...access('operator'), REDIS_URL: redis.url, MASTER_KEY };
+    const { stdout } = await bssWith(env, 'doctor', '--json');
+    const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+    const log = findings.filter(({ check }) => check.startsWith('log.'));
+    expect(log.filter(({ level }) => level !== 'ok')).toEqual([]);
+    expect(log.map(({ check }) => check)).toEqual(
+      expect.arrayContaining(['log.sync', 'log.streams', 'log.permissions', 'log.clock']),
+    );
   });
 
   test('nobody has asked for what it may not', () => {

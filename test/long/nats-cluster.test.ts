@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { EVENTS_STREAM } from '#events/subjects.ts';
+import type { Finding } from '#src/doctor/finding.ts';
 import { Unavailable } from '#src/errors.ts';
 import {
   connectJetStream,
@@ -15,6 +16,7 @@ import { aCause, accessed, aSession, change, requested } from '../events.fixture
 import { startNatsCluster, type NatsCluster } from '../nats-cluster.ts';
 import type { NatsUser } from '../nats-roles.ts';
 import { eventually } from '../service.ts';
+import { bssWith } from '../story/command-line.ts';
 
 /** The log on a cluster of three real servers, configured as it is shipped. */
 
@@ -36,6 +38,20 @@ function connectAs(
   const tls = { caFile: cluster.caFile };
   // Three servers that start at once agree on a leader first.
   return connectJetStream({ readyMs: PATIENCE_MS, ...options, url: cluster.urlOf(user), tls });
+}
+
+/** What the doctor finds, by check, asked as an operator asks it. */
+async function examine(...args: string[]): Promise<(check: string) => Finding[]> {
+  const env = {
+    NATS_URL: cluster.urlOf('operator'),
+    NATS_CA_FILE: cluster.caFile,
+    REDIS_URL: 'redis://127.0.0.1:1',
+    MASTER_KEY: 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ',
+  };
+  const { stdout, stderr } = await bssWith(env, 'doctor', '--json', ...args);
+  if (stdout === '') throw new Error(`the doctor says nothing: ${stderr}`);
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+  return (check) => findings.filter((finding) => finding.check === check);
 }
 
 /** Copies of each stream. */
@@ -79,8 +95,13 @@ test('streams get three copies, and those that had one get as many when an opera
     KV_leases: 3,
   });
 
-  const raised = await raiseReplicas(operator);
-  expect(raised).toContainEqual({ stream: EVENTS_STREAM, from: 1, to: 3 });
+  const before = await examine();
+  expect(before('log.replicas')).toMatchObject([
+    { level: 'bad', what: expect.stringMatching(/^copies in a cluster of 3: EVENTS 1, /) },
+  ]);
+  const after = await examine('--fix');
+  expect(after('log.replicas')).toMatchObject([{ level: 'ok', what: '3 copies of each stream' }]);
+  expect(after('log.sync')).toMatchObject([{ level: 'ok' }]);
   expect(new Set(Object.values(await replicasOf(operator)))).toEqual(new Set([3]));
   expect(await raiseReplicas(operator)).toEqual([]);
   await eventually(() => isWhole(operator, EVENTS_STREAM), 'its copies are whole', 60_000);
