@@ -23,6 +23,15 @@ describe('after the service was killed', () => {
     expect(await left.browsers.list()).toEqual([]);
   });
 
+  test('those that report its crashes go with it, and are not left to notice that it has gone', async () => {
+    await using left = await leaveBrowser('wl_left');
+    const reporters = left.place.processes().filter(({ args }) => /crashpad/.test(args[0] ?? ''));
+    expect(reporters.length).toBeGreaterThan(0);
+    for (const { pid } of reporters) process.kill(pid, 'SIGSTOP');
+    await left.browsers.stop('wl_left');
+    expect(left.place.traces()).toEqual([]);
+  });
+
   test('what is left of a browser that has ended meanwhile is removed', async () => {
     await using left = await leaveBrowser('wl_ended');
     for (const { pid } of left.place.processes()) process.kill(pid, 'SIGKILL');
