@@ -9,7 +9,7 @@ import type {
 import { createAvailability } from './docker-availability.ts';
 import type { Availability } from './docker-availability.ts';
 import { lastWords, removeContainer } from './docker-container.ts';
-import { bounded, statusOf } from './docker-engine.ts';
+import { bounded, isAnswering, statusOf } from './docker-engine.ts';
 import { exitCodeOf, isOutOfMemory, newEntry } from './docker-entry.ts';
 import type { Entry } from './docker-entry.ts';
 import { findBrowser, listFound } from './docker-find.ts';
@@ -20,7 +20,7 @@ import type { Found } from './docker-naming.ts';
 import { openSite } from './docker-site.ts';
 import type { DockerSite, DockerSiteOptions } from './docker-site.ts';
 import { watchContainers } from './docker-watch.ts';
-import type { ContainerEvent } from './docker-watch.ts';
+import type { ContainerEvent, Watching } from './docker-watch.ts';
 
 /**
  * Browsers in containers of a Docker engine, each alone in its own: see docker-spec.ts for what
@@ -59,7 +59,7 @@ class DockerBrowsers implements Browsers {
   readonly #entries = new Map<string, Entry>();
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
-  #watching: AsyncDisposable | null = null;
+  #watching: Watching | null = null;
   #closed = false;
 
   constructor(site: DockerSite, launchTimeoutMs: number, log: Pick<Log, 'warn'>) {
@@ -98,6 +98,7 @@ class DockerBrowsers implements Browsers {
       return launched.browser;
     } catch (error) {
       this.#entries.delete(workloadId);
+      if (!stopped.signal.aborted) await this.#noticeAbsence();
       throw error;
     }
   }
@@ -206,6 +207,13 @@ class DockerBrowsers implements Browsers {
     if (entry === undefined) return;
     if (action === 'oom') entry.memoryKilledAt = performance.now();
     else this.#died(workloadId, entry, exitCode);
+  }
+
+  /** What failed because the engine is away is told after that, not before its events have ended. */
+  async #noticeAbsence(): Promise<void> {
+    if (await isAnswering(this.#site.docker)) return;
+    this.#availability.away();
+    this.#watching?.again();
   }
 
   async #comeBack(): Promise<void> {

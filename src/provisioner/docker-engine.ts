@@ -61,6 +61,16 @@ async function firstAnswer(docker: Docker, host: string, signal?: AbortSignal): 
   }
 }
 
+/** Whether the engine is there now. */
+export async function isAnswering(docker: Docker): Promise<boolean> {
+  try {
+    await answered(docker.ping(), FIRST_ANSWER_MS);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A socket comes and goes with its engine; the folder that it is to be in does not. */
 function isNowhere(host: string): boolean {
   const { socketPath } = addressOf(host);

@@ -119,7 +119,10 @@ const NEIGHBOUR_PORT = 9223;
  * too, and one that is not there says nothing to either.
  */
 const REFUSED = { tcp: 'Connection refused', udp: 'No route to host' } as const;
-const PROBE_MS = 20_000;
+const PROBE_MS = 30_000;
+/** A refusal comes at once, on a busy machine by and by; silence has to be waited for. */
+const REFUSED_WITHIN_S = 10;
+const SILENT_FOR_S = 2;
 
 /**
  * Proves from inside, in containers like the sessions' own, that the rules hold: what is forbidden
@@ -141,7 +144,9 @@ export async function checkIsolation({
       expected.set(`tcp ${host} ${DISCARD_PORT}`, [REFUSED.tcp]);
     for (const host of [network.gateway, LINK_LOCAL])
       expected.set(`udp ${host} ${DISCARD_PORT}`, [REFUSED.udp]);
-    const options = probe(confinement, PROBE, [...expected.keys()]);
+    const patience = (target: string) => (target === silent ? SILENT_FOR_S : REFUSED_WITHIN_S);
+    const asked = [...expected.keys()].map((target) => `${target} ${patience(target)}`);
+    const options = probe(confinement, PROBE, asked);
     const { lines } = await runContainer(docker, options, PROBE_MS);
     const answers = new Map(lines.map((line) => line.split(': ', 2) as [string, string]));
     const wrong = [...expected].filter(
@@ -156,28 +161,28 @@ export async function checkIsolation({
 }
 
 /**
- * One line for each target, "protocol address port: what came of it"; all at once. UDP hears of a
- * refusal when it sends again, and Linux makes one of those a second at most for each who asks.
+ * One line for each target, "protocol address port: what came of it", within so many seconds; all at
+ * once. UDP hears of a refusal when it sends again, and Linux makes one of those a second at most
+ * for each who asks.
  */
 const PROBE = `
 try_tcp() { exec 3<>"/dev/tcp/$1/$2"; }
 try_udp() {
   exec 3<>"/dev/udp/$1/$2"
-  for _ in {1..30}; do echo >&3 || return 1; sleep 0.1; done
-  exit 124
+  while echo >&3; do sleep 0.1; done
+  return 1
 }
 export -f try_tcp try_udp
 for target in "$@"; do
   (
-    read -r protocol host port <<<"$target"
-    [ "$protocol" = tcp ] && within=2 || within=5
+    read -r protocol host port within <<<"$target"
     said=$(timeout $within bash -c "try_$protocol $host $port" 2>&1)
     case $? in
       0) said=reached ;;
       124) said=silence ;;
       *) said=\${said%%$'\\n'*} said=\${said##*: } ;;
     esac
-    echo "$target: $said"
+    echo "$protocol $host $port: $said"
   ) &
 done
 wait

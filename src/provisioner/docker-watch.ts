@@ -21,6 +21,11 @@ export type Watch = {
   onAway(error: unknown): void;
 };
 
+export type Watching = AsyncDisposable & {
+  /** Has the stream end and begin anew, where the engine is suspected to be away. */
+  again(): void;
+};
+
 const AWAY_MIN_MS = 100;
 const AWAY_MAX_MS = 5_000;
 
@@ -32,16 +37,18 @@ export async function watchContainers(
   docker: Docker,
   filter: { label: string[] },
   watch: Watch,
-): Promise<AsyncDisposable> {
+): Promise<Watching> {
   const stop = new AbortController();
   const { signal } = stop;
   const begun = Promise.withResolvers<void>();
   const cursor = { since: null as number | null };
+  let current: Readable | null = null;
 
   async function follow(): Promise<void> {
     for (let awayMs = AWAY_MIN_MS; !signal.aborted;) {
       try {
         const stream = await open(docker, filter, cursor.since, signal);
+        current = stream;
         awayMs = AWAY_MIN_MS;
         begun.resolve();
         try {
@@ -62,6 +69,7 @@ export async function watchContainers(
   const ended = follow();
   await begun.promise;
   return {
+    again: () => void current?.destroy(),
     async [Symbol.asyncDispose]() {
       stop.abort();
       await ended;

@@ -98,6 +98,24 @@ describe.runIf(hasDocker())('while the engine’s events are not heard', () => {
   });
 });
 
+describe.runIf(hasDocker())('a launch that the engine’s absence has cut short', () => {
+  test('is told after it, though its events have not ended yet', async () => {
+    await using engine = await openEngineDoor();
+    const options = dockerOptions({ host: engine.host, log: { info: () => {}, warn: () => {} } });
+    await using browsers = await createDockerBrowsers(options);
+    const told: (boolean | 'failed')[] = [];
+    browsers.onAvailable?.((isAvailable) => told.push(isAvailable));
+
+    await browsers.launch(aSpec());
+    engine.shut({ butEvents: true });
+    await browsers.launch(aSpec()).catch(() => told.push('failed'));
+    expect(told).toEqual([false, 'failed']);
+    engine.open();
+    await expect.poll(() => told, { timeout: 20_000 }).toEqual([false, 'failed', true]);
+    await browsers.launch(aSpec());
+  });
+});
+
 describe.runIf(hasDocker())('an image', () => {
   test('that is missing is built, with a line for each step', async () => {
     const engine = new Docker({ socketPath: ENGINE });
@@ -146,10 +164,14 @@ async function openEngineDoor() {
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, 'docker.sock');
   const sockets = new Set<Socket>();
+  const events = new Set<Socket>();
   let isShut = false;
   const server = createServer((client) => {
     if (isShut) return void client.destroy();
     const engine = connect(ENGINE);
+    client.on('data', (bytes) => {
+      if (/^GET \S*\/events/.test(bytes.toString())) events.add(client).add(engine);
+    });
     for (const [one, other] of [[client, engine] as const, [engine, client] as const]) {
       sockets.add(one);
       one.on('error', () => one.destroy()).on('close', () => other.destroy());
@@ -157,15 +179,14 @@ async function openEngineDoor() {
     client.pipe(engine).pipe(client);
   });
   await new Promise<void>((listening) => server.listen(path, listening));
-  const cut = () => {
-    for (const socket of sockets) socket.destroy();
-    sockets.clear();
+  const cut = (spared: ReadonlySet<Socket> = new Set()) => {
+    for (const socket of sockets) if (!spared.has(socket)) socket.destroy();
   };
   return {
     host: `unix://${path}`,
-    shut: () => {
+    shut: ({ butEvents = false } = {}) => {
       isShut = true;
-      cut();
+      cut(butEvents ? events : undefined);
     },
     open: () => void (isShut = false),
     [Symbol.asyncDispose]: async () => {

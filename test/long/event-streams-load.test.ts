@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createAndStop, measureFeed, startApart, type FeedFigures } from '../bench/feed.ts';
+import { createAndStop, measureFeed, startApart } from '../bench/feed.ts';
 import { row } from '../bench/samples.ts';
 import type { RunningService } from '../service.ts';
 import { openStream, type Block } from '../sse-client.ts';
@@ -7,7 +7,10 @@ import { openStream, type Block } from '../sse-client.ts';
 /** As long as was promised; shorter by hand. */
 const SECONDS = Number(process.env['FEED_LOAD_SECONDS'] ?? 300);
 const LOAD = { clients: 200, createsPerSecond: 10, seconds: SECONDS };
-/** append → client ÷ a publish of NATS itself to a subscriber beside the clients, p50 of both. */
+/**
+ * append → client ÷ a publish of NATS itself to a subscriber beside the clients, p50 of both, in the
+ * middle one of ten stretches.
+ */
 const RATIO_MAX = 10;
 /** The kernel takes up to 40 MB for who reads nothing: what is short of that is sent at the end. */
 const FLOOD_SECONDS_MAX = 180;
@@ -21,7 +24,7 @@ it(`200 streams hear ${SECONDS} s of 10 creates a second, each event once and in
   stopped.pause();
   const resumed = new AbortController();
   const cutOff = resumeOnceCutOff(api, stopped, resumed.signal);
-  const figures = await measureOnAQuietMachine(apart);
+  const figures = await measureFeed(apart, LOAD);
   for (let second = 0; second < FLOOD_SECONDS_MAX && !isCutOff(api); second += 1)
     await createAndStop(api, 20, performance.now() + 1_000, 1_024);
   resumed.abort();
@@ -39,24 +42,15 @@ it(`200 streams hear ${SECONDS} s of 10 creates a second, each event once and in
     data: expect.stringContaining('slow_reader'),
   });
   // All the time one of the streams was not read: it slowed nobody.
-  expect(ratio).toBeLessThanOrEqual(RATIO_MAX);
+  expect(median(ratiosByTenth)).toBeLessThanOrEqual(RATIO_MAX);
   // Caches and the heap fill at first; after that it goes up and down with the collector.
   const [middle, last] = [memoryMb.slice(3, 6), memoryMb.slice(-3)];
   expect(Math.max(...last)).toBeLessThanOrEqual(Math.max(...middle) + HEAP_WAVE_MB);
 });
 
-/**
- * What somebody else's work on the machine adds is not the service's: where the bound is exceeded,
- * a minute more is measured, and its times count in place of those of the whole.
- */
-async function measureOnAQuietMachine(
-  apart: Awaited<ReturnType<typeof startApart>>,
-): Promise<FeedFigures> {
-  const whole = await measureFeed(apart, LOAD);
-  if (whole.ratio <= RATIO_MAX || whole.wrong > 0) return whole;
-  process.stdout.write(`ratio ${whole.ratio.toFixed(1)}: once more\n`);
-  const again = await measureFeed(apart, { ...LOAD, seconds: Math.min(SECONDS, 60) });
-  return { ...again, events: whole.events, memoryMb: whole.memoryMb };
+/** A noisy minute of the machine's does not move it. */
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? NaN;
 }
 
 /** Its last word; read at once, for the server waits 10 s and no longer. */
