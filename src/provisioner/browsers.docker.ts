@@ -209,7 +209,7 @@ class DockerBrowsers implements Browsers {
     else this.#died(workloadId, entry, exitCode);
   }
 
-  /** What failed because the engine is away is told after that, not before its events have ended. */
+  /** What failed because the engine is away is told after that, which its events may tell late. */
   async #noticeAbsence(): Promise<void> {
     if (await isAnswering(this.#site.docker)) return;
     this.#availability.away();

@@ -161,9 +161,9 @@ export async function checkIsolation({
 }
 
 /**
- * One line for each target, "protocol address port: what came of it", within so many seconds; all at
- * once. UDP hears of a refusal when it sends again, and Linux makes one of those a second at most
- * for each who asks.
+ * One line for each target, "protocol address port: what came of it", within so many seconds; all
+ * at once. UDP hears of a refusal when it sends again, and Linux makes one of those a second at
+ * most for each who asks.
  */
 const PROBE = `
 try_tcp() { exec 3<>"/dev/tcp/$1/$2"; }

@@ -84,8 +84,9 @@ function members(workload: Workload, processes: Process[]): Process[] {
 }
 
 /**
- * Whether an argument is the folder's own option, as Chromium, its reporters of crashes and Xtigervnc
- * carry it; a shell or an editor that somebody has open on the folder is not a part of the browser.
+ * Whether an argument is the folder's own option, as Chromium, its reporters of crashes and
+ * Xtigervnc carry it; a shell or an editor that somebody has open on the folder is not a part of
+ * the browser.
  */
 function namesFolder(pid: number, folder: string): boolean {
   const args = read(`/proc/${pid}/cmdline`).split('\0');

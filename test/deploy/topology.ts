@@ -13,12 +13,14 @@ import { WebSocket } from 'ws';
 import { docker, removeNetwork } from '../docker-engine.ts';
 import { eventually, freePorts, type Answer } from '../service.ts';
 
-/** The profile `cluster` of deploy/compose.yaml, as up.sh starts it, seen from outside by TLS. */
+export type Profile = 'single' | 'cluster';
+
+/** A profile of deploy/compose.yaml, as up.sh starts it, seen from outside by TLS. */
 export type Topology = AsyncDisposable & {
   /** `wss://host:port`, as sessions' addresses begin. */
   prefix: string;
   sessionsNetwork: string;
-  /** Through nginx, whose certificate is checked; as an owner, unless `headers` say otherwise. */
+  /** The certificate is checked; as an owner, unless `headers` say otherwise. */
   request(method: string, path: string, body?: unknown, headers?: Headers): Promise<Answer>;
   open(url: string, protocols?: string[]): Promise<WebSocket>;
   /** The operator's command in its own container; its JSON. @throws where it is refused */
@@ -40,18 +42,22 @@ const UP_WITHIN_MS = 300_000;
 const ANSWER_WITHIN_MS = 30_000;
 const run = promisify(execFile);
 
-export async function startTopology(settings: Record<string, string>): Promise<Topology> {
+export async function startTopology(
+  profile: Profile,
+  settings: Record<string, string>,
+): Promise<Topology> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'bss-topology-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const [port = 0] = await freePorts(1);
-  const project = `bsst${process.pid}`;
+  const [port = 0, gatewayPort = 0] = await freePorts(2);
+  const project = `bsst${process.pid}${profile}`;
   const net = `10.214.${process.pid % 250}`;
   const env: Record<string, string> = {
     SECRETS_DIR: join(folder, 'secrets'),
     COMPOSE_PROJECT_NAME: project,
     SERVICE_IMAGE: 'browser-session-service',
     HTTPS_PORT: String(port),
+    GATEWAY_PORT: String(gatewayPort),
     LISTEN: '127.0.0.1',
     SUBNET: `${net}.0/24`,
     HOST_ADDRESS: `${net}.1`,
@@ -62,16 +68,18 @@ export async function startTopology(settings: Record<string, string>): Promise<T
   };
   stack.defer(() => removeNetwork(env['DOCKER_NETWORK'] ?? ''));
   stack.defer(() => compose(env, 'down', '--volumes', '--remove-orphans', '--timeout', '15'));
-  await execute(join(DEPLOY, 'up.sh'), ['cluster'], env);
+  await execute(join(DEPLOY, 'up.sh'), [profile], env);
   const operator = `${project}_operator`;
-  await compose(env, 'run', '-d', '--name', operator, '--entrypoint', 'sleep', 'bss', 'infinity');
+  const tool = profile === 'single' ? 'bss-single' : 'bss';
+  await compose(env, 'run', '-d', '--name', operator, '--entrypoint', 'sleep', tool, 'infinity');
   stack.defer(() => void docker('rm', '-fv', operator));
   const ca = await readFile(join(folder, 'secrets', 'edge.pem'), 'utf8');
   let key = '';
 
   const container = (part: string) => containerOf(project, part);
   const topology: Topology = {
-    prefix: `wss://localhost:${port}`,
+    // In the cluster all comes in at the proxy.
+    prefix: `wss://localhost:${profile === 'single' ? gatewayPort : port}`,
     sessionsNetwork: env['DOCKER_NETWORK'] ?? '',
     container,
     request: (method, path, body, headers = {}) =>
@@ -103,9 +111,7 @@ export async function startTopology(settings: Record<string, string>): Promise<T
     },
     async replace(part) {
       await compose(env, 'up', '-d', '--no-deps', '--force-recreate', part);
-      const isWell = () =>
-        docker('inspect', '--format', '{{.State.Health.Status}}', container(part)) === 'healthy';
-      await eventually(isWell, `${part} is well`, UP_WITHIN_MS);
+      await eventually(() => isWell(container(part)), `${part} is well`, UP_WITHIN_MS);
     },
     scrape: (part, hasToken) => scrape(container('timekeeper'), part, hasToken),
     [Symbol.asyncDispose]: () => disposable.disposeAsync(),
@@ -180,6 +186,12 @@ async function ask({ ca, port, method, path, body, headers }: Asked): Promise<An
 function containerOf(project: string, part: string): string {
   const labels = [`com.docker.compose.project=${project}`, `com.docker.compose.service=${part}`];
   return docker('ps', '-aq', ...labels.flatMap((label) => ['--filter', `label=${label}`]));
+}
+
+/** What has no check of its own is well once it runs. */
+function isWell(container: string): boolean {
+  const format = '{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}';
+  return ['healthy', 'running'].includes(docker('inspect', '--format', format, container));
 }
 
 /** 0 while it does not run. */

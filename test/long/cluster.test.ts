@@ -15,7 +15,7 @@ const EVERY_MS = 3_000;
 describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
   let topology: Topology;
   beforeAll(async () => {
-    topology = await startTopology({ POOL_MIN_IDLE: '2', POOL_MAX: '8', TIERS: PLENTY });
+    topology = await startTopology('cluster', { POOL_MIN_IDLE: '2', POOL_MAX: '8', TIERS: PLENTY });
   }, 600_000);
   afterAll(() => topology?.[Symbol.asyncDispose](), 300_000);
 
@@ -121,8 +121,9 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     }
     const lines: string[] = [];
     function lineOf(what: string, since: number): string {
-      const [refused, slowest] = [traffic.refusedSince(since), traffic.slowestSince(since)];
-      return `${what.padEnd(20)} ${refused.toFixed(1)} s of refusals, slowest ${slowest.toFixed(1)} s`;
+      const refused = traffic.refusedSince(since).toFixed(1);
+      const slowest = traffic.slowestSince(since).toFixed(1);
+      return `${what.padEnd(20)} ${refused} s of refusals, slowest ${slowest} s`;
     }
     for (const part of ['nats', 'api-1', 'projector-1', 'gateway-1', 'provisioner', 'redis']) {
       await moreCreated(2);

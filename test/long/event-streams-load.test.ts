@@ -8,8 +8,8 @@ import { openStream, type Block } from '../sse-client.ts';
 const SECONDS = Number(process.env['FEED_LOAD_SECONDS'] ?? 300);
 const LOAD = { clients: 200, createsPerSecond: 10, seconds: SECONDS };
 /**
- * append → client ÷ a publish of NATS itself to a subscriber beside the clients, p50 of both, in the
- * middle one of ten stretches.
+ * append → client ÷ a publish of NATS itself to a subscriber beside the clients, p50 of both, in
+ * the middle one of ten stretches.
  */
 const RATIO_MAX = 10;
 /** The kernel takes up to 40 MB for who reads nothing: what is short of that is sent at the end. */
