@@ -201,9 +201,9 @@ function pidOf(container: string): number {
 
 /** The engine's own `compose`, else the program of that name. */
 async function compose(env: Record<string, string>, ...args: string[]): Promise<void> {
-  const profiles = ['--profile', 'cluster', '--profile', 'tools', ...args];
-  if (hasPlugin()) await execute('docker', ['compose', ...profiles], env);
-  else await execute('docker-compose', profiles, env);
+  const profiles = ['single', 'cluster', 'tools'].flatMap((profile) => ['--profile', profile]);
+  if (hasPlugin()) await execute('docker', ['compose', ...profiles, ...args], env);
+  else await execute('docker-compose', [...profiles, ...args], env);
 }
 
 function hasPlugin(): boolean {
