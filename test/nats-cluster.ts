@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { makeCertificate } from './certificates.ts';
 import { natsUsers, passwordOf, type NatsUser } from './nats-roles.ts';
 import { startNats, type RealNats } from './real-nats.ts';
-import { freePorts } from './service.ts';
+import { freePorts } from './ports.ts';
 
 /** Three real nats-servers, a cluster by deploy/nats-cluster.conf: TLS, routes, users and all. */
 export type NatsCluster = AsyncDisposable & {

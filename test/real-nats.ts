@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '#src/embedded/loopback.ts';
 import { startServer, type RealServer } from './real-server.ts';
+import { freePort } from './ports.ts';
 
 /** A real nats-server with JetStream, of this test file alone. */
 export type RealNats = Omit<RealServer, 'signal'> & {

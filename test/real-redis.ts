@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { freePort } from '#src/embedded/loopback.ts';
 import { startServer, type RealServer } from './real-server.ts';
+import { freePort } from './ports.ts';
 
 /** A real redis-server without persistence, of this test file alone: killed, it forgets all. */
 export type RealRedis = Omit<RealServer, 'signal'> & {

@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '#src/embedded/loopback.ts';
 import type { Runtime } from '#src/embedded/runtime-file.ts';
+import { freePorts } from './ports.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const READY_WITHIN_MS = 60_000;
@@ -139,13 +139,6 @@ async function request(
   const text = await response.text();
   const parsed = text === '' ? {} : JSON.parse(text);
   return { status: response.status, headers: response.headers, body: parsed };
-}
-
-/** Ports that nobody listens on, and that no connection which goes out is given meanwhile. */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) ports.add(await freePort());
-  return [...ports];
 }
 
 /** Resolves with the first value that is neither null nor false; asks again every 20 ms. */

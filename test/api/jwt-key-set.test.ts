@@ -4,7 +4,8 @@ import { followKeySet, type KeySetTimes } from '#src/api/jwt-key-set.ts';
 import { createJwtAuthenticator } from '#src/api/jwt.ts';
 import { readConfig } from '#src/config.ts';
 import { Unavailable } from '#src/errors.ts';
-import { eventually, freePorts } from '../service.ts';
+import { freePorts } from '../ports.ts';
+import { eventually } from '../service.ts';
 import { AUDIENCE, goodClaims, ISSUER, newSigner, startKeySetServer } from './key-set-server.ts';
 
 /** The issuer's keys, as they come, go and cannot be had. */

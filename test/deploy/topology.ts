@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
 import { docker, removeNetwork } from '../docker-engine.ts';
-import { eventually, freePorts, type Answer } from '../service.ts';
+import { freePorts } from '../ports.ts';
+import { eventually, type Answer } from '../service.ts';
 
 export type Profile = 'single' | 'cluster';
 

@@ -9,7 +9,8 @@ import {
   type NatsWithRoles,
 } from '../nats-roles.ts';
 import { startRedis, type RealRedis } from '../real-redis.ts';
-import { eventually, freePorts, startService, type RunningService } from '../service.ts';
+import { freePorts } from '../ports.ts';
+import { eventually, startService, type RunningService } from '../service.ts';
 import { bssWith } from '../story/command-line.ts';
 
 /**

@@ -9,7 +9,8 @@ import { readConfig, variables, type VariableName } from '#src/config.ts';
 import { answersWith } from '#src/embedded/loopback.ts';
 import type { Runtime } from '#src/embedded/runtime-file.ts';
 import { scratchDir } from '../embedded/scratch.ts';
-import { eventually, freePorts } from '../service.ts';
+import { freePorts } from '../ports.ts';
+import { eventually } from '../service.ts';
 import { failToStart, startMain, type MainProcess } from './main-process.ts';
 
 vi.setConfig({ testTimeout: 60_000 }); // a start takes seconds on a busy machine

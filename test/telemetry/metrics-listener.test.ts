@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { startMetricsListener } from '#src/telemetry/metrics-listener.ts';
-import { freePorts } from '../service.ts';
+import { freePorts } from '../ports.ts';
 
 const token = 'token-of-the-scraper-0123456789';
 const bearer = { authorization: `Bearer ${token}` };

@@ -5,7 +5,8 @@ import { WebSocket } from 'ws';
 import { everyProjection } from '#projections/every-projection.ts';
 import { idOf } from '#projections/projection.ts';
 import { families, type Family } from '#src/telemetry/metric-families.ts';
-import { eventually, freePorts, type RunningService } from '../service.ts';
+import { freePorts } from '../ports.ts';
+import { eventually, type RunningService } from '../service.ts';
 import { scrape, type Scraped } from './metrics-text.ts';
 import { sendBytes, startTwoProcesses, WORKERS, type TwoProcesses } from './two-processes.ts';
 
