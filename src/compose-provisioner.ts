@@ -21,7 +21,7 @@ export async function composeProvisioner(ground: Ground) {
     ...ground,
     leases,
     browsers: measureLaunches(browsers, metrics),
-    server: { id: serverId, ip: privateAddress() },
+    server: { id: serverId, ip: addressOf(config) },
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await whatItBears(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),
@@ -80,8 +80,12 @@ async function makeBrowsers(ground: Ground): Promise<Browsers> {
   return createProcessBrowsers({ ...programs, stateDir: join(config.dataDir, 'browsers') });
 }
 
-/** The address that other machines of ours reach this one by, as far as it has one. */
-function privateAddress(): string {
+/**
+ * The address that other machines of ours reach this one by: as the operator names it for browsers
+ * (a container's own address says nothing of its host), else as far as it has one.
+ */
+function addressOf({ browsers: { docker } }: Ground['config']): string {
+  if (docker !== null && docker.publish !== null) return docker.publish;
   const addresses = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
   const found = addresses.find(({ family, internal }) => family === 'IPv4' && !internal);
   return found?.address ?? '127.0.0.1';

@@ -149,7 +149,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       timeoutMs: duration('QUEUE_TIMEOUT', read),
       max: integer('QUEUE_MAX', read, 0, 1_000_000),
     },
-    maxLifetimeMs: duration('MAX_LIFETIME', read),
+    maxLifetimeMs: lifetime(read),
     tiers: readTiers(read('TIERS')),
     tenants: readTenants(read),
     eventStreams: {
@@ -162,6 +162,15 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     telemetry: readTelemetry(read),
     logLevel: oneOf('LOG_LEVEL', read, ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
   };
+}
+
+/** As long as the shortest duration that may be asked for. */
+const LIFETIME_MIN_MS = 60_000;
+
+function lifetime(read: Read<VariableName>): number {
+  const ms = duration('MAX_LIFETIME', read);
+  if (ms < LIFETIME_MIN_MS) throw new BadConfig('MAX_LIFETIME: no session lives less than 1m');
+  return ms;
 }
 
 function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway'] {

@@ -13,6 +13,8 @@ export type RealNats = Omit<RealServer, 'signal'> & {
   /** Stops it from answering while it keeps its connections; `resume` ends that. */
   hang(): void;
   resume(): void;
+  /** Starts it anew with other lines of configuration beside. */
+  reconfigure(more: string): Promise<void>;
 };
 
 /**
@@ -38,6 +40,10 @@ export async function startNats(more = ''): Promise<RealNats> {
     restart: server.restart,
     hang: () => server.signal('SIGSTOP'),
     resume: () => server.signal('SIGCONT'),
+    async reconfigure(other) {
+      await writeFile(config, other);
+      await server.restart();
+    },
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
       await rm(directory, { recursive: true, force: true });

@@ -8,10 +8,11 @@ import {
   type SessionRow,
 } from '#projections/organization-sessions.ts';
 import { readList } from '#projections/read-list.ts';
-import { isRejected, reject, type Rejected } from '../errors.ts';
+import { isRejected, reject, Unavailable, type Rejected } from '../errors.ts';
 import { derivedId, newId } from '../ids.ts';
 import { handleSession } from '../log/handle-session.ts';
 import type { CreateSession } from '../session/commands.ts';
+import { beyondLifetime } from '../session/duration.ts';
 import { begunOf } from './admission.ts';
 import type { Caller } from './authenticate.ts';
 import { capacityRefusal } from './capacity.ts';
@@ -88,7 +89,10 @@ async function create(
   reply: FastifyReply,
   caller: Caller,
 ): Promise<FastifyReply> {
-  const asked = readRequest(request, caller, parts.desk.now());
+  const asked = readRequest(request, caller, {
+    now: parts.desk.now(),
+    maxLifetimeMs: parts.maxLifetimeMs,
+  });
   if (isRejected(asked)) return refuse(reply, asked);
   const refusal = (await begunOf(request)) as Rejected | null;
   if (refusal !== null && !(await isRepeat(parts, caller, asked))) return refuse(reply, refusal);
@@ -138,14 +142,18 @@ async function isRepeat(
 function readRequest(
   request: FastifyRequest,
   caller: Caller,
-  now: number,
+  { now, maxLifetimeMs }: { now: number; maxLifetimeMs: number },
 ): { id: string; command: CreateSession } | Rejected {
   const body = readBody(request.body);
   if (isRejected(body)) return body;
   const key = readIdempotencyKey(request);
   if (key !== null && typeof key !== 'string') return key;
-  const durationMs = readDuration(body.duration);
-  if (typeof durationMs !== 'number') return durationMs;
+  const asked = readDuration(body.duration);
+  if (typeof asked !== 'number') return asked;
+  const isByDefault = body.duration === undefined;
+  if (asked > maxLifetimeMs && !isByDefault)
+    return beyondLifetime(String(body.duration), maxLifetimeMs);
+  const durationMs = Math.min(asked, maxLifetimeMs);
   const idleTimeoutMs =
     body.idle_timeout === undefined ? null : readDuration(body.idle_timeout, 'idle_timeout');
   if (idleTimeoutMs !== null && typeof idleTimeoutMs !== 'number') return idleTimeoutMs;
@@ -196,16 +204,30 @@ const LISTED_WITHIN_MS = 1_000;
 
 /** The limit's refusal names the sessions that count, as the list has them now. */
 async function withSessionIds(
-  { desk, views }: ApiParts,
+  parts: ApiParts,
   rejected: Rejected,
-  { organizationId, limits }: Caller,
+  caller: Caller,
 ): Promise<Rejected> {
+  const { views } = parts;
   if (rejected.rejected !== 'SESSION_LIMIT_EXCEEDED' || !views.isReachable()) return rejected;
+  try {
+    const ids = await openIds(parts, caller);
+    return { ...rejected, context: { ...rejected.context, session_ids: ids } };
+  } catch (error) {
+    // It is a refusal all the same, while the read model is away or folded anew.
+    if (error instanceof Unavailable) return rejected;
+    throw error;
+  }
+}
+
+async function openIds(
+  { desk, views }: ApiParts,
+  { organizationId, limits }: Caller,
+): Promise<string[]> {
   const newest = await desk.log.lastSequence([sessionsOf(organizationId)]);
   await views.reached(idOf(organizationSessions), newest, LISTED_WITHIN_MS);
   const list = openSessions(organizationId);
   const max = limits.concurrentSessions;
   const open = await readList<SessionRow>(views, idOf(organizationSessions), list, max);
-  const ids = open.map(({ id }) => id);
-  return { ...rejected, context: { ...rejected.context, session_ids: ids } };
+  return open.map(({ id }) => id);
 }

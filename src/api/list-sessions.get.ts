@@ -4,13 +4,14 @@ import { statuses, type SessionStatus } from '#events/session.ts';
 import { organizationSessions, sessionLists } from '#projections/organization-sessions.ts';
 import { idOf } from '#projections/projection.ts';
 import type { Page, PageQuery } from '#projections/views.ts';
-import { isRejected, reject, Unavailable, type Rejected } from '../errors.ts';
+import { isRejected, reject, type Rejected } from '../errors.ts';
 import { admission } from './admission.ts';
 import { asOfParameter, readAsOf } from './as-of.ts';
 import type { Caller } from './authenticate.ts';
 import type { ApiParts } from './parts.ts';
 import type { Past } from './past.ts';
 import { refuse } from './problem.ts';
+import { catchingUp, CURRENT_WITHIN_MS } from './read-your-writes.ts';
 import type { Route } from './route.ts';
 import { SessionList } from './schemas.ts';
 
@@ -18,8 +19,6 @@ const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
 /** Labels of one request; each is one more list to intersect. */
 const LABELS_MAX = 8;
-/** How long a list waits for the read model to hold all that this process has seen. */
-const CURRENT_WITHIN_MS = 1_000;
 
 /**
  * GET /api/sessions: a page of the organization's sessions, newest first; rows are sent as they are
@@ -97,7 +96,7 @@ async function currentPage({ views, tail }: ApiParts, query: PageQuery): Promise
     ? await views.page(id, query)
     : page;
   if (later.checkpoint >= seen) return later;
-  throw new Unavailable('read-model', new Error('the read model is catching up'));
+  throw catchingUp();
 }
 
 function readQuery(sent: Record<string, unknown>, organizationId: string): PageQuery | Rejected {

@@ -4,7 +4,7 @@ import { isId } from '#events/subjects.ts';
 import type { Views } from '#projections/views.ts';
 import type { FastifyRequest } from 'fastify';
 import { newId } from '../ids.ts';
-import { load } from '../log/fold.ts';
+import { loadSettled } from '../log/fold.ts';
 import type { Desk } from '../log/handle.ts';
 import type { Tail } from '../log/tail.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -62,6 +62,6 @@ export async function loadSession(
 ): Promise<{ state: SessionState; sequence: number } | null> {
   if (!isId(id)) return null;
   const session = { kind: 'session', organizationId, id } as const;
-  const { state, sequence } = await load<'session'>(desk.log, session);
+  const { state, sequence } = await loadSettled(desk.log, session);
   return state === null ? null : { state, sequence };
 }

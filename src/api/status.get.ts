@@ -9,6 +9,7 @@ import type { Caller } from './authenticate.ts';
 import type { ApiParts } from './parts.ts';
 import type { Past } from './past.ts';
 import { refuse } from './problem.ts';
+import { untilCurrent } from './read-your-writes.ts';
 import type { Route } from './route.ts';
 import { poolCounters, ServiceStatus } from './schemas.ts';
 
@@ -16,12 +17,14 @@ import { poolCounters, ServiceStatus } from './schemas.ts';
 type Load = { word: string; pool: readonly number[]; active: number; at: number };
 
 /** GET /api/status: the pool's browsers by what they do, and the organization's load. */
-export function serviceStatus({ views, health, desk }: ApiParts, past: Past): Route {
+export function serviceStatus(parts: ApiParts, past: Past): Route {
+  const { views, health, desk } = parts;
   const lists = poolCounters.map((name) =>
     name === 'total' ? allWorkloads : workloadsInStatus(name),
   );
 
   async function now(organizationId: string): Promise<Load> {
+    await untilCurrent(parts, organizationSessions);
     const [pool, active] = await Promise.all([
       views.counts(idOf(workloads), lists),
       views.counts(idOf(organizationSessions), [sessionsInStatus(organizationId, 'active')]),

@@ -43,7 +43,7 @@ async function answer(
   if (route === null) return reject('NOT_FOUND');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
-    return reject('METHOD_NOT_ALLOWED', { method: request.method });
+    return reject('METHOD_NOT_ALLOWED', { method: request.method, allow: ['GET', 'HEAD'] });
   }
   switch (route.to) {
     case 'browser':

@@ -1,6 +1,6 @@
 import type { RecordedOf } from '#events/events.ts';
 import { causeBy } from '../log/cause.ts';
-import { load } from '../log/fold.ts';
+import { loadSettled } from '../log/fold.ts';
 import type { Desk } from '../log/handle.ts';
 import { handleSession } from '../log/handle-session.ts';
 import type { Tail } from '../log/tail.ts';
@@ -19,7 +19,7 @@ export function createSessionDirectory({ log, recent }: Desk): SessionDirectory 
       const session = { kind: 'session', organizationId, id } as const;
       const remembered = recent?.of<'session'>(session)?.state ?? null;
       const state =
-        remembered?.status === 'active' ? remembered : (await load<'session'>(log, session)).state;
+        remembered?.status === 'active' ? remembered : (await loadSettled(log, session)).state;
       if (state === null) return null;
       if (state.status === 'active')
         return { status: 'active', cdp: state.workload.cdp, vnc: state.workload.vnc };

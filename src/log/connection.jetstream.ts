@@ -146,6 +146,8 @@ async function dial(options: ConnectOptions, deadline: number): Promise<NatsConn
         ...(name === undefined ? {} : { name }),
         timeout: 2_000,
         maxReconnectAttempts: -1,
+        // Else the second refusal of a login ends it for good, however long after the first it comes.
+        ignoreAuthErrorAbort: true,
         reconnectTimeWait: 150,
         reconnectJitter: 100,
         // A peer that vanished without a word is noticed within 2.4 to 3.6 s: health says so in 5.

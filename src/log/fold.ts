@@ -59,3 +59,16 @@ export async function load<Kind extends AggregateKind>(
   for await (const event of log.history<Kind>(aggregate)) state = evolve(aggregate, state, event);
   return { state, sequence: last.sequence };
 }
+
+/**
+ * A session for who may have been told of it already: a copy of the log that lags would have none,
+ * or one that is not active yet, so that it is the leader's word that counts then.
+ */
+export async function loadSettled(
+  log: EventLog,
+  aggregate: RefOf<'session'>,
+): Promise<Loaded<'session'>> {
+  const found = await load<'session'>(log, aggregate);
+  const isBeginning = found.state === null || ['creating', 'queued'].includes(found.state.status);
+  return isBeginning ? load<'session'>(log, aggregate, { fromLeader: true }) : found;
+}

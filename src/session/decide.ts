@@ -1,7 +1,7 @@
 import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
 import { reject, type Rejected } from '../errors.ts';
 import type { CreateSession, ExtendSession, SessionCommand } from './commands.ts';
-import { minutesOf } from './duration.ts';
+import { beyondLifetime, minutesOf } from './duration.ts';
 import { isFinal, keyedExtension } from './session.ts';
 
 /** One `accessed` event a minute and session at most. */
@@ -119,11 +119,7 @@ function extend(
     return reject('SESSION_NOT_ACTIVE', { session_id: session.id, status: session.status });
   const expiresAtMs = Date.parse(session.expiresAt) + byMs;
   if (expiresAtMs - Date.parse(session.createdAt) > maxLifetimeMs)
-    return reject(
-      'INVALID_DURATION',
-      { duration, max_lifetime_minutes: minutesOf(maxLifetimeMs) },
-      { message: `A session lives at most ${minutesOf(maxLifetimeMs) / 60} hours in all.` },
-    );
+    return beyondLifetime(duration, maxLifetimeMs);
   return [
     {
       type: 'session.extended',

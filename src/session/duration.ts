@@ -1,3 +1,5 @@
+import { reject, type Rejected } from '../errors.ts';
+
 const MINUTE = 60_000;
 
 export const DURATION_MIN_MS = MINUTE;
@@ -30,4 +32,16 @@ export function formatDuration(ms: number): string {
 /** Whole minutes, rounded up: what a time costs in credits. */
 export function minutesOf(ms: number): number {
   return Math.ceil(Math.max(0, ms) / MINUTE);
+}
+
+/** The refusal of a duration that is one, but longer than a session may live in all. */
+export function beyondLifetime(duration: string, maxLifetimeMs: number): Rejected {
+  const longest = formatDuration(maxLifetimeMs);
+  return reject(
+    'INVALID_DURATION',
+    { duration, max_lifetime_minutes: minutesOf(maxLifetimeMs) },
+    {
+      message: `Duration must be between 1 minute and 24 hours, and a session lives ${longest} at most.`,
+    },
+  );
 }

@@ -30,8 +30,10 @@ import { eventually } from '../service.ts';
 
 const ORGANIZATION = 'acme';
 const CREDITS = 10_000;
-const limits = { requestsPerMinute: 1_000_000, concurrentSessions: 100, credits: CREDITS };
-const owner = { organizationId: ORGANIZATION, role: 'owner', userId: 'ada', limits } as const;
+const usual = {
+  limits: { requestsPerMinute: 1_000_000, concurrentSessions: 100, credits: CREDITS },
+  maxLifetimeMs: 72 * 3_600_000,
+};
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
 
@@ -42,7 +44,12 @@ export const noParts = {} as ApiParts;
  * The whole service in this process, on the memory adapters and a clock that is moved by hand.
  * @param wrapViews stands between the service and its read model
  */
-export async function startApp(wrapViews = (views: Views) => views) {
+export async function startApp(
+  wrapViews = (views: Views) => views,
+  changes: Partial<typeof usual> = {},
+) {
+  const { limits, maxLifetimeMs } = { ...usual, ...changes };
+  const owner = { organizationId: ORGANIZATION, role: 'owner', userId: 'ada', limits } as const;
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
@@ -99,7 +106,7 @@ export async function startApp(wrapViews = (views: Views) => views) {
       queueMax: 10,
       queueTimeoutMs: queue.timeoutMs,
       pace: startQueuePace(tail, now),
-      maxLifetimeMs: 72 * 3_600_000,
+      maxLifetimeMs,
       addresses: {
         cdpUrl: (_, id) => `ws://host:1/devtools/browser/${id}`,
         vncUrl: (_, id) => `wss://host:2/vnc/${id}/websockify`,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Views } from '#projections/views.ts';
 import { startApp } from './app.ts';
 
-/** A list whose read model stands still: it waits for it, and sends no old page. */
+/** A list or status whose read model stands still: it waits for it, and sends no old one. */
 
 let app: Awaited<ReturnType<typeof startApp>>;
 /** Whether the read model is behind what this process has seen, and whether it comes round. */
@@ -40,4 +40,16 @@ test('a list from a read model that catches up is that of then', async () => {
   [isBehind, catchesUp] = [true, true];
   const { status, body } = await app.request('GET', '/api/sessions');
   expect([status, body.total]).toEqual([200, 1]);
+});
+
+test('a status from a read model that stays behind is refused, not old', async () => {
+  [isBehind, catchesUp] = [true, false];
+  const { status, body } = await app.request('GET', '/api/status');
+  expect([status, body.error, body.context]).toEqual([503, 'UNAVAILABLE', { part: 'read-model' }]);
+});
+
+test('a status from a read model that catches up is that of then', async () => {
+  [isBehind, catchesUp] = [true, true];
+  const { status, body } = await app.request('GET', '/api/status');
+  expect([status, body.current_load.active_sessions]).toEqual([200, 1]);
 });

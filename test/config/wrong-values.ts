@@ -184,7 +184,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   QUEUE_AFTER: duration,
   QUEUE_TIMEOUT: duration,
   QUEUE_MAX: count,
-  MAX_LIFETIME: duration,
+  MAX_LIFETIME: [...duration, ['59s', /no session lives less than 1m/]],
   TIERS: [
     ['free', /no JSON/],
     ['[]', /no JSON object/],

@@ -118,3 +118,20 @@ describe('connecting to JetStream', () => {
     expect(statuses).toEqual(['connected', 'disconnected', 'connected']);
   });
 });
+
+test('a server that refuses the password for a while is asked again for as long as it takes', async () => {
+  const withPassword = (password: string) =>
+    `authorization { user: service, password: ${password} }`;
+  await using nats = await startNats(withPassword('first'));
+  const objections: unknown[] = [];
+  await using connection = await connectJetStream({
+    url: nats.url.replace('//', '//service:first@'),
+    onObjection: (error) => objections.push(error),
+  });
+  await nats.reconfigure(withPassword('second'));
+  const refusals = () => objections.filter((error) => /authorization/i.test(String(error))).length;
+  await expect.poll(refusals, { timeout: 15_000 }).toBeGreaterThan(2);
+  await nats.reconfigure(withPassword('first'));
+  await expect.poll(() => connection.isConnected(), { timeout: 15_000 }).toBe(true);
+  expect((await connection.jsm.streams.info('EVENTS')).config.name).toBe('EVENTS');
+});

@@ -109,7 +109,20 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
       expect(text).toMatch(new RegExp(`^${family}\\b.* \\d`, 'm'));
       expect([part, topology.scrape(part, false).status]).toEqual([part, 401]);
     }
-    expect((await topology.request('GET', '/metrics')).status).toBe(404);
+  });
+
+  it('refuses in the API’s own words, whoever refuses', async () => {
+    const { request } = topology;
+    const told = ({ status, body }: Answer) => [status, body.error, body.code];
+    const long = { authorization: `Bearer ${'x'.repeat(10_000)}` };
+    expect(told(await request('GET', '/api/sessions', undefined, long))).toEqual([
+      ...[401, 'UNAUTHORIZED', 401],
+    ]);
+    const large = { description: 'x'.repeat(1_200_000) };
+    expect(told(await request('POST', '/api/sessions', large))).toEqual([
+      ...[413, 'PAYLOAD_TOO_LARGE', 413],
+    ]);
+    expect(told(await request('GET', '/metrics'))).toEqual([404, 'NOT_FOUND', 404]);
   });
 
   it('loses and doubles nothing while its parts are killed in turn, and then replaced', async () => {
