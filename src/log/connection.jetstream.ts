@@ -146,7 +146,7 @@ async function dial(options: ConnectOptions, deadline: number): Promise<NatsConn
         ...(name === undefined ? {} : { name }),
         timeout: 2_000,
         maxReconnectAttempts: -1,
-        // Else the second refusal of a login ends it for good, however long after the first it comes.
+        // Else the second refusal of a login ends it for good, however late it comes.
         ignoreAuthErrorAbort: true,
         reconnectTimeWait: 150,
         reconnectJitter: 100,

@@ -2,19 +2,21 @@ import type { RecordedEvent } from '#events/events.ts';
 import { isAmong, subjectOf } from '#events/subjects.ts';
 import type { FollowOptions } from './event-log.ts';
 
-type Poison = Parameters<FollowOptions['onMalformed']>[0];
+/** An event that cannot be read. */
+export type Poison = Parameters<FollowOptions['onMalformed']>[0];
 type Kept = { sequence: number; subject: string; event: RecordedEvent } | Poison;
 
 /** The newest events of the log, in its order, for readers each at a place of their own. */
 export type NewestEvents = {
-  keep(batch: readonly RecordedEvent[]): void;
-  keepPoison(poison: Poison): void;
+  /** @param poisons what could not be read of the same piece of the log */
+  keep(batch: readonly RecordedEvent[], poisons: readonly Poison[]): void;
   /** All that has come after this sequence is here. */
   keptAfter(): number;
   hasAfter(sequence: number): boolean;
   /**
    * What has come after a place, as far as the subjects match and `batchMax` goes; `place` is how
-   * far that is. What cannot be read is told, and not in the batch.
+   * far that is. What cannot be read is told, and not in the batch; the batch ends before it, so
+   * that whoever is told has taken all that came before.
    */
   take(
     after: number,
@@ -36,15 +38,15 @@ export function createNewestEvents(after: number, keptMin: number): NewestEvents
     items = items.slice(keptMin);
   }
   return {
-    keep(batch) {
-      for (const event of batch)
-        keep({
-          sequence: event.sequence,
-          subject: subjectOf(event.aggregate, event.type),
-          event,
-        });
+    keep(batch, poisons) {
+      const events = batch.map((event) => ({
+        sequence: event.sequence,
+        subject: subjectOf(event.aggregate, event.type),
+        event,
+      }));
+      const all: Kept[] = [...events, ...poisons];
+      for (const item of all.toSorted((one, other) => one.sequence - other.sequence)) keep(item);
     },
-    keepPoison: keep,
     keptAfter: () => keptAfter,
     hasAfter: (sequence) => (items.at(-1)?.sequence ?? 0) > sequence,
     take(place, { subjects, onMalformed, batchMax = BATCH_MAX }) {
@@ -53,10 +55,12 @@ export function createNewestEvents(after: number, keptMin: number): NewestEvents
       for (let at = firstAfter(items, place); at < items.length; at += 1) {
         const item = items[at];
         if (item === undefined || batch.length >= batchMax) break;
+        if (isAmong(subjects, item.subject)) {
+          if ('event' in item) batch.push(item.event);
+          else if (batch.length > 0) break;
+          else onMalformed(item);
+        }
         reached = item.sequence;
-        if (!isAmong(subjects, item.subject)) continue;
-        if ('event' in item) batch.push(item.event);
-        else onMalformed(item);
       }
       return { batch, place: reached };
     },

@@ -4,7 +4,7 @@ import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '../errors.ts';
 import { createBell } from './bell.ts';
 import type { EventLog, FollowOptions } from './event-log.ts';
-import { createNewestEvents } from './newest-events.ts';
+import { createNewestEvents, type Poison } from './newest-events.ts';
 
 /** A log whose followers at its end share one reader; disposing ends the reader, and them. */
 export type OneReaderLog = EventLog & AsyncDisposable;
@@ -26,21 +26,30 @@ export async function throughOneReader(log: EventLog, keptMin = KEPT_MIN): Promi
   const bell = createBell();
   const newest = createNewestEvents(await log.lastSequence(), keptMin);
   let failure: unknown = null;
+  /** What could not be read of a batch that is about to come. */
+  let poisons: Poison[] = [];
 
+  /** Both at once: whoever took the one before the other is there would pass the other over. */
+  function keep(batch: readonly RecordedEvent[]): void {
+    newest.keep(batch, poisons);
+    poisons = [];
+    bell.ring();
+  }
+  function keepAlone(): void {
+    if (poisons.length > 0) keep([]);
+  }
   async function read(): Promise<void> {
     const batches = log.follow({
       subjects: filters.all,
       after: newest.keptAfter(),
       signal: stop.signal,
       onMalformed(poison) {
-        newest.keepPoison(poison);
-        bell.ring();
+        poisons.push(poison);
+        // Its batch, where there is one, comes before anything else does.
+        if (poisons.length === 1) setImmediate(keepAlone);
       },
     });
-    for await (const batch of batches) {
-      newest.keep(batch);
-      bell.ring();
-    }
+    for await (const batch of batches) keep(batch);
   }
   const reading = read()
     .catch((error: unknown) => {

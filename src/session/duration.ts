@@ -36,12 +36,10 @@ export function minutesOf(ms: number): number {
 
 /** The refusal of a duration that is one, but longer than a session may live in all. */
 export function beyondLifetime(duration: string, maxLifetimeMs: number): Rejected {
-  const longest = formatDuration(maxLifetimeMs);
+  const longest = `a session lives ${formatDuration(maxLifetimeMs)} at most`;
   return reject(
     'INVALID_DURATION',
     { duration, max_lifetime_minutes: minutesOf(maxLifetimeMs) },
-    {
-      message: `Duration must be between 1 minute and 24 hours, and a session lives ${longest} at most.`,
-    },
+    { message: `Duration must be between 1 minute and 24 hours, and ${longest}.` },
   );
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/transport-node';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import {
@@ -45,6 +46,8 @@ const ADMITTED_MS = 12 * 60 * 60_000;
 const FAILED_PER_ADDRESS_MAX = 30;
 const FAILED_MAX = 1_000;
 const DURABLE_MS = 2_000;
+/** The server's code for a consumer of that name with another configuration. */
+const CONSUMER_EXISTS = 10_148;
 /** Who was being let in while its key was revoked is in by then: servers wait 2 s for an answer. */
 const LATECOMERS_MS = 2_500;
 /** After a failure to follow the organizations' events. */
@@ -130,17 +133,24 @@ async function decide(
   return admit(issuer, request, { ...grant, name: keyHash, nowMs, untilMs: nowMs + ADMITTED_MS });
 }
 
-/** Where it is there already nothing changes: what was read stays read. */
+/**
+ * Where it is there already nothing changes: what was read stays read. One that was restored from a
+ * backup begins where that left it.
+ */
 async function makeDurable(connection: JetStreamConnection, organizationId: string) {
   const { name, filter } = tenantDurable(organizationId);
-  await ask(connection, DURABLE_MS, () =>
-    connection.jsm.consumers.add(PUBLIC_STREAM, {
-      durable_name: name,
-      filter_subject: filter,
-      ack_policy: 'explicit',
-      deliver_policy: 'all',
-    }),
-  );
+  await ask(connection, DURABLE_MS, async () => {
+    try {
+      await connection.jsm.consumers.add(PUBLIC_STREAM, {
+        durable_name: name,
+        filter_subject: filter,
+        ack_policy: 'explicit',
+        deliver_policy: 'all',
+      });
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
+    }
+  });
 }
 
 /**
@@ -149,17 +159,23 @@ async function makeDurable(connection: JetStreamConnection, organizationId: stri
  */
 async function followRevocations(parts: CalloutParts, signal: AbortSignal): Promise<void> {
   const { log, logger, keys } = parts;
+  const subjects = filters.organizations;
+  const onMalformed = (poison: object) => logger.error(poison, 'malformed event');
+
+  /** Ends those whose keys were revoked up to this sequence. */
+  async function endUpTo(sequence: number): Promise<void> {
+    await keys.reached(sequence);
+    await endRevoked(parts);
+    void endLatecomers(parts, signal);
+  }
   while (!signal.aborted) {
     try {
-      await endRevoked(parts);
-      const subjects = filters.organizations;
-      const onMalformed = (poison: object) => logger.error(poison, 'malformed event');
-      for await (const batch of log.follow({ subjects, after: 'end', signal, onMalformed })) {
+      // Asked for before the look: what is revoked during that is followed.
+      const after = await log.lastSequence(subjects);
+      await endUpTo(after);
+      for await (const batch of log.follow({ subjects, after, signal, onMalformed })) {
         const last = batch.findLast(({ type }) => type === 'organization.key-revoked');
-        if (last === undefined) continue;
-        await keys.reached(last.sequence);
-        await endRevoked(parts);
-        void endLatecomers(parts, signal);
+        if (last !== undefined) await endUpTo(last.sequence);
       }
     } catch (error) {
       if (!signal.aborted) logger.error({ err: error }, 'revoked keys are not followed; trying on');
