@@ -8,7 +8,10 @@ import { createLog } from './telemetry/log.ts';
 /** How long the parts that readiness asks for are waited for once all of this process runs. */
 const READY_WITHIN_MS = 60_000;
 const POLL_MS = 20;
-/** From the signal to the end of the process; what hangs then is left to the next start. */
+/**
+ * From the signal, or a start that failed, to the end of the process; what hangs then is left to
+ * the next start.
+ */
 const END_WITHIN_MS = 9_500;
 
 if (process.argv.includes('--help')) process.stdout.write(helpText());
@@ -31,6 +34,7 @@ async function main(): Promise<void> {
     if (error === ending.reason) return;
     process.stderr.write(`${explain(error)}\n`);
     process.exitCode = 1;
+    endInTime();
   }
 }
 
@@ -51,10 +55,15 @@ function endingBySignal(): AbortSignal {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
     // Again and again: Ctrl-C comes from the terminal, from npm and from the launcher.
     process.on(signal, () => {
-      setTimeout(() => process.exit(1), END_WITHIN_MS).unref();
+      endInTime();
       ending.abort(signal);
     });
   return ending.signal;
+}
+
+/** Ends the process in time, whatever it has left behind that would keep it. */
+function endInTime(): void {
+  setTimeout(() => process.exit(1), END_WITHIN_MS).unref();
 }
 
 async function aborted(signal: AbortSignal): Promise<false> {

@@ -32,8 +32,12 @@ export async function endWorkload(
   span?.end();
   const gone = report(pool, member, { type: 'ReportTerminated', reason, exitCode: null }, cause());
   await gone;
-  if (member.session !== null) await confirmStopped(pool, member, event);
-  pool.roster.remove(member.workloadId);
+  try {
+    if (member.session !== null) await confirmStopped(pool, member, event);
+  } finally {
+    // A session that cannot be told of is the comparison's; its browser is gone all the same.
+    pool.roster.remove(member.workloadId);
+  }
 }
 
 /** The end of a browser is a part of what asked for it. */
@@ -85,13 +89,16 @@ export async function browserExited(pool: Pool, exit: BrowserExit): Promise<void
   const { reason, exitCode } = exit;
   const detail = redact(exit.detail, [pool.vncPasswordOf(member.workloadId)]);
   pool.log.warn({ ...exit, detail, session }, 'a browser ended by itself');
-  if (session !== null) {
-    const failure = { type: 'FailSession', reason, detail, exitCode, now: pool.now() } as const;
-    await pool.reporter.session(session, failure, causeBy(ME));
+  try {
+    if (session !== null) {
+      const failure = { type: 'FailSession', reason, detail, exitCode, now: pool.now() } as const;
+      await pool.reporter.session(session, failure, causeBy(ME));
+    }
+  } finally {
+    const why = reason === 'out_of_memory' ? 'out_of_memory' : 'crashed';
+    await report(pool, member, { type: 'ReportTerminated', reason: why, exitCode }, causeBy(ME));
+    pool.roster.remove(member.workloadId);
   }
-  const why = reason === 'out_of_memory' ? 'out_of_memory' : 'crashed';
-  await report(pool, member, { type: 'ReportTerminated', reason: why, exitCode }, causeBy(ME));
-  pool.roster.remove(member.workloadId);
 }
 
 /** What the log says of the sessions here: a stop that was asked for is carried out. */

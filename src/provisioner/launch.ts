@@ -37,7 +37,10 @@ export function keepFilled(pool: Pool): () => void {
     timer = null;
     if (!pool.isOpen) return;
     // Asked anew for each: a launch is a change, on which others are launched before this goes on.
-    while (launchesWanted(factsOf(pool)) > 0) void launchOne(pool);
+    while (launchesWanted(factsOf(pool)) > 0)
+      launchOne(pool).catch((error: unknown) =>
+        pool.log.error({ err: error }, 'what a launch came to was not told'),
+      );
   }
   function consider(): void {
     if (!pool.isOpen) return;
@@ -110,6 +113,8 @@ async function launchOne(pool: Pool): Promise<void> {
   pool.launchTimes.push(launchMs);
   if (pool.launchTimes.length > LAUNCH_TIMES_MAX) pool.launchTimes.shift();
   await settle(pool, member);
+  // It has ended by itself meanwhile, and is nobody's any more.
+  if (member.phase !== 'launching') return;
   void report(pool, member, { type: 'ReportIdle', launchMs }, cause());
   await ready(pool, member);
 }
@@ -160,11 +165,14 @@ async function launchFailed(pool: Pool, member: Member, error: unknown): Promise
   const next = pool.waiting.find(({ options }) => isSame(options, member.options));
   // One that the machine's own absence cut short is none of the request's tries.
   if (next !== undefined && pool.canLaunch) next.failures += 1;
-  if (next !== undefined && next.failures >= LAUNCHES_MAX) {
-    pool.waiting.splice(pool.waiting.indexOf(next), 1);
-    await giveUp(pool, next, detail.slice(0, DETAIL_CHARS_MAX));
+  try {
+    if (next !== undefined && next.failures >= LAUNCHES_MAX) {
+      pool.waiting.splice(pool.waiting.indexOf(next), 1);
+      await giveUp(pool, next, detail.slice(0, DETAIL_CHARS_MAX));
+    }
+  } finally {
+    pool.roster.remove(workloadId);
   }
-  pool.roster.remove(workloadId);
 }
 
 /** A request that no browser launches for here goes elsewhere, where there is an elsewhere. */

@@ -67,9 +67,15 @@ const LAST_REPORTS_MS = 6_000;
  */
 export async function startProvisioner(parts: ProvisionerParts): Promise<Provisioner> {
   const { desk, browsers, server, tail, log } = parts;
+  // What goes on by itself would outlive a start that fails, and keep its process from its end.
+  using begun = new DisposableStack();
+  const givenUp = new AbortController();
+  begun.defer(() => givenUp.abort());
+  // An end that was asked for begins with these, and sees to what is under way.
+  const hearing = begun.use(new DisposableStack());
   const stop = new AbortController();
   const { signal } = stop;
-  const givenUp = new AbortController();
+  hearing.defer(() => stop.abort());
   const reporter = createReporter(desk, log, givenUp.signal);
   const tell = createTeller(reporter, server.id);
   const pool = createPool({ ...parts, now: desk.now, reporter, hasOthers: othersOf(parts) });
@@ -82,13 +88,15 @@ export async function startProvisioner(parts: ProvisionerParts): Promise<Provisi
     pool.canLaunch = isAvailable;
     pool.changed();
   });
-  const unwatch = tail.watchAll((event) => sessionNoticed(pool, event));
+  hearing.defer(tail.watchAll((event) => sessionNoticed(pool, event)));
   const lease = await holdLease(parts.leases, server.id, log);
+  begun.defer(lease.letRun);
   const autoscaler = startAutoscaler({
     pool,
     readHost: parts.readHost,
     tell: async (resized) => void (await tell({ type: 'ResizePool', ...resized })),
   });
+  begun.defer(() => void autoscaler[Symbol.asyncDispose]());
   await autoscaler.think();
   const comparing = { desk, views: parts.views, pool, signal };
   const tellFound = createLeakTeller(tell);
@@ -96,24 +104,25 @@ export async function startProvisioner(parts: ProvisionerParts): Promise<Provisi
   const { sequence, state } = await tell(joined(parts));
   applyStatus(pool, state.status);
   await tellFound(reconciler.last());
+  begun.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
-  const stopFilling = keepFilled(pool);
+  hearing.defer(keepFilled(pool));
   const onLost = () => startOver(parts, pool, tell, signal).then(reconciler.soon);
   const onDrained = async () => void (await tell({ type: 'ReportDrained' }));
   const following = followOwnServer({ desk, pool, after: sequence, signal, onDrained, onLost });
-  const forgetReconnects = parts.onLogReconnect(reconciler.soon);
+  hearing.defer(parts.onLogReconnect(reconciler.soon));
   browsers.onAvailable?.((isAvailable) => {
     if (isAvailable) reconciler.soon();
   });
   const inbox = await desk.log.inbox('provisioner', filters.sessionRequests);
   const taking = takeRequests({ inbox, pool, desk, signal });
+  const all = begun.move();
 
   async function dispose(): Promise<void> {
-    stop.abort();
+    // Last, and whatever else fails.
+    using _ = all;
+    hearing.dispose();
     const lastReports = setTimeout(() => givenUp.abort(), LAST_REPORTS_MS);
-    unwatch();
-    forgetReconnects();
-    stopFilling();
     await Promise.all([taking, reconciler.ended, following, autoscaler[Symbol.asyncDispose]()]);
     await endPart(parts, pool, tell, lease);
     clearTimeout(lastReports);
@@ -183,7 +192,7 @@ async function startOver(
 /** Gives the lease up when it is disposed. */
 type Lease = {
   /** Renews it no more, and does not give it up. */
-  letRun(): void;
+  letRun: () => void;
 } & AsyncDisposable;
 
 /** Takes the server's lease and renews it until it is done with. */

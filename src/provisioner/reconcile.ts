@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ServerEvent } from '#events/server.ts';
 import type { Views } from '#projections/views.ts';
+import { Unavailable } from '../errors.ts';
 import { createBell } from '../log/bell.ts';
 import type { Desk } from '../log/handle.ts';
 import { compare } from './compare.ts';
@@ -78,12 +79,28 @@ async function reconcileOnce(parts: Parts): Promise<Reconciled> {
   for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
     for (const step of left) {
       parts.pool.log.warn({ step: step.do, ...named(step) }, 'log and server differed');
-      await carryOut(parts, step);
+      if (await isCarriedOut(parts, step)) done.push(step);
     }
-    done.push(...left);
     left = nextSteps(await compare(parts));
   }
   return summaryOf(done, left);
+}
+
+/**
+ * False where the step itself fails (a container that cannot be removed, an event that cannot be
+ * read): it is left, and keeps no other from being done.
+ * @throws Unavailable where nothing can be done now
+ */
+async function isCarriedOut(parts: Parts, step: Step): Promise<boolean> {
+  const { pool, signal } = parts;
+  try {
+    await carryOut(parts, step);
+    return true;
+  } catch (error) {
+    if (error instanceof Unavailable || signal.aborted) throw error;
+    pool.log.error({ err: error, step: step.do, ...named(step) }, 'a difference was not put right');
+    return false;
+  }
 }
 
 function summaryOf(done: readonly Step[], left: readonly Step[]): Reconciled {

@@ -69,6 +69,7 @@ export type ServerOptions = {
 export async function openFleet() {
   const stack = new AsyncDisposableStack();
   const desk = { log: createMemoryEventLog({ clock: { now: Date.now } }), now: Date.now };
+  const unreadable = new Map<string, () => Error | null>();
   const views = stack.use(createMemoryViews());
   const tail = stack.use(await startTail(desk.log, rethrow));
   const leases = createMemoryLeases({ now: Date.now });
@@ -92,7 +93,14 @@ export async function openFleet() {
       options.machine ?? stack.use(await createSimulatedBrowsers({ launchMs, failRate }));
     const cut = createCut();
     const provisioner = await startProvisioner({
-      desk: { ...desk, log: cut.wrap<EventLog>({ ...desk.log, inbox: cut.inbox(desk.log) }) },
+      desk: {
+        ...desk,
+        log: cut.wrap<EventLog>({
+          ...desk.log,
+          inbox: cut.inbox(desk.log),
+          last: failing(desk.log, unreadable),
+        }),
+      },
       browsers: cut.wrap<Browsers>({ ...machine, [Symbol.asyncDispose]: async () => undefined }),
       ...{ views, tail, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
       server: { id, ip: '10.0.0.1' },
@@ -136,6 +144,8 @@ export async function openFleet() {
     desk,
     views,
     join,
+    /** By an aggregate's id: what its servers' reads of its last event fail with (null: not). */
+    unreadable,
     tell,
     create,
     read,
@@ -197,6 +207,18 @@ function createCut() {
         },
       });
     },
+  };
+}
+
+/** The test's own reads do not fail. */
+function failing(
+  log: EventLog,
+  unreadable: ReadonlyMap<string, () => Error | null>,
+): EventLog['last'] {
+  return async (aggregate, options) => {
+    const error = 'id' in aggregate ? unreadable.get(aggregate.id)?.() : null;
+    if (error) throw error;
+    return log.last(aggregate, options);
   };
 }
 
