@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { bounded, statusOf } from './docker-engine.ts';
+import { answered, bounded, statusOf } from './docker-engine.ts';
 import { keepTail, splitLines } from './stderr-lines.ts';
 
 /** A container that was started, as long as it is listened to. */
@@ -31,36 +31,64 @@ export async function startContainer(
   { onLine, signal }: { onLine?: (line: string) => void; signal?: AbortSignal } = {},
 ): Promise<StartedContainer> {
   const container = await docker.createContainer({ ...options, ...bounded() });
+  const nobodyAsks = new AbortController();
+  let said: (NodeJS.ReadWriteStream & { destroy?(): void }) | null = null;
+  const letGo = (): void => said?.destroy?.();
   try {
-    signal?.throwIfAborted();
     // Before its start: what it says at once is heard too.
-    const said = await container.attach({ stream: true, stdout: true, stderr: true });
+    said = await attach(container, signal);
+    const exit = awaitExit(container, nobodyAsks.signal);
     const tail = keepTail();
     const over = listen(container, said, (line) => {
       tail.add(line);
       onLine?.(line);
     });
     await container.start(bounded(signal));
-    return {
-      container,
-      ended: over.then(() => exitCodeOf(container)),
-      tail: tail.text,
-      letGo: () => (said as unknown as { destroy(): void }).destroy(),
-    };
+    // The client never settles a request whose answer was cut short, abort or not.
+    const ended = over
+      .then(() => answered(exit, EXIT_CODE_MS))
+      .catch(() => null)
+      .finally(() => nobodyAsks.abort());
+    return { container, ended, tail: tail.text, letGo };
   } catch (error) {
+    nobodyAsks.abort();
+    letGo();
     await removeContainer(container);
+    // Its reason says more than the request's that it cut short.
+    signal?.throwIfAborted();
     throw error;
   }
 }
 
-/** Runs a container to its end and removes it; one that takes longer than that is killed. */
+/**
+ * Options of a container that ends and goes by itself: whoever made it may be killed before he
+ * removes it. They name its entrypoint, and its image has `timeout`.
+ */
+export function shortLived(
+  options: Docker.ContainerCreateOptions,
+  livesMs: number,
+): Docker.ContainerCreateOptions {
+  const entrypoint = [options.Entrypoint ?? []].flat();
+  return {
+    ...options,
+    Entrypoint: ['timeout', String(Math.ceil(livesMs / 1000)), ...entrypoint],
+    HostConfig: { ...options.HostConfig, AutoRemove: true },
+  };
+}
+
+/**
+ * Runs a container to its end and removes it; one that takes longer than that is killed. The
+ * options name its entrypoint, and its image has `timeout`.
+ */
 export async function runContainer(
   docker: Docker,
   options: Docker.ContainerCreateOptions,
   withinMs: number,
 ): Promise<{ exitCode: number | null; lines: string[] }> {
   const lines: string[] = [];
-  const started = await startContainer(docker, options, { onLine: (line) => lines.push(line) });
+  const onLine = (line: string): void => void lines.push(line);
+  // Its own bound is for when nobody is there any more to kill it.
+  const started = await startContainer(docker, shortLived(options, 2 * withinMs), { onLine });
   const late = setTimeout(() => started.letGo(), withinMs);
   try {
     return { exitCode: await started.ended, lines };
@@ -128,10 +156,32 @@ async function listen(
   lines('\n');
 }
 
-async function exitCodeOf(container: Docker.Container): Promise<number | null> {
+/** What a container says from now on; the bound is the answer's, not its own. */
+async function attach(
+  container: Docker.Container,
+  signal?: AbortSignal,
+): Promise<NodeJS.ReadWriteStream> {
+  signal?.throwIfAborted();
+  const cut = new AbortController();
+  const late = bounded(signal).abortSignal;
+  const abort = (): void => cut.abort(late.reason);
+  late.addEventListener('abort', abort);
   try {
-    const abortSignal = AbortSignal.timeout(EXIT_CODE_MS);
-    const { StatusCode } = (await container.wait({ abortSignal })) as { StatusCode: number };
+    const streams = { stream: true, stdout: true, stderr: true };
+    return await container.attach({ ...streams, abortSignal: cut.signal });
+  } finally {
+    late.removeEventListener('abort', abort);
+  }
+}
+
+/** Asked before its start: a container that removes itself has no exit code to tell later. */
+async function awaitExit(
+  container: Docker.Container,
+  abortSignal: AbortSignal,
+): Promise<number | null> {
+  try {
+    const options = { condition: 'next-exit', abortSignal } as const;
+    const { StatusCode } = (await container.wait(options)) as { StatusCode: number };
     return StatusCode;
   } catch {
     return null;

@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net';
 import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
-import { runContainer, startContainer, removeContainer } from './docker-container.ts';
+import { removeContainer, runContainer, shortLived, startContainer } from './docker-container.ts';
 import type { StartedContainer } from './docker-container.ts';
 import { bounded, messageOf } from './docker-engine.ts';
 import { ownLabel } from './docker-naming.ts';
@@ -120,6 +120,8 @@ const NEIGHBOUR_PORT = 9223;
  */
 const REFUSED = { tcp: 'Connection refused', udp: 'No route to host' } as const;
 const PROBE_MS = 30_000;
+/** Longer than all that is waited for while a neighbour is needed. */
+const NEIGHBOUR_LIVES_MS = 300_000;
 /** A refusal comes at once, on a busy machine by and by; silence has to be waited for. */
 const REFUSED_WITHIN_S = 10;
 const SILENT_FOR_S = 2;
@@ -129,12 +131,11 @@ const SILENT_FOR_S = 2;
  * is refused by them at once, and a session that listens is not reached by another.
  * @throws NotIsolated naming what was reached
  */
-export async function checkIsolation({
-  docker,
-  network,
-  confinement,
-}: Omit<IsolationParts, 'rulesImage'>): Promise<void> {
-  const neighbour = await startNeighbour(docker, confinement);
+export async function checkIsolation(
+  { docker, network, confinement }: Omit<IsolationParts, 'rulesImage'>,
+  neighbourLivesMs = NEIGHBOUR_LIVES_MS,
+): Promise<void> {
+  const neighbour = await startNeighbour(docker, confinement, neighbourLivesMs);
   try {
     const { NetworkSettings } = await neighbour.container.inspect(bounded());
     const address = NetworkSettings.Networks[network.name]?.IPAddress ?? '';
@@ -148,6 +149,9 @@ export async function checkIsolation({
     const asked = [...expected.keys()].map((target) => `${target} ${patience(target)}`);
     const options = probe(confinement, PROBE, asked);
     const { lines } = await runContainer(docker, options, PROBE_MS);
+    // One that is gone is silent too; the engine refuses to say anything of it then.
+    const { State } = await neighbour.container.inspect(bounded());
+    if (!State.Running) throw new NotIsolated('the neighbour of the check ended');
     const answers = new Map(lines.map((line) => line.split(': ', 2) as [string, string]));
     const wrong = [...expected].filter(
       ([target, allowed]) => !allowed.includes(answers.get(target) ?? ''),
@@ -199,9 +203,13 @@ wait
 `;
 
 /** A container that stands for another session; it listens when this resolves. */
-async function startNeighbour(docker: Docker, confinement: Confinement): Promise<StartedContainer> {
+async function startNeighbour(
+  docker: Docker,
+  confinement: Confinement,
+  livesMs: number,
+): Promise<StartedContainer> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const options = probe(confinement, LISTEN, []);
+  const options = shortLived(probe(confinement, LISTEN, []), livesMs);
   const onLine = (line: string): void => {
     if (line === 'listening') resolve();
   };

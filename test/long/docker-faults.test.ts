@@ -1,13 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
-import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import Docker from 'dockerode';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createDockerBrowsers } from '#src/provisioner/browsers.docker.ts';
 import type { BrowserExit, BrowserSpec } from '#src/provisioner/browsers.ts';
 import { ensureBrowserImage, ensureRulesImage } from '#src/provisioner/docker-image.ts';
+import { checkIsolation } from '#src/provisioner/docker-isolation.ts';
+import { ensureNetwork } from '#src/provisioner/docker-network.ts';
+import { openSite } from '#src/provisioner/docker-site.ts';
 import { docker, dockerHost, hasDocker } from '../docker-engine.ts';
 import {
   containersOf,
@@ -16,6 +15,7 @@ import {
 } from '../contract/browsers-docker.fixture.ts';
 import { attachPage, openCdp } from '../contract/browsers.fixture.ts';
 import type { Cdp } from '../contract/browsers.fixture.ts';
+import { openEngineDoor } from './engine-door.ts';
 
 const ENGINE = dockerHost.slice('unix://'.length);
 const MIB = 1024 ** 2;
@@ -116,6 +116,47 @@ describe.runIf(hasDocker())('a launch that the engine’s absence has cut short'
   });
 });
 
+describe.runIf(hasDocker())('while the engine takes requests to attach and answers none', () => {
+  const ATTACH = /^POST \S*\/attach/;
+  const options = (host: string, launchTimeoutMs: number) =>
+    dockerOptions({ host, launchTimeoutMs, log: { info: () => {}, warn: () => {} } });
+
+  test('a launch fails within its time, and the next one after that succeeds', async () => {
+    await using engine = await openEngineDoor();
+    const given = options(engine.host, 8_000);
+    await using browsers = await createDockerBrowsers(given);
+    engine.hold(ATTACH);
+    const launched = browsers.launch(aSpec());
+    await expect(launched).rejects.toThrow('not ready within 8000 ms');
+    expect(containersOf(given.serverId)).toEqual([]);
+    expect(await browsers.list()).toEqual([]);
+    engine.hold(null);
+    await browsers.launch(aSpec());
+  }, 60_000);
+
+  test('a launch can be stopped', async () => {
+    await using engine = await openEngineDoor();
+    const given = options(engine.host, 300_000);
+    await using browsers = await createDockerBrowsers(given);
+    engine.hold(ATTACH);
+    const spec = aSpec();
+    const launched = expect(browsers.launch(spec)).rejects.toThrow('stopped while');
+    await expect.poll(() => engine.held(), { timeout: 20_000 }).toBe(1);
+    await browsers.stop(spec.workloadId);
+    await launched;
+    expect(containersOf(given.serverId)).toEqual([]);
+  }, 60_000);
+
+  test('a look at the network’s isolation comes to an end', async () => {
+    await using engine = await openEngineDoor();
+    const { docker: asked, confinement } = await openSite(options(engine.host, 8_000));
+    const network = await ensureNetwork(asked, confinement.network);
+    engine.hold(ATTACH);
+    await expect(checkIsolation({ docker: asked, network, confinement })).rejects.toThrow();
+    expect(engine.held()).toBe(1);
+  }, 90_000);
+});
+
 describe.runIf(hasDocker())('an image', () => {
   test('that is missing is built, with a line for each step', async () => {
     const engine = new Docker({ socketPath: ENGINE });
@@ -156,42 +197,4 @@ async function hasLost(cdp: Cdp, exits: readonly BrowserExit[]): Promise<boolean
   );
   const late = new Promise((resolve) => setTimeout(resolve, 5_000, 'gone'));
   return (await Promise.race([asked, late])) === 'gone';
-}
-
-/** A way to the engine that can be shut: what is under way is cut, what comes is refused. */
-async function openEngineDoor() {
-  const folder = await mkdtemp(join(tmpdir(), 'bss-door-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const path = join(folder, 'docker.sock');
-  const sockets = new Set<Socket>();
-  const events = new Set<Socket>();
-  let isShut = false;
-  const server = createServer((client) => {
-    if (isShut) return void client.destroy();
-    const engine = connect(ENGINE);
-    client.on('data', (bytes) => {
-      if (/^GET \S*\/events/.test(bytes.toString())) events.add(client).add(engine);
-    });
-    for (const [one, other] of [[client, engine] as const, [engine, client] as const]) {
-      sockets.add(one);
-      one.on('error', () => one.destroy()).on('close', () => other.destroy());
-    }
-    client.pipe(engine).pipe(client);
-  });
-  await new Promise<void>((listening) => server.listen(path, listening));
-  const cut = (spared: ReadonlySet<Socket> = new Set()) => {
-    for (const socket of sockets) if (!spared.has(socket)) socket.destroy();
-  };
-  return {
-    host: `unix://${path}`,
-    shut: ({ butEvents = false } = {}) => {
-      isShut = true;
-      cut(butEvents ? events : undefined);
-    },
-    open: () => void (isShut = false),
-    [Symbol.asyncDispose]: async () => {
-      cut();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
 }

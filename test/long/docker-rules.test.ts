@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createAvailability } from '#src/provisioner/docker-availability.ts';
+import { runContainer } from '#src/provisioner/docker-container.ts';
+import { connectEngine } from '#src/provisioner/docker-engine.ts';
 import { ensureRulesImage } from '#src/provisioner/docker-image.ts';
 import { checkIsolation, enforceRules, setRules } from '#src/provisioner/docker-isolation.ts';
 import type { IsolationParts } from '#src/provisioner/docker-isolation.ts';
@@ -12,6 +14,7 @@ import { dockerOptions } from '../contract/browsers-docker.fixture.ts';
 import { docker, hasDocker, removeNetwork, testNetwork } from '../docker-engine.ts';
 import { openHosts } from '../network-hosts.ts';
 import { eventually } from '../service.ts';
+import { openEngineDoor } from './engine-door.ts';
 
 describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
   let parts: IsolationParts;
@@ -132,5 +135,60 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     docker('network', 'create', name);
     onTestFinished(() => void docker('network', 'rm', name));
     await expect(ensureNetwork(site.docker, name)).rejects.toThrow(/^DOCKER_NETWORK: /);
+  });
+});
+
+describe.runIf(hasDocker())('what a service leaves that is gone before it removes it', () => {
+  const inContainers = (filter: string, ...which: string[]): string[] =>
+    docker('ps', '-q', ...which, '--filter', filter)
+      .split('\n')
+      .filter(Boolean);
+
+  test('of a check of its network ends and goes by itself', async () => {
+    const name = `${testNetwork()}-left`;
+    onTestFinished(() => removeNetwork(name));
+    await using engine = await openEngineDoor();
+    const options = dockerOptions({ network: name, host: engine.host });
+    const { docker: asked, confinement } = await openSite(options);
+    const network = await ensureNetwork(asked, name);
+    const check = expect(
+      checkIsolation({ docker: asked, network, confinement }, 15_000),
+    ).rejects.toThrow();
+    const both = () => inContainers(`network=${name}`).length === 2;
+    await eventually(both, 'a neighbour and who asks for it run', 20_000);
+    engine.shut();
+    await check;
+    expect(inContainers(`network=${name}`, '--all')).not.toEqual([]);
+    const none = () => inContainers(`network=${name}`, '--all').length === 0;
+    await eventually(none, 'both are gone', 90_000);
+  }, 120_000);
+
+  test('of a container that was to run once ends and goes by itself', async () => {
+    await using engine = await openEngineDoor();
+    const { docker: asked } = await connectEngine(engine.host);
+    const label = `test=once-${process.pid}`;
+    const options = {
+      Image: await ensureRulesImage(asked, console.log),
+      Labels: { test: `once-${process.pid}` },
+      Entrypoint: ['sleep', '600'],
+    };
+    onTestFinished(() => {
+      const left = inContainers(`label=${label}`, '--all');
+      if (left.length > 0) docker('rm', '-fv', ...left);
+    });
+    const run = expect(runContainer(asked, options, 3_000)).rejects.toThrow();
+    await eventually(() => inContainers(`label=${label}`).length === 1, 'it runs', 20_000);
+    engine.shut();
+    await run;
+    const none = () => inContainers(`label=${label}`, '--all').length === 0;
+    await eventually(none, 'it is gone', 30_000);
+  }, 60_000);
+
+  test('is no neighbour to prove anything by: it is silent for another reason', async () => {
+    const { docker: asked, confinement } = await openSite(dockerOptions());
+    const network = await ensureNetwork(asked, testNetwork());
+    const check = checkIsolation({ docker: asked, network, confinement }, 1_000);
+    await expect(check).rejects.toThrow();
+    await checkIsolation({ docker: asked, network, confinement });
   });
 });
