@@ -4,9 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { createDockerBrowsers } from '#src/provisioner/browsers.docker.ts';
 import type { BrowserExit, BrowserSpec } from '#src/provisioner/browsers.ts';
 import { ensureBrowserImage, ensureRulesImage } from '#src/provisioner/docker-image.ts';
-import { checkIsolation } from '#src/provisioner/docker-isolation.ts';
-import { ensureNetwork } from '#src/provisioner/docker-network.ts';
-import { openSite } from '#src/provisioner/docker-site.ts';
 import { docker, dockerHost, hasDocker } from '../docker-engine.ts';
 import {
   containersOf,
@@ -114,47 +111,6 @@ describe.runIf(hasDocker())('a launch that the engine’s absence has cut short'
     await expect.poll(() => told, { timeout: 20_000 }).toEqual([false, 'failed', true]);
     await browsers.launch(aSpec());
   });
-});
-
-describe.runIf(hasDocker())('while the engine takes requests to attach and answers none', () => {
-  const ATTACH = /^POST \S*\/attach/;
-  const options = (host: string, launchTimeoutMs: number) =>
-    dockerOptions({ host, launchTimeoutMs, log: { info: () => {}, warn: () => {} } });
-
-  test('a launch fails within its time, and the next one after that succeeds', async () => {
-    await using engine = await openEngineDoor();
-    const given = options(engine.host, 8_000);
-    await using browsers = await createDockerBrowsers(given);
-    engine.hold(ATTACH);
-    const launched = browsers.launch(aSpec());
-    await expect(launched).rejects.toThrow('not ready within 8000 ms');
-    expect(containersOf(given.serverId)).toEqual([]);
-    expect(await browsers.list()).toEqual([]);
-    engine.hold(null);
-    await browsers.launch(aSpec());
-  }, 60_000);
-
-  test('a launch can be stopped', async () => {
-    await using engine = await openEngineDoor();
-    const given = options(engine.host, 300_000);
-    await using browsers = await createDockerBrowsers(given);
-    engine.hold(ATTACH);
-    const spec = aSpec();
-    const launched = expect(browsers.launch(spec)).rejects.toThrow('stopped while');
-    await expect.poll(() => engine.held(), { timeout: 20_000 }).toBe(1);
-    await browsers.stop(spec.workloadId);
-    await launched;
-    expect(containersOf(given.serverId)).toEqual([]);
-  }, 60_000);
-
-  test('a look at the network’s isolation comes to an end', async () => {
-    await using engine = await openEngineDoor();
-    const { docker: asked, confinement } = await openSite(options(engine.host, 8_000));
-    const network = await ensureNetwork(asked, confinement.network);
-    engine.hold(ATTACH);
-    await expect(checkIsolation({ docker: asked, network, confinement })).rejects.toThrow();
-    expect(engine.held()).toBe(1);
-  }, 90_000);
 });
 
 describe.runIf(hasDocker())('an image', () => {
