@@ -17,6 +17,8 @@ describe.runIf(hasDocker())('one host, brought up by one command', () => {
     const { status, body } = await topology.request('POST', '/api/sessions', { duration: '1h' });
     expect([status, body.status]).toEqual([201, 'active']);
     expect(body.cdp_url.startsWith(`${topology.prefix}/devtools/browser/`)).toBe(true);
+    // Its host's, on the network inside: the container's own would say nothing of that.
+    expect(body.autoscaler_server_ip).toMatch(/^10\.214\.\d+\.1$/);
     const driver = await topology.open(body.cdp_url);
     driver.send(JSON.stringify({ id: 1, method: 'Browser.getVersion' }));
     const [said] = (await once(driver, 'message')) as [Buffer];
