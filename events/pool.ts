@@ -15,12 +15,20 @@ export const PoolInputs = Type.Object(
     isDraining: Type.Boolean({ description: 'it takes no new sessions' }),
     idle: Counted('browsers that wait'),
     launching: Counted('browsers that are being launched'),
+    spare: Type.Optional(
+      Counted('browsers being launched that will wait; in decisions of policy 2 and later'),
+    ),
     busy: Counted('browsers that serve a session'),
     ending: Counted('browsers that are being ended'),
     waiting: Type.Integer({
       minimum: 0,
       description: 'requests it has taken that have no browser',
     }),
+    unserved: Type.Optional(
+      Counted(
+        'requests among them that no launch under way is for; in decisions of policy 2 and later',
+      ),
+    ),
     arrivals10s: Type.Integer({ minimum: 0, description: 'requests taken in the last 10 s' }),
     arrivals60s: Type.Integer({ minimum: 0, description: 'requests taken in the last 60 s' }),
     launchMs: Type.Integer({ minimum: 0, description: 'median of the last launches' }),

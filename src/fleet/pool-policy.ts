@@ -1,7 +1,7 @@
 import type { PoolDecision, PoolInputs, PoolLimit } from '#events/pool.ts';
 
 /** Version of these rules; it is recorded with each decision, and grows with any change of them. */
-export const POLICY = 1;
+export const POLICY = 2;
 
 /** A target is lowered only after so long in which less was needed: arrivals come in waves. */
 const CALM_MS = 60_000;
@@ -21,20 +21,24 @@ const CPU_HIGH = 0.9;
 const CPU_LOW = 0.7;
 
 /** What a pool is, as far as launching and taking are concerned. */
-export type PoolFacts = Pick<
-  PoolInputs,
-  | 'isDraining'
-  | 'idle'
-  | 'launching'
-  | 'busy'
-  | 'ending'
-  | 'waiting'
-  | 'max'
-  | 'launchesAtOnce'
-  | 'memoryFreeBytes'
-  | 'browserBytes'
-  | 'target'
-  | 'limitedBy'
+export type PoolFacts = Required<
+  Pick<
+    PoolInputs,
+    | 'isDraining'
+    | 'idle'
+    | 'launching'
+    | 'spare'
+    | 'busy'
+    | 'ending'
+    | 'waiting'
+    | 'unserved'
+    | 'max'
+    | 'launchesAtOnce'
+    | 'memoryFreeBytes'
+    | 'browserBytes'
+    | 'target'
+    | 'limitedBy'
+  >
 >;
 
 /**
@@ -46,24 +50,33 @@ export function decidePool(inputs: PoolInputs): PoolDecision {
   const need = needOf(inputs);
   const limitedBy = limitOf(inputs);
   const target = targetOf(inputs, need, limitedBy);
-  const facts = { ...inputs, target, limitedBy };
+  const facts = { ...matchedByCount(inputs), ...inputs, target, limitedBy };
   return {
     need,
     target,
     limitedBy,
     room: roomOf(facts),
     launch: launchesWanted(facts),
-    retire: retiredOf(inputs, target),
+    retire: retiredOf(facts, inputs.surplusMs),
   };
 }
 
-/** How many browsers to launch now: for who waits, and up to the target. */
+/** Decisions recorded before version 2 of these rules do not say which launch was for whom. */
+function matchedByCount({ waiting, launching }: PoolInputs): { unserved: number; spare: number } {
+  return { unserved: Math.max(0, waiting - launching), spare: Math.max(0, launching - waiting) };
+}
+
+/**
+ * How many browsers to launch now: one for each waiting request that no launch under way is for,
+ * and as many as are missing from the target. Idle browsers count for the target alone: a request
+ * that an idle browser could serve would not wait.
+ */
 export function launchesWanted(facts: PoolFacts): number {
-  const { idle, launching, waiting, target, limitedBy, launchesAtOnce } = facts;
+  const { idle, launching, spare, unserved, target, limitedBy, launchesAtOnce } = facts;
   // On a machine whose cores are taken, a second launch only slows the first.
   const atOnce = limitedBy === 'cpu' ? 1 : launchesAtOnce;
-  const wanted = waiting + target - idle - launching;
-  return Math.max(0, Math.min(wanted, roomOf(facts), atOnce - launching));
+  const missing = limitedBy === 'memory' ? 0 : Math.max(0, target - idle - spare);
+  return Math.max(0, Math.min(unserved + missing, roomOf(facts), atOnce - launching));
 }
 
 /**
@@ -72,8 +85,19 @@ export function launchesWanted(facts: PoolFacts): number {
  * queue, where any server may take it.
  */
 export function requestsWanted(facts: PoolFacts): number {
-  if (facts.isDraining) return 0;
-  return Math.max(0, facts.idle + facts.launching + roomOf(facts) - facts.waiting);
+  const { isDraining, idle, launching, waiting, limitedBy } = facts;
+  if (isDraining) return 0;
+  const room = limitedBy === 'memory' ? 0 : roomOf(facts);
+  return Math.max(0, idle + launching + room - waiting);
+}
+
+/**
+ * Whether an idle browser is to be evicted now, since the server is full and a request waits that
+ * none of the idle ones can serve. Where memory is what is missing `decidePool` retires one, once a
+ * second: what an end frees is measured a moment later.
+ */
+export function mustEvict({ idle, launching, busy, ending, max, unserved }: PoolFacts): boolean {
+  return unserved > 0 && idle > 0 && ending === 0 && idle + launching + busy >= max;
 }
 
 /** Browsers that the arrivals of one launch's time ask for, within the bounds that are set. */
@@ -103,23 +127,34 @@ function limitOf(inputs: PoolInputs): PoolLimit {
   return cpuPressure >= (limitedBy === 'cpu' ? CPU_LOW : CPU_HIGH) ? 'cpu' : null;
 }
 
+/**
+ * Browsers that may be launched beside those that are there. A server limited by memory uses what
+ * room it has for requests that it has taken already: they wait here, and no other server has them.
+ */
 function roomOf(facts: PoolFacts): number {
-  const { idle, launching, busy, ending, max, limitedBy } = facts;
-  if (limitedBy === 'memory') return 0;
+  const { idle, launching, busy, ending, max } = facts;
   return Math.max(0, Math.min(max - idle - launching - busy - ending, memoryRoomOf(facts)));
 }
 
 /** Browsers that still fit; those being launched have not taken theirs yet. May be negative. */
-function memoryRoomOf({ memoryFreeBytes, browserBytes, launching }: PoolFacts): number {
+function memoryRoomOf({
+  memoryFreeBytes,
+  browserBytes,
+  launching,
+}: Pick<PoolFacts, 'memoryFreeBytes' | 'browserBytes' | 'launching'>): number {
   if (memoryFreeBytes === null || browserBytes === 0) return Infinity;
   return Math.floor((memoryFreeBytes - MEMORY_RESERVE_BYTES) / browserBytes) - launching;
 }
 
-function retiredOf(inputs: PoolInputs, target: number): number {
-  const { isDraining, idle, waiting, surplusMs, memoryFreeBytes, browserBytes } = inputs;
+/** How many idle browsers to end now. */
+function retiredOf(facts: PoolFacts, surplusMs: number): number {
+  const { isDraining, idle, ending, unserved, target, memoryFreeBytes, browserBytes } = facts;
   if (isDraining) return idle;
+  const surplus = surplusMs >= SURPLUS_MS ? Math.max(0, idle - target) : 0;
   // The reserve is being used up: a browser that nobody uses gives its memory to those in use.
-  const isShort = memoryFreeBytes !== null && memoryFreeBytes < MEMORY_RESERVE_BYTES;
-  if (isShort && browserBytes > 0 && idle > 0) return 1;
-  return surplusMs >= SURPLUS_MS ? Math.max(0, idle - target - waiting) : 0;
+  const isShort =
+    memoryFreeBytes !== null && memoryFreeBytes < MEMORY_RESERVE_BYTES && browserBytes > 0;
+  // An idle browser has the memory that the launch for a waiting request needs.
+  const isInTheWay = unserved > 0 && ending === 0 && memoryRoomOf(facts) < 1;
+  return Math.max(surplus, (isShort || isInTheWay) && idle > 0 ? 1 : 0);
 }

@@ -3,7 +3,7 @@ import type { PoolDecision, PoolInputs } from '#events/pool.ts';
 import { decidePool, POLICY } from '../fleet/pool-policy.ts';
 import { endWorkload } from './end.ts';
 import type { Host } from './host.ts';
-import type { Pool } from './pool.ts';
+import { countsOf, type Pool } from './pool.ts';
 
 /** How often the pool's size is thought about; arrivals are counted by the second. */
 const THINK_EVERY_MS = 1_000;
@@ -88,11 +88,10 @@ function retireOne(pool: Pool): void {
 }
 
 function inputsOf(pool: Pool, calm: Calm): PoolInputs {
-  const { roster, limits, arrivals, launchTimes, host, size } = pool;
+  const { limits, arrivals, launchTimes, host, size } = pool;
   return {
     isDraining: pool.isDraining,
-    ...roster.counts(),
-    waiting: pool.waiting.length,
+    ...countsOf(pool),
     arrivals10s: arrivals.last(10),
     arrivals60s: arrivals.last(60),
     launchMs: median(launchTimes) ?? LAUNCH_MS,

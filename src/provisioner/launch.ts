@@ -1,10 +1,10 @@
-import { launchesWanted } from '../fleet/pool-policy.ts';
+import { launchesWanted, mustEvict } from '../fleet/pool-policy.ts';
 import { newId } from '../ids.ts';
 import { causeAfter, causeBy } from '../log/cause.ts';
 import { LaunchFailed } from './browsers.ts';
 import { endWorkload } from './end.ts';
 import { DEFAULTS, isSame, specOf } from './options.ts';
-import { factsOf, report, until, type Pool, type Waiting } from './pool.ts';
+import { factsOf, report, unservedOf, until, type Pool, type Waiting } from './pool.ts';
 import { redact } from './redact.ts';
 import type { Member } from './roster.ts';
 import { serve } from './serve.ts';
@@ -67,28 +67,16 @@ function fillDelay(pool: Pool): number {
   return pool.roster.counts().busy + pool.roster.counts().ending > 0 ? REFILL_AFTER_MS : 0;
 }
 
-/** The longest waiting request that no launch under way is for. */
-function nextUnserved({ waiting, roster }: Pool): Waiting | undefined {
-  const launching = roster.all().filter(({ phase }) => phase === 'launching');
-  return waiting.find(({ options }) => {
-    const at = launching.findIndex((member) => isSame(member.options, options));
-    if (at !== -1) launching.splice(at, 1);
-    return at === -1;
-  });
-}
-
 /** A full server whose idle browsers are not what a request asked for gives one of them up. */
 function makeRoom(pool: Pool): void {
-  const { idle, launching, busy, ending } = pool.roster.counts();
-  const isFull = idle + launching + busy + ending >= pool.limits.max;
-  if (!isFull || ending > 0 || !pool.canLaunch || nextUnserved(pool) === undefined) return;
+  if (!pool.canLaunch || !mustEvict(factsOf(pool))) return;
   const member = pool.roster.longestIdle();
   if (member !== null) void endWorkload(pool, member, 'retired');
 }
 
 async function launchOne(pool: Pool): Promise<void> {
   const workloadId = newId('wl');
-  const requester = nextUnserved(pool);
+  const [requester] = unservedOf(pool);
   const options = requester?.options ?? DEFAULTS;
   const member = pool.roster.add(workloadId, options);
   const cause = () => (requester === undefined ? causeBy(ME) : causeAfter(requester.event, ME));

@@ -39,6 +39,25 @@ function isAlike(one: BrowserOptions, other: BrowserOptions): boolean {
   );
 }
 
+/**
+ * Matches requests that wait with launches under way, each launch to one request that asks for just
+ * what it is launched as.
+ * @returns the requests left, in their order, and how many of the launches left will wait idle: one
+ * for a request that has gone meanwhile will not
+ */
+export function matchLaunches<Request extends { options: BrowserOptions }>(
+  waiting: readonly Request[],
+  launching: readonly BrowserOptions[],
+): { unserved: Request[]; spare: number } {
+  const left = [...launching];
+  const unserved = waiting.filter(({ options }) => {
+    const at = left.findIndex((launched) => isSame(launched, options));
+    if (at !== -1) left.splice(at, 1);
+    return at === -1;
+  });
+  return { unserved, spare: left.filter((options) => isSame(options, DEFAULTS)).length };
+}
+
 /** Display and window, pixels. */
 export function screenOf({ viewport }: BrowserOptions): BrowserSpec['screen'] {
   return viewport ?? SCREEN;

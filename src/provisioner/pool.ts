@@ -11,6 +11,7 @@ import { createArrivals, type Arrivals } from './arrivals.ts';
 import type { Browsers } from './browsers.ts';
 import type { Host } from './host.ts';
 import type { Reporter } from './reporter.ts';
+import { matchLaunches } from './options.ts';
 import { createRoster, type Member, type Roster } from './roster.ts';
 
 /** A session this server has taken on that has no browser yet. */
@@ -121,13 +122,32 @@ export function createPool(
   };
 }
 
+/** The requests that no launch under way is for, longest waiting first. */
+export function unservedOf(pool: Pool): Waiting[] {
+  return matched(pool).unserved;
+}
+
+/** The browsers and the requests of the pool, counted. */
+export function countsOf(pool: Pool) {
+  const { unserved, spare } = matched(pool);
+  const { roster, waiting } = pool;
+  return { ...roster.counts(), spare, waiting: waiting.length, unserved: unserved.length };
+}
+
+function matched({ roster, waiting }: Pool) {
+  const launching = roster.all().filter(({ phase }) => phase === 'launching');
+  return matchLaunches(
+    waiting,
+    launching.map(({ options }) => options),
+  );
+}
+
 /** What is decided on whether to launch and to take, now. */
 export function factsOf(pool: Pool): PoolFacts {
-  const { roster, waiting, limits, host, isDraining, size, canLaunch } = pool;
+  const { limits, host, isDraining, size, canLaunch } = pool;
   return {
     isDraining,
-    ...roster.counts(),
-    waiting: waiting.length,
+    ...countsOf(pool),
     // No room for another.
     max: canLaunch ? limits.max : 0,
     launchesAtOnce: limits.launchesAtOnce,

@@ -2,14 +2,15 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { PoolDecision, PoolInputs } from '#events/pool.ts';
-import { decidePool, POLICY, requestsWanted } from '#src/fleet/pool-policy.ts';
+import { decidePool, mustEvict, POLICY, requestsWanted } from '#src/fleet/pool-policy.ts';
 
 const GIB = 1024 ** 3;
 const BROWSER = GIB / 4;
 
 /** A quiet server on a machine with plenty. */
-const quiet: PoolInputs = {
-  ...{ isDraining: false, idle: 1, launching: 0, busy: 0, ending: 0, waiting: 0 },
+const quiet: Required<PoolInputs> = {
+  ...{ isDraining: false, idle: 1, launching: 0, spare: 0, busy: 0, ending: 0 },
+  ...{ waiting: 0, unserved: 0 },
   ...{ arrivals10s: 0, arrivals60s: 0, launchMs: 500, minIdle: 1, maxIdle: 8, max: 10 },
   ...{ launchesAtOnce: 2, memoryFreeBytes: 16 * GIB, browserBytes: BROWSER, cpuPressure: 0.1 },
   ...{ target: 1, limitedBy: null, calmMs: 0, calmPeak: 0, surplusMs: 0 },
@@ -48,30 +49,63 @@ describe('a surplus', () => {
     expect(decide({ idle: 4, target: 2, surplusMs: 59_999 }).retire).toBe(0);
     expect(decide({ idle: 4, target: 2, surplusMs: 60_000 }).retire).toBe(2);
   });
+
+  it('is not kept for a request that it cannot serve', () => {
+    const request = { waiting: 1, unserved: 1 };
+    expect(decide({ idle: 4, target: 2, surplusMs: 60_000, ...request }).retire).toBe(2);
+  });
+});
+
+describe('a request that no idle browser can serve', () => {
+  const request = { waiting: 1, unserved: 1 };
+  it('is launched for, however many are idle', () => {
+    expect(decide({ idle: 8, target: 1, max: 10, ...request }).launch).toBe(1);
+    expect(decide({ idle: 1, target: 1, ...request }).launch).toBe(1);
+  });
+
+  it('is launched for once, and the pool beside it', () => {
+    expect(decide({ idle: 8, target: 1, waiting: 1, launching: 1 }).launch).toBe(0);
+    expect(decide({ idle: 0, target: 1, waiting: 1, launching: 1 }).launch).toBe(1);
+    expect(decide({ idle: 0, target: 1, launching: 1, spare: 1 }).launch).toBe(0);
+  });
 });
 
 describe('a machine short of memory', () => {
+  const five = { idle: 0, waiting: 5, unserved: 5 };
   const one = { memoryFreeBytes: BROWSER + GIB / 4 };
   it('launches what fits beside its reserve, those under way included', () => {
-    expect(decide({ waiting: 5, memoryFreeBytes: 3 * BROWSER + GIB / 4 })).toMatchObject({
+    expect(decide({ ...five, memoryFreeBytes: 3 * BROWSER + GIB / 4 })).toMatchObject({
       room: 3,
       launch: 2,
     });
-    expect(decide({ waiting: 5, ...one })).toMatchObject({ room: 1, launch: 1 });
-    expect(decide({ waiting: 5, launching: 1, ...one })).toMatchObject({
+    expect(decide({ ...five, ...one })).toMatchObject({ room: 1, launch: 1 });
+    expect(decide({ ...five, launching: 1, ...one })).toMatchObject({
       limitedBy: 'memory',
       room: 0,
       launch: 0,
     });
   });
 
-  it('launches again only when there is room for two', () => {
-    expect(decide({ waiting: 5, limitedBy: 'memory', ...one }).room).toBe(0);
+  it('launches for the pool and takes requests again only when there is room for two', () => {
+    const none = { ...quiet, idle: 0, limitedBy: 'memory' as const, ...one };
+    expect(decidePool(none)).toMatchObject({ limitedBy: 'memory', launch: 0 });
+    expect(requestsWanted(none)).toBe(0);
     const two = { memoryFreeBytes: 2 * BROWSER + GIB / 4 };
-    expect(decide({ waiting: 5, limitedBy: 'memory', ...two })).toMatchObject({
-      limitedBy: null,
-      room: 2,
+    expect(decidePool({ ...none, ...two })).toMatchObject({ limitedBy: null, room: 2, launch: 1 });
+  });
+
+  it('launches for a request that it has taken as soon as there is room for one', () => {
+    expect(decide({ ...five, limitedBy: 'memory', ...one })).toMatchObject({
+      limitedBy: 'memory',
+      launch: 1,
     });
+  });
+
+  it('ends an idle browser for a request that it cannot serve', () => {
+    const full = { idle: 2, target: 2, waiting: 1, unserved: 1, memoryFreeBytes: GIB / 4 };
+    expect(decide(full)).toMatchObject({ limitedBy: 'memory', launch: 0, retire: 1 });
+    // The memory of the one before is still to come back.
+    expect(decide({ ...full, ending: 1 })).toMatchObject({ launch: 0, retire: 0 });
   });
 
   it('gives up browsers that wait, one at a time, before those in use suffer', () => {
@@ -90,17 +124,18 @@ describe('a machine whose cores are taken', () => {
   it('launches one at a time, and none that nobody has asked for yet', () => {
     const hot = { cpuPressure: 0.95, arrivals10s: 50 };
     expect(decide(hot)).toMatchObject({ limitedBy: 'cpu', target: 1, launch: 0 });
-    expect(decide({ ...hot, idle: 0, waiting: 3 }).launch).toBe(1);
+    expect(decide({ ...hot, idle: 0, waiting: 3, unserved: 3 }).launch).toBe(1);
     expect(decide({ cpuPressure: 0.8, limitedBy: 'cpu' }).limitedBy).toBe('cpu');
     expect(decide({ cpuPressure: 0.6, limitedBy: 'cpu' }).limitedBy).toBeNull();
   });
 });
 
 const count = fc.integer({ min: 0, max: 40 });
-const anyInputs: fc.Arbitrary<PoolInputs> = fc
+const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
   .record({
     isDraining: fc.boolean(),
-    ...{ idle: count, launching: count, busy: count, ending: count, waiting: count },
+    ...{ idle: count, busy: count, ending: count },
+    ...{ matched: count, spare: count, lost: count, unserved: count },
     arrivals10s: fc.integer({ min: 0, max: 2_000 }),
     arrivals60s: fc.integer({ min: 0, max: 10_000 }),
     launchMs: fc.integer({ min: 0, max: 20_000 }),
@@ -117,7 +152,13 @@ const anyInputs: fc.Arbitrary<PoolInputs> = fc
     calmPeak: count,
     surplusMs: fc.integer({ min: 0, max: 200_000 }),
   })
-  .map((inputs) => ({ ...inputs, maxIdle: Math.max(inputs.minIdle, inputs.maxIdle) }));
+  // A launch is for a request, for the pool, or for a request that has gone.
+  .map(({ matched, lost, ...inputs }) => ({
+    ...inputs,
+    launching: matched + inputs.spare + lost,
+    waiting: matched + inputs.unserved,
+    maxIdle: Math.max(inputs.minIdle, inputs.maxIdle),
+  }));
 
 describe('whatever a pool is like', () => {
   it('it is never more than may be, nor than the machine bears', () => {
@@ -137,12 +178,29 @@ describe('whatever a pool is like', () => {
     );
   });
 
-  it('only browsers that wait are retired, and never beside a launch for the target', () => {
+  it('what waits and has room is launched for, and what could make room does', () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { launch, retire, room, limitedBy } = decidePool(inputs);
+        const { idle, launching, busy, ending, max, unserved, launchesAtOnce } = inputs;
+        if (unserved === 0) return;
+        const atOnce = limitedBy === 'cpu' ? 1 : launchesAtOnce;
+        if (room > 0 && launching < atOnce) expect(launch).toBeGreaterThan(0);
+        if (room > 0 || idle === 0 || ending > 0) return;
+        const isFull = idle + launching + busy >= max;
+        expect(mustEvict(inputs)).toBe(isFull);
+        if (!isFull) expect(retire).toBeGreaterThan(0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('only idle browsers are retired, and never beside a launch for the target', () => {
     fc.assert(
       fc.property(anyInputs, (inputs) => {
         const { launch, retire, target } = decidePool(inputs);
         expect(retire).toBeLessThanOrEqual(inputs.idle);
-        if (retire > 0 && !inputs.isDraining) expect(launch).toBe(0);
+        if (retire > 0 && !inputs.isDraining) expect(launch).toBeLessThanOrEqual(inputs.unserved);
         expect(target).toBeLessThanOrEqual(Math.max(inputs.maxIdle, inputs.target));
         if (!inputs.isDraining && inputs.target >= inputs.minIdle)
           expect(target).toBeGreaterThanOrEqual(inputs.minIdle);

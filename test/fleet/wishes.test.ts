@@ -20,11 +20,14 @@ afterEach(() => fleet[Symbol.asyncDispose]());
 const ONE_WAITS = { minIdle: 1, maxIdle: 1, max: 4 };
 const viewport = { width: 800, height: 600 };
 
+async function idleOf(server: FleetServer): Promise<string[]> {
+  const own = (await fleet.workloads()).filter(({ serverId }) => serverId === server.id);
+  return own.filter(({ status }) => status === 'idle').map(({ id }) => id);
+}
+
 async function waiting(server: FleetServer, but: string[] = []): Promise<string> {
-  return eventually(async () => {
-    const own = (await fleet.workloads()).filter(({ serverId }) => serverId === server.id);
-    return own.find(({ id, status }) => status === 'idle' && !but.includes(id))?.id ?? null;
-  }, 'a browser waits');
+  const next = async () => (await idleOf(server)).find((id) => !but.includes(id)) ?? null;
+  return eventually(next, 'a browser waits');
 }
 
 /** The size of the screen of a session's browser. */
@@ -69,6 +72,25 @@ test.each([{ locale: 'fr-FR' }, { timezone: 'Europe/Rome', viewport }, { headles
     const launched = (await fleet.workloads()).find((one) => one.id === workload?.workloadId);
     expect(launched?.browser).toEqual({ viewport: null, locale: null, timezone: null, ...wish });
     expect(await waiting(server)).toBe(first);
+  },
+);
+
+test.each([
+  ['has room for another', 8],
+  ['is full', 3],
+])(
+  'a browser is launched for a request that none of too many idle ones can become: the server %s',
+  async (_, max) => {
+    const before = await fleet.join({ limits: { minIdle: 3, maxIdle: 3, max } });
+    await eventually(async () => (await idleOf(before)).length === 3, 'three browsers are idle');
+    before.kill();
+    const { id, machine } = before;
+    const server = await fleet.join({ id, machine, limits: { minIdle: 1, maxIdle: 1, max } });
+    expect(await idleOf(server)).toHaveLength(3);
+    for (const wish of [{ locale: 'fr-FR' }, { timezone: 'Europe/Rome' }, { headless: true }]) {
+      const session = await fleet.becomes(await fleet.create(wish), 'active');
+      expect(session.browser).toMatchObject(wish);
+    }
   },
 );
 
