@@ -48,7 +48,7 @@ export async function carryOut(
     case 'take-again': {
       const identity = identityOf(step.session);
       const event = await desk.log.last<'session'>({ kind: 'session', ...identity });
-      if (event !== null) await takeOn(pool, identity, event);
+      if (event !== null && isToServe(pool, event.state)) await takeOn(pool, identity, event);
       return;
     }
     case 'end-workload': {
@@ -56,6 +56,15 @@ export async function carryOut(
       if (member !== null) await endWorkload(pool, member, 'session_ended');
     }
   }
+}
+
+/** Whether a session still waits for a browser, and this process has not taken it on already. */
+function isToServe({ waiting, roster }: Pool, { id, status, workload }: SessionState): boolean {
+  const isWaiting = (status === 'creating' || status === 'queued') && workload === null;
+  const isInHand =
+    waiting.some(({ identity }) => identity.id === id) ||
+    roster.all().some(({ session }) => session?.id === id);
+  return isWaiting && !isInHand;
 }
 
 /**

@@ -15,18 +15,17 @@ const CURRENT_WITHIN_MS = 30_000;
 type Parts = { desk: Desk; views: Views; pool: Pool };
 
 /**
- * What there should be and what there is. Both sides move meanwhile, so what this process was in
- * charge of before or is in charge of afterwards counts as its own.
+ * What there should be and what there is. Both sides move meanwhile, so what this process had in
+ * hand at any moment of the look is noted with it: that is under way, and no difference.
  */
 export async function compare({ desk, views, pool }: Parts): Promise<Comparison> {
-  const { server, browsers, roster, waiting } = pool;
-  const before = roster.ids();
-  const takenBefore = waiting.map(({ identity }) => identity.id);
+  const { server, browsers } = pool;
+  using noted = noteInHand(pool);
+  const runningBefore = runningOf(pool);
   const [sessions, fleet] = await Promise.all([
     readCurrent<SessionState>(desk, views, sessionView, sessionsOnServer(server.id)),
     readCurrent<WorkloadState>(desk, views, workloads, workloadsOnServer(server.id)),
   ]);
-  const runningBefore = runningOf(pool);
   const observed = await browsers.list();
   const runningAfter = runningOf(pool);
   return {
@@ -35,10 +34,29 @@ export async function compare({ desk, views, pool }: Parts): Promise<Comparison>
     observed: observed.map(({ workloadId, adoptable }) => {
       return { workloadId, isAdoptable: adoptable !== null };
     }),
-    inCharge: new Set([...before, ...roster.ids()]),
+    ...noted.inHand,
     running: new Set([...runningBefore].filter((id) => runningAfter.has(id))),
-    taken: new Set([...takenBefore, ...waiting.map(({ identity }) => identity.id)]),
   };
+}
+
+/** Notes the browsers and sessions that the pool has in hand, now and after each change. */
+function noteInHand(pool: Pool) {
+  const { roster, waiting } = pool;
+  const inHand = {
+    inCharge: new Set<string>(),
+    ending: new Set<string>(),
+    taken: new Set<string>(),
+  };
+  function note(): void {
+    for (const { workloadId, phase, session } of roster.all()) {
+      inHand.inCharge.add(workloadId);
+      if (phase === 'ending') inHand.ending.add(workloadId);
+      if (session !== null) inHand.taken.add(session.id);
+    }
+    for (const { identity } of waiting) inHand.taken.add(identity.id);
+  }
+  note();
+  return { inHand, [Symbol.dispose]: pool.onChange(note) };
 }
 
 function runningOf({ roster }: Pool): Set<string> {

@@ -11,12 +11,15 @@ export type Comparison = {
   /** What really runs here, whoever started it. */
   observed: readonly { workloadId: string; isAdoptable: boolean }[];
   /**
-   * Ids of the browsers that this process is in charge of: launching, waiting, serving or ending.
+   * Ids of the browsers that this process was in charge of at any moment of the look: launching,
+   * idle, serving or ending.
    */
   inCharge: ReadonlySet<string>;
-  /** Those of them that wait or serve, and so did before what runs was looked at. */
+  /** Those of them that it was ending at any moment of the look. */
+  ending: ReadonlySet<string>;
+  /** Those of them that were idle or served from the look's beginning to its end. */
   running: ReadonlySet<string>;
-  /** Ids of the sessions this process has taken and is launching a browser for. */
+  /** Ids of the sessions that waited here for a browser, or had one, at any moment of the look. */
   taken: ReadonlySet<string>;
 };
 
@@ -35,7 +38,7 @@ export type Step =
   | { do: 'confirm-stopped'; session: SessionState }
   /** It was assigned to this server by a process that is no more, and still waits. */
   | { do: 'take-again'; session: SessionState }
-  /** This process serves it, but its stop was asked for: the hint was missed. */
+  /** This process serves it, but its stop was asked for: that event was missed. */
   | { do: 'end-workload'; workloadId: string };
 
 /**
@@ -85,18 +88,24 @@ function adoption(
 
 function stepFor(
   session: SessionState,
-  { inCharge, taken }: Comparison,
+  { inCharge, ending, taken }: Comparison,
   isKept: (workloadId: string) => boolean,
 ): Step[] {
   if (isFinal(session.status)) return [];
   const { workload } = session;
   if (workload === null) return taken.has(session.id) ? [] : [{ do: 'take-again', session }];
   const { workloadId } = workload;
+  if (ending.has(workloadId)) return [];
   if (session.status === 'stopping')
     return inCharge.has(workloadId)
       ? [{ do: 'end-workload', workloadId }]
       : [{ do: 'confirm-stopped', session }];
   return isKept(workloadId) ? [] : [{ do: 'fail-session', session }];
+}
+
+/** Which difference a step is for: the same in each look that finds it. */
+export function differenceOf(step: Step): string {
+  return `${step.do} ${'workloadId' in step ? step.workloadId : step.session.id}`;
 }
 
 /** What is amiss by the log and by what runs: both numbers are to be 0. */

@@ -6,11 +6,16 @@ import { createBell } from '../log/bell.ts';
 import type { Desk } from '../log/handle.ts';
 import { compare } from './compare.ts';
 import { carryOut } from './carry-out.ts';
-import { leaksOf, nextSteps, type Step } from './next-step.ts';
+import { differenceOf, leaksOf, nextSteps, type Step } from './next-step.ts';
 import type { Pool } from './pool.ts';
 
 /** Between two comparisons; events are hints, the comparison is the truth. */
 const EVERY_MS = 60_000;
+/**
+ * A difference is one once two looks, this far apart, have both found it. The log is told of what
+ * happens here a moment later, and a browser's end takes up to a second.
+ */
+const AGREE_MS = 3_000;
 /** Pause after a comparison that could not be made: the log or the read model is away. */
 const RETRY_MS = 500;
 /** What was put right is looked at again, at most so often: what is left then is left. */
@@ -18,6 +23,7 @@ const PASSES_MAX = 3;
 
 export type Reconciled = Extract<ServerEvent, { type: 'server.reconciled' }>['data'];
 type Parts = { desk: Desk; views: Views; pool: Pool; signal: AbortSignal };
+type Suspicions = ReturnType<typeof createSuspicions>;
 
 export type Reconciler = {
   /** Compares now: what was heard of the machine or of the log may have had a gap. */
@@ -30,8 +36,9 @@ export type Reconciler = {
 
 /**
  * Holds what runs here against what the log says: once before it resolves, then every minute and
- * whenever it is asked to.
- * @param onDone is told of each comparison but the first
+ * whenever it is asked to. A difference is put right once a second look, `AGREE_MS` later, finds it
+ * too; at once before the pool is open, since nothing of this process is under way then.
+ * @param onDone called with the result of each comparison but the first
  */
 export async function reconcileEvery(
   parts: Parts,
@@ -39,14 +46,15 @@ export async function reconcileEvery(
 ): Promise<Reconciler> {
   const { signal, pool } = parts;
   const bell = createBell();
-  let last = await reconcileUntilDone(parts);
+  const suspicions = createSuspicions();
+  let last = await reconcileUntilDone(parts, suspicions);
   let isAsked = false;
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      if (!isAsked) await bell.heard(signal, EVERY_MS);
+      if (!isAsked) await bell.heard(signal, suspicions.areFresh() ? AGREE_MS : EVERY_MS);
       isAsked = false;
       if (signal.aborted || !pool.isOpen) continue;
-      last = await reconcileUntilDone(parts);
+      last = await reconcileUntilDone(parts, suspicions);
       await onDone(last).catch((error: unknown) =>
         pool.log.warn({ err: error }, 'a comparison was not told'),
       );
@@ -60,11 +68,11 @@ export async function reconcileEvery(
 }
 
 /** Tries until the log and the read model are there; nothing found where the signal aborted. */
-async function reconcileUntilDone(parts: Parts): Promise<Reconciled> {
+async function reconcileUntilDone(parts: Parts, suspicions: Suspicions): Promise<Reconciled> {
   const { signal, pool } = parts;
   while (!signal.aborted) {
     try {
-      return await reconcileOnce(parts);
+      return await reconcileOnce(parts, suspicions);
     } catch (error) {
       pool.log.warn({ err: error }, 'log and server not compared');
       await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
@@ -73,17 +81,45 @@ async function reconcileUntilDone(parts: Parts): Promise<Reconciled> {
   return summaryOf([], []);
 }
 
-async function reconcileOnce(parts: Parts): Promise<Reconciled> {
+async function reconcileOnce(parts: Parts, suspicions: Suspicions): Promise<Reconciled> {
+  const { pool } = parts;
+  async function look(): Promise<Step[]> {
+    const found = nextSteps(await compare(parts));
+    const agreed = suspicions.note(found);
+    return pool.isOpen ? agreed : found;
+  }
   const done: Step[] = [];
-  let left = nextSteps(await compare(parts));
+  let left = await look();
   for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
     for (const step of left) {
-      parts.pool.log.warn({ step: step.do, ...named(step) }, 'log and server differed');
+      pool.log.warn({ step: step.do, ...named(step) }, 'log and server differed');
       if (await isCarriedOut(parts, step)) done.push(step);
     }
-    left = nextSteps(await compare(parts));
+    left = await look();
   }
   return summaryOf(done, left);
+}
+
+function hasAgreed(since: number): boolean {
+  return performance.now() - since >= AGREE_MS;
+}
+
+/** The differences that the last look found, and for how long each look has found them. */
+function createSuspicions() {
+  let foundSince = new Map<string, number>();
+  return {
+    /** Takes what a look found; returns what every look since `AGREE_MS` ago has found. */
+    note(found: readonly Step[]): Step[] {
+      const now = performance.now();
+      const before = foundSince;
+      foundSince = new Map(
+        found.map(differenceOf).map((difference) => [difference, before.get(difference) ?? now]),
+      );
+      return found.filter((step) => hasAgreed(foundSince.get(differenceOf(step)) ?? now));
+    },
+    /** True while another look is to tell whether a difference is one. */
+    areFresh: () => [...foundSince.values()].some((since) => !hasAgreed(since)),
+  };
 }
 
 /**

@@ -9,6 +9,7 @@ import { readList } from '#projections/read-list.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/views.memory.ts';
+import type { Views } from '#projections/views.ts';
 import { allWorkloads, workloads } from '#projections/workloads.ts';
 import type { WorkloadState } from '#events/workload.ts';
 import { isRejected } from '#src/errors.ts';
@@ -63,6 +64,8 @@ export type ServerOptions = {
   launchMs?: number;
   /** Share of the launches that fail. */
   failRate?: number;
+  /** The read model as this server's provisioner finds it; by default as it is. */
+  views?: (views: Views) => Views;
 };
 
 /** Provisioners over one log and one read model, all in this process's memory. */
@@ -102,7 +105,8 @@ export async function openFleet() {
         }),
       },
       browsers: cut.wrap<Browsers>({ ...machine, [Symbol.asyncDispose]: async () => undefined }),
-      ...{ views, tail, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
+      views: options.views?.(views) ?? views,
+      ...{ tail, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
       limits: { ...LIMITS, ...limits },

@@ -9,7 +9,7 @@ import { activated, assigned, browser, requested, stopRequested, T0 } from '../d
 
 const nothing: Comparison = {
   ...{ workloads: [], sessions: [], observed: [] },
-  ...{ inCharge: new Set(), running: new Set(), taken: new Set() },
+  ...{ inCharge: new Set(), ending: new Set(), running: new Set(), taken: new Set() },
 };
 const running = activated(T0, browser('wl_1'));
 const active = session(running);
@@ -58,6 +58,11 @@ const table: [string, Partial<Comparison>, string[]][] = [
     ['stop-stray', 'confirm-stopped', 'report-gone'],
   ],
   ['a stop was missed', { inCharge: ids(), sessions: [stopping] }, ['end-workload']],
+  [
+    'a stop is being carried out',
+    { inCharge: ids(), ending: ids(), sessions: [stopping], workloads: [workload('busy')] },
+    [],
+  ],
   ['nobody knows it', { observed: there(true) }, ['stop-stray']],
   [
     'it is gone',
