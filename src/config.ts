@@ -105,7 +105,10 @@ export const variables = {
   ...tenantVariables,
   EVENT_STREAMS_MAX: { fallback: '1000', meaning: 'event streams that a process takes' },
   EVENT_STREAMS_PER_ORGANIZATION: { fallback: '250', meaning: 'those of one organization of them' },
-  DEV_API_KEY: { fallback: '', meaning: 'key of the organization dev; empty: made and kept' },
+  DEV_API_KEY: {
+    fallback: '',
+    meaning: 'key of the organization dev; empty: made and kept; once revoked it stays refused',
+  },
   MASTER_KEY: { fallback: '', meaning: 'derives passwords and tickets; empty: made and kept' },
   ...jwtVariables,
   ...secretFileVariables,

@@ -7,17 +7,19 @@ import { startEmbedded } from './embedded/embedded.ts';
 import { assertPortsFree } from './embedded/ports.ts';
 import { ensurePrograms } from './embedded/programs.ts';
 import { writeRuntime } from './embedded/runtime-file.ts';
-import { keptSecret, newSecret } from './embedded/secrets.ts';
+import { keptSecret, newSecret, replaceSecret } from './embedded/secrets.ts';
+import { problemBody } from './errors.ts';
 import { hashKey, newApiKey, newId } from './ids.ts';
 import { causeBy } from './log/cause.ts';
 import { ensureOrganization } from './log/register.ts';
 import { newAccountSeed, readIssuer, type Issuer } from './tenants/nkey.ts';
 import type { Log } from './telemetry/log.ts';
-import { welcomeText } from './welcome.ts';
+import { welcomeText, type DevelopmentAccess } from './welcome.ts';
 
 /** The organization that the embedded start makes. */
 const DEV = { id: 'dev', name: 'Development', tier: 'max' } as const;
 const DEV_KEY = { keyId: 'key_dev', role: 'owner', userId: 'dev' } as const;
+const DEV_KEY_FILE = 'dev-api-key';
 
 /** The service, ready to be used; `welcome` is for the terminal, where everything is embedded. */
 export type Started = Service & { welcome: string | null };
@@ -72,7 +74,7 @@ export async function start(
       onLogReady: () => embedded.stageBatches(EVENTS_STREAM),
     }),
   );
-  const apiKey = await openDevelopment(config, service);
+  const access = await openDevelopment(config, service, log, say);
   stack.use(
     await writeRuntime(dataDir, {
       pid: process.pid,
@@ -93,7 +95,7 @@ export async function start(
       if (failure !== null) log.error({ failure }, 'no browser could be launched');
       return failure;
     },
-    welcome: apiKey === null ? null : welcomeText(config, service, apiKey),
+    welcome: access === null ? null : welcomeText(config, service, access),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -152,15 +154,40 @@ function tenantUrl({ tenants }: Config, natsUrl: string): string {
   return tenants.publicNatsUrl ?? natsUrl.replaceAll(/\/\/[^/@,]*@/g, '//');
 }
 
-/** The development organization with its key: where the log is embedded, or a key was given. */
-async function openDevelopment(config: Config, { desk }: Service): Promise<string | null> {
+/**
+ * The development organization with its key: where the log is embedded, or a key was given. One
+ * that was revoked stays so: where the start had made it, it makes another; where the operator has
+ * named it, it says so.
+ * @returns null where there is nothing for the terminal; else the key, or why none opens it
+ */
+async function openDevelopment(
+  config: Config,
+  { desk }: Service,
+  log: Log,
+  say: (line: string) => void,
+): Promise<DevelopmentAccess | null> {
   const isEmbedded = config.natsUrl === null;
+  const { dataDir, devApiKey: named } = config;
   // Where roles have users of their own at NATS, the api's may write of organizations.
-  if (!isEmbedded && (config.devApiKey === null || !config.roles.includes('api'))) return null;
-  const apiKey =
-    config.devApiKey ?? (await keptSecret(config.dataDir, 'dev-api-key', () => newApiKey(DEV.id)));
+  if (!isEmbedded && (named === null || !config.roles.includes('api'))) return null;
   const { credits } = config.tiers[DEV.tier];
-  const key = { ...DEV_KEY, hash: hashKey(apiKey) };
-  await ensureOrganization(desk, { ...DEV, credits }, key, () => causeBy('start'));
-  return isEmbedded ? apiKey : null;
+  const issue = (apiKey: string) =>
+    ensureOrganization(desk, { ...DEV, credits }, { ...DEV_KEY, hash: hashKey(apiKey) }, () =>
+      causeBy('start'),
+    );
+  let apiKey = named ?? (await keptSecret(dataDir, DEV_KEY_FILE, () => newApiKey(DEV.id)));
+  let outcome = await issue(apiKey);
+  if (outcome === 'revoked' && named === null) {
+    say('The development key was revoked; a new one has been made.');
+    apiKey = newApiKey(DEV.id);
+    await replaceSecret(dataDir, DEV_KEY_FILE, apiKey);
+    outcome = await issue(apiKey);
+  }
+  if (outcome === 'open') return isEmbedded ? { apiKey } : null;
+  const refusal =
+    outcome === 'revoked'
+      ? 'The key in DEV_API_KEY was revoked and stays refused: name another, or leave it out.'
+      : `The key of the organization "${DEV.id}" was not issued: ${problemBody(outcome).message}`;
+  log.warn(refusal);
+  return isEmbedded ? { refusal } : null;
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, readFile } from 'node:fs/promises';
+import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
@@ -25,6 +25,20 @@ export async function keptSecret(
   const kept = (await readFile(path, 'utf8')).trim();
   if (kept === '') throw new Error(`${path} is empty; remove it to have a new one made`);
   return kept;
+}
+
+/**
+ * Puts a new secret in the place of a kept one, whole or not at all. For the process that holds the
+ * data folder's lock.
+ */
+export async function replaceSecret(dataDir: string, name: string, secret: string): Promise<void> {
+  const path = join(dataDir, name);
+  {
+    await using file = await open(`${path}.new`, 'w', 0o600);
+    await file.writeFile(`${secret}\n`);
+    await file.sync();
+  }
+  await rename(`${path}.new`, path);
 }
 
 /** 256 random bits. */

@@ -1,10 +1,16 @@
 import type { Cause } from '#events/envelope.ts';
-import type { ApiKey, Tier } from '#events/organization.ts';
+import type { Tier } from '#events/organization.ts';
 import { isOrganizationId } from '#events/subjects.ts';
 import { isRejected, reject, type Rejected } from '../errors.ts';
 import { decideLedger, emptyLedger } from '../organization/ledger.ts';
 import { decideOrganization } from '../organization/organization.ts';
-import { handle, transact, type Desk, type Handled } from './handle.ts';
+import {
+  decideStartKey,
+  liveStartKey,
+  readKeyHistory,
+  type StartKey,
+} from '../organization/start-key.ts';
+import { transact, type Desk, type Handled } from './handle.ts';
 
 /** An organization and its first credits, in one batch; not where the id is taken or reserved. */
 export async function registerOrganization(
@@ -32,29 +38,33 @@ export async function registerOrganization(
 }
 
 /**
- * Sees to it that the organization exists and that exactly this key opens it under the key's id: at
- * every start, so a key that was changed by its owner takes the old one's place.
+ * Sees to it that the organization exists and that this key opens it: at every start, so a key that
+ * was changed by its owner takes the old one's place. A key that was revoked is not issued again.
+ * @returns whether it opens the organization now, or was revoked; Rejected where there is no place
+ * for a further key
  */
 export async function ensureOrganization(
   desk: Desk,
   asked: { id: string; name: string; tier: Tier; credits: number },
-  key: ApiKey,
+  key: StartKey,
   cause: () => Cause,
-): Promise<void> {
+): Promise<'open' | 'revoked' | Rejected> {
   // Refused where it exists, which is as good.
   await registerOrganization(desk, asked, cause());
   const organization = { kind: 'organization', organizationId: asked.id } as const;
-  await handle<'organization'>(
-    desk,
-    organization,
-    (state) => {
-      const known = state?.keys.find(({ keyId }) => keyId === key.keyId);
-      if (known?.hash === key.hash) return [];
-      const issue = decideOrganization({ type: 'IssueKey', key }, state);
-      if (known === undefined || isRejected(issue)) return issue;
-      const revoke = decideOrganization({ type: 'RevokeKey', keyId: key.keyId }, state);
-      return isRejected(revoke) ? revoke : [...revoke, ...issue];
-    },
-    cause(),
-  );
+  const issuing = cause();
+  let outcome: 'open' | 'revoked' = 'open';
+  const handled = await transact<'organization'>(desk, organization, issuing, async ({ read }) => {
+    const { state } = await read<'organization'>(organization);
+    outcome = 'open';
+    if (liveStartKey(state, key)?.hash === key.hash) return [];
+    // Read after the state: what a revocation between them changes, the append's guard refuses.
+    const history = await Array.fromAsync(desk.log.history<'organization'>(organization));
+    const events = decideStartKey(key, state, readKeyHistory(history, key, issuing.actor));
+    if (events !== 'revoked')
+      return isRejected(events) ? events : [{ aggregate: organization, events }];
+    outcome = 'revoked';
+    return [];
+  });
+  return isRejected(handled) ? handled : outcome;
 }
