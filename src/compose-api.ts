@@ -60,7 +60,11 @@ export async function composeApi(ground: Ground, stack: AsyncDisposableStack) {
   certificate?.onChange((changed) => api.setCertificate(changed));
   return {
     ...api,
-    missing: () => health.missing(),
+    /** With browsers of its own, a process has started once the read model has its server. */
+    missing: () =>
+      config.roles.includes('provisioner') && health.autoscaler() !== 'healthy'
+        ? [...health.missing(), 'browser server']
+        : health.missing(),
     async [Symbol.asyncDispose]() {
       // Streams end first: the API would wait for them as for any request that is under way.
       await feed[Symbol.asyncDispose]();

@@ -19,7 +19,10 @@ export type Service = {
   urls: Urls;
   /** Resolves once its browsers wait (null), or a launch has failed (with what it said). */
   warm(): Promise<string | null>;
-  /** What requests cannot be served without and is not there; empty where no API is served. */
+  /**
+   * What this process waits for before its start has come to its end: what its API cannot serve
+   * without, and the servers for browsers where it is to be one. Empty where no API is served.
+   */
   missing(): string[];
   /** How far each projection is behind the log; none where this process folds none. */
   standings(): Standing[];

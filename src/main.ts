@@ -5,7 +5,7 @@ import { helpText, readConfig } from './config.ts';
 import { start, type Started } from './start.ts';
 import { createLog } from './telemetry/log.ts';
 
-/** How long the parts that readiness asks for are waited for once all of this process runs. */
+/** How long the parts that a start waits for are waited for once all of this process runs. */
 const READY_WITHIN_MS = 60_000;
 const POLL_MS = 20;
 /**
@@ -38,7 +38,10 @@ async function main(): Promise<void> {
   }
 }
 
-/** True once /api/ready answers 200 and the browsers wait; false where it does not come to that. */
+/**
+ * True once /api/ready answers 200 and the browsers of this process wait; false where it does not
+ * come to that.
+ */
 async function isReady(service: Started, ending: AbortSignal): Promise<boolean> {
   await service.warm();
   const deadline = performance.now() + READY_WITHIN_MS;

@@ -2,20 +2,25 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { filters } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { idOf } from '#projections/projection.ts';
+import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/views.ts';
 import { Unavailable } from '../errors.ts';
 import type { EventLog } from '../log/event-log.ts';
 
-/** Whether the sessions' read models have once held what the log held when this process began. */
+/**
+ * Whether the read models of sessions and servers have once held what the log held when this
+ * process began.
+ */
 export type CatchUp = { isDone(): boolean } & AsyncDisposable;
 
 /** A look at a read model waits this long for it; also the pause where a part is away. */
 const LOOK_MS = 500;
 
 /**
- * Watches a start, such as that of a new version of a projection, until lists can be read. It asks
- * for no more: what is lost later, readers are told by the reads themselves.
+ * Watches a start, such as that of a new version of a projection, until lists can be read and it is
+ * known which servers there are. It asks for no more: what is lost later, readers
+ * are told by the reads themselves.
  */
 export function watchCatchUp(log: Pick<EventLog, 'lastSequence'>, views: Views): CatchUp {
   const stop = new AbortController();
@@ -23,11 +28,17 @@ export function watchCatchUp(log: Pick<EventLog, 'lastSequence'>, views: Views):
   let isDone = false;
 
   async function look(): Promise<boolean> {
-    const end = await log.lastSequence(filters.sessions);
-    const reached = [sessionView, organizationSessions].map((projection) =>
-      views.reached(idOf(projection), end, LOOK_MS),
-    );
-    return (await Promise.all(reached)).every(Boolean);
+    const [sessionsEnd, serversEnd] = await Promise.all([
+      log.lastSequence(filters.sessions),
+      log.lastSequence(filters.servers),
+    ]);
+    const reached = await Promise.all([
+      views.reached(idOf(sessionView), sessionsEnd, LOOK_MS),
+      views.reached(idOf(organizationSessions), sessionsEnd, LOOK_MS),
+      // Without it each create would be refused for want of a server.
+      views.reached(idOf(servers), serversEnd, LOOK_MS),
+    ]);
+    return reached.every(Boolean);
   }
   async function watch(): Promise<void> {
     while (!isDone && !signal.aborted) {

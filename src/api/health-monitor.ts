@@ -18,7 +18,10 @@ export type HealthMonitor = {
   /** degraded while each API process limits requests on its own. */
   rateLimit(): HealthWord;
   overall(): HealthWord;
-  /** Names of the parts that have to be there before requests can be served; empty: ready. */
+  /**
+   * Names of the parts without which this process cannot serve; empty: ready. Servers for browsers
+   * are none of them: without one the API refuses creates, and does all else.
+   */
   missing(): string[];
 } & Disposable;
 
@@ -96,7 +99,6 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
       else if (!isLogSame()) missing.push('restart, as the event log is another one');
       if (!views.isReachable()) missing.push('read model');
       else if (!hasCaughtUp()) missing.push('read model, which is being folded');
-      if (autoscaler() !== 'healthy') missing.push('browser server');
       return missing;
     },
     [Symbol.dispose]() {

@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { idOf } from '#projections/projection.ts';
+import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/views.memory.ts';
 import { watchCatchUp } from '#src/api/catch-up.ts';
 import { startHealthMonitor } from '#src/api/health-monitor.ts';
 import { Unavailable } from '#src/errors.ts';
+import { createMemoryEventLog } from '#src/log/event-log.memory.ts';
 import { watchLog } from '#src/log/same-log.ts';
 import { accessed, MINUTE, T0 } from '../domain/examples.ts';
 import { record, sessionRef } from '../projections/history.ts';
@@ -37,6 +39,43 @@ test('a service is not ready while what it reads is being folded, and stays so o
   expect(health.missing()).not.toContain('read model, which is being folded');
   await views.drop(idOf(sessionView));
   expect(catchUp.isDone()).toBe(true);
+});
+
+test('a service is not ready while the servers are being folded: it would refuse each create', async () => {
+  const log = createMemoryEventLog();
+  const joined = { ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 } as const;
+  const server = { kind: 'server', id: 'srv_1' } as const;
+  await record<'server'>(log, server, { type: 'server.joined', data: joined });
+  await using views = createMemoryViews();
+  let asked = 0;
+  function lastSequence(subjects?: readonly string[]): Promise<number> {
+    asked += 1;
+    return log.lastSequence(subjects);
+  }
+  await using catchUp = watchCatchUp({ lastSequence }, views);
+  await using projecting = new AsyncDisposableStack();
+  projecting.use(project(sessionView, log, views));
+  projecting.use(project(organizationSessions, log, views));
+  // A look asks twice; a second one says that the first has not found all.
+  await eventually(() => catchUp.isDone() || asked > 2, 'it has looked');
+  expect(catchUp.isDone()).toBe(false);
+  projecting.use(project(servers, log, views));
+  await eventually(() => catchUp.isDone(), 'it has caught up');
+});
+
+test('a service without a server for browsers is ready; its health says that there is none', async () => {
+  await using views = createMemoryViews();
+  using health = startHealthMonitor({
+    isLogConnected: () => true,
+    isLogSame: () => true,
+    views,
+    isRateLimitShared: () => true,
+    hasCaughtUp: () => true,
+    position: () => 0,
+    now: Date.now,
+  });
+  await eventually(() => health.autoscaler() === 'unhealthy', 'the servers are counted: none');
+  expect([health.overall(), health.missing()]).toEqual(['unhealthy', []]);
 });
 
 test('a service whose lists have been behind the log for more than ten seconds says so', async () => {

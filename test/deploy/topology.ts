@@ -118,8 +118,10 @@ export async function startTopology(
     [Symbol.asyncDispose]: () => disposable.disposeAsync(),
   };
   await eventually(
-    async () => (await topology.request('GET', '/api/ready').catch(() => null))?.status === 200,
-    'the topology is ready',
+    // Browsers too: an API is ready without them.
+    async () =>
+      (await topology.request('GET', '/api/health').catch(() => null))?.body.status === 'healthy',
+    'the topology is healthy',
     UP_WITHIN_MS,
   );
   key = await newKey(topology);

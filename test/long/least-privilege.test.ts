@@ -98,7 +98,10 @@ function objections(): string[] {
 describe('role by role', () => {
   test('a session lives from its create to its end', async () => {
     const { api } = services;
-    await eventually(async () => (await api.request('GET', '/api/ready')).status === 200, 'ready');
+    await eventually(
+      async () => (await api.request('GET', '/api/health')).body.status === 'healthy',
+      'all roles are there',
+    );
     const created = await api.request('POST', '/api/sessions', { duration: '30m' });
     expect(created).toMatchObject({ status: 201, body: { status: 'active' } });
     const { id, cdp_url } = created.body;

@@ -1,13 +1,12 @@
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import type { Runtime } from '#src/embedded/runtime-file.ts';
-import { eventually } from '../service.ts';
+import { eventually, startService, type RunningService } from '../service.ts';
+import { openStream } from '../sse-client.ts';
+import { json } from './command-line.ts';
 import { failToStart, startMain } from './main-process.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 90_000 }); // some starts, on a busy machine
 
 const MASTER_KEY = 'x'.repeat(32);
 /** Nobody listens on port 1. */
@@ -55,19 +54,55 @@ describe.concurrent('a start beside a server that is not there', () => {
   });
 });
 
-test('an API says that it is ready when a server for browsers has joined, not before', async () => {
-  await using api = await startMain({ ROLES: 'api,projector,gateway,timekeeper', MASTER_KEY });
-  const ask = () => fetch(`http://127.0.0.1:${api.env['PORT']}/api/ready`).catch(() => null);
-  const unready = await eventually(ask, 'the API answers');
-  expect(await unready.json()).toMatchObject({ context: { waiting_for: ['browser server'] } });
-  const file = join(api.dataDir, 'runtime.json');
-  const written = () => readFile(file, 'utf8').catch(() => null);
-  const text = await eventually(written, 'it has said where its parts are');
-  const { nats_url, redis_url } = JSON.parse(text) as Runtime;
+test('an API is ready without a server for browsers, whose absence is told by its health', async () => {
+  await using api = await startService({ ROLES: 'api,projector,gateway,timekeeper', MASTER_KEY });
+  expect(await fleetSeenBy(api)).toEqual({ ready: 200, autoscaler: 'unhealthy' });
+  const refused = await api.request('POST', '/api/sessions');
+  expect([refused.status, refused.body.error]).toEqual([503, 'NO_SERVERS_AVAILABLE']);
+  expect((await api.request('GET', '/api/sessions')).body).toMatchObject({
+    sessions: [],
+    total: 0,
+  });
+
+  const { nats_url, redis_url } = api.runtime;
   const shared = { MASTER_KEY, NATS_URL: nats_url, REDIS_URL: redis_url };
-  expect(api.said()).not.toContain('"msg":"ready"');
-  await using provisioner = await startMain({ ROLES: 'provisioner', ...shared });
-  await eventually(() => api.said().includes('"msg":"ready"'), 'the API is ready');
-  expect((await ask())?.status).toBe(200);
-  expect(await provisioner.end()).toBe(0);
+  await using provisioner = await startService({ ROLES: 'provisioner', ...shared });
+  await eventually(
+    async () => (await fleetSeenBy(api)).autoscaler === 'healthy',
+    'the server has joined',
+  );
+  const { status, body } = await api.request('POST', '/api/sessions', { duration: '30m' });
+  expect([status, body.status]).toEqual([201, 'active']);
+
+  // The last server takes nothing more; its session goes on, and so does all that is asked of it.
+  await json(api, 'servers', 'drain', body.autoscaler_server_id);
+  await eventually(
+    async () => (await fleetSeenBy(api)).autoscaler === 'unhealthy',
+    'the server is seen to drain',
+  );
+  expect(await fleetSeenBy(api)).toEqual({ ready: 200, autoscaler: 'unhealthy' });
+  const path = `/api/sessions/${body.id}`;
+  expect((await api.request('GET', path)).body.status).toBe('active');
+  expect((await api.request('GET', '/api/sessions')).body.total).toBe(1);
+  using history = await openStream(`${api.apiUrl}${path}/events`);
+  await eventually(
+    () => history.events().some(({ type }) => type.endsWith('session.activated')),
+    'its history is told',
+  );
+  expect((await api.request('POST', `${path}/extend`, { duration: '5m' })).status).toBe(200);
+  expect((await api.request('DELETE', path)).status).toBe(200);
+  await eventually(
+    async () => (await api.request('GET', path)).body.status === 'stopped',
+    'it has stopped',
+  );
+  expect(await provisioner.end('SIGTERM')).toBe(0);
+  expect(await fleetSeenBy(api)).toEqual({ ready: 200, autoscaler: 'unhealthy' });
 });
+
+async function fleetSeenBy(api: RunningService) {
+  const [ready, health] = await Promise.all([
+    api.request('GET', '/api/ready'),
+    api.request('GET', '/api/health'),
+  ]);
+  return { ready: ready.status, autoscaler: health.body.dependencies.autoscaler as string };
+}
