@@ -17,6 +17,8 @@ export type InboxOptions<Item> = {
   subjects: readonly string[];
   /** How long an item is held without a word from its consumer. */
   leaseMs?: number;
+  /** Whether the stream is to keep nothing of what is done; default: it keeps all. */
+  removesAcknowledged?: boolean;
   /** @throws MalformedEvent: the message is parked with that reason and passed over. */
   read: (message: Readable, sequence: number) => Item;
 };
@@ -77,8 +79,9 @@ export async function openInbox<Item>(
     objection = undefined;
     const { sequence, deliveries } = readReply(message.reply ?? '');
     const item = readOrPark(message, sequence, options.read);
-    if (item === null) pulls.top();
-    else if (!pulls.give(deliveryOf(connection, message, item.value, deliveries)))
+    if (item === null) return pulls.top();
+    const remove = () => removeAcknowledged(connection, options, message.subject, sequence);
+    if (!pulls.give(deliveryOf(connection, message, item.value, deliveries, remove)))
       message.respond('-NAK');
   }
 
@@ -112,7 +115,12 @@ export async function openInbox<Item>(
   nc.subscribe(reply, { callback: onMessage });
   connection.onReconnect(restart);
   // As the last delivery: whoever cannot handle it says why, and does not ask for one more.
-  takeRetries(connection, options, DELIVERIES_MAX, (delivery) => pulls.give(delivery));
+  takeRetries(connection, {
+    ...options,
+    deliveries: DELIVERIES_MAX,
+    give: (delivery) => pulls.give(delivery),
+    remove: (subject, sequence) => removeAcknowledged(connection, options, subject, sequence),
+  });
 
   return {
     next: (waitMs, signal) => pulls.wait(waitMs, signal),
@@ -168,6 +176,7 @@ function deliveryOf<Item>(
   message: Msg,
   item: Item,
   deliveries: number,
+  remove: () => Promise<void>,
 ): Delivery<Item> {
   return {
     item,
@@ -176,6 +185,7 @@ function deliveryOf<Item>(
       const { nc } = connection;
       const confirm = () => nc.request(message.reply ?? '', '+ACK', { timeout: REQUEST_MS });
       await ask(connection, ACK_MS, confirm);
+      await remove();
     },
     retryAfter(delayMs) {
       message.respond(`-NAK ${JSON.stringify({ delay: nanos(delayMs) })}`);
@@ -187,6 +197,25 @@ function deliveryOf<Item>(
       park(message, reason);
     },
   };
+}
+
+/**
+ * Removes an acknowledged message, and older ones of its subject. After the acknowledgement, for
+ * the server takes the removal of one that is still held for a failure, and would list it as
+ * parked. Where the process ends between the two, or the server goes away, the message stays until
+ * the next one of its subject is removed: some 200 bytes that are never delivered again, at most
+ * one for each end of a process, which handles one at a time.
+ */
+async function removeAcknowledged(
+  connection: JetStreamConnection,
+  { stream, removesAcknowledged = false }: InboxOptions<unknown>,
+  subject: string,
+  sequence: number,
+): Promise<void> {
+  if (!removesAcknowledged) return;
+  const upTo = { filter: subject, seq: sequence + 1 };
+  const remove = () => connection.jsm.streams.purge(stream, upTo);
+  await ask(connection, REQUEST_MS, remove).catch(() => undefined);
 }
 
 /** The reason becomes part of the server's advisory, which is the index of what is parked. */

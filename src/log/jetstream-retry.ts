@@ -48,18 +48,28 @@ function isNobodyThere(error: unknown): boolean {
   return error instanceof RequestError && error.isNoResponders();
 }
 
+/** The work queue that retries are for. */
+export type RetriedQueue<Item> = {
+  stream: string;
+  name: string;
+  read: (message: Readable, sequence: number) => Item;
+  /** How many deliveries a retried item is said to have had. */
+  deliveries: number;
+  /** Hands the item to one who waits; false where nobody does. */
+  give: (delivery: Delivery<Item>) => boolean;
+  /** Called for each item that was handled. */
+  remove: (subject: string, sequence: number) => Promise<void>;
+};
+
 /**
- * Takes operators' requests for a queue, one of all who take from it each; `give` hands an item to
- * one who waits and is false where nobody does. Lives as long as the connection.
+ * Takes operators' requests for a queue, one of all who take from it each. Lives as long as the
+ * connection.
  */
 export function takeRetries<Item>(
   connection: JetStreamConnection,
-  queue: { stream: string; name: string; read: (message: Readable, sequence: number) => Item },
-  deliveries: number,
-  give: (delivery: Delivery<Item>) => boolean,
+  { stream, name, read, deliveries, give, remove }: RetriedQueue<Item>,
 ): void {
   const { nc, jsm } = connection;
-  const { stream, name, read } = queue;
 
   async function retry(request: Msg): Promise<void> {
     const { sequence } = request.json<{ sequence: number }>();
@@ -68,7 +78,7 @@ export function takeRetries<Item>(
     if (stored === null) return answer(request, fails(`${stream} does not hold it any more`));
     const { subject, data, header: headers } = stored;
     const item = read({ subject, data, headers, json: () => stored.json() }, sequence);
-    const delivery = deliveryOf(request, item, deliveries);
+    const delivery = deliveryOf(request, item, deliveries, () => remove(subject, sequence));
     const deadline = performance.now() + TAKEN_MS;
     while (!give(delivery)) {
       if (performance.now() > deadline || nc.isClosed())
@@ -85,11 +95,17 @@ export function takeRetries<Item>(
 }
 
 /** Whoever handles it tells whoever asked; the server knows nothing of this delivery. */
-function deliveryOf<Item>(request: Msg, item: Item, deliveries: number): Delivery<Item> {
+function deliveryOf<Item>(
+  request: Msg,
+  item: Item,
+  deliveries: number,
+  remove: () => Promise<void>,
+): Delivery<Item> {
   return {
     item,
     deliveries,
     async ack() {
+      await remove();
       answer(request, { outcome: 'mended' });
     },
     retryAfter() {

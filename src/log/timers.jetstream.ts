@@ -15,8 +15,6 @@ import type { Readable } from './jetstream-retry.ts';
 import type { Timer, Timers } from './timers.ts';
 
 const WRITE_MS = 5_000;
-/** What has fired and nobody took is forgotten after this: arming is repeated from the events. */
-const FIRED_TTL = '1h';
 
 export type JetStreamTimersOptions = {
   /** How long a fired timer is held without a word from its consumer; default 5 s. */
@@ -26,7 +24,8 @@ export type JetStreamTimersOptions = {
 /**
  * Timers as scheduled messages of the TIMERS stream. The server looks at them four times a second;
  * those that fell due while it was away fire when it is back. Fired ones never land among the
- * events: a firing carries no optimistic check.
+ * events: a firing carries no optimistic check. They have no time to live, because timekeepers may
+ * be away for any time; each is removed once it is acknowledged.
  */
 export function createJetStreamTimers(
   connection: JetStreamConnection,
@@ -37,7 +36,7 @@ export function createJetStreamTimers(
     async arm(timer, at) {
       const { organizationId, sessionId, kind } = timer;
       const target = firedSubject(organizationId, sessionId, kind);
-      const schedule = { specification: at, target, ttl: FIRED_TTL };
+      const schedule = { specification: at, target };
       const subject = timerSubject(organizationId, sessionId, kind);
       // Only the body reaches whoever hears the firing.
       const body = JSON.stringify({ organizationId, sessionId, kind });
@@ -54,6 +53,7 @@ export function createJetStreamTimers(
         stream: TIMERS_STREAM,
         name,
         subjects: [FIRED_SUBJECTS],
+        removesAcknowledged: true,
         ...options,
         read: readTimer,
       }),

@@ -9,6 +9,7 @@ import type { Timer } from '../log/timers.ts';
 import { timersAfter } from './arm.ts';
 import { commandFor, rearmAt } from './fire.ts';
 import { watchServers } from './lost-servers.ts';
+import { watchOverdue } from './overdue.ts';
 import type { TimekeeperParts } from './parts.ts';
 
 /** A session's timers are set this long after its event: its caller, who waits, goes first. */
@@ -17,7 +18,8 @@ const ARM_AFTER_MS = 100;
 const DELIVERIES_MAX = 8;
 
 /**
- * Three loops: events arm timers, fired timers become commands, servers without a lease are lost.
+ * Four loops: events arm timers, fired timers become commands, timers that were lost are made good,
+ * servers without a lease are lost.
  * Any number of timekeepers may run; each step bears being done twice.
  */
 export async function startTimekeeper(parts: TimekeeperParts): Promise<AsyncDisposable> {
@@ -35,6 +37,7 @@ export async function startTimekeeper(parts: TimekeeperParts): Promise<AsyncDisp
   const loops = [
     consume(events, { ...common, handle: (event) => arm(parts, event) }),
     consume(fired, { ...common, handle: (timer) => fire(parts, timer) }),
+    watchOverdue(parts, (timer) => fire(parts, timer), signal),
     watchServers(parts, signal),
   ];
   return {

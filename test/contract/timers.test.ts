@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TimerKind } from '#events/subjects.ts';
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
+import { ADVISORY_STREAM, firedSubject, TIMERS_STREAM, type TimerKind } from '#events/subjects.ts';
+import { connectJetStream, type JetStreamConnection } from '#src/log/connection.jetstream.ts';
 import type { Delivery, Inbox } from '#src/log/consume.ts';
+import { createJetStreamParked } from '#src/log/parked.jetstream.ts';
 import { createJetStreamTimers } from '#src/log/timers.jetstream.ts';
 import { createMemoryTimers } from '#src/log/timers.memory.ts';
 import type { Timer, Timers } from '#src/log/timers.ts';
@@ -106,6 +107,96 @@ describe.each([
     opened.pass(opened.now() + 100);
     const again = await takeOf(inbox, timer);
     expect(again.deliveries).toBe(2);
+  });
+});
+
+describe('timers (JetStream) that fired while nobody was there', () => {
+  let nats: RealNats;
+  beforeAll(async () => {
+    nats = await startNats();
+  });
+  afterAll(() => nats[Symbol.asyncDispose]());
+
+  async function away(timer: Timer): Promise<void> {
+    await using connection = await connectJetStream({ url: nats.url });
+    const timers = createJetStreamTimers(connection);
+    await timers.fired('timekeeper');
+    await timers.arm(timer, new Date());
+  }
+  async function heldBy(connection: JetStreamConnection): Promise<string[]> {
+    const { state } = await connection.jsm.streams.info(TIMERS_STREAM, { subjects_filter: '>' });
+    return Object.keys(state.subjects ?? {});
+  }
+
+  test('are held without an end, and not kept once they are acknowledged', async () => {
+    const timer = aTimer();
+    await away(timer);
+    await using connection = await connectJetStream({ url: nats.url });
+    const { jsm } = connection;
+    const subject = firedSubject(timer.organizationId, timer.sessionId, timer.kind);
+    await expect.poll(() => heldBy(connection), { timeout: SOON_MS }).toEqual([subject]);
+    const fired = await jsm.streams.getMessage(TIMERS_STREAM, { last_by_subj: subject });
+    expect(fired?.header.get('Nats-TTL')).toBe('');
+    // The durable consumer waits for its timekeeper as long as it takes, too.
+    const { config } = await jsm.consumers.info(TIMERS_STREAM, 'timekeeper');
+    expect(config.inactive_threshold ?? 0).toBe(0);
+    const inbox = await createJetStreamTimers(connection).fired('timekeeper');
+    const delivery = await take(inbox);
+    expect(delivery.item).toEqual(timer);
+    expect(await heldBy(connection)).toEqual([subject]);
+    await delivery.ack();
+    expect(await heldBy(connection)).toEqual([]);
+  });
+
+  test('come again, and are then removed, where their timekeeper dies over one', async () => {
+    const timer = aTimer();
+    await away(timer);
+    {
+      await using connection = await connectJetStream({ url: nats.url });
+      await take(await createJetStreamTimers(connection, { leaseMs: 500 }).fired('timekeeper'));
+    }
+    await using connection = await connectJetStream({ url: nats.url });
+    const inbox = await createJetStreamTimers(connection, { leaseMs: 500 }).fired('timekeeper');
+    const again = await take(inbox);
+    expect([again.item, again.deliveries]).toEqual([timer, 2]);
+    await again.ack();
+    expect(await heldBy(connection)).toEqual([]);
+    // The server's word on what was given up: none was.
+    expect((await connection.jsm.streams.info(ADVISORY_STREAM)).state.messages).toBe(0);
+  });
+
+  test('are kept while they are parked, and removed once a retry has handled them', async () => {
+    const timer = aTimer();
+    await away(timer);
+    await using connection = await connectJetStream({ url: nats.url });
+    const parked = createJetStreamParked(connection);
+    const inbox = await createJetStreamTimers(connection).fired('timekeeper');
+    (await take(inbox)).park('a bug');
+    await expect.poll(() => parked.list(), { timeout: SOON_MS }).toHaveLength(1);
+    const [event] = await parked.list();
+    if (event === undefined) throw new Error('nothing is parked');
+    expect(await heldBy(connection)).toHaveLength(1);
+    const retried = parked.redeliver(event);
+    const again = await take(inbox);
+    expect(again.item).toEqual(timer);
+    await again.ack();
+    expect(await retried).toEqual({ outcome: 'mended' });
+    expect(await heldBy(connection)).toEqual([]);
+  });
+
+  test('are removed without a later firing of the same timer', async () => {
+    const timer = aTimer();
+    await away(timer);
+    await using connection = await connectJetStream({ url: nats.url });
+    const timers = createJetStreamTimers(connection);
+    const inbox = await timers.fired('timekeeper');
+    const first = await take(inbox);
+    await timers.arm(timer, new Date());
+    const second = await take(inbox);
+    await first.ack();
+    expect(await heldBy(connection)).toHaveLength(1);
+    await second.ack();
+    expect(await heldBy(connection)).toEqual([]);
   });
 });
 

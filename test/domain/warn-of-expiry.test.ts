@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
-import { timersAfter } from '#src/timekeeper/arm.ts';
+import { timersAfter, timersOf } from '#src/timekeeper/arm.ts';
 import { rearmAt } from '#src/timekeeper/fire.ts';
 import { foldAll, session, sessionRef } from '../dsl.ts';
 import {
@@ -11,8 +11,10 @@ import {
   HOUR,
   iso,
   MINUTE,
+  queued,
   requested,
   requeued,
+  stopped,
   stopRequested,
   T0,
 } from './examples.ts';
@@ -71,6 +73,37 @@ describe('a session is warned of its end', () => {
     expect(rearm(requested(), activated())).toBe(END - MINUTE);
     expect(rearm(requested(), activated(), expiryWarning)).toBeNull();
     expect(rearm(requested(), activated(), stopRequested())).toBeNull();
+  });
+});
+
+describe('what a session waits for, by its state alone', () => {
+  function waitsFor(...events: Parameters<typeof given>): Record<string, number> {
+    const state = foldAll<'session'>(sessionRef, null, events);
+    if (state === null) throw new Error('no session');
+    return Object.fromEntries(timersOf(state, queue).map(({ kind, at }) => [kind, at]));
+  }
+
+  it('is its end, and its turn where no server has taken it', () => {
+    const inQueue = { expiry: END, 'queue-timeout': T0 + queue.timeoutMs };
+    expect(waitsFor(requested())).toEqual({ ...inQueue, 'queue-after': T0 + queue.afterMs });
+    expect(waitsFor(requested(), queued)).toEqual(inQueue);
+    expect(waitsFor(requested(), assigned(), requeued)).toEqual(inQueue);
+    expect(waitsFor(requested(), assigned())).toEqual({ expiry: END });
+  });
+
+  it('is, while it is active, a warning that was not given yet, and its idle end', () => {
+    const idle = requested({ idleTimeoutMs: 5 * MINUTE });
+    const warning = { 'expiry-warning': END - MINUTE };
+    expect(waitsFor(requested(), activated())).toEqual({ expiry: END, ...warning });
+    expect(waitsFor(requested(), activated(), expiryWarning)).toEqual({ expiry: END });
+    // With the minute by which its use is known.
+    const idleEnd = { idle: T0 + 6 * MINUTE };
+    expect(waitsFor(idle, activated())).toEqual({ expiry: END, ...warning, ...idleEnd });
+  });
+
+  it('is nothing once it is to end', () => {
+    expect(waitsFor(requested(), activated(), stopRequested())).toEqual({});
+    expect(waitsFor(requested(), stopRequested(), stopped(T0))).toEqual({});
   });
 });
 
