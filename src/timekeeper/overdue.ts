@@ -1,18 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isOf } from '#events/events.ts';
+import type { SessionState } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
 import {
   openSessions,
   organizationSessions,
   type SessionRow,
 } from '#projections/organization-sessions.ts';
+import { pageMax } from '#projections/limits.ts';
 import { idOf } from '#projections/projection.ts';
 import { readList } from '#projections/read-list.ts';
+import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { Unavailable } from '../errors.ts';
-import { load } from '../log/fold.ts';
 import { readRange } from '../log/read-range.ts';
 import type { Timer } from '../log/timers.ts';
-import type { SessionIdentity } from '../session/session.ts';
 import { timersOf } from './arm.ts';
 import type { TimekeeperParts } from './parts.ts';
 
@@ -28,7 +29,7 @@ const LATE_MS = 60_000;
  * Has timers handled that should have fired and did not, until the signal aborts: what an open
  * session's state says is due needs no timer to be true. Timers are lost where a version before
  * this one set them, whose firings the server forgets after an hour, and with the TIMERS stream.
- * One read of the log for each open session a minute. Never throws.
+ * The read model says which are overdue; the log decides. Never throws.
  */
 export async function watchOverdue(
   parts: TimekeeperParts,
@@ -39,8 +40,8 @@ export async function watchOverdue(
   while (!signal.aborted) {
     try {
       for (const organizationId of await organizations.all())
-        for (const row of await openOf(parts, organizationId))
-          if (!signal.aborted) await fireOverdueOf(parts, { organizationId, id: row.id }, fire);
+        for await (const session of openSessionsOf(parts, organizationId))
+          if (!signal.aborted) await fireOverdueOf(parts, session, fire);
     } catch (error) {
       // The log or the read model is away: what was not looked at is next time.
       parts.log.warn({ err: error }, 'not all open sessions were looked at for lost timers');
@@ -49,27 +50,35 @@ export async function watchOverdue(
   }
 }
 
-function openOf({ views }: TimekeeperParts, organizationId: string): Promise<SessionRow[]> {
-  return readList(views, idOf(organizationSessions), openSessions(organizationId));
+async function* openSessionsOf(
+  { views }: TimekeeperParts,
+  organizationId: string,
+): AsyncIterable<SessionState> {
+  const list = openSessions(organizationId);
+  const rows = await readList<SessionRow>(views, idOf(organizationSessions), list);
+  for (let from = 0; from < rows.length; from += pageMax) {
+    const page = rows.slice(from, from + pageMax).map(({ id }) => sessionKey(organizationId, id));
+    for (const text of await views.readMany(idOf(sessionView), page))
+      if (text !== null) yield JSON.parse(text) as SessionState;
+  }
 }
 
-/** @throws Unavailable('event-log'); what else fails with one session keeps no other from it */
+/** @throws Unavailable('event-log'); any other error of one session keeps no other from its turn */
 async function fireOverdueOf(
   { desk, queue, log }: TimekeeperParts,
-  session: SessionIdentity,
+  session: SessionState,
   fire: (timer: Timer) => Promise<void>,
 ): Promise<void> {
+  const { organizationId, id: sessionId } = session;
+  const overdue = timersOf(session, queue).filter(({ at }) => at + LATE_MS <= desk.now());
   try {
-    const { state } = await load<'session'>(desk.log, { kind: 'session', ...session });
-    if (state === null) return;
-    const overdue = timersOf(state, queue).filter(({ at }) => at + LATE_MS <= desk.now());
     for (const { kind } of overdue) {
-      log.warn({ ...session, kind }, 'a timer is overdue: its session is judged without it');
-      await fire({ organizationId: session.organizationId, sessionId: session.id, kind });
+      log.warn({ organizationId, sessionId, kind }, 'a timer is overdue: it is handled now');
+      await fire({ organizationId, sessionId, kind });
     }
   } catch (error) {
     if (error instanceof Unavailable) throw error;
-    log.error({ err: error, ...session }, 'an overdue timer cannot be handled');
+    log.error({ err: error, organizationId, sessionId }, 'an overdue timer cannot be handled');
   }
 }
 

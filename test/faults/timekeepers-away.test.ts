@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { FIRED_SUBJECTS, firedSubject, timerSubject, TIMERS_STREAM } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/project.ts';
+import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/views.memory.ts';
 import { causeBy } from '#src/log/cause.ts';
 import { connectJetStream, type JetStreamConnection } from '#src/log/connection.jetstream.ts';
@@ -79,16 +80,19 @@ async function openService() {
   const desk: Desk = { log: createJetStreamEventLog(connection), now };
   const views = stack.use(createMemoryViews());
   const stop = new AbortController();
-  const projecting = runProjection({
-    projection: organizationSessions,
+  const folding = {
     log: desk.log,
     views,
     parked: createMemoryParked(),
     signal: stop.signal,
-    onParked(event) {
+    onParked(event: unknown): never {
       throw new Error(JSON.stringify(event));
     },
-  });
+  };
+  const projecting = Promise.all([
+    runProjection({ ...folding, projection: organizationSessions }),
+    runProjection({ ...folding, projection: sessionView }),
+  ]);
   stack.defer(async () => {
     stop.abort();
     await projecting;
