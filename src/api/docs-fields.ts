@@ -28,7 +28,7 @@ export function fieldsOf(
       description: resolved.description ?? '',
     };
     if (depth === DEPTH_MAX) return [field];
-    const inner = resolved.items ?? resolved;
+    const inner = resolved.items ?? objectOf(resolved);
     const way = resolved.items === undefined ? `${name}.` : `${name}[].`;
     return [field, ...fieldsOf(inner, document, way, depth + 1)];
   });
@@ -47,6 +47,12 @@ export function typeOf(schema: DocumentSchema): string {
   const [from, to] = [schema['minimum'], schema['maximum']].map((bound) => bound?.toString());
   const range = from === undefined || to === undefined ? '' : ` ${from} to ${to}`;
   return types.join(' or ') + range;
+}
+
+/** Of an object or null the object. */
+function objectOf(schema: DocumentSchema): DocumentSchema {
+  const [first, second] = schema.anyOf ?? [];
+  return first !== undefined && second?.type === 'null' ? first : schema;
 }
 
 function isInput(schema: DocumentSchema, document: SchemaHolder): boolean {

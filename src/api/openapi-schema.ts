@@ -64,13 +64,17 @@ export function createSchemaWriter() {
     };
   }
 
-  /** Words are an enumeration; something or null is a type with null. */
+  /**
+   * Words are an enumeration; something or null is a type with null, but for objects: generated
+   * clients take a type of object or null for an object always.
+   */
   function convertUnion(anyOf: Source[], outer: Source): DocumentSchema {
     const members = anyOf.map(writeSource);
     if (members.every((member) => typeof member.const === 'string'))
       return { type: 'string', enum: members.map((member) => member.const) };
     const [first, second] = members;
-    if (second?.type !== 'null' || typeof first?.type !== 'string' || members.length > 2)
+    const isNullable = second?.type === 'null' && members.length === 2;
+    if (!isNullable || typeof first?.type !== 'string' || first.type === 'object')
       return { anyOf: members };
     return { ...first, ...outer, type: [first.type, 'null'] };
   }

@@ -48,7 +48,13 @@ export type Placed = { path: string; method: string; operation: DocumentOperatio
 /** An OpenAPI 3.1 document, as far as ours go. */
 export type OpenApiDocument = {
   openapi: string;
-  info: { title: string; version: string; description: string; license: { name: string } };
+  info: {
+    title: string;
+    version: string;
+    description: string;
+    /** `identifier` is SPDX's; generators want it, or an address. */
+    license: { name: string; identifier: string };
+  };
   servers: { url: string }[];
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, DocumentOperation>>;
@@ -93,7 +99,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       title: 'Browser Session Service',
       version: packageJson.version,
       description: ABOUT,
-      license: { name: packageJson.license },
+      license: { name: packageJson.license, identifier: packageJson.license },
     },
     servers: [{ url: '/' }],
     tags: [...used].map((name) => ({ name, description: tags[name] })),

@@ -29,6 +29,18 @@ describe('the page', () => {
     for (const name of Object.keys(errors)) expect(page).toContain(`<code>${name}</code>`);
   });
 
+  it('shows what an object has that may be null', async () => {
+    const { page } = await openPage({ host: 'localhost' });
+    const answer = /<section id="getSession">[^]*?<\/section>/.exec(page)?.[0] ?? '';
+    const cells = [...answer.matchAll(/<td>([^]*?)<\/td>/g)].map(([, cell]) => cell?.trim());
+    for (const [name, type] of [
+      ['viewport', 'object or null'],
+      ['viewport.width', 'integer'],
+      ['viewport.height', 'integer'],
+    ])
+      expect([name, cells[cells.indexOf(`<code>${name}</code>`) + 1]]).toEqual([name, type]);
+  });
+
   it('loads nothing, and runs only the script and style that it was made with', async () => {
     const { page, policy } = await openPage({ host: 'localhost' });
     expect(page).not.toMatch(/\b(?:src|srcset|action)=|@import|url\(|<link|<iframe/);

@@ -50,6 +50,23 @@ describe('the document', () => {
     expect(JSON.stringify(document).match(/"\$ref"/g)?.length).toBeGreaterThan(100);
   });
 
+  it('names its licence as generators of clients want it: by its SPDX identifier', () => {
+    expect(document.info.license).toEqual({ name: 'MIT', identifier: 'MIT' });
+  });
+
+  it('has an object that may be null as one or the other, which generated clients understand', () => {
+    const found = schemasIn(document);
+    const isNullable = ({ anyOf }: DocumentSchema) =>
+      anyOf?.some(({ type }) => type === 'null') === true;
+    const nullable = found.filter(isNullable);
+    expect(nullable).toContainEqual(
+      expect.objectContaining({
+        anyOf: [expect.objectContaining({ type: 'object' }), { type: 'null' }],
+      }),
+    );
+    for (const { type } of found) if (Array.isArray(type)) expect(type).not.toContain('object');
+  });
+
   it('leaves no trace of how it is made', () => {
     expect(JSON.stringify(document)).not.toMatch(/documentedAs|~kind|~optional/);
   });
@@ -159,6 +176,13 @@ test('the contexts shown are those of the table of errors', () => {
     expect([name, ...shown]).toEqual(expect.arrayContaining([name, ...told]));
   }
 });
+
+/** All that has the form of a schema in it. */
+function schemasIn(value: unknown): DocumentSchema[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.values(value).flatMap(schemasIn);
+  return 'type' in value || 'anyOf' in value ? [value as DocumentSchema, ...inner] : inner;
+}
 
 function compile(schema: DocumentSchema) {
   return Compile({ components, ...schema });
