@@ -4,7 +4,7 @@ import type { SourceFile } from './source-files.ts';
 
 const domain = ['src/session', 'src/organization', 'src/fleet'];
 /** What any file may import but those of the contract. */
-const common = ['src/errors.ts', 'src/ids.ts', 'package.json'];
+const common = ['src/errors.ts', 'src/ids.ts', 'src/moment.ts', 'package.json'];
 /** The parts that do things; they never import each other. */
 const role = ['events', ...domain, 'src/log', 'projections', ...common, 'src/telemetry'];
 
@@ -13,6 +13,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   events: [],
   'src/errors.ts': [],
   'src/ids.ts': [],
+  'src/moment.ts': [],
   'src/session': ['events', ...common],
   'src/organization': ['events', ...common],
   'src/fleet': ['events', ...common],

@@ -2,6 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { aggregates } from '#events/events.ts';
 import { reject, type Rejected } from '../errors.ts';
+import { MOMENT_PATTERN, readMoment } from '../moment.ts';
+import { LABELS_MAX, labelSchema, readLabel } from './label.ts';
 import type { Documented } from './route.ts';
 
 /**
@@ -19,18 +21,17 @@ export type EventQuery = {
 /** Kinds of aggregates whose events are an organization's own. */
 type TenantKind = 'session' | 'ledger' | 'organization';
 
-const LABELS_MAX = 8;
-const POSITION = /^\d{1,15}$/;
-/** ISO 8601 in UTC, seconds or milliseconds. */
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/;
+const POSITION_PATTERN = '^[0-9]{1,15}$';
+const POSITION = new RegExp(POSITION_PATTERN);
 
 /** The parameters of a stream of events of these kinds, as they are documented. */
 export function eventParameters(kinds: readonly TenantKind[]): Record<string, Documented> {
   return {
     from: {
-      schema: Type.String({ examples: ['1234'] }),
+      // Every log has the first position.
+      schema: Type.String({ pattern: `${POSITION_PATTERN}|${MOMENT_PATTERN}`, examples: ['1'] }),
       description:
-        'a sequence, which is the first to be sent, or a time (ISO 8601 UTC), from which on; ' +
+        'a sequence, which is the first to be sent, or a time (RFC 3339), from which on; ' +
         '`Last-Event-ID` wins over it',
     },
     type: {
@@ -38,7 +39,7 @@ export function eventParameters(kinds: readonly TenantKind[]): Record<string, Do
       description: 'events of this type alone; repeat it for several',
     },
     label: {
-      schema: Type.Array(Type.String({ examples: ['team=web'] })),
+      schema: labelSchema,
       description: 'key=value: of sessions with this label alone; repeat it: all must match',
     },
   };
@@ -80,11 +81,6 @@ export function typesOf(kinds: readonly TenantKind[]): string[] {
   return kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
 }
 
-function readLabel(text: string): readonly [string, string] | null {
-  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  return name === undefined || value === undefined ? null : [name, value];
-}
-
 type Begin = { begin: EventQuery['begin']; since: string | null };
 
 /** A client that reconnects sends the id beside the address it first asked: the id is newer. */
@@ -92,14 +88,14 @@ function readBegin(
   lastEventId: string | string[] | undefined,
   from: string | string[] | undefined,
 ): Begin | Rejected {
-  const isTime = typeof from === 'string' && TIME.test(from) && !Number.isNaN(Date.parse(from));
+  const at = readMoment(from);
   const isSequence = typeof from === 'string' && POSITION.test(from);
-  if (from !== undefined && !isTime && !isSequence)
+  if (from !== undefined && at === null && !isSequence)
     return invalid('from must be a sequence or a time like 2026-11-20T09:30:00Z.', {
       field: 'from',
       from,
     });
-  const since = isTime ? new Date(from).toISOString() : null;
+  const since = at === null ? null : new Date(at).toISOString();
   // An EventSource that has had no id yet sends an empty one, or none.
   if (lastEventId !== undefined && lastEventId !== '') {
     if (typeof lastEventId !== 'string' || !POSITION.test(lastEventId))
@@ -109,7 +105,7 @@ function readBegin(
       });
     return { begin: Number(lastEventId), since };
   }
-  if (isTime) return { begin: 'since', since };
+  if (at !== null) return { begin: 'since', since };
   return { begin: isSequence ? Math.max(0, Number(from) - 1) : null, since };
 }
 

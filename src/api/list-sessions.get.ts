@@ -8,6 +8,7 @@ import { isRejected, reject, type Rejected } from '../errors.ts';
 import { admission } from './admission.ts';
 import { asOfParameter, readAsOf } from './as-of.ts';
 import type { Caller } from './authenticate.ts';
+import { LABELS_MAX, labelSchema, readLabel } from './label.ts';
 import type { ApiParts } from './parts.ts';
 import type { Past } from './past.ts';
 import { refuse } from './problem.ts';
@@ -17,8 +18,6 @@ import { SessionList } from './schemas.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
-/** Labels of one request; each is one more list to intersect. */
-const LABELS_MAX = 8;
 
 /**
  * GET /api/sessions: a page of the organization's sessions, newest first; rows are sent as they are
@@ -46,7 +45,7 @@ export function listSessions(parts: ApiParts, past: Past): Route {
         description: 'only these',
       },
       label: {
-        schema: Type.Array(Type.String()),
+        schema: labelSchema,
         description: 'key=value; repeat it: all must match',
       },
       ...asOfParameter,
@@ -110,15 +109,14 @@ function readQuery(sent: Record<string, unknown>, organizationId: string): PageQ
   const known: SessionStatus | null = statuses.find((one) => one === status) ?? null;
   if (status !== undefined && known === null)
     return invalid('There is no such status.', { status, known: statuses });
-  const pairs: [name: string, value: string][] = [];
+  const pairs: (readonly [name: string, value: string])[] = [];
   const labels = label === undefined ? [] : ([label].flat() as string[]);
   if (labels.length > LABELS_MAX)
     return invalid(`At most ${LABELS_MAX} labels can be asked for.`, {});
   for (const one of labels) {
-    const [, key, value] = /^([^=]+)=(.*)$/s.exec(one) ?? [];
-    if (key === undefined || value === undefined)
-      return invalid('label must be key=value.', { label: one });
-    pairs.push([key, value]);
+    const pair = readLabel(one);
+    if (pair === null) return invalid('label must be key=value.', { label: one });
+    pairs.push(pair);
   }
   return { lists: sessionLists(organizationId, known, pairs), limit, offset };
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { durationPattern } from './duration-pattern.ts';
 
 /** Shapes of request bodies; what they do not know is refused. */
 
@@ -13,8 +14,7 @@ const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
 export const Duration = Type.Unknown({
   documentedAs: Type.String({
     title: 'Duration',
-    pattern: '^(\\d{1,4}h)?(\\d{1,4}m)?$',
-    minLength: 2,
+    pattern: durationPattern(),
     description: 'hours, minutes or both, like 30m, 1h or 1h30m; 1 minute to 24 hours',
     examples: ['1h30m'],
   }),

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { isRejected, reject, type Rejected } from '../errors.ts';
+import { MOMENT_OR_DATE_PATTERN, readMomentOrDate } from '../moment.ts';
 import { spanOf, usageLines, usageTotals, type UsageLine } from '../log/usage.ts';
 import type { Caller } from './authenticate.ts';
 import type { ApiParts } from './parts.ts';
@@ -12,10 +13,12 @@ const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
 const DAY_MS = 86_400_000;
 const RANGE_MAX_DAYS = 366;
-/** A moment in UTC to the minute or finer, or a date for its begin. */
-const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|\+00:00))?$/;
+const AFTER_PATTERN = '^[0-9]{1,15}$';
 
-const timeParameter = Type.String({ examples: ['2026-11-01', '2026-11-20T09:30:00.000Z'] });
+const timeParameter = Type.String({
+  pattern: MOMENT_OR_DATE_PATTERN,
+  examples: ['2026-11-01', '2026-11-20T09:30:00.000Z'],
+});
 
 /**
  * GET /api/usage: what the organization used, from the log itself: no read model stands between, so
@@ -35,14 +38,17 @@ export function organizationUsage(parts: ApiParts): Route {
     query: {
       from: {
         schema: timeParameter,
-        description: 'ISO 8601 UTC or a date; default: the month begun in which `to` is',
+        description: 'RFC 3339, or a date in UTC; default: the month begun in which `to` is',
       },
       to: { schema: timeParameter, description: 'up to there, not included; default: now' },
       limit: {
         schema: Type.Integer({ minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT }),
         description: 'lines of a page, 1 to 100',
       },
-      after: { schema: Type.String(), description: '`pagination.next` of the page before' },
+      after: {
+        schema: Type.String({ pattern: AFTER_PATTERN }),
+        description: '`pagination.next` of the page before',
+      },
     },
     answer: { status: 200, schema: Usage, description: 'The range with a page of its lines' },
     refusals: [],
@@ -97,11 +103,16 @@ function presentLine(line: UsageLine) {
 type Asked = { from: number; to: number; limit: number; after: number };
 
 function readQuery(sent: Record<string, unknown>, now: number): Asked | Rejected {
-  const to = sent['to'] === undefined ? now : readTime(sent['to']);
-  if (to === null) return invalid('to must be a date, or a time in UTC.', { to: sent['to'] });
-  const from = sent['from'] === undefined ? monthOf(to) : readTime(sent['from']);
+  const to = sent['to'] === undefined ? now : readMomentOrDate(sent['to']);
+  if (to === null)
+    return invalid('to must be a date, or a time like 2026-11-20T09:30:00.000Z.', {
+      to: sent['to'],
+    });
+  const from = sent['from'] === undefined ? monthOf(to) : readMomentOrDate(sent['from']);
   if (from === null)
-    return invalid('from must be a date, or a time in UTC.', { from: sent['from'] });
+    return invalid('from must be a date, or a time like 2026-11-20T09:30:00.000Z.', {
+      from: sent['from'],
+    });
   if (from > to)
     return invalid('from must not be after to.', { from: sent['from'], to: sent['to'] });
   if (to - from > RANGE_MAX_DAYS * DAY_MS)
@@ -115,16 +126,6 @@ function readQuery(sent: Record<string, unknown>, now: number): Asked | Rejected
   if (after === null)
     return invalid('after must be what a page gave as next.', { after: sent['after'] });
   return { from, to, limit, after };
-}
-
-/** Milliseconds since the epoch; null for what is no moment of the calendar. */
-function readTime(sent: unknown): number | null {
-  if (typeof sent !== 'string' || !TIME.test(sent)) return null;
-  const at = Date.parse(sent);
-  // What JavaScript would roll over into the next month is no date.
-  if (Number.isNaN(at) || new Date(at).toISOString().slice(0, 10) !== sent.slice(0, 10))
-    return null;
-  return at;
 }
 
 function readWhole(sent: unknown): number | null {

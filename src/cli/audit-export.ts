@@ -15,7 +15,7 @@ export const exportAudit: Command = {
   name: 'audit export',
   summary: 'Write a piece of the log to a file that proves itself: chained, and signed',
   options: {
-    from: { value: 'TIME', meaning: 'ISO 8601 UTC or a date; default: from the first event on' },
+    from: { value: 'TIME', meaning: 'RFC 3339 or a date in UTC; default: from the first event on' },
     to: { value: 'TIME', meaning: 'up to there, not included; default: now' },
     org: { value: 'ID', meaning: 'one organization alone; default: everything' },
     archive: { meaning: 'read the archive (ARCHIVE=on) in place of the log' },

@@ -17,7 +17,7 @@ export const statementOfCredits: Command = {
   summary: "Show what an organization's credits went for, and derive it again from its sessions",
   options: {
     org: { value: 'ID', meaning: 'the organization' },
-    from: { value: 'TIME', meaning: 'ISO 8601 UTC or a date; default: from the first event on' },
+    from: { value: 'TIME', meaning: 'RFC 3339 or a date in UTC; default: from the first event on' },
     to: { value: 'TIME', meaning: 'up to there, not included; default: now' },
   },
   read(given) {

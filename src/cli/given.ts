@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { aggregates } from '#events/events.ts';
 import { isId } from '#events/subjects.ts';
+import { readMomentOrDate } from '../moment.ts';
 import type { Command } from './command.ts';
 import { Misuse } from './failures.ts';
 
@@ -100,17 +101,16 @@ export function asWhole(min: number, max: number): Parser<number> {
   };
 }
 
-/** A moment of UTC, in ms since the epoch. */
+/** A moment, in ms since the epoch. */
 export function asTime(text: string): number {
-  const isUtc = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/.test(text);
-  const time = isUtc ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(time)) throw new Misuse('is no time in UTC, like 2026-11-20T09:30:00.000Z');
+  const time = text.includes('T') ? readMomentOrDate(text) : null;
+  if (time === null) throw new Misuse('is no time, like 2026-11-20T09:30:00.000Z');
   return time;
 }
 
-/** The same, or a date for the moment it begins. */
+/** The same, or a date for the moment at which it begins in UTC. */
 export function asTimeOrDate(text: string): number {
-  return asTime(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00Z` : text);
+  return readMomentOrDate(text) ?? asTime(text);
 }
 
 export function asOneOf<Word extends string>(words: readonly Word[]): Parser<Word> {

@@ -11,7 +11,7 @@ export const showSessionAt: Command = {
   summary: 'Show a session as it was at a moment of the past',
   operands: ['SESSION-ID'],
   options: {
-    time: { value: 'T', meaning: "ISO 8601 UTC, by the event log's clock; its millisecond counts" },
+    time: { value: 'T', meaning: "RFC 3339, by the event log's clock; its millisecond counts" },
     seq: { value: 'SEQ', meaning: 'after this event of the log, whosever it is' },
   },
   read(given) {

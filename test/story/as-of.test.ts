@@ -94,7 +94,7 @@ describe('as_of', () => {
     '1763700000',
     '2026-01-01',
     '2026-01-01T00:00:00',
-    '2026-01-01T00:00:00%2B02:00',
+    '2026-01-01T00:00:00%2B24:00',
     '2026-02-30T00:00:00Z',
     '2026-01-01T25:00:00Z',
     '9999-01-01T00:00:00Z',
@@ -117,6 +117,15 @@ describe('as_of', () => {
       current_load: { active_sessions: 0 },
       timestamp: '2020-01-01T00:00:00.000Z',
     });
+  });
+
+  it.each([
+    '2020-01-01T02:00:00%2B02:00',
+    '2019-12-31T18:30:00.000999-05:30',
+    '2020-01-01T01:00:00.000000%2B0100',
+  ])('%s is the same moment in UTC', async (asOf) => {
+    const { status, body } = await get(`/api/status?as_of=${asOf}`);
+    expect([status, body.timestamp]).toEqual([200, '2020-01-01T00:00:00.000Z']);
   });
 
   it('shows no session of another organization', async () => {

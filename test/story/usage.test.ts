@@ -134,11 +134,20 @@ describe('GET /api/usage', () => {
     expect((await anybody.as(null).get('/api/usage')).status).toBe(401);
   });
 
+  it('answers in UTC what was asked with an offset', async () => {
+    const { status, body } = await api.get(
+      '/api/usage?from=2026-11-01T01:00%2B01:00&to=2026-11-20T09:30:00.1239-02:00',
+    );
+    expect([status, body.from, body.to]).toEqual([
+      ...[200, '2026-11-01T00:00:00.000Z', '2026-11-20T11:30:00.123Z'],
+    ]);
+  });
+
   test.each([
     '?from=yesterday',
     '?from=2026-02-30',
     '?to=2026-11-20T25:00:00Z',
-    '?from=2026-11-20T09:30:00%2B01:00',
+    '?from=2026-11-20T09:30:00%2B24:00',
     '?from=2026-11-20&to=2026-11-19',
     '?from=2020-01-01&to=2022-01-01',
     '?limit=0',

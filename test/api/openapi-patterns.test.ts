@@ -1,0 +1,154 @@
+import * as fc from 'fast-check';
+import { Compile } from 'typebox/schema';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DocumentSchema } from '#src/api/openapi-schema.ts';
+import { openApiDocument } from '#src/api/openapi.ts';
+import { readEventQuery } from '#src/api/event-query.ts';
+import { apiRoutes } from '#src/api/routes.ts';
+import { isRejected } from '#src/errors.ts';
+import { formatDuration, parseDuration } from '#src/session/duration.ts';
+import { noParts, startApp } from './app.ts';
+
+/** The document lets a text through exactly where the service takes it. */
+
+const { paths, components } = JSON.parse(
+  JSON.stringify(openApiDocument(apiRoutes(noParts))),
+) as ReturnType<typeof openApiDocument>;
+
+let app: Awaited<ReturnType<typeof startApp>>;
+beforeAll(async () => {
+  app = await startApp();
+  // So that no moment that can be written is in the future.
+  app.pass(1_000 * 366 * 86_400_000);
+});
+afterAll(() => app?.[Symbol.asyncDispose]());
+
+/** Each parameter with the request that sends it; what is asked lies in the past of any log. */
+const parameters = [
+  ['/api/sessions', 'label', '/api/sessions?label='],
+  ['/api/sessions', 'as_of', '/api/sessions?as_of='],
+  ['/api/sessions/{id}', 'as_of', '/api/sessions/ses_none?as_of='],
+  ['/api/status', 'as_of', '/api/status?as_of='],
+  ['/api/usage', 'to', '/api/usage?to='],
+  ['/api/usage', 'after', '/api/usage?from=2026-11-01&to=2026-11-02&after='],
+] as const;
+
+describe.each(parameters)('GET %s %s', (path, name, request) => {
+  const { schema, isTaken } = textSchema(path, name);
+
+  test('is taken exactly where its schema lets it through', async () => {
+    await fc.assert(
+      fc.asyncProperty(textsAround(schema), async (text) => {
+        const { status } = await app.request('GET', request + encodeURIComponent(text));
+        expect([text, status !== 400]).toEqual([text, isTaken(text)]);
+      }),
+      { numRuns: 300, examples: oddTexts.map((text) => [text]) },
+    );
+  });
+});
+
+test.each(['/api/events', '/api/sessions/{id}/events'])(
+  'GET %s from and label are taken exactly where their schemas let them through',
+  (path) => {
+    for (const name of ['from', 'label'] as const) {
+      const { schema, isTaken } = textSchema(path, name);
+      const isRead = (text: string) => {
+        const request = { query: { [name]: text }, headers: {} };
+        return !isRejected(readEventQuery(request as never, ['session']));
+      };
+      fc.assert(
+        fc.property(textsAround(schema), (text) => {
+          expect([name, text, isRead(text)]).toEqual([name, text, isTaken(text)]);
+        }),
+        { numRuns: 1_000, examples: oddTexts.map((text) => [text]) },
+      );
+    }
+  },
+);
+
+describe('a duration', () => {
+  const validator = Compile(components.schemas['Duration'] as object);
+  function agrees(text: string): void {
+    expect([text, validator.Check(text)]).toEqual([text, parseDuration(text) !== null]);
+  }
+
+  test('is let through by its schema exactly where it is one', () => {
+    const part = fc.stringMatching(/^[0-9]{0,5}$/);
+    const near = fc.tuple(part, fc.constantFrom('h', 'H', ''), part, fc.constantFrom('m', 's', ''));
+    fc.assert(
+      fc.property(
+        near.map((parts) => parts.join('')),
+        agrees,
+      ),
+      { numRuns: 20_000 },
+    );
+    fc.assert(fc.property(textsAround(components.schemas['Duration'] ?? {}), agrees));
+  });
+
+  test('is let through in each way to write it, up to 24 hours, and not beyond', () => {
+    for (const hours of Array.from({ length: 26 }, (_, hour) => hour))
+      for (const h of padded(hours).map((text) => `${text}h`)) {
+        agrees(h);
+        const left = (24 - hours) * 60;
+        for (const minutes of [0, 1, 9, 10, 59, 60, 99, 100, 999, 1_000, left - 1, left, left + 1])
+          for (const m of padded(Math.max(0, minutes)).map((text) => `${text}m`)) {
+            agrees(m);
+            agrees(h + m);
+          }
+      }
+    for (let minutes = 1; minutes <= 1_440; minutes += 1) {
+      expect(validator.Check(formatDuration(minutes * 60_000))).toBe(true);
+      expect(validator.Check(`${minutes}m`)).toBe(true);
+    }
+  });
+});
+
+/** A number in each of its ways, with zeros before it, of up to five digits. */
+function padded(value: number): string[] {
+  return [1, 2, 3, 4, 5].map((digits) => String(value).padStart(digits, '0'));
+}
+
+/** The schema of a parameter that is a text, or of one of its repetitions. */
+function textSchema(path: string, name: string) {
+  const parameter = paths[path]?.['get']?.parameters.find((one) => one.name === name);
+  if (parameter === undefined) throw new Error(`${path} has no parameter ${name}`);
+  // Beside what the format `date-time` allows, an offset without its colon is taken.
+  const { format: _, ...schema } = parameter.schema.items ?? parameter.schema;
+  const validator = Compile(schema);
+  return { schema, isTaken: (text: string) => validator.Check(text) };
+}
+
+/** Texts that fit the schema's pattern, such as differ in one character, and any. */
+function textsAround({ pattern = '.*' }: DocumentSchema): fc.Arbitrary<string> {
+  const fitting = fc.stringMatching(new RegExp(pattern as string));
+  const character = fc.oneof(
+    fc.constantFrom(...'0123456789-+:.TZ=hm '.split('')),
+    fc.string({ maxLength: 1 }),
+  );
+  const near = fc
+    .tuple(fitting, fc.nat(40), fc.nat(1), character)
+    .map(([text, at, left, more]) => text.slice(0, at) + more + text.slice(at + left));
+  return fc.oneof(fitting, near, fc.string());
+}
+
+/** What was once let through and refused, or is easily so. */
+const oddTexts = [
+  ...['', '=', 'a=', '=a', 'team=web', 'a', 'a=b=c', 'a=\n', '0', '00', '1234', '1e3', '-1'],
+  ...['2026-01-01', '2026-02-30', '2024-02-29', '2025-02-29', '1900-02-29', '2000-02-29'],
+  ...[
+    '2026-01-01T00:00:00Z',
+    '2026-01-01T00:00:00z',
+    '2026-01-01t00:00:00Z',
+    '2026-01-01T00:00:00',
+  ],
+  ...['2026-01-01T00:00:00+23:56', '2026-01-01T00:00:00-11:30', '2026-01-01T00:00:00+0100'],
+  ...['2026-01-01T00:00:00+24:00', '2026-01-01T00:00:00+01', '2026-01-01T24:00:00Z'],
+  ...['2026-01-01T00:00:60Z', '2026-01-01T00:00:00.Z', '2026-01-01T00:00:00.1234567890Z'],
+  ...[
+    '2026-01-01T00:00Z',
+    '2026-01-01T00:00+01:00',
+    '0000-01-01T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+  ],
+  ...['2026-01-01T00:00:00Z\n', ' 2026-01-01T00:00:00Z', '٢026-01-01T00:00:00Z'],
+];
