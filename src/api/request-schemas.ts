@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { durationPattern } from './duration-pattern.ts';
 
 /** Shapes of request bodies; what they do not know is refused. */
 
@@ -10,11 +9,19 @@ const LINE = '[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]';
 /** The same with tabs and line feeds. */
 const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
 
+/**
+ * `30m`, `1h`, `1h30m` as the service writes them, and minutes alone up to `1440m`. parseDuration
+ * also takes `1h90m` and `01h`: a pattern that did, and refused more than 24 hours, would be long.
+ */
+const DURATION_PATTERN =
+  '^(([1-9]|1[0-9]|2[0-3])h([1-5]?[0-9]m)?|24h|' +
+  '([1-9][0-9]{0,2}|1[0-3][0-9]{2}|14[0-3][0-9]|1440)m)$';
+
 /** Of any type here: what is wrong with it is INVALID_DURATION, with the value as it was sent. */
 export const Duration = Type.Unknown({
   documentedAs: Type.String({
     title: 'Duration',
-    pattern: durationPattern(),
+    pattern: DURATION_PATTERN,
     description: 'hours, minutes or both, like 30m, 1h or 1h30m; 1 minute to 24 hours',
     examples: ['1h30m'],
   }),

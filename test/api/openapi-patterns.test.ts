@@ -9,7 +9,7 @@ import { isRejected } from '#src/errors.ts';
 import { formatDuration, parseDuration } from '#src/session/duration.ts';
 import { noParts, startApp } from './app.ts';
 
-/** The document lets a text through exactly where the service takes it. */
+/** What the document lets through, the service takes. */
 
 const { paths, components } = JSON.parse(
   JSON.stringify(openApiDocument(apiRoutes(noParts))),
@@ -67,46 +67,33 @@ test.each(['/api/events', '/api/sessions/{id}/events'])(
 );
 
 describe('a duration', () => {
-  const validator = Compile(components.schemas['Duration'] as object);
-  function agrees(text: string): void {
-    expect([text, validator.Check(text)]).toEqual([text, parseDuration(text) !== null]);
-  }
+  const schema = components.schemas['Duration'] ?? {};
+  const validator = Compile(schema as object);
 
-  test('is let through by its schema exactly where it is one', () => {
+  test('that its schema lets through is taken', () => {
     const part = fc.stringMatching(/^[0-9]{0,5}$/);
     const near = fc.tuple(part, fc.constantFrom('h', 'H', ''), part, fc.constantFrom('m', 's', ''));
-    fc.assert(
-      fc.property(
-        near.map((parts) => parts.join('')),
-        agrees,
-      ),
-      { numRuns: 20_000 },
+    const texts = fc.oneof(
+      near.map((parts) => parts.join('')),
+      textsAround(schema),
     );
-    fc.assert(fc.property(textsAround(components.schemas['Duration'] ?? {}), agrees));
+    fc.assert(
+      fc.property(texts, (text) => {
+        if (validator.Check(text)) expect([text, parseDuration(text)]).not.toEqual([text, null]);
+      }),
+      { numRuns: 20_000, examples: [['00m'], ['0h'], ['0m'], ['24h'], ['25h'], ['1441m']] },
+    );
   });
 
-  test('is let through in each way to write it, up to 24 hours, and not beyond', () => {
-    for (const hours of Array.from({ length: 26 }, (_, hour) => hour))
-      for (const h of padded(hours).map((text) => `${text}h`)) {
-        agrees(h);
-        const left = (24 - hours) * 60;
-        for (const minutes of [0, 1, 9, 10, 59, 60, 99, 100, 999, 1_000, left - 1, left, left + 1])
-          for (const m of padded(Math.max(0, minutes)).map((text) => `${text}m`)) {
-            agrees(m);
-            agrees(h + m);
-          }
-      }
+  test('is let through as hours and minutes, and as minutes alone, up to 24 hours', () => {
     for (let minutes = 1; minutes <= 1_440; minutes += 1) {
       expect(validator.Check(formatDuration(minutes * 60_000))).toBe(true);
       expect(validator.Check(`${minutes}m`)).toBe(true);
     }
+    for (const none of ['00m', '0m', '0h', '25h', '24h1m', '1441m', '', 'h', 'm'])
+      expect([none, validator.Check(none)]).toEqual([none, false]);
   });
 });
-
-/** A number in each of its ways, with zeros before it, of up to five digits. */
-function padded(value: number): string[] {
-  return [1, 2, 3, 4, 5].map((digits) => String(value).padStart(digits, '0'));
-}
 
 /** The schema of a parameter that is a text, or of one of its repetitions. */
 function textSchema(path: string, name: string) {
