@@ -11,6 +11,7 @@ import {
   type ProjectorMode,
 } from './project.ts';
 import { idOf, type Projection } from './projection.ts';
+import { steadyLog } from './steady-log.ts';
 import type { Upkeep } from './upkeep.ts';
 import type { Views } from './views.ts';
 
@@ -40,6 +41,8 @@ export type RunAllOptions = {
   onParked: (event: ParkedEvent, reason: string) => void;
   /** An old version's store, or what was left of a rebuild, is removed. */
   onRemoved: (store: string) => void;
+  /** The log has answered what was not to be expected; it is asked again. */
+  onLogFailure: (error: unknown) => void;
   now?: () => number;
 };
 
@@ -56,7 +59,8 @@ type Run = { projection: Projection<unknown>; id: string; progress: Progress; me
  * an old version's, once the new one is up to date and no process keeps the old one folded, and
  * what a rebuild that was broken off has left.
  */
-export function runProjections(options: RunAllOptions): Projecting {
+export function runProjections(given: RunAllOptions): Projecting {
+  const options = { ...given, log: steadyLog(given.log, given.onLogFailure) };
   const { projections, now = Date.now, ...common } = options;
   const stop = new AbortController();
   const runs = projections.map((projection): Run => {

@@ -68,7 +68,11 @@ export async function layGround(
   const connection = stack.use(await openLog(given));
   await given.onLogReady();
   const recent = createRecent();
-  const eventLog = stack.use(await throughOneReader(createJetStreamEventLog(connection)));
+  const onFailure = (error: unknown, what: string) =>
+    log.error({ part: 'event log', err: error }, what);
+  const eventLog = stack.use(
+    await throughOneReader(createJetStreamEventLog(connection), { onFailure }),
+  );
   const desk = openDesk(eventLog, Date.now, recent);
   const stored = stack.use(await openViews(given));
   await untilReachable(given, stored);
@@ -125,6 +129,7 @@ async function openLog({ config, log, natsUrl, ending }: Given): Promise<JetStre
       hasArchive: config.hasArchive,
       onStatus: (status) => log.info({ part: 'event log', status }, 'connection'),
       onObjection: (error) => log.error({ part: 'event log', err: error }, 'it objects'),
+      onFailure: (error, what) => log.error({ part: 'event log', err: error }, what),
       signal: ending,
     });
   } catch (error) {

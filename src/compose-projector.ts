@@ -10,6 +10,7 @@ export function startProjector({ desk, stores, connection, log }: Ground): Proje
     views: stores,
     parked: createJetStreamParked(connection),
     onParked: (event, reason) => log.error({ ...event, reason }, 'event parked'),
+    onLogFailure: (error) => log.error({ err: error }, 'the log is not read; trying again'),
     onRemoved: (store) => log.info({ store }, 'views that nobody reads any more removed'),
   });
   // A projection that ends by itself is a bug; the service does not go on with a read model that

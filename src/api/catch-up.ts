@@ -5,7 +5,6 @@ import { idOf } from '#projections/projection.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/views.ts';
-import { Unavailable } from '../errors.ts';
 import type { EventLog } from '../log/event-log.ts';
 
 /**
@@ -44,8 +43,8 @@ export function watchCatchUp(log: Pick<EventLog, 'lastSequence'>, views: Views):
     while (!isDone && !signal.aborted) {
       try {
         isDone = await look();
-      } catch (error) {
-        if (!(error instanceof Unavailable)) throw error;
+      } catch {
+        // Whatever it was, it is no reason never to look again: who follows the log reports it.
         // Rejects only when the signal aborts, which the loop sees for itself.
         await pause(LOOK_MS, undefined, { signal }).catch(() => undefined);
       }

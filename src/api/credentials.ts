@@ -3,6 +3,7 @@ import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { createAccess, type Access } from '#projections/access.ts';
+import { createBackOff } from '../log/back-off.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { load } from '../log/fold.ts';
 import type { TierLimits, Tiers } from '../organization/tiers.ts';
@@ -21,8 +22,6 @@ export type Credentials = {
 
 /** The log's follower is milliseconds behind; a request waits no longer for it. */
 const REACHED_WITHIN_MS = 1_000;
-/** After a bug in following: it is tried on, so that a revoked key does not go on for ever. */
-const FOLLOW_AGAIN_MS = 1_000;
 
 /**
  * Reads all keys there are, then follows: a revoked key is refused as soon as its event arrives.
@@ -37,6 +36,7 @@ export async function followCredentials(
   const stop = new AbortController();
   const applied = createMark();
 
+  const backOff = createBackOff();
   let after = 0;
 
   async function run(): Promise<void> {
@@ -55,13 +55,15 @@ export async function followCredentials(
         await apply(log, access, event);
         after = event.sequence;
         applied.move(after);
+        backOff.reset();
       }
   }
+  /** Tries on, so that a revoked key does not go on for ever. */
   async function keepRunning(): Promise<void> {
     while (!stop.signal.aborted)
       await run().catch(async (error: unknown) => {
         logger.error({ err: error }, 'credentials are not followed; trying again');
-        await pause(FOLLOW_AGAIN_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+        await backOff.pause(stop.signal);
       });
   }
   const upTo = await log.lastSequence(filters.organizations);

@@ -42,6 +42,8 @@ export type JetStreamConnection = AsyncDisposable & {
   whileConnected<Answer>(request: Promise<Answer>): Promise<Answer>;
   /** Calls the listener after every reconnect, until the function it returns is called. */
   onReconnect(listener: () => void): () => void;
+  /** Tells of a failure that is met by trying again, and that nobody else would hear of. */
+  report(error: unknown, what: string): void;
 };
 
 export type ConnectionStatus = 'connected' | 'disconnected';
@@ -67,6 +69,8 @@ export type ConnectOptions = {
   onStatus?: (status: ConnectionStatus) => void;
   /** Told of what the server objects to beside any request: a subject that is not allowed. */
   onObjection?: (error: Error) => void;
+  /** Told of failures that are met by trying again, and of what is tried. */
+  onFailure?: (error: unknown, what: string) => void;
   /** From the first try to connect to streams that are ready; default 10 s. */
   readyMs?: number;
   /** Whether streams that are not there are made; default: they are. Else nothing is changed. */
@@ -119,6 +123,7 @@ export async function connectJetStream(options: ConnectOptions): Promise<JetStre
       jsm,
       replicas,
       newInbox: () => createInbox(inboxPrefixOf(options)),
+      report: (error, what) => options.onFailure?.(error, what),
       hasArchive: await hasArchiveStream(jsm),
       ...watched,
       [Symbol.asyncDispose]: () => disconnect(nc, watched.isConnected()),

@@ -134,8 +134,9 @@ function appendTo(store: Store, changes: readonly Change[]): Appended {
 async function* follow(
   { log }: Store,
   bell: Bell,
-  { subjects, after, signal, batchMax = BATCH_MAX }: FollowOptions,
+  { subjects, after, signal, batchMax = BATCH_MAX, onHearing }: FollowOptions,
 ): AsyncGenerator<RecordedEvent[], void, void> {
+  onHearing?.(true);
   let position = after === 'end' ? log.length : after;
   while (!signal.aborted) {
     const batch: RecordedEvent[] = [];

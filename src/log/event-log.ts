@@ -71,6 +71,11 @@ export type FollowOptions = {
    * out, unread. An adapter need not ask.
    */
   mayLeaveOut?: (sequence: number, by: number) => boolean;
+  /**
+   * Called with false where the log cannot be heard, and with true at its first word after that,
+   * which need be no event. An adapter need not call it.
+   */
+  onHearing?: (isHearing: boolean) => void;
   /** An event that cannot be read. It is not in any batch; the follower goes on. */
   onMalformed: (poison: { sequence: number; subject: string; reason: string }) => void;
 };

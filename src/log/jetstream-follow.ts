@@ -15,7 +15,8 @@ const BACKOFF_MAX_MS = 1_000;
 /**
  * Follows the log by one reader after the other: where one is lost, the next begins behind the last
  * event that was yielded, so nothing is missed or doubled. Between two tries it waits 50 ms, each
- * time twice as long, at most a second; after a reconnect at most 50 ms.
+ * time twice as long, at most a second; after a reconnect at most 50 ms. Any other answer than an
+ * outage is thrown: a command ends with it, a process's reader (one-reader.ts) tries on.
  * @param stream EVENTS, or the archive of it
  */
 export async function* follow(
@@ -29,17 +30,20 @@ export async function* follow(
   while (!signal.aborted) {
     try {
       after = after === 'end' ? await endOf(connection) : after;
-      const place = { stream, after, subjects, signal, batchMax };
+      const onHeartbeat = () => options.onHearing?.(true);
+      const place = { stream, after, subjects, signal, batchMax, onHeartbeat };
       await using reader = await openReader(connection, place);
       for (;;) {
         const arrivals = await reader.take(batchMax);
         if (arrivals.length === 0) return;
         backoffMs = 0;
+        options.onHearing?.(true);
         const batch = readAll(arrivals, options);
         after = arrivals.at(-1)?.sequence ?? after;
         if (batch.length > 0) yield batch;
       }
     } catch (error) {
+      options.onHearing?.(false);
       if (!(error instanceof ReaderLost) && !isOutage(error)) throw error;
     }
     backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MS, 2 * backoffMs));

@@ -3,6 +3,8 @@ import { JetStreamApiError } from '@nats-io/jetstream';
 import { nanos, type Msg } from '@nats-io/transport-node';
 import { MalformedEvent } from '#events/codec.ts';
 import { isId } from '#events/subjects.ts';
+import { Unavailable } from '#src/errors.ts';
+import { createBackOff } from './back-off.ts';
 import type { JetStreamConnection } from './connection.jetstream.ts';
 import type { Delivery, Inbox } from './consume.ts';
 import { ask, REQUEST_MS } from './jetstream-ask.ts';
@@ -37,7 +39,6 @@ const LEASE_FACTORS = [1, 1, 2, 6, 12];
 const HELD_MAX = 5_000;
 const OPEN_MS = 5_000;
 const ACK_MS = 5_000;
-const RETRY_MS = 100;
 /** The server's code for a consumer of that name with another configuration. */
 const CONSUMER_EXISTS = 10_148;
 
@@ -58,9 +59,6 @@ export async function openInbox<Item>(
   await makeConsumer(connection, options);
 
   const reply = connection.newInbox();
-  /** What the server objected to, until it answers again. */
-  let objection: Error | undefined;
-
   const pulls = createPulls<Delivery<Item>>({
     send(openMs) {
       const bound = openMs > 0 ? { expires: nanos(openMs) } : { no_wait: true };
@@ -68,15 +66,15 @@ export async function openInbox<Item>(
       nc.publish(subject, JSON.stringify({ batch: 1, ...bound }), { reply });
     },
     canSend: () => connection.isConnected(),
-    trouble: () => (connection.isConnected() ? objection : new Error('not connected')),
+    trouble: () => (connection.isConnected() ? recovery.objection() : new Error('not connected')),
   });
 
   function onMessage(error: Error | null, message: Msg) {
-    if (error !== null) return recover(error);
+    if (error !== null) return recovery.begin(error);
     pulls.answered();
     // A delivery keeps its own subject; what comes under ours is the server's word on a pull.
     if (message.subject === reply) return onStatus(message);
-    objection = undefined;
+    recovery.reached();
     const { sequence, deliveries } = readReply(message.reply ?? '');
     const item = readOrPark(message, sequence, options.read);
     if (item === null) return pulls.top();
@@ -89,31 +87,18 @@ export async function openInbox<Item>(
     const code = headers?.code ?? 0;
     // 408: its time is over; 404: it was not to wait.
     if (code !== 408 && code !== 404)
-      return recover(new Error(`${code} ${headers?.description ?? ''}`));
-    objection = undefined;
+      return recovery.begin(new Error(`${code} ${headers?.description ?? ''}`));
+    recovery.reached();
     pulls.expire();
     pulls.top();
   }
 
-  /** After a failover, a start of the server, or where somebody deleted the consumer. */
-  function recover(cause: Error) {
-    if (objection !== undefined || nc.isClosed()) return;
-    objection = cause;
-    delay(RETRY_MS)
-      .then(() => makeConsumer(connection, options))
-      .then(restart, (error: unknown) => {
-        objection = undefined;
-        recover(error as Error);
-      });
-  }
-
-  function restart() {
-    objection = undefined;
-    pulls.restart();
-  }
-
+  const recovery = createRecovery(connection, options, () => pulls.restart());
   nc.subscribe(reply, { callback: onMessage });
-  connection.onReconnect(restart);
+  connection.onReconnect(() => {
+    recovery.reached();
+    pulls.restart();
+  });
   // As the last delivery: whoever cannot handle it says why, and does not ask for one more.
   takeRetries(connection, {
     ...options,
@@ -127,6 +112,59 @@ export async function openInbox<Item>(
     async pending() {
       const info = await ask(connection, REQUEST_MS, () => jsm.consumers.info(stream, name));
       return info.num_pending;
+    },
+  };
+}
+
+/**
+ * After a failover, a start of the server, or where somebody deleted the consumer: makes it anew,
+ * for as long as that takes and whatever the server answers, at most 5 s apart. What is more than
+ * one objection in a row, and no outage, is reported.
+ */
+function createRecovery(
+  connection: JetStreamConnection,
+  options: InboxOptions<unknown>,
+  onRecovered: () => void,
+) {
+  const { stream, name } = options;
+  const backOff = createBackOff();
+  let objection: unknown;
+  let failures = 0;
+  let isRunning = false;
+
+  function note(cause: unknown): void {
+    objection = cause;
+    failures += 1;
+    if (failures > 1 && !(cause instanceof Unavailable))
+      connection.report(cause, `the work queue ${name} of ${stream} is not served; trying again`);
+  }
+  async function run(): Promise<void> {
+    isRunning = true;
+    while (isRunning && !connection.nc.isClosed()) {
+      await delay(backOff.nextMs());
+      try {
+        await makeConsumer(connection, options);
+        isRunning = false;
+      } catch (error) {
+        note(error);
+      }
+    }
+    objection = undefined;
+    onRecovered();
+  }
+  return {
+    /** What the server objected to, until it answers again. */
+    objection: () => objection as Error | undefined,
+    begin(cause: Error): void {
+      if (isRunning || connection.nc.isClosed()) return;
+      note(cause);
+      void run();
+    },
+    /** The server has answered rightly, or is another one by now. */
+    reached(): void {
+      objection = undefined;
+      failures = 0;
+      backOff.reset();
     },
   };
 }

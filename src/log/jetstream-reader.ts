@@ -16,6 +16,8 @@ export type ReaderOptions = {
   signal: AbortSignal;
   /** What `take` will be asked for; more than 500 make larger pulls. */
   batchMax: number;
+  /** Called at each heartbeat, of which one comes in 2 s where no message does. */
+  onHeartbeat?: () => void;
 };
 
 /** One pass over the log, in order and without gap, until it is lost. */
@@ -52,7 +54,7 @@ const INACTIVE_MS = 60_000;
  */
 export async function openReader(
   connection: JetStreamConnection,
-  { stream, after, subjects, signal, batchMax }: ReaderOptions,
+  { stream, after, subjects, signal, batchMax, onHeartbeat }: ReaderOptions,
 ): Promise<Reader> {
   const { nc, jsm } = connection;
   const consumer = { stream, name: `follow_${nuid.next()}` };
@@ -95,7 +97,7 @@ export async function openReader(
   }
 
   function onStatus(code: number, message: Msg) {
-    if (code === 100) return;
+    if (code === 100) return onHeartbeat?.();
     // 408: the pull is over in time, all that it brought has come before.
     if (code !== 408) return lose(`${code} ${message.headers?.description ?? ''}`);
     asked = 0;

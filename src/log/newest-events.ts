@@ -12,6 +12,8 @@ export type NewestEvents = {
   keep(batch: readonly RecordedEvent[], poisons: readonly Poison[]): void;
   /** All that has come after this sequence is here. */
   keptAfter(): number;
+  /** Sequence of the newest that is here. */
+  end(): number;
   hasAfter(sequence: number): boolean;
   /**
    * What has come after a place, as far as the subjects match and `batchMax` goes; `place` is how
@@ -48,6 +50,7 @@ export function createNewestEvents(after: number, keptMin: number): NewestEvents
       for (const item of all.toSorted((one, other) => one.sequence - other.sequence)) keep(item);
     },
     keptAfter: () => keptAfter,
+    end: () => items.at(-1)?.sequence ?? keptAfter,
     hasAfter: (sequence) => (items.at(-1)?.sequence ?? 0) > sequence,
     take(place, { subjects, onMalformed, batchMax = BATCH_MAX }) {
       const batch: RecordedEvent[] = [];

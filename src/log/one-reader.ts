@@ -2,14 +2,25 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { filters } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '../errors.ts';
-import { createBell } from './bell.ts';
+import { createBackOff } from './back-off.ts';
+import { createBell, type Bell } from './bell.ts';
 import type { EventLog, FollowOptions } from './event-log.ts';
-import { createNewestEvents, type Poison } from './newest-events.ts';
+import { createNewestEvents, type NewestEvents, type Poison } from './newest-events.ts';
 
 /** A log whose followers at its end share one reader; disposing ends the reader, and them. */
-export type OneReaderLog = EventLog & AsyncDisposable;
+export type OneReaderLog = EventLog & {
+  /** False while the shared reader cannot read: its followers hear nothing of what comes. */
+  isHearing(): boolean;
+} & AsyncDisposable;
 
-/** Newest events that are kept, at least; who falls behind them reads the log by itself. */
+export type OneReaderOptions = {
+  /** Newest events that are kept, at least; default 5,000. */
+  keptMin?: number;
+  /** Called at each failure to read that is no outage; what failed is tried again. */
+  onFailure?: (error: unknown, what: string) => void;
+};
+
+/** Who falls behind the newest events that are kept reads the log by itself. */
 const KEPT_MIN = 5_000;
 /** Pause where the log does not say how far it is. */
 const AWAY_MS = 250;
@@ -19,13 +30,56 @@ const AWAY_MS = 250;
  * over the wire once and is decoded once, however many follow. Each has its own place among the
  * newest events, which are kept here; one whose place is older catches up by a reader of its own,
  * then joins. What it is given is shared: nobody may change an event.
- * @param keptMin newest events that are kept, at least
+ *
+ * Its followers never end by themselves. Whatever the log answers (a stream that a starting server
+ * does not know yet, a permission that is gone for a moment), it is asked again, 100 ms later at
+ * first and every 5 s at last, behind the last event that came: nothing is missed or doubled. Were
+ * one answer the last, the process would never again hear of a revoked key or an ended session.
  */
-export async function throughOneReader(log: EventLog, keptMin = KEPT_MIN): Promise<OneReaderLog> {
+export async function throughOneReader(
+  log: EventLog,
+  { keptMin = KEPT_MIN, onFailure = () => undefined }: OneReaderOptions = {},
+): Promise<OneReaderLog> {
   const stop = new AbortController();
   const bell = createBell();
   const newest = createNewestEvents(await log.lastSequence(), keptMin);
-  let failure: unknown = null;
+  const reader = startReader(log, { newest, bell, signal: stop.signal, onFailure });
+
+  async function* follow(options: FollowOptions): AsyncGenerator<RecordedEvent[], void, void> {
+    const signal = AbortSignal.any([options.signal, stop.signal]);
+    let after: number | null = options.after === 'end' ? null : options.after;
+    while (!signal.aborted) {
+      if (after === null) {
+        after = await endOf(log, signal, onFailure);
+      } else if (after < newest.keptAfter()) {
+        after = yield* catchUp(log, { ...options, signal }, after, newest.keptAfter(), onFailure);
+      } else {
+        const { batch, place } = newest.take(after, options);
+        after = place;
+        if (batch.length > 0) yield batch;
+        else if (!newest.hasAfter(after)) await bell.heard(signal);
+      }
+    }
+  }
+  return {
+    ...log,
+    follow,
+    isHearing: reader.isHearing,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await reader.ended;
+    },
+  };
+}
+
+/** Reads the log's end into the newest events, until the signal aborts, whatever fails. */
+function startReader(
+  log: EventLog,
+  parts: { newest: NewestEvents; bell: Bell; signal: AbortSignal; onFailure: OnFailure },
+): { isHearing: () => boolean; ended: Promise<void> } {
+  const { newest, bell, signal, onFailure } = parts;
+  const backOff = createBackOff();
+  let isHearing = true;
   /** What could not be read of a batch that is about to come. */
   let poisons: Poison[] = [];
 
@@ -38,51 +92,45 @@ export async function throughOneReader(log: EventLog, keptMin = KEPT_MIN): Promi
   function keepAlone(): void {
     if (poisons.length > 0) keep([]);
   }
+  function onHearing(isHeard: boolean): void {
+    isHearing = isHeard;
+    if (isHeard) backOff.reset();
+  }
   async function read(): Promise<void> {
     const batches = log.follow({
       subjects: filters.all,
-      after: newest.keptAfter(),
-      signal: stop.signal,
+      after: newest.end(),
+      signal,
+      onHearing,
       onMalformed(poison) {
         poisons.push(poison);
         // Its batch, where there is one, comes before anything else does.
         if (poisons.length === 1) setImmediate(keepAlone);
       },
     });
-    for await (const batch of batches) keep(batch);
+    for await (const batch of batches) {
+      keep(batch);
+      onHearing(true);
+    }
+    if (!signal.aborted) throw new Error('the reader ended by itself');
   }
-  const reading = read()
-    .catch((error: unknown) => {
-      failure = error;
-    })
-    .finally(() => bell.ring());
-
-  async function* follow(options: FollowOptions): AsyncGenerator<RecordedEvent[], void, void> {
-    const signal = AbortSignal.any([options.signal, stop.signal]);
-    let after: number | null = options.after === 'end' ? null : options.after;
+  async function readOn(): Promise<void> {
     while (!signal.aborted) {
-      if (failure !== null) throw failure;
-      if (after === null) {
-        after = await endOf(log, signal);
-      } else if (after < newest.keptAfter()) {
-        after = yield* catchUp(log, { ...options, signal }, after, newest.keptAfter());
-      } else {
-        const { batch, place } = newest.take(after, options);
-        after = place;
-        if (batch.length > 0) yield batch;
-        else if (!newest.hasAfter(after)) await bell.heard(signal);
+      try {
+        await read();
+      } catch (error) {
+        // What is not kept yet is read again.
+        poisons = [];
+        isHearing = false;
+        onFailure(error, 'the event log is not heard by this process; trying again');
+        await backOff.pause(signal);
       }
     }
   }
-  return {
-    ...log,
-    follow,
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await reading;
-    },
-  };
+  return { isHearing: () => isHearing, ended: readOn().finally(() => bell.ring()) };
 }
+
+type OnFailure = NonNullable<OneReaderOptions['onFailure']>;
 
 /**
  * Yields what is older than what is kept; returns the place from which on the rest is.
@@ -93,38 +141,66 @@ async function* catchUp(
   options: FollowOptions,
   after: number,
   kept: number,
+  onFailure: OnFailure,
 ): AsyncGenerator<RecordedEvent[], number, void> {
-  const target = (await endOf(log, options.signal, options.subjects)) ?? Infinity;
-  if (target === Infinity) return after;
+  const target = await endOf(log, options.signal, onFailure, options.subjects);
+  if (target === null) return after;
   if (after >= target) return Math.max(after, kept);
   const isThere = new AbortController();
   const signal = AbortSignal.any([options.signal, isThere.signal]);
+  const backOff = createBackOff();
   let place = after;
+  /** Up to here what cannot be read was told; `refused`: by what its listener would not have it. */
+  let told = after;
+  let refused: { error: unknown } | null = null;
   const onMalformed: FollowOptions['onMalformed'] = (poison) => {
-    options.onMalformed(poison);
-    place = Math.max(place, poison.sequence);
+    if (poison.sequence <= told) return;
+    told = poison.sequence;
+    try {
+      options.onMalformed(poison);
+    } catch (error) {
+      refused = { error };
+      throw error;
+    }
     // No batch will end here: the last one that was to come cannot be read.
-    if (place >= target) isThere.abort();
+    if (told >= target) isThere.abort();
   };
-  for await (const batch of log.follow({ ...options, after, signal, onMalformed })) {
-    place = Math.max(place, batch.at(-1)?.sequence ?? 0);
-    yield batch;
-    if (place >= target) break;
+  while (!signal.aborted) {
+    try {
+      for await (const batch of log.follow({ ...options, after: place, signal, onMalformed })) {
+        place = Math.max(place, batch.at(-1)?.sequence ?? 0);
+        backOff.reset();
+        yield batch;
+        if (place >= target) return place;
+      }
+    } catch (error) {
+      if (refused !== null) throw (refused as { error: unknown }).error;
+      onFailure(error, 'an older part of the event log is not read; trying again');
+      await backOff.pause(signal);
+    }
   }
-  return place;
+  return Math.max(place, told);
 }
 
-/** How far the subjects go by now; null after a pause where the log does not say. */
+/** How far the subjects go by now, however often that has to be asked; null: the signal aborted. */
 async function endOf(
   log: EventLog,
   signal: AbortSignal,
+  onFailure: OnFailure,
   subjects?: readonly string[],
 ): Promise<number | null> {
-  try {
-    return await log.lastSequence(subjects);
-  } catch (error) {
-    if (!(error instanceof Unavailable)) throw error;
-    await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
-    return null;
+  const backOff = createBackOff();
+  while (!signal.aborted) {
+    try {
+      return await log.lastSequence(subjects);
+    } catch (error) {
+      if (error instanceof Unavailable) {
+        await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
+      } else {
+        onFailure(error, 'the event log does not say how far it goes; trying again');
+        await backOff.pause(signal);
+      }
+    }
   }
+  return null;
 }

@@ -1,5 +1,6 @@
 import { isOf, type RecordedOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
+import { createBackOff } from './back-off.ts';
 import type { EventLog } from './event-log.ts';
 import type { Recent } from './recent.ts';
 
@@ -21,7 +22,8 @@ export type Tail = {
 
 /**
  * Follows the sessions from here on. Resolves once it stands at the end of the log, so that nothing
- * appended afterwards is missed. A listener that throws is reported and does not stop the others.
+ * appended afterwards is missed. A listener that throws is reported and does not stop the others; a
+ * failure to follow is reported, and followed by another try behind the last event that came.
  * @param recent is kept up to date by it: the sessions, and the ledgers that move with them
  */
 export async function startTail(
@@ -32,7 +34,9 @@ export async function startTail(
   const bySession = new Map<string, Set<Listener>>();
   const everyone = new Set<Listener>();
   const stop = new AbortController();
+  const backOff = createBackOff();
   let position = await log.lastSequence(filters.sessions);
+  let after = position;
 
   function deliver(event: SessionRecorded): void {
     position = event.sequence;
@@ -48,17 +52,26 @@ export async function startTail(
   async function run(): Promise<void> {
     const batches = log.follow({
       subjects: filters.ledgersAndSessions,
-      after: position,
+      after,
       signal: stop.signal,
       onMalformed: (poison) => onError(new Error(poison.reason), `malformed ${poison.subject}`),
     });
     for await (const batch of batches)
       for (const event of batch) {
+        after = event.sequence;
+        backOff.reset();
         recent?.saw(event);
         if (isOf('session', event)) deliver(event);
       }
   }
-  const running = run().catch((error: unknown) => onError(error, 'the tail of the log ended'));
+  async function keepRunning(): Promise<void> {
+    while (!stop.signal.aborted)
+      await run().catch(async (error: unknown) => {
+        onError(error, 'the sessions are not followed; trying again');
+        await backOff.pause(stop.signal);
+      });
+  }
+  const running = keepRunning();
 
   function watch(sessionId: string, listener: Listener): () => void {
     const listeners = bySession.get(sessionId) ?? new Set();

@@ -1,12 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import { filterOf } from '#events/subjects.ts';
+import { createBackOff } from '../log/back-off.ts';
 import type { Desk } from '../log/handle.ts';
 import type { Pool } from './pool.ts';
-
-/** Pause where the log cannot be followed. */
-const AWAY_MS = 500;
 
 /**
  * Follows what the log says of this server itself, from its `joined` on: the operator's drains, and
@@ -29,18 +26,20 @@ export async function followOwnServer(parts: {
       signal,
       onMalformed: (poison) => pool.log.error(poison, 'an event of this server cannot be read'),
     });
+  const backOff = createBackOff();
   for (let after = parts.after; !signal.aborted;) {
     try {
       for await (const batch of follow(after))
         for (const event of batch) {
           after = event.sequence;
+          backOff.reset();
           if (!isOf('server', event)) continue;
           if (event.state.status === 'lost') await onLost();
           else applyStatus(pool, event.state.status);
         }
     } catch (error) {
-      pool.log.warn({ err: error }, 'this server does not hear what is said of it');
-      await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
+      pool.log.error({ err: error }, 'this server does not hear what is said of it; trying again');
+      await backOff.pause(signal);
     }
   }
   forget();

@@ -9,6 +9,7 @@ import {
   tenantUses,
 } from '#events/tenant-subjects.ts';
 import { hashKey } from '../ids.ts';
+import { createBackOff } from '../log/back-off.ts';
 import type { JetStreamConnection } from '../log/connection.jetstream.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { ask } from '../log/jetstream-ask.ts';
@@ -50,8 +51,6 @@ const DURABLE_MS = 2_000;
 const CONSUMER_EXISTS = 10_148;
 /** Who was being let in while its key was revoked is in by then: servers wait 2 s for an answer. */
 const LATECOMERS_MS = 2_500;
-/** After a failure to follow the organizations' events. */
-const AGAIN_MS = 1_000;
 
 /**
  * Answers the servers' question who connects: a tenant, with an API key as password and what it
@@ -168,6 +167,7 @@ async function followRevocations(parts: CalloutParts, signal: AbortSignal): Prom
     await endRevoked(parts);
     void endLatecomers(parts, signal);
   }
+  const backOff = createBackOff();
   while (!signal.aborted) {
     try {
       // Asked for before the look: what is revoked during that is followed.
@@ -176,11 +176,12 @@ async function followRevocations(parts: CalloutParts, signal: AbortSignal): Prom
       for await (const batch of log.follow({ subjects, after, signal, onMalformed })) {
         const last = batch.findLast(({ type }) => type === 'organization.key-revoked');
         if (last !== undefined) await endUpTo(last.sequence);
+        backOff.reset();
       }
     } catch (error) {
       if (!signal.aborted) logger.error({ err: error }, 'revoked keys are not followed; trying on');
+      await backOff.pause(signal);
     }
-    await pause(AGAIN_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 

@@ -5,6 +5,7 @@ import type { RecordedEvent } from '#events/events.ts';
 import { toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { Unavailable } from '../errors.ts';
+import { createBackOff } from '../log/back-off.ts';
 import type { JetStreamConnection } from '../log/connection.jetstream.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { ask, isOutage } from '../log/jetstream-ask.ts';
@@ -34,12 +35,16 @@ export function publishToTenants(parts: PublisherParts): AsyncDisposable {
   const { signal } = stop;
 
   async function run(): Promise<void> {
+    const backOff = createBackOff();
     while (!signal.aborted) {
       try {
         await publishOn(parts, signal);
+        backOff.reset();
       } catch (error) {
-        if (isTrouble(error) && !signal.aborted)
+        if (isTrouble(error) && !signal.aborted) {
           parts.logger.error({ err: error }, 'tenants are not told of events; trying on');
+          await backOff.pause(signal);
+        }
       }
       await pause(STAND_BY_MS, undefined, { signal }).catch(() => undefined);
     }

@@ -38,7 +38,7 @@ test('however many follow from the end, the log is read once', async () => {
 
 test('a follower that fell behind what is kept reads what it missed, and joins again', async () => {
   const counted = countedLog();
-  await using log = await throughOneReader(counted, 5);
+  await using log = await throughOneReader(counted, { keptMin: 5 });
   const stop = new AbortController();
   const options = { subjects: filters.sessions, after: 0, batchMax: 3, signal: stop.signal };
   const batches = log.follow({ ...options, onMalformed: () => undefined })[Symbol.asyncIterator]();

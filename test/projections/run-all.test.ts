@@ -17,11 +17,13 @@ let redis: RealRedis;
 let views: RedisViews;
 let parked: ParkedEvents;
 let removed: string[];
+let failures: unknown[];
 beforeEach(async () => {
   redis = await startRedis();
   views = await createRedisViews({ url: redis.url });
   parked = createMemoryParked();
   removed = [];
+  failures = [];
 });
 afterEach(async () => {
   await views[Symbol.asyncDispose]();
@@ -30,7 +32,9 @@ afterEach(async () => {
 
 function running(log: EventLog, ...projections: Projection<unknown>[]): Projecting {
   const onRemoved = (store: string) => removed.push(store);
-  return runProjections({ projections, log, views, parked, onParked() {}, onRemoved });
+  const onLogFailure = (error: unknown) => failures.push(error);
+  const told = { onParked() {}, onRemoved, onLogFailure };
+  return runProjections({ projections, log, views, parked, ...told });
 }
 
 /** The same, counted otherwise. */
@@ -112,6 +116,29 @@ describe('a store that is not of the log', () => {
     await vi.waitUntil(async () => (await views.checkpoint(idOf(eventCounts))) === 4, eventually);
     await expectAsOfOneFold(eventCounts, views, log);
   });
+});
+
+test('a log that answers what was not to be expected is asked again, and the failure told', async () => {
+  const log = await aLogOf(3);
+  let isOdd = true;
+  const answer = new Error('stream not found');
+  const oddly = <Answer>(ask: () => Promise<Answer>) => (isOdd ? Promise.reject(answer) : ask());
+  const odd: EventLog = {
+    ...log,
+    lastSequence: (subjects) => oddly(() => log.lastSequence(subjects)),
+    facts: () => oddly(() => log.facts()),
+  };
+  await using projecting = running(odd, eventCounts);
+  await vi.waitUntil(() => projecting.standings()[0]?.mode === 'waiting-for-log', eventually);
+  isOdd = false;
+  await untilFolded(eventCounts, views, 12);
+  isOdd = true;
+  await vi.waitUntil(() => projecting.standings()[0]?.mode === 'waiting-for-log', eventually);
+  isOdd = false;
+  await record<'session'>(log, sessionRef('more'), requested());
+  await untilFolded(eventCounts, views, 13);
+  await expectAsOfOneFold(eventCounts, views, log);
+  expect(failures).toContain(answer);
 });
 
 describe('the lag', () => {
