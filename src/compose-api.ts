@@ -74,7 +74,7 @@ export async function composeApi(ground: Ground, stack: AsyncDisposableStack) {
 }
 
 async function composeHealth(
-  { connection, desk, views, tail, log }: Ground,
+  { connection, desk, views, tail, log, isLogHeard }: Ground,
   isRateLimitShared: () => boolean,
   stack: AsyncDisposableStack,
 ): Promise<HealthMonitor> {
@@ -89,6 +89,7 @@ async function composeHealth(
     startHealthMonitor({
       isLogConnected: () => connection.isConnected(),
       isLogSame: () => sameLog.isSame(),
+      isLogHeard,
       views,
       isRateLimitShared,
       hasCaughtUp: () => catchUp.isDone(),

@@ -42,6 +42,8 @@ export type Ground = Given &
   Telemetry & {
     connection: JetStreamConnection;
     desk: Desk;
+    /** False while this process cannot follow the log. */
+    isLogHeard: () => boolean;
     views: Views;
     /** The same as they are, for who keeps them folded. */
     stores: RedisViews;
@@ -87,6 +89,7 @@ export async function layGround(
     ...given,
     connection,
     desk,
+    isLogHeard: () => eventLog.isHearing(),
     views: steadyViews(stored),
     stores: stored,
     redis: stored.redis,

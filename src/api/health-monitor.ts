@@ -10,7 +10,8 @@ export type HealthWord = 'healthy' | 'degraded' | 'unhealthy';
 export type HealthMonitor = {
   /**
    * Event log and read model: unhealthy without the log or with another one than at the begin,
-   * degraded without the read model or while its lists have been behind for more than 10 s.
+   * degraded without the read model, while its lists have been behind for more than 10 s, or while
+   * this process does not hear what the log is told.
    */
   database(): HealthWord;
   /** unhealthy where no server is live; degraded where that cannot be known. */
@@ -34,6 +35,8 @@ export type HealthOptions = {
   isLogConnected: () => boolean;
   /** False where the log was emptied or replaced under this process. */
   isLogSame: () => boolean;
+  /** False while this process cannot follow the log: it hears of nothing that happens. */
+  isLogHeard: () => boolean;
   views: Views;
   isRateLimitShared: () => boolean;
   /** Whether the read model has caught up with the log since this process began. */
@@ -44,7 +47,8 @@ export type HealthOptions = {
 };
 
 export function startHealthMonitor(options: HealthOptions): HealthMonitor {
-  const { isLogConnected, isLogSame, views, isRateLimitShared, hasCaughtUp } = options;
+  const { isLogConnected, isLogSame, isLogHeard } = options;
+  const { views, isRateLimitShared, hasCaughtUp } = options;
   const { position, now } = options;
   let live: number | null = null;
   const lists = createLagMeter(now);
@@ -75,7 +79,8 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   function database(): HealthWord {
     if (!isLogConnected() || !isLogSame()) return 'unhealthy';
     const isLate = lists.lag().seconds > lagSecondsMax;
-    return views.isReachable() && hasCaughtUp() && !isLate ? 'healthy' : 'degraded';
+    const isWhole = isLogHeard() && views.isReachable() && hasCaughtUp() && !isLate;
+    return isWhole ? 'healthy' : 'degraded';
   }
   function rateLimit(): HealthWord {
     return isRateLimitShared() ? 'healthy' : 'degraded';
@@ -97,6 +102,7 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
       const missing = [];
       if (!isLogConnected()) missing.push('event log');
       else if (!isLogSame()) missing.push('restart, as the event log is another one');
+      else if (!isLogHeard()) missing.push('event log, which this process does not hear');
       if (!views.isReachable()) missing.push('read model');
       else if (!hasCaughtUp()) missing.push('read model, which is being folded');
       return missing;

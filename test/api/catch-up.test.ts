@@ -21,6 +21,7 @@ test('a service is not ready while what it reads is being folded, and stays so o
   using health = startHealthMonitor({
     isLogConnected: () => true,
     isLogSame: () => true,
+    isLogHeard: () => true,
     views,
     isRateLimitShared: () => true,
     hasCaughtUp: () => catchUp.isDone(),
@@ -86,6 +87,7 @@ test('a service whose lists have been behind the log for more than ten seconds s
   using health = startHealthMonitor({
     isLogConnected: () => true,
     isLogSame: () => true,
+    isLogHeard: () => true,
     views,
     isRateLimitShared: () => true,
     hasCaughtUp: () => true,
@@ -113,6 +115,7 @@ test('a service under which the log was replaced says that it has to be restarte
   using health = startHealthMonitor({
     isLogConnected: () => true,
     isLogSame: () => sameLog.isSame(),
+    isLogHeard: () => true,
     views,
     isRateLimitShared: () => true,
     hasCaughtUp: () => true,
@@ -134,4 +137,27 @@ test('a service under which the log was replaced says that it has to be restarte
   look = () => Promise.reject(new Error('stream not found'));
   await eventually(() => health.database() === 'unhealthy', 'there is none');
   expect(told).toEqual([false, true, false]);
+});
+
+test('a service that cannot follow the log says so, and is ready once it can', async () => {
+  await using views = createMemoryViews();
+  let isHeard = false;
+  using health = startHealthMonitor({
+    isLogConnected: () => true,
+    isLogSame: () => true,
+    isLogHeard: () => isHeard,
+    views,
+    isRateLimitShared: () => true,
+    hasCaughtUp: () => true,
+    position: () => 0,
+    now: Date.now,
+  });
+  const deaf = 'event log, which this process does not hear';
+  expect([health.database(), health.missing()]).toEqual([
+    'degraded',
+    expect.arrayContaining([deaf]),
+  ]);
+  isHeard = true;
+  expect(health.database()).toBe('healthy');
+  expect(health.missing()).not.toContain(deaf);
 });
