@@ -7,6 +7,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { startService, type RunningService } from '../service.ts';
+import { textFiles } from '../source-files.ts';
 import { startNats } from '../real-nats.ts';
 import {
   bss,
@@ -174,6 +175,21 @@ describe('the command line', () => {
     expect(commands).toContain('session history');
     const one = await bss(service, ...(commands[0] ?? '').split(' '), '--help');
     expect([one.code, one.stdout.split('\n')[0]]).toEqual([0, 'usage: bss orgs create [OPTIONS]']);
+  });
+
+  it('has every command that a document of ours names', async () => {
+    const { stdout } = await bss(service, '--help');
+    const names = new Set(stdout.matchAll(/^ {2}bss (\w+(?: \w+)?) {2}/gm).map(([, name]) => name));
+    expect([...names]).toEqual(expect.arrayContaining(['why', 'session history']));
+    const named = textFiles()
+      .filter(({ path }) => path.endsWith('.md'))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/\bbss ([a-z]+)(?: ([a-z]+))?/g)].map(([, first = '', second = '']) => {
+          return { path, first, both: `${first} ${second}` };
+        }),
+      );
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter(({ first, both }) => !names.has(first) && !names.has(both))).toEqual([]);
   });
 
   it('is the program of the package', async () => {
