@@ -54,15 +54,15 @@ export const meanings: Record<string, Meaning> = {
   },
   'session.stop-requested': {
     when:
-      'The session is to end: somebody stopped it, its time is over, or it was idle too long. ' +
-      'It is billed until `at`, however long the browser takes.',
-    by: 'api (stop), timekeeper (expired, idle), provisioner (operator)',
+      'The session is to end: somebody stopped it, its time is over, it was idle too long, or ' +
+      'its user closed the browser. It is billed until `at`, however long the browser takes.',
+    by: 'api (stop), timekeeper (expired, idle), provisioner (operator, browser closed)',
   },
   'session.stopped': {
     when:
       'The last event of a session that was stopped: nothing of its browser is left. What was ' +
       'reserved and not used is given back in the same step.',
-    by: 'provisioner (it is gone), with the request where there was no browser',
+    by: 'provisioner (it is gone), with the request where there was no browser left',
   },
   'session.failed': {
     when:

@@ -23,6 +23,7 @@ export const StopReason = Type.Union(
     Type.Literal('idle'),
     Type.Literal('organization'),
     Type.Literal('operator'),
+    Type.Literal('browser_closed'),
   ],
   { description: 'why it was to end' },
 );

@@ -9,6 +9,7 @@ export const TerminationReason = Type.Union(
     Type.Literal('session_ended'),
     Type.Literal('retired'),
     Type.Literal('launch_failed'),
+    Type.Literal('closed'),
     Type.Literal('crashed'),
     Type.Literal('out_of_memory'),
     Type.Literal('server_stopped'),

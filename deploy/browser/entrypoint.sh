@@ -6,6 +6,8 @@
 #   arguments      Chromium's
 #
 # CDP is on port 9223: Chromium itself listens on loopback only, whatever it is told.
+#
+# Exit code 0 means that its user closed Chromium, which the last line of its output says, too.
 set -u
 
 children=()
@@ -30,7 +32,7 @@ children+=($!)
 chromium=$!
 children+=("$chromium")
 
-trap 'kill -TERM "$chromium"; wait "$chromium"; exit 0' TERM
+trap 'echo "SIGTERM ended the container" >&2; kill -TERM "$chromium"; wait "$chromium"; exit 143' TERM
 wait -n -p ended "${children[@]}"
 status=$?
 case $ended in
@@ -38,5 +40,12 @@ case $ended in
   "${children[0]}") [ -n "${DISPLAY:-}" ] && name='The X server' || name=socat ;;
   *) name=socat ;;
 esac
+# Chromium exits with 0 after a SIGTERM, too, and after the end of its X server: its profile tells.
+if [ "$name" = Chromium ] && [ "$status" = 0 ] &&
+  grep -qs '"exit_type":"Normal"' /tmp/profile/Default/Preferences; then
+  echo 'Chromium was closed' >&2
+  exit 0
+fi
 echo "$name ended with $status" >&2
+[ "$status" != 0 ] || status=1
 exit "$status"

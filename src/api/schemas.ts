@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { statuses } from '#events/session.ts';
+import { FailureReason, statuses, StopReason } from '#events/session.ts';
 
 /**
  * Shapes of answers. snake_case lives here, in `request-schemas.ts` and in `present.ts`, and no
@@ -18,6 +18,14 @@ const Status = Type.Union(
 const Named = (examples: string[]) => Type.String({ examples });
 const Count = (example: number) => Type.Integer({ minimum: 0, examples: [example] });
 const ENDED = { examples: [null], description: 'null until it has ended' };
+const wordsOf = ({ anyOf }: typeof StopReason | typeof FailureReason) =>
+  anyOf.map((one) => one.const).join(', ');
+const WHY_ENDED = {
+  examples: [null],
+  description:
+    `null until it has ended; of a stopped one: ${wordsOf(StopReason)}; ` +
+    `of a failed one: ${wordsOf(FailureReason)}`,
+};
 const HEADLESS = { description: 'null where it is headless' };
 
 const EXAMPLE = {
@@ -72,7 +80,7 @@ export const Session = Type.Object(
     last_accessed_at: Nullable(Timestamp(EXAMPLE.accessed)),
     expires_at: Timestamp(EXAMPLE.expires),
     ended_at: Nullable(Timestamp(EXAMPLE.expires), ENDED),
-    ended_reason: Nullable(Named(['expired']), ENDED),
+    ended_reason: Nullable(Named(['expired']), WHY_ENDED),
     vnc_url: Nullable(Named([EXAMPLE.vncUrl]), {
       description: 'VNC over WebSocket; null once it is ending, for a viewer, or where headless',
     }),

@@ -6,7 +6,7 @@ export type Link = { words: string; event: RecordedEvent | null };
 
 /**
  * What led to the session's last event, the end first and what nothing led to last: a person's
- * request, a browser that ended by itself, a server that was lost.
+ * request, a browser that its user closed or that ended by itself, a server that was lost.
  * @param related all events of the session, its browsers, servers and ledger, oldest first
  */
 export function chainTo(end: RecordedOf<'session'>, related: readonly RecordedEvent[]): Link[] {
@@ -43,8 +43,9 @@ function causeOf(
   if (event.type === 'session.stopped')
     return before.findLast(isStopOf(commandId)) ?? last('session.stop-requested');
   if (event.type === 'session.failed') return reasonOf(event, related);
-  const isByOperator = event.type === 'session.stop-requested' && event.data.reason === 'operator';
-  return isByOperator ? last('server.draining') : null;
+  if (event.type !== 'session.stop-requested') return null;
+  if (event.data.reason === 'browser_closed') return endOfBrowser(related);
+  return event.data.reason === 'operator' ? last('server.draining') : null;
 }
 
 type Last = (...types: string[]) => RecordedEvent | null;
@@ -69,6 +70,9 @@ function reasonOf(event: RecordedEvent, related: readonly RecordedEvent[]): Reco
     const lost = related.find(({ type }) => type === 'server.lost' || type === 'server.left');
     if (lost !== undefined) return lost;
   }
-  const ended = related.filter(({ type }) => type === 'workload.terminated');
-  return ended.at(-1) ?? null;
+  return endOfBrowser(related);
+}
+
+function endOfBrowser(related: readonly RecordedEvent[]): RecordedEvent | null {
+  return related.findLast(({ type }) => type === 'workload.terminated') ?? null;
 }

@@ -3,7 +3,10 @@ import type { SessionEvent, StopReason } from '#events/session.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
 import { lengthOf } from './layout.ts';
 
-/** What an event says, in a sentence without its subject's id. */
+/**
+ * What an event says, in a sentence without its subject's id. A browser's last words follow it, on
+ * lines of their own.
+ */
 export function inWords(event: RecordedEvent): string {
   switch (event.aggregate.kind) {
     case 'session':
@@ -16,11 +19,12 @@ export function inWords(event: RecordedEvent): string {
 }
 
 const stopWords: Record<StopReason, string> = {
-  user: 'by its user',
-  expired: 'because its time was up',
-  idle: 'because nobody had used it for its idle time-out',
-  organization: 'for the organization',
-  operator: 'by an operator, or because its server was ending',
+  user: 'its stop was asked for by its user',
+  expired: 'its stop was asked for because its time was up',
+  idle: 'its stop was asked for because nobody had used it for its idle time-out',
+  organization: 'its stop was asked for on the organization’s behalf',
+  operator: 'its stop was asked for by an operator, or because its server was ending',
+  browser_closed: 'its user closed its browser',
 };
 
 function sessionWords(event: SessionEvent): string {
@@ -46,13 +50,13 @@ function sessionWords(event: SessionEvent): string {
     case 'session.expiry-warning':
       return `it was warned that it would end at ${event.data.expiresAt}`;
     case 'session.stop-requested':
-      return `its stop was asked for ${stopWords[event.data.reason]}`;
+      return stopWords[event.data.reason];
     case 'session.stopped':
       return `it stopped; ${settled(event.data)}`;
     case 'session.failed': {
       const { reason, detail, exitCode } = event.data;
       const code = exitCode === null ? '' : `, exit code ${exitCode}`;
-      return `it failed with ${reason}${code}: ${detail}; ${settled(event.data)}`;
+      return `it failed with ${reason}${code} (${settled(event.data)}): ${detail}`;
     }
   }
 }

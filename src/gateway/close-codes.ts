@@ -20,6 +20,7 @@ export const closeCodes = {
   connection_idle: { code: 4014, sentence: 'Nothing happened on this connection for too long.' },
   gateway_closing: { code: 4015, sentence: 'The service is restarting; connect again.' },
   client_gone: { code: 4016, sentence: 'The viewer no longer answered.' },
+  browser_closed: { code: 4017, sentence: 'The browser was closed.' },
 } as const;
 
 type CloseReason = keyof typeof closeCodes;

@@ -10,8 +10,8 @@ import { createAvailability } from './docker-availability.ts';
 import type { Availability } from './docker-availability.ts';
 import { lastWords, removeContainer } from './docker-container.ts';
 import { bounded, isAnswering, statusOf } from './docker-engine.ts';
-import { exitCodeOf, isOutOfMemory, newEntry } from './docker-entry.ts';
-import type { Entry } from './docker-entry.ts';
+import { closedAtOf, endOf, newEntry, reasonOf } from './docker-entry.ts';
+import type { End, Entry } from './docker-entry.ts';
 import { findBrowser, listFound } from './docker-find.ts';
 import { launchContainer } from './docker-launch.ts';
 import type { Launched } from './docker-launch.ts';
@@ -94,7 +94,7 @@ class DockerBrowsers implements Browsers {
     try {
       const launched = await launching;
       entry.launched = launched;
-      if (entry.died !== null) this.#died(workloadId, entry, entry.died.exitCode);
+      if (entry.died !== null) this.#died(workloadId, entry, entry.died);
       return launched.browser;
     } catch (error) {
       this.#entries.delete(workloadId);
@@ -175,10 +175,14 @@ class DockerBrowsers implements Browsers {
   }
 
   async #observe(found: Found): Promise<ObservedBrowser> {
-    const { workloadId, sessionId } = found;
+    const { workloadId, sessionId, isRunning, containerId } = found;
     const entry = this.#entries.get(workloadId);
-    if (entry === undefined) return { workloadId, sessionId, adoptable: await findBrowser(found) };
-    return { workloadId, sessionId: entry.sessionId ?? sessionId, adoptable: runningOf(entry) };
+    if (entry !== undefined)
+      return { workloadId, sessionId: entry.sessionId ?? sessionId, adoptable: runningOf(entry) };
+    if (isRunning) return { workloadId, sessionId, adoptable: await findBrowser(found) };
+    const closedAt = await closedAtOf(this.#site.docker.getContainer(containerId));
+    const close = closedAt === null ? {} : { closedAt };
+    return { workloadId, sessionId, adoptable: null, ...close };
   }
 
   async #stopLeftover(workloadId: string): Promise<void> {
@@ -202,11 +206,11 @@ class DockerBrowsers implements Browsers {
     }
   }
 
-  #hear({ workloadId, action, exitCode }: ContainerEvent): void {
+  #hear({ workloadId, action, exitCode, at }: ContainerEvent): void {
     const entry = this.#entries.get(workloadId);
     if (entry === undefined) return;
     if (action === 'oom') entry.memoryKilledAt = performance.now();
-    else this.#died(workloadId, entry, exitCode);
+    else this.#died(workloadId, entry, { exitCode, endedAt: at });
   }
 
   /** What failed because the engine is away is told after that, which its events may tell late. */
@@ -227,24 +231,32 @@ class DockerBrowsers implements Browsers {
     const found = await listFound(this.#site);
     const running = new Set(found.filter((one) => one.isRunning).map((one) => one.workloadId));
     for (const [workloadId, entry] of before)
-      if (!running.has(workloadId)) this.#died(workloadId, entry, null);
+      if (!running.has(workloadId))
+        this.#died(workloadId, entry, { exitCode: null, endedAt: Date.now() });
     return found;
   }
 
-  #died(workloadId: string, entry: Entry, exitCode: number | null): void {
-    entry.died ??= { exitCode };
+  #died(workloadId: string, entry: Entry, end: End): void {
+    entry.died ??= end;
     if (entry.launched === null || entry.stopped.signal.aborted) return;
     // Asked for by nobody; from here on it is as if somebody had.
     entry.stopped.abort();
-    this.#reportExit(workloadId, entry, entry.launched).catch((error: unknown) =>
+    const { launched, died } = entry;
+    this.#reportExit(workloadId, entry, launched, died).catch((error: unknown) =>
       this.#log.warn({ err: error, workloadId }, 'an exit was not told'),
     );
   }
 
-  /** Reports the end that nobody asked for, after the rest of the browser has been removed. */
-  async #reportExit(workloadId: string, entry: Entry, { containerId }: Launched): Promise<void> {
+  /** Reports an end without a stop, after the rest of the browser has been removed. */
+  async #reportExit(
+    workloadId: string,
+    entry: Entry,
+    { containerId }: Launched,
+    heard: End,
+  ): Promise<void> {
     const container = this.#site.docker.getContainer(containerId);
-    const exitCode = entry.died?.exitCode ?? (await exitCodeOf(container));
+    // The engine knows the end that was not heard of, unless the container is removed already.
+    const end = heard.exitCode === null ? ((await endOf(container)) ?? heard) : heard;
     const words = await lastWords(container).catch(String);
     let unfinished = '';
     try {
@@ -254,8 +266,8 @@ class DockerBrowsers implements Browsers {
       unfinished = `\n${String(error)}`;
     }
     const detail = `${words}${unfinished}`;
-    const reason = isOutOfMemory(entry, exitCode) ? 'out_of_memory' : 'browser_crashed';
-    for (const listener of this.#listeners) listener({ workloadId, reason, exitCode, detail });
+    const reason = reasonOf(entry, end.exitCode, words);
+    for (const listener of this.#listeners) listener({ workloadId, reason, ...end, detail });
   }
 }
 

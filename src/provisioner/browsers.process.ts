@@ -11,7 +11,13 @@ import type { Child } from './process-child.ts';
 import { findPrograms, prepareFolders } from './process-programs.ts';
 import type { BrowserUser, Programs } from './process-programs.ts';
 import { openRecords } from './process-records.ts';
-import { describeExit, endLeftover, endWorkload, startWorkload } from './process-workload.ts';
+import {
+  describeExit,
+  endLeftover,
+  endWorkload,
+  startWorkload,
+  wasClosed,
+} from './process-workload.ts';
 import type { Site, Workload } from './process-workload.ts';
 
 /**
@@ -161,16 +167,20 @@ class ProcessBrowsers implements Browsers {
     }
   }
 
-  /** Reports the end that nobody asked for, after the rest of the browser has been ended. */
+  /** Reports an end without a stop, after the rest of the browser has been ended. */
   async #watch(workloadId: string, entry: Entry, workload: Workload): Promise<void> {
     const { chromium, display } = workload;
     const ends = [endOf('Chromium', chromium)];
     if (display !== null) ends.unshift(endOf('X server', display.child));
     const first = await Promise.race(ends);
+    const endedAt = Date.now();
     // Chromium ends with its X server, never the other way: whose end is heard first says nothing.
     const end = await Promise.race([...ends.slice(0, -1), delay(OTHER_END_MS, first)]);
+    // Its profile says so, which is removed with the rest of it.
+    const isClosed = end.child === chromium && (await wasClosed(this.#site, workload, end));
     if (entry.stopped.signal.aborted) return;
-    const outOfMemory = end.signal === 'SIGKILL' && this.#claimMemoryKill(entry);
+    let reason: BrowserExit['reason'] = isClosed ? 'browser_closed' : 'browser_crashed';
+    if (end.signal === 'SIGKILL' && this.#claimMemoryKill(entry)) reason = 'out_of_memory';
     let unfinished = '';
     try {
       await this.#end(workloadId, entry);
@@ -181,8 +191,9 @@ class ProcessBrowsers implements Browsers {
     const words = `${end.name}: ${describeExit(end)}${unfinished}\n`;
     const exit: BrowserExit = {
       workloadId,
-      reason: outOfMemory ? 'out_of_memory' : 'browser_crashed',
+      reason,
       exitCode: end.exitCode,
+      endedAt,
       detail: words + end.child.tail().slice(-(DETAIL_CHARS_MAX - words.length)),
     };
     for (const listener of this.#listeners) listener(exit);

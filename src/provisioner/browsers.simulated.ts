@@ -12,12 +12,14 @@ import { openSimulatedScreens } from './simulated-rfb.ts';
 
 /**
  * Browsers without programs, for load tests: they take a time to launch, fail at a rate, and answer
- * just enough CDP and RFB to be attached to. All share one CDP port and one VNC port, so thousands
- * cost no more than their entries.
+ * just enough CDP and RFB to be attached to, and to be closed. All share one CDP port and one VNC
+ * port, so thousands cost no more than their entries.
  */
 export type SimulatedBrowsers = Browsers & {
   /** Ends a browser as if it had crashed; one that is not there is left alone. */
-  crash(workloadId: string, reason?: BrowserExit['reason']): void;
+  crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
+  /** Ends a browser as if its user had closed it; one that is not there is left alone. */
+  close(workloadId: string): void;
 };
 
 export type SimulatedBrowsersOptions = {
@@ -27,14 +29,30 @@ export type SimulatedBrowsersOptions = {
   failRate: number;
   /** Numbers from 0 up to 1; `Math.random` by default. */
   random?: () => number;
+  /** Milliseconds since the epoch; `Date.now` by default. */
+  now?: () => number;
+};
+
+type HowEnded = Pick<BrowserExit, 'reason' | 'exitCode' | 'detail'>;
+const CLOSED: HowEnded = { reason: 'browser_closed', exitCode: 0, detail: 'a simulated close' };
+const CRASHED: HowEnded = {
+  reason: 'browser_crashed',
+  exitCode: null,
+  detail: 'a simulated crash',
 };
 
 /** Opens the two servers; browsers end with them. */
 export async function createSimulatedBrowsers(
   options: SimulatedBrowsersOptions,
 ): Promise<SimulatedBrowsers> {
-  const { launchMs, failRate, random = Math.random } = options;
-  const [cdp, screens] = await Promise.all([openSimulatedCdp(), openSimulatedScreens()]);
+  const { launchMs, failRate, random = Math.random, now = Date.now } = options;
+  const [cdp, screens] = await Promise.all([
+    openSimulatedCdp({
+      onClose: (workloadId) => exit(workloadId, CLOSED),
+      onCrash: (workloadId) => exit(workloadId, CRASHED),
+    }),
+    openSimulatedScreens(),
+  ]);
   const launching = new Map<string, AbortController>();
   const running = new Map<string, RunningBrowser>();
   const sessions = new Map<string, string>();
@@ -46,6 +64,12 @@ export async function createSimulatedBrowsers(
     screens.remove(workloadId);
     sessions.delete(workloadId);
     return running.delete(workloadId);
+  }
+
+  function exit(workloadId: string, how: HowEnded): void {
+    if (!running.has(workloadId)) return;
+    end(workloadId);
+    for (const listener of listeners) listener({ workloadId, ...how, endedAt: now() });
   }
 
   async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
@@ -84,12 +108,8 @@ export async function createSimulatedBrowsers(
     },
     adopt: async (workloadId) => running.get(workloadId) ?? null,
     onExit: (listener) => void listeners.push(listener),
-    crash: (workloadId, reason = 'browser_crashed') => {
-      if (!running.has(workloadId)) return;
-      end(workloadId);
-      const exit = { workloadId, reason, exitCode: null, detail: 'a simulated crash' };
-      for (const listener of listeners) listener(exit);
-    },
+    crash: (workloadId, reason) => exit(workloadId, { ...CRASHED, ...(reason && { reason }) }),
+    close: (workloadId) => exit(workloadId, CLOSED),
     [Symbol.asyncDispose]: async () => {
       for (const workloadId of [...launching.keys(), ...running.keys()]) end(workloadId);
       await Promise.all([cdp[Symbol.asyncDispose](), screens[Symbol.asyncDispose]()]);

@@ -33,11 +33,14 @@ export type RunningBrowser = {
   vnc: Endpoint;
 };
 
-/** The end of a browser that nobody asked for. */
+/** The end of a browser without `stop`. */
 export type BrowserExit = {
   workloadId: string;
-  reason: 'browser_crashed' | 'out_of_memory';
+  /** `browser_closed`: by its user, with CDP's Browser.close or the browser's own menu. */
+  reason: 'browser_closed' | 'browser_crashed' | 'out_of_memory';
   exitCode: number | null;
+  /** Milliseconds since the epoch; where the end was found later, when it was if that is known. */
+  endedAt: number;
   /** The last lines of the browser's stderr, at most 2 KiB; for the log and the event. */
   detail: string;
 };
@@ -53,6 +56,11 @@ export type ObservedBrowser = {
    * Set where the running browser can be taken over by this process; null: it can only be stopped.
    */
   adoptable: RunningBrowser | null;
+  /**
+   * When its user closed it, in milliseconds since the epoch, where that is known of one that has
+   * ended and was not launched or adopted here.
+   */
+  closedAt?: number;
 };
 
 export type Browsers = {

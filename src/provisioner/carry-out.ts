@@ -28,12 +28,19 @@ export async function carryOut(
       return;
     case 'report-exit': {
       const detail = 'it was not there any more';
-      const exit = { reason: 'browser_crashed', exitCode: null, detail } as const;
+      const exit = { reason: 'browser_crashed', exitCode: null, endedAt: now, detail } as const;
       return browserExited(pool, { workloadId: step.workloadId, ...exit });
     }
     case 'report-gone': {
-      const gone = { type: 'ReportTerminated', reason: 'server_lost', exitCode: null } as const;
-      return reporter.workload(step.workloadId, gone, cause);
+      const end = step.wasClosed
+        ? ({ reason: 'closed', exitCode: 0 } as const)
+        : ({ reason: 'server_lost', exitCode: null } as const);
+      return reporter.workload(step.workloadId, { type: 'ReportTerminated', ...end }, cause);
+    }
+    case 'confirm-closed': {
+      const closed = { type: 'ReportBrowserClosed', closedAt: step.closedAt, now } as const;
+      await reporter.session(identityOf(step.session), closed, cause);
+      return;
     }
     case 'confirm-stopped':
       await reporter.session(identityOf(step.session), { type: 'ConfirmStopped', now }, cause);

@@ -14,6 +14,8 @@ const DISABLED_FEATURES =
 /** What these turn off are dialogs and background tasks that a single-use browser never needs. */
 const FLAGS = [
   '--window-position=0,0',
+  // Else it ends with its last window, where it has a screen; Browser.close ends it all the same.
+  '--keep-alive-for-test',
   '--no-first-run',
   '--no-default-browser-check',
   '--disable-background-networking',

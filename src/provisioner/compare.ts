@@ -31,8 +31,9 @@ export async function compare({ desk, views, pool }: Parts): Promise<Comparison>
   return {
     sessions,
     workloads: fleet,
-    observed: observed.map(({ workloadId, adoptable }) => {
-      return { workloadId, isAdoptable: adoptable !== null };
+    observed: observed.map(({ workloadId, adoptable, closedAt }) => {
+      const close = closedAt === undefined ? {} : { closedAt };
+      return { workloadId, isAdoptable: adoptable !== null, ...close };
     }),
     ...noted.inHand,
     running: new Set([...runningBefore].filter((id) => runningAfter.has(id))),

@@ -11,6 +11,8 @@ export type ContainerEvent = {
   action: 'oom' | 'die' | 'destroy';
   /** Set where it has died. */
   exitCode: number | null;
+  /** By the engine's clock, milliseconds since the epoch; it may be told later than it happened. */
+  at: number;
 };
 
 export type Watch = {
@@ -89,7 +91,12 @@ async function open(
   return (await docker.getEvents(options)) as Readable;
 }
 
-type Told = { Action: string; time: number; Actor: { Attributes: Record<string, string> } };
+type Told = {
+  Action: string;
+  time: number;
+  timeNano: number;
+  Actor: { Attributes: Record<string, string> };
+};
 
 /** Resolves when the stream ends, however it does. */
 async function read(
@@ -100,7 +107,7 @@ async function read(
   const lines = splitLines((line) => {
     const told = parse(line);
     if (told === null) return;
-    const { Action: action, time, Actor } = told;
+    const { Action: action, time, timeNano, Actor } = told;
     cursor.since = time;
     const workloadId = workloadOfEvent(Actor.Attributes);
     if (workloadId === null || !isKnown(action)) return;
@@ -109,6 +116,7 @@ async function read(
       workloadId,
       action,
       exitCode: exitCode === undefined ? null : Number(exitCode),
+      at: Math.floor(timeNano / 1e6),
     });
   });
   stream.on('data', (chunk: Buffer) => lines(chunk.toString()));

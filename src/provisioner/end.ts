@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordedOf } from '#events/events.ts';
 import type { TerminationReason } from '#events/workload.ts';
 import { causeAfter, causeBy } from '../log/cause.ts';
+import type { SessionCommand } from '../session/commands.ts';
 import { isFinal } from '../session/session.ts';
 import type { BrowserExit } from './browsers.ts';
 import { report, until, type Pool } from './pool.ts';
@@ -80,7 +81,16 @@ async function confirmStopped(
   await pool.reporter.session(session, { type: 'ConfirmStopped', now: pool.now() }, cause);
 }
 
-/** A browser ended that nobody ended: its session has failed, and the pool makes another. */
+const TERMINATIONS = {
+  browser_closed: 'closed',
+  browser_crashed: 'crashed',
+  out_of_memory: 'out_of_memory',
+} as const;
+
+/**
+ * A browser ended without a stop: its session is stopped where its user closed it, and has failed
+ * otherwise. The pool makes another.
+ */
 export async function browserExited(pool: Pool, exit: BrowserExit): Promise<void> {
   const member = pool.roster.get(exit.workloadId);
   if (member === null || member.phase === 'ending') return;
@@ -88,17 +98,23 @@ export async function browserExited(pool: Pool, exit: BrowserExit): Promise<void
   pool.roster.move(member, 'ending');
   const { reason, exitCode } = exit;
   const detail = redact(exit.detail, [pool.vncPasswordOf(member.workloadId)]);
-  pool.log.warn({ ...exit, detail, session }, 'a browser ended by itself');
+  const told = { ...exit, detail, session };
+  if (reason === 'browser_closed') pool.log.info(told, 'a browser was closed by its user');
+  else pool.log.warn(told, 'a browser ended by itself');
   try {
-    if (session !== null) {
-      const failure = { type: 'FailSession', reason, detail, exitCode, now: pool.now() } as const;
-      await pool.reporter.session(session, failure, causeBy(ME));
-    }
+    if (session !== null)
+      await pool.reporter.session(session, endOf({ ...exit, detail }, pool.now()), causeBy(ME));
   } finally {
-    const why = reason === 'out_of_memory' ? 'out_of_memory' : 'crashed';
+    const why = TERMINATIONS[reason];
     await report(pool, member, { type: 'ReportTerminated', reason: why, exitCode }, causeBy(ME));
     pool.roster.remove(member.workloadId);
   }
+}
+
+function endOf({ reason, detail, exitCode, endedAt }: BrowserExit, now: number): SessionCommand {
+  return reason === 'browser_closed'
+    ? { type: 'ReportBrowserClosed', closedAt: endedAt, now }
+    : { type: 'FailSession', reason, detail, exitCode, now };
 }
 
 /** What the log says of the sessions here: a stop that was asked for is carried out. */

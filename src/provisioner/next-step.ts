@@ -9,7 +9,12 @@ export type Comparison = {
   /** Sessions that are assigned to this server or run on it, and have not ended. */
   sessions: readonly SessionState[];
   /** What really runs here, whoever started it. */
-  observed: readonly { workloadId: string; isAdoptable: boolean }[];
+  observed: readonly {
+    workloadId: string;
+    isAdoptable: boolean;
+    /** Set where it has ended, and its user closed it; milliseconds since the epoch. */
+    closedAt?: number;
+  }[];
   /**
    * Ids of the browsers that this process was in charge of at any moment of the look: launching,
    * idle, serving or ending.
@@ -31,9 +36,11 @@ export type Step =
   /** This process is in charge of it, and it is not there: its end was not heard. */
   | { do: 'report-exit'; workloadId: string }
   /** The log has a browser that is not there. */
-  | { do: 'report-gone'; workloadId: string }
+  | { do: 'report-gone'; workloadId: string; wasClosed: boolean }
   /** The log has a session on a browser that is not there. */
   | { do: 'fail-session'; session: SessionState }
+  /** Its user closed its browser while nobody was in charge of it. */
+  | { do: 'confirm-closed'; session: SessionState; closedAt: number }
   /** Its browser is gone and its stop was asked for. */
   | { do: 'confirm-stopped'; session: SessionState }
   /** It was assigned to this server by a process that is no more, and still waits. */
@@ -44,7 +51,8 @@ export type Step =
 /**
  * (desired, observed) → what brings them together. Pure. The log's side may be some moments old:
  * each step decides again against the log as it then stands, so a step too many finds nothing to
- * do. Strays are ended before their sessions are told of.
+ * do. Strays are ended before their sessions are told of, but for those that were closed: what is
+ * left of them alone says so.
  */
 export function nextSteps(comparison: Comparison): Step[] {
   const { workloads, sessions, observed, inCharge, running } = comparison;
@@ -56,12 +64,21 @@ export function nextSteps(comparison: Comparison): Step[] {
   const isKept = (id: string) => inCharge.has(id) || adopted.has(id);
   const lost = [...running].filter((id) => !present.has(id));
   const gone = workloads.filter(({ id }) => !isKept(id));
+  const ofSessions = sessions.flatMap((session) => stepFor(session, comparison, isKept));
+  const isClosed = (step: Step) => step.do === 'confirm-closed';
   return [
+    ...ofSessions.filter(isClosed),
     ...found,
     ...lost.map((workloadId): Step => ({ do: 'report-exit', workloadId })),
-    ...sessions.flatMap((session) => stepFor(session, comparison, isKept)),
-    ...gone.map(({ id }): Step => ({ do: 'report-gone', workloadId: id })),
+    ...ofSessions.filter((step) => !isClosed(step)),
+    ...gone.map(({ id }): Step => {
+      return { do: 'report-gone', workloadId: id, wasClosed: closedAtOf(id, comparison) !== null };
+    }),
   ];
+}
+
+function closedAtOf(workloadId: string, { observed }: Comparison): number | null {
+  return observed.find((one) => one.workloadId === workloadId)?.closedAt ?? null;
 }
 
 function strayOf({ workloadId }: { workloadId: string }): Step {
@@ -88,9 +105,10 @@ function adoption(
 
 function stepFor(
   session: SessionState,
-  { inCharge, ending, taken }: Comparison,
+  comparison: Comparison,
   isKept: (workloadId: string) => boolean,
 ): Step[] {
+  const { inCharge, ending, taken } = comparison;
   if (isFinal(session.status)) return [];
   const { workload } = session;
   if (workload === null) return taken.has(session.id) ? [] : [{ do: 'take-again', session }];
@@ -100,7 +118,13 @@ function stepFor(
     return inCharge.has(workloadId)
       ? [{ do: 'end-workload', workloadId }]
       : [{ do: 'confirm-stopped', session }];
-  return isKept(workloadId) ? [] : [{ do: 'fail-session', session }];
+  if (isKept(workloadId)) return [];
+  const closedAt = closedAtOf(workloadId, comparison);
+  return [
+    closedAt === null
+      ? { do: 'fail-session', session }
+      : { do: 'confirm-closed', session, closedAt },
+  ];
 }
 
 /** Which difference a step is for: the same in each look that finds it. */
@@ -113,6 +137,12 @@ export function leaksOf(steps: readonly Step[]): { browsers: number; sessions: n
   const count = (...kinds: Step['do'][]) => steps.filter((step) => kinds.includes(step.do)).length;
   return {
     browsers: count('stop-stray', 'adopt'),
-    sessions: count('fail-session', 'confirm-stopped', 'take-again', 'report-exit'),
+    sessions: count(
+      'fail-session',
+      'confirm-stopped',
+      'confirm-closed',
+      'take-again',
+      'report-exit',
+    ),
   };
 }

@@ -50,6 +50,10 @@ const FOLDER_PREFIX = 'bss-browser-';
 const NO_PORT = 0;
 /** A clash needs two services to draw the same of 21,000 numbers within milliseconds. */
 const DISPLAYS_TRIED_MAX = 3;
+/** What Chromium notes in its profile where its user closed it; entrypoint.sh looks for it, too. */
+const CLOSED_NOTE = '"exit_type":"Normal"';
+/** A profile's preferences are some 10 KB; what is not read within this is no note. */
+const NOTE_MS = 2_000;
 
 /**
  * Starts a browser and waits until it is ready.
@@ -98,6 +102,28 @@ export async function endWorkload(site: Site, workload: Workload): Promise<void>
 export async function endLeftover(site: Site, record: WorkloadRecord): Promise<void> {
   await endProcesses({ ...record, leaderless: false });
   await removeTraces(site, record);
+}
+
+/**
+ * Whether Chromium ended because its user closed it: by CDP, or from its own menu. Its exit code
+ * alone does not say so: it is 0 as well after a SIGTERM, and after the end of its X server. (A
+ * SIGINT or SIGHUP it notes as its user's own close.)
+ */
+export async function wasClosed(
+  { user }: Pick<Site, 'user'>,
+  { record }: Workload,
+  { exitCode }: ChildExit,
+): Promise<boolean> {
+  if (exitCode !== 0) return false;
+  const file = join(record.folder, 'profile/Default/Preferences');
+  try {
+    // As the browser's user, for what a page may have put there in its place.
+    const as = { cwd: '/', timeout: NOTE_MS, ...user };
+    await promisify(execFile)('/bin/grep', ['-qs', CLOSED_NOTE, '--', file], as);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function startPrograms(site: Site, spec: BrowserSpec): Promise<Workload> {

@@ -145,7 +145,13 @@ function summaryOf(done: readonly Step[], left: readonly Step[]): Reconciled {
     adopted: count('adopt'),
     stopped: count('stop-stray'),
     failed: count('fail-session', 'report-exit'),
-    corrected: count('report-gone', 'confirm-stopped', 'take-again', 'end-workload'),
+    corrected: count(
+      'report-gone',
+      'confirm-stopped',
+      'confirm-closed',
+      'take-again',
+      'end-workload',
+    ),
     leaks: leaksOf(left),
   };
 }

@@ -22,8 +22,10 @@ export type SimulatedCdp = {
 
 type Screen = { width: number; height: number };
 type Target = {
+  workloadId: string;
   browserPath: string;
-  pageId: string;
+  /** Ids of its pages, the first one open from the start. */
+  pages: Set<string>;
   screen: Screen;
   /** Of the window, and of its page: it has no bars. */
   window: Screen;
@@ -33,7 +35,13 @@ type Command = {
   id?: unknown;
   method?: unknown;
   sessionId?: unknown;
-  params?: { expression?: unknown; bounds?: Partial<Screen> };
+  params?: { expression?: unknown; bounds?: Partial<Screen>; targetId?: unknown };
+};
+
+/** What a client's command does to a whole browser; it has been answered by then. */
+export type SimulatedCdpHooks = {
+  onClose(workloadId: string): void;
+  onCrash(workloadId: string): void;
 };
 
 const MESSAGE_BYTES_MAX = 1024 * 1024;
@@ -49,7 +57,7 @@ const METHOD_NOT_FOUND = -32_601;
 const PARSE_ERROR = -32_700;
 
 /** Listens on a free loopback port. */
-export async function openSimulatedCdp(): Promise<SimulatedCdp> {
+export async function openSimulatedCdp(hooks: SimulatedCdpHooks): Promise<SimulatedCdp> {
   const byWorkload = new Map<string, Target>();
   const byPath = new Map<string, Target>();
   const server = createServer((request, response) => answerHttp(request, response, newest(byPath)));
@@ -65,7 +73,7 @@ export async function openSimulatedCdp(): Promise<SimulatedCdp> {
       socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
     }
-    sockets.handleUpgrade(request, socket, head, (client) => serve(client, target));
+    sockets.handleUpgrade(request, socket, head, (client) => serve(client, target, hooks));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -77,10 +85,10 @@ export async function openSimulatedCdp(): Promise<SimulatedCdp> {
   return {
     port: address.port,
     add: (workloadId, screen) => {
-      const pageId = randomUUID();
       const target = {
+        workloadId,
         browserPath: `/devtools/browser/${randomUUID()}`,
-        pageId,
+        pages: new Set([randomUUID()]),
         screen,
         window: { ...screen },
         clients: new Set<WebSocket>(),
@@ -128,33 +136,32 @@ function documentAt(url: string, host: string, target: Target): unknown {
       return { ...VERSION, webSocketDebuggerUrl: `ws://${host}${target.browserPath}` };
     case '/json':
     case '/json/list':
-      return [
-        {
-          id: target.pageId,
-          type: 'page',
-          title: 'about:blank',
-          url: 'about:blank',
-          description: '',
-          webSocketDebuggerUrl: `ws://${host}/devtools/page/${target.pageId}`,
-        },
-      ];
+      return [...target.pages].map((id) => ({
+        id,
+        type: 'page',
+        title: 'about:blank',
+        url: 'about:blank',
+        description: '',
+        webSocketDebuggerUrl: `ws://${host}/devtools/page/${id}`,
+      }));
     default:
       return null;
   }
 }
 
-function serve(client: WebSocket, target: Target): void {
+function serve(client: WebSocket, target: Target, hooks: SimulatedCdpHooks): void {
   target.clients.add(client);
   client.on('close', () => target.clients.delete(client));
   client.on('error', () => client.terminate());
   client.on('message', (data) => {
-    const text = (data as Buffer).toString('utf8');
-    for (const message of replies(text, target)) client.send(JSON.stringify(message));
+    const command = parseCommand((data as Buffer).toString('utf8'));
+    for (const message of replies(command, target)) client.send(JSON.stringify(message));
+    if (command?.method === 'Browser.close') hooks.onClose(target.workloadId);
+    if (command?.method === 'Browser.crash') hooks.onCrash(target.workloadId);
   });
 }
 
-function replies(text: string, target: Target): unknown[] {
-  const command = parseCommand(text);
+function replies(command: Command | null, target: Target): unknown[] {
   if (command === null) return [{ error: { code: PARSE_ERROR, message: 'Message must be JSON' } }];
   const head = {
     id: command.id,
@@ -163,15 +170,29 @@ function replies(text: string, target: Target): unknown[] {
   switch (command.method) {
     case 'Browser.getVersion':
       return [{ ...head, result: browserVersion }];
+    case 'Browser.close':
+    case 'Browser.crash':
+      return [{ ...head, result: {} }];
     case 'Target.getTargets':
-      return [{ ...head, result: { targetInfos: [pageInfo(target)] } }];
+      return [{ ...head, result: { targetInfos: [...target.pages].map(pageInfo) } }];
     case 'Target.setDiscoverTargets':
       return [
-        { method: 'Target.targetCreated', params: { targetInfo: pageInfo(target) } },
+        ...[...target.pages].map((id) => {
+          return { method: 'Target.targetCreated', params: { targetInfo: pageInfo(id) } };
+        }),
         { ...head, result: {} },
       ];
     case 'Target.attachToTarget':
-      return [{ ...head, result: { sessionId: target.pageId } }];
+      return [{ ...head, result: { sessionId: command.params?.targetId } }];
+    case 'Target.createTarget': {
+      const targetId = randomUUID();
+      target.pages.add(targetId);
+      return [{ ...head, result: { targetId } }];
+    }
+    case 'Target.closeTarget':
+      return [
+        { ...head, result: { success: target.pages.delete(String(command.params?.targetId)) } },
+      ];
     case 'Browser.getWindowForTarget':
       return [{ ...head, result: { windowId: 1, bounds: target.window } }];
     case 'Browser.setWindowBounds':
@@ -204,9 +225,9 @@ const browserVersion = {
   jsVersion: VERSION['V8-Version'],
 };
 
-function pageInfo({ pageId }: Target): Record<string, unknown> {
+function pageInfo(targetId: string): Record<string, unknown> {
   return {
-    targetId: pageId,
+    targetId,
     type: 'page',
     title: 'about:blank',
     url: 'about:blank',

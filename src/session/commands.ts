@@ -27,6 +27,8 @@ export type SessionCommand =
   | { type: 'FailQueuedSession'; queueTimeoutMs: number; now: number }
   /** The provisioner reports that the browser is gone. */
   | { type: 'ConfirmStopped'; now: number }
+  /** The provisioner reports that its user closed the browser, which is gone. */
+  | { type: 'ReportBrowserClosed'; closedAt: number; now: number }
   | {
       type: 'FailSession';
       reason: FailureReason;

@@ -51,6 +51,8 @@ export function decide(
       return session.status === 'stopping'
         ? [stopped(session, session.endedReason, command.now)]
         : [];
+    case 'ReportBrowserClosed':
+      return browserClosed(command, session);
     case 'FailSession':
       return isFinal(session.status) ? [] : [failed(command, session)];
   }
@@ -156,6 +158,25 @@ function stop(reason: StopReason, now: number, session: SessionState): SessionEv
   if (session.status === 'stopping' || isFinal(session.status)) return [];
   const asked: SessionEvent = { type: 'session.stop-requested', data: { reason, at: iso(now) } };
   return session.workload === null ? [asked, stopped(session, reason, now)] : [asked];
+}
+
+/**
+ * A close is a stop that its user has carried out: it is billed until the close, though the report
+ * may come much later. The clock that told when is another machine's, and is not trusted further.
+ */
+function browserClosed(
+  { closedAt, now }: Extract<SessionCommand, { type: 'ReportBrowserClosed' }>,
+  session: SessionState,
+): SessionEvent[] {
+  if (isFinal(session.status)) return [];
+  if (session.status === 'stopping') return [stopped(session, session.endedReason, now)];
+  const startedAt = Date.parse(session.startedAt ?? session.createdAt);
+  const at = iso(Math.max(startedAt, Math.min(closedAt, now)));
+  const reason = 'browser_closed';
+  return [
+    { type: 'session.stop-requested', data: { reason, at } },
+    stopped({ ...session, stopRequestedAt: at }, reason, now),
+  ];
 }
 
 function failQueued(

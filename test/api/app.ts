@@ -82,11 +82,12 @@ export async function startApp(
       onLogReconnect: () => () => undefined,
     }),
   );
+  const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
   stack.use(
     await startProvisioner({
       ...ground,
       vncPasswordOf,
-      browsers: await createSimulatedBrowsers({ launchMs: 1, failRate: 0 }),
+      browsers,
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
       readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
@@ -142,6 +143,7 @@ export async function startApp(
   return {
     request,
     now,
+    browsers,
     ledger: async () =>
       (await load<'ledger'>(desk.log, { kind: 'ledger', organizationId: ORGANIZATION })).state,
     /** Lets time pass: timers that are due by then fire. */

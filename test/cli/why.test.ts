@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { CommandSession } from '#src/cli/command.ts';
+import { readGiven } from '#src/cli/given.ts';
 import { readSteps } from '#src/cli/session-steps.ts';
+import { showWhy } from '#src/cli/session-why.ts';
 import { chainTo } from '#src/cli/why-chain.ts';
 import { readRelated } from '#src/cli/why-related.ts';
 import { isRejected } from '#src/errors.ts';
@@ -44,8 +47,8 @@ function stop(reason: 'user' | 'operator', by: string): Told {
   return { by, session: { type: 'StopSession', reason, now: T0 + MINUTE } };
 }
 
-/** The chain as types of its events, and the timers; the end first. */
-async function chainOf(...life: Told[]): Promise<string[]> {
+/** A log in which that has happened. */
+async function logOf(life: readonly Told[]) {
   const log = await watchedLog();
   for (const one of life) {
     const cause = causeBy(one.by);
@@ -69,6 +72,22 @@ async function chainOf(...life: Told[]): Promise<string[]> {
             );
     if (isRejected(done)) throw new Error(JSON.stringify(done));
   }
+  return log;
+}
+
+/** What `bss why` prints of the session. */
+async function textOf(...life: Told[]): Promise<string> {
+  const log = await logOf(life);
+  const why = showWhy.read(readGiven(showWhy, [sessionRef.id]));
+  const warn = (text: string) => expect.unreachable(text);
+  const told = await why({ desk: desk(log), warn } as unknown as CommandSession);
+  if (told === null || isRejected(told)) throw new Error(JSON.stringify(told));
+  return told.text;
+}
+
+/** The chain as types of its events, and the timers; the end first. */
+async function chainOf(...life: Told[]): Promise<string[]> {
+  const log = await logOf(life);
   const warn = (text: string) => expect.unreachable(text);
   const steps = await readSteps(log, sessionRef.id, warn);
   const related = await readRelated(log, steps, warn);
@@ -133,6 +152,25 @@ describe('the chain of how a session ended', () => {
     expect(await chainOf(create, ...launched, activate, fail('browser_crashed', me), gone)).toEqual(
       ['session.failed', 'workload.terminated'],
     );
+  });
+
+  it('leads from a close to the browser, which is told of afterwards', async () => {
+    const close: Told = {
+      by: me,
+      session: { type: 'ReportBrowserClosed', closedAt: T0 + MINUTE, now: T0 + MINUTE },
+    };
+    const gone: Told = {
+      by: me,
+      workload: { type: 'ReportTerminated', reason: 'closed', exitCode: 0 },
+    };
+    const life = [create, ...launched, activate, close, gone];
+    expect(await chainOf(...life)).toEqual([
+      ...['session.stopped', 'session.stop-requested', 'workload.terminated'],
+    ]);
+    const text = await textOf(...life);
+    expect(text).toContain('stopped (browser_closed)');
+    expect(text).toContain('because its user closed its browser — event');
+    expect(text).toContain('because browser wl_1 was gone (closed, exit code 0)');
   });
 
   it('leads from a lost server to the server', async () => {

@@ -121,6 +121,24 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     expect(exits[0]?.detail).toContain('ended with 137');
     expect(containersOf(opened.options.serverId, workloadId)).toEqual([]);
   });
+
+  test.each([
+    ['its Xtigervnc', 'exec', 'Xtigervnc', 'The X server ended with 0'],
+    ['its socat', 'exec', 'socat', 'socat ended with 143'],
+    ['its Chromium', 'exec', 'chromium', 'Chromium ended with 0'],
+    ['the container', 'stop', '', 'SIGTERM'],
+  ])('a SIGTERM to %s is no close', async (_, way, name, words) => {
+    const exits: BrowserExit[] = [];
+    opened.browsers.onExit((exit) => exits.push(exit));
+    const { workloadId } = await opened.browsers.launch(aSpec());
+    const [id = ''] = containersOf(opened.options.serverId, workloadId);
+    const first = `$(grep -la ${name} /proc/[0-9]*/comm | tr -dc '0-9\\n' | sort -n | head -1)`;
+    docker(...(way === 'stop' ? ['stop', id] : ['exec', id, 'bash', '-c', `kill ${first}`]));
+    await expect.poll(() => exits.length, { timeout: 10_000 }).toBe(1);
+    expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed' });
+    expect(exits[0]?.exitCode).toBeGreaterThan(0);
+    expect(exits[0]?.detail).toContain(words);
+  });
 });
 
 describe.runIf(hasDocker())('a launch', () => {

@@ -101,6 +101,21 @@ describe('a real browser', () => {
   });
 });
 
+test('a SIGTERM to its Chromium is no close, though Chromium exits with 0', async () => {
+  await using opened = await openProcessBrowsers();
+  const exits: BrowserExit[] = [];
+  opened.browsers.onExit((exit) => exits.push(exit));
+  const { workloadId } = await opened.browsers.launch(aSpec());
+  const chromium = opened
+    .processes()
+    .find(({ args }) => args.some((arg) => arg.startsWith('--remote-debugging-port')));
+  process.kill(chromium?.pid ?? 0, 'SIGTERM');
+  await expect.poll(() => exits.length, { timeout: 10_000 }).toBe(1);
+  expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 0 });
+  expect(exits[0]?.detail).toContain('Chromium: exit code 0');
+  expect(opened.traces()).toEqual([]);
+});
+
 describe('a launch', () => {
   test.each(['chromium', 'xvnc'] as const)('fails with the last words of %s', async (name) => {
     const path = await aProgram('echo "first words" >&2; echo "no usable sandbox" >&2; exit 3');

@@ -4,35 +4,13 @@ import { LaunchFailed } from '#src/provisioner/browsers.ts';
 import { openWindow } from '#src/provisioner/chromium-window.ts';
 import { fitScreen } from '#src/provisioner/fit-screen.ts';
 import { dialRfb, RfbRefused } from '../rfb-client.ts';
-import { hasDocker } from '../docker-engine.ts';
-import { openDockerBrowsers } from './browsers-docker.fixture.ts';
-import { openCdp, openProcessBrowsers, openSimulatedBrowsers } from './browsers.fixture.ts';
+import { adapters, aSpec } from './browsers-adapters.ts';
+import { openCdp } from './browsers.fixture.ts';
 import type { OpenedBrowsers } from './browsers.fixture.ts';
 
-let launches = 0;
 const POLL = { timeout: 10_000 };
 
-const dockerAdapter = {
-  adapter: 'docker',
-  // Published: an address that is nobody's any more keeps who dials it waiting for three seconds.
-  open: () => openDockerBrowsers({ publish: '127.0.0.1' }),
-  // No browser is that fast.
-  openFailing: () => openDockerBrowsers({ launchTimeoutMs: 50 }),
-};
-
-describe.each([
-  ...(hasDocker() ? [dockerAdapter] : []),
-  {
-    adapter: 'process',
-    open: openProcessBrowsers,
-    openFailing: () => openProcessBrowsers({ chromium: '/bin/false' }),
-  },
-  {
-    adapter: 'simulated',
-    open: () => openSimulatedBrowsers(),
-    openFailing: () => openSimulatedBrowsers(1),
-  },
-])('browsers ($adapter)', ({ adapter, open, openFailing }) => {
+describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) => {
   let opened: OpenedBrowsers;
   const exits: BrowserExit[] = [];
   beforeAll(async () => {
@@ -208,9 +186,8 @@ describe.each([
     await expect.poll(() => exits.length, { timeout: 5000 }).toBe(1);
     // The engine knows a signal only as a number added to 128.
     const exitCode = adapter === 'docker' ? 137 : null;
-    expect(exits.splice(0)).toEqual([
-      { workloadId, reason: 'browser_crashed', exitCode, detail: expect.any(String) },
-    ]);
+    const told = { endedAt: expect.any(Number), detail: expect.any(String) };
+    expect(exits.splice(0)).toEqual([{ workloadId, reason: 'browser_crashed', exitCode, ...told }]);
     expect(tracesAtExit).toEqual([]);
     expect(await opened.browsers.list()).toEqual([]);
     await expect(openCdp(cdp)).rejects.toThrow();
@@ -251,15 +228,4 @@ describe.each([
 async function sizesOf({ cdp }: Pick<RunningBrowser, 'cdp'>) {
   using window = await openWindow(cdp, AbortSignal.timeout(20_000));
   return await window.sizes();
-}
-
-/** A workload nobody has had before. */
-function aSpec(changes: Partial<BrowserSpec> = {}): BrowserSpec {
-  launches += 1;
-  return {
-    workloadId: `wl_contract_${process.pid}_${launches}`,
-    vncPassword: 'pass0rd1',
-    screen: { width: 1024, height: 768 },
-    ...changes,
-  };
 }

@@ -34,6 +34,12 @@ const fail = (reason: FailureReason, minutes: number) =>
     exitCode: null,
     now: started + minutes * MINUTE,
   }) as const;
+const close = (minutes: number, reported: number) =>
+  ({
+    type: 'ReportBrowserClosed',
+    closedAt: started + minutes * MINUTE,
+    now: started + reported * MINUTE,
+  }) as const;
 const expire: SessionCommand = { type: 'ExpireSession', now: T0 + 2 * HOUR };
 const stopIdle: SessionCommand = { type: 'StopIdleSession', now: started + 6 * MINUTE };
 const failQueued: SessionCommand = {
@@ -66,6 +72,8 @@ describe('credits that were not used come back, and the slot', () => {
     ['stopped by an operator', 'operator', 7, [activate, stop(7, 'operator'), confirm(8)]],
     ['expired', 'expired', 120, [activate, expire, confirm(121)]],
     ['idle', 'idle', 6, [activate, stopIdle, confirm(7)]],
+    ['its browser closed', 'browser_closed', 7, [activate, close(7, 9)]],
+    ['closed while it was stopping', 'user', 7, [activate, stop(7), close(8, 9)]],
     ['extended and stopped', 'user', 7, [activate, extend, stop(7), confirm(8)]],
     ['its browser crashed', 'browser_crashed', 7, [activate, fail('browser_crashed', 7)]],
     ['out of memory', 'out_of_memory', 7, [activate, fail('out_of_memory', 7)]],
@@ -120,6 +128,7 @@ it('an end that is reported twice, or in two ways, gives back once', async () =>
     activate,
     stop(7),
     stop(8),
+    close(8, 8),
     fail('browser_crashed', 9),
     confirm(10),
     fail('server_lost', 11),

@@ -59,6 +59,11 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     now,
   })),
   weighted(2, fc.constant(null), (_, now) => ({ type: 'ConfirmStopped', now })),
+  weighted(1, fc.integer({ min: -5_000, max: HOUR }), (agoMs, now) => ({
+    type: 'ReportBrowserClosed',
+    closedAt: now - agoMs,
+    now,
+  })),
   weighted(1, failureReason, (reason, now) => ({
     type: 'FailSession',
     reason,

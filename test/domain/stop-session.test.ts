@@ -5,6 +5,7 @@ import {
   assigned,
   browser,
   failed,
+  HOUR,
   MINUTE,
   queued,
   requested,
@@ -94,5 +95,45 @@ describe('the report that a browser is gone', () => {
     given(requested(), failed())
       .when({ ...confirm, now: now + MINUTE })
       .thenNothing();
+  });
+});
+
+describe('the report that its user has closed the browser', () => {
+  const closedAt = T0 + MINUTE + 1;
+  const close = { type: 'ReportBrowserClosed', closedAt, now: T0 + 10 * MINUTE } as const;
+
+  it('stops the session at once, billed until the close and not until the report', () => {
+    given(requested(), activated())
+      .when(close)
+      .then(stopRequested('browser_closed', closedAt), stopped(close.now, 2, 'browser_closed'));
+  });
+
+  it('bills nothing before the start, and nothing after the report, whatever its clock said', () => {
+    given(requested(), activated(T0 + 5 * MINUTE))
+      .when({ ...close, closedAt: T0 })
+      .then(
+        stopRequested('browser_closed', T0 + 5 * MINUTE),
+        stopped(close.now, 0, 'browser_closed'),
+      );
+    given(requested(), activated())
+      .when({ ...close, closedAt: T0 + HOUR })
+      .then(stopRequested('browser_closed', close.now), stopped(close.now, 10, 'browser_closed'));
+  });
+
+  it('ends a session that never was active, which pays nothing', () => {
+    given(requested(), assigned())
+      .when(close)
+      .then(stopRequested('browser_closed', closedAt), stopped(close.now, 0, 'browser_closed'));
+  });
+
+  it('leaves a session that is stopping the reason and the bill of its stop', () => {
+    given(requested(), activated(), stopRequested('user', T0 + MINUTE))
+      .when(close)
+      .then(stopped(close.now, 1, 'user'));
+  });
+
+  it('changes nothing once the session has ended', () => {
+    given(requested(), failed()).when(close).thenNothing();
+    given(requested(), activated(), stopRequested(), stopped(now, 2)).when(close).thenNothing();
   });
 });

@@ -26,6 +26,7 @@ function workload(status: WorkloadState['status'], more: Partial<WorkloadState> 
   return { id: 'wl_1', serverId: 'srv_1', status, ...owner, ...more };
 }
 const there = (isAdoptable: boolean) => [{ workloadId: 'wl_1', isAdoptable }];
+const closed = [{ workloadId: 'wl_1', isAdoptable: false, closedAt: T0 }];
 const wishes = { browser: { viewport: null, locale: 'fr-FR', timezone: null } };
 
 const table: [string, Partial<Comparison>, string[]][] = [
@@ -70,6 +71,16 @@ const table: [string, Partial<Comparison>, string[]][] = [
     ['fail-session', 'report-gone'],
   ],
   [
+    'its user closed it while nobody was in charge',
+    { observed: closed, sessions: [active], workloads: [workload('busy')] },
+    ['confirm-closed', 'stop-stray', 'report-gone'],
+  ],
+  [
+    'it was closed, and its session was to be stopped',
+    { observed: closed, sessions: [stopping], workloads: [workload('busy')] },
+    ['stop-stray', 'confirm-stopped', 'report-gone'],
+  ],
+  [
     'its end was not heard',
     { inCharge: ids(), running: ids(), sessions: [active] },
     ['report-exit'],
@@ -89,6 +100,14 @@ test('what is to be adopted or ended runs without a reason, what lost its browse
   const sessions = nextSteps({ ...nothing, sessions: [active], workloads: [workload('busy')] });
   expect(leaksOf(sessions)).toEqual({ browsers: 0, sessions: 1 });
   expect(leaksOf([])).toEqual({ browsers: 0, sessions: 0 });
+});
+
+test('a session whose browser was closed is stopped as of the close, and its browser is told closed', () => {
+  const comparison = { observed: closed, sessions: [active], workloads: [workload('busy')] };
+  const steps = nextSteps({ ...nothing, ...comparison });
+  expect(steps).toContainEqual({ do: 'confirm-closed', session: active, closedAt: T0 });
+  expect(steps).toContainEqual({ do: 'report-gone', workloadId: 'wl_1', wasClosed: true });
+  expect(leaksOf(steps)).toEqual({ browsers: 1, sessions: 1 });
 });
 
 function ids(): Set<string> {

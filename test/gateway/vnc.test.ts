@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest';
+import { FailureReason, StopReason } from '#events/session.ts';
 import { closeCodes } from '#src/gateway/close-codes.ts';
 import { frame, openRaw, openSocket, startSession, until } from './fixture.ts';
 
@@ -59,6 +60,12 @@ test('an end for a reason nobody knows is a failure', async () => {
   const viewer = await openSocket(site.vncUrl('s1'));
   site.gateway.closeSession('org', 's1', 'meteorite');
   expect(await viewer.closed).toEqual({ code: 4004, reason: 'failed' });
+});
+
+test('each reason that a session ends for has a code of its own', () => {
+  const words = [...StopReason.anyOf, ...FailureReason.anyOf].map((one) => one.const);
+  expect(words).toContain('browser_closed');
+  expect(words.filter((word) => !Object.hasOwn(closeCodes, word))).toEqual([]);
 });
 
 test('a close code is a number between 4001 and 4099 of one reason only', () => {

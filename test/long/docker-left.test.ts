@@ -44,6 +44,22 @@ describe.runIf(hasDocker())('after the service was killed', () => {
     expect(await browsers.list()).toEqual([]);
   });
 
+  test('one that was closed since is listed with when, and no other that has ended', async () => {
+    const options = dockerOptions();
+    const [closed, killed] = [aSpec(), aSpec()];
+    await leaveBrowser(options, closed, 'ses_closed');
+    await leaveBrowser(options, killed, 'ses_killed');
+    docker('kill', ...containersOf(options.serverId, killed.workloadId));
+    const closedAt = await closeIn(containersOf(options.serverId, closed.workloadId)[0] ?? '');
+
+    await using browsers = await browsersFor(options);
+    const listed = await browsers.list();
+    const found = { adoptable: null };
+    const [one, other] = [closed.workloadId, killed.workloadId];
+    expect(listed).toContainEqual({ ...found, workloadId: one, sessionId: 'ses_closed', closedAt });
+    expect(listed).toContainEqual({ ...found, workloadId: other, sessionId: 'ses_killed' });
+  });
+
   test('what it made and did not start, or has ended since, is found and removed', async () => {
     const options = dockerOptions();
     const spec = aSpec();
@@ -79,6 +95,19 @@ describe.runIf(hasDocker())('after the service was killed', () => {
     expect(opened.traces()).toHaveLength(1);
   });
 });
+
+/** Closes the browser in a container, and tells when that was by the engine's clock. */
+async function closeIn(container: string): Promise<number> {
+  const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
+  const host = docker('inspect', '--format', format, container);
+  const version = await fetch(`http://${host}:9223/json/version`);
+  const { webSocketDebuggerUrl } = (await version.json()) as { webSocketDebuggerUrl: string };
+  using cdp = await openCdp({ host, port: 9223, path: new URL(webSocketDebuggerUrl).pathname });
+  await cdp.send('Browser.close').catch(() => undefined);
+  const state = () => docker('inspect', '--format', '{{.State.Status}}', container);
+  await expect.poll(state, { timeout: 10_000 }).toBe('exited');
+  return Date.parse(docker('inspect', '--format', '{{.State.FinishedAt}}', container));
+}
 
 function aSpec(): BrowserSpec {
   launches += 1;

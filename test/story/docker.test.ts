@@ -73,6 +73,32 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     await end(other);
   });
 
+  test('stops the session whose browser is closed, also where that was while it was away', async () => {
+    const [one, other] = [await createWarm(service), await createWarm(service)];
+    const told = { status: 'stopped', ended_reason: 'browser_closed', credits_used: 1 };
+    {
+      using cdp = await attach(one);
+      await cdp.send('Browser.close').catch(() => undefined);
+    }
+    expect(await ended(one)).toMatchObject(told);
+
+    const container = containerOf(other);
+    const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
+    const host = docker('inspect', '--format', format, container);
+    const version = await fetch(`http://${host}:9223/json/version`);
+    const { webSocketDebuggerUrl } = (await version.json()) as { webSocketDebuggerUrl: string };
+    await service.end('SIGKILL');
+    {
+      using cdp = await openCdp({ host, port: 9223, path: new URL(webSocketDebuggerUrl).pathname });
+      await cdp.send('Browser.close').catch(() => undefined);
+    }
+    const state = () => docker('inspect', '--format', '{{.State.Status}}', container);
+    await eventually(() => state() === 'exited', 'its container has ended');
+    await service.startAgain();
+    expect(await ended(other)).toMatchObject(told);
+    expect(docker('ps', '-aq', '--filter', `id=${container}`)).toBe('');
+  }, 120_000);
+
   test('goes on with its sessions after a kill -9, and ends them as it would have', async () => {
     const session = await createWarm(service);
     {
@@ -93,6 +119,14 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
   /** The engine's id of a session's container, found by its name. */
   function containerOf({ id }: CreatedSession): string {
     return docker('ps', '-q', '--filter', `name=\\.${id}$`);
+  }
+
+  /** The session once it has ended. */
+  async function ended({ id }: CreatedSession) {
+    return eventually(async () => {
+      const { body } = await service.request('GET', `/api/sessions/${id}`);
+      return body.ended_at !== null && body;
+    }, `${id} has ended`);
   }
 
   async function end({ id }: CreatedSession): Promise<void> {

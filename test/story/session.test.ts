@@ -1,9 +1,11 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { RfbRefused } from '../rfb-client.ts';
 import { eventually } from '../service.ts';
+import { bss } from './command-line.ts';
 import { auditLog, movesOf, nameOf } from './audit.ts';
 import { connectionsTo, stillRunning } from './processes.ts';
 import {
@@ -157,6 +159,40 @@ test('a browser that is killed fails its session within 2 s, with its slot and u
   expect(Date.parse(life?.events.at(-1)?.time ?? '') - killedAt).toBeLessThan(2_000);
   expect(sessions.get(unharmed.id)?.state.status).toBe('active');
   await stop(unharmed);
+});
+
+test('a session goes on without a page, and is stopped when its driver closes the browser', async () => {
+  const session = await createWarm(service, { duration: '1h' });
+  const viewer = await openScreen(session, session.vnc_password);
+  const { processes, files } = tracesOf(service, session.autoscaler_workload_id);
+  const { cdp_url: browserWSEndpoint } = session;
+  const browser = await connectPuppeteer({ browserWSEndpoint, defaultViewport: null });
+  for (const page of await browser.pages()) await page.close();
+  const page = await browser.newPage();
+  await page.goto(pageOf(RED));
+  await eventually(async () => (await colourOf(viewer.rfb)) === RED, 'the screen shows the page');
+  expect((await readSession(service, session.id)).status).toBe('active');
+
+  await browser.close();
+  const stopped = await reaches(service, session.id, 'stopped');
+  expect(stopped).toMatchObject({ ended_reason: 'browser_closed', credits_used: 1, cdp_url: null });
+  // The screen goes with the browser, as a rule before the log has the reason.
+  expect([4005, 4017]).toContain(await viewer.closed);
+  expect(stillRunning(processes)).toEqual([]);
+  expect(files()).toEqual([]);
+  const again = await service.request('DELETE', `/api/sessions/${session.id}`);
+  expect([again.status, again.body.message]).toEqual([200, expect.stringContaining('stopped')]);
+
+  const { sessions, ledgerEvents } = await auditLog(service);
+  const names = sessions.get(session.id)?.events.map(nameOf) ?? [];
+  expect(names.filter((name) => name !== 'accessed')).toEqual([
+    ...['requested', 'activated', 'stop-requested', 'stopped'],
+  ]);
+  expect(movesOf(ledgerEvents, session.id)).toEqual(['slot-reserved', 'slot-released']);
+  const why = await bss(service, 'why', session.id);
+  expect([why.code, why.stderr]).toEqual([0, '']);
+  expect(why.stdout).toMatch(/ stopped \(browser_closed\) at /);
+  expect(why.stdout).toContain('because its user closed its browser');
 });
 
 async function stop({ id }: CreatedSession): Promise<void> {
