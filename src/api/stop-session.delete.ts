@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
 import { isRejected, reject } from '../errors.ts';
 import { handleSession } from '../log/handle-session.ts';
-import { isFinal } from '../session/session.ts';
 import type { Caller } from './authenticate.ts';
 import { causeOf, type ApiParts } from './parts.ts';
 import { refuse } from './problem.ts';
@@ -12,8 +12,8 @@ import { SessionStopped } from './schemas.ts';
 
 /**
  * DELETE /api/sessions/{id}: answered once the stop is durable and every reader sees it; the
- * browser goes after that. Again on a session that is ending or has ended: the same answer, nothing
- * written.
+ * browser goes after that. Again on a session that is ending or has ended: answered as well, and
+ * nothing written.
  */
 export function stopSession(parts: ApiParts): Route {
   async function handle(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
@@ -26,11 +26,7 @@ export function stopSession(parts: ApiParts): Route {
     const handled = await handleSession(desk, { organizationId, id }, command, cause);
     if (isRejected(handled)) return refuse(reply, handled);
     await untilReadable(views, handled.sequence);
-    const { name, status } = handled.state;
-    const message = isFinal(status)
-      ? `Session ${name} has been stopped.`
-      : `Session ${name} has been stopped; its browser is being removed.`;
-    return reply.send({ message, session_id: id });
+    return reply.send({ message: messageOf(handled.state), session_id: id });
   }
   return {
     method: 'DELETE',
@@ -39,10 +35,17 @@ export function stopSession(parts: ApiParts): Route {
     summary: 'Stop a session',
     details:
       'Answers once the stop is durable; the browser goes after that, and credits not used come ' +
-      'back. Stopping a session again is no error and changes nothing.',
+      'back. Stopping a session that is stopping or has ended is no error and changes nothing; ' +
+      'the message says where it had failed.',
     action: 'control',
-    answer: { status: 200, schema: SessionStopped, description: 'It is stopped' },
+    answer: { status: 200, schema: SessionStopped, description: 'It is stopped, or had ended' },
     refusals: ['SESSION_NOT_FOUND'],
     handle,
   };
+}
+
+function messageOf({ name, status }: SessionState): string {
+  if (status === 'failed') return `Session ${name} had already failed.`;
+  if (status === 'stopped') return `Session ${name} has been stopped.`;
+  return `Session ${name} has been stopped; its browser is being removed.`;
 }

@@ -56,3 +56,18 @@ describe('a session whose user closed the browser', () => {
     ]);
   });
 });
+
+describe('a session that has failed', () => {
+  it('is not said to have been stopped when it is stopped afterwards', async () => {
+    const { id, autoscaler_workload_id: workloadId } = await create();
+    app.browsers.crash(workloadId);
+    const failed = await reaches(id, 'failed');
+    expect(failed.ended_reason).toBe('browser_crashed');
+    const stopped = await stop(id);
+    expect([stopped.status, stopped.body]).toEqual([
+      200,
+      { message: 'Session checkout had already failed.', session_id: id },
+    ]);
+    expect(await reaches(id, 'failed')).toEqual(failed);
+  });
+});
