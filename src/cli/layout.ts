@@ -25,6 +25,16 @@ export function printable(text: string): string {
   });
 }
 
+/**
+ * A text of several lines, the empty ones left out: the first, and the others each behind a mark,
+ * so that none of them can pass for a line of the command's own.
+ */
+export function printableLines(text: string): { first: string; others: readonly string[] } {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
+  const [first = '', ...others] = lines.map(printable);
+  return { first, others: others.map((line) => `| ${line}`) };
+}
+
 /** `+12ms`, `+3.4s`, `+2m05s`, `+1h02m`: from one moment (ISO 8601) to a later one. */
 export function elapsed(from: string, to: string): string {
   const ms = Date.parse(to) - Date.parse(from);

@@ -3,7 +3,7 @@ import { reject } from '../errors.ts';
 import { isFinal } from '../session/session.ts';
 import type { Command, Output } from './command.ts';
 import { asId } from './given.ts';
-import { elapsed, layOut, lengthOf, printable } from './layout.ts';
+import { elapsed, layOut, lengthOf, printable, printableLines } from './layout.ts';
 import { readSteps, type Step } from './session-steps.ts';
 import { chainTo, type Link } from './why-chain.ts';
 import { readRelated } from './why-related.ts';
@@ -48,7 +48,7 @@ function tell(
     summary,
     '',
     `${title}, the last first:`,
-    ...chain.map((link, depth) => `  ${depth === 0 ? '' : 'because '}${describeLink(link)}`),
+    ...chain.flatMap((link, depth) => describeLink(link, depth === 0 ? '' : 'because ')),
     '',
     'All that belongs to it:',
     ...describeTimeline(timeline),
@@ -69,20 +69,26 @@ function summaryOf(steps: readonly Step[], state: Step['state']): string {
   return `${who} ${status} (${endedReason}) at ${endedAt}, after ${whole}, ${active} (${events}).`;
 }
 
-function describeLink({ words, event }: Link): string {
-  if (event === null) return words;
-  const { actor } = event.cause;
-  return `${words} — event ${event.sequence}, ${event.time}, by ${actor.kind}:${actor.id}`;
+function describeLink({ words, event }: Link, because: string): readonly string[] {
+  const { first, others } = printableLines(words);
+  const source = event === null ? '' : ` — event ${event.sequence}, ${event.time}, by ${by(event)}`;
+  return [`  ${because}${first}${source}`, ...others.map((line) => `      ${line}`)];
 }
 
+/** What one says on further lines stands below its row, for it may be as wide as it likes. */
 function describeTimeline(events: readonly RecordedEvent[]): readonly string[] {
   const begin = events[0]?.time ?? '';
-  const rows = events.map((event) => {
-    const { actor } = event.cause;
-    const by = `${actor.kind}:${actor.id}`;
-    return [String(event.sequence), elapsed(begin, event.time), inWords(event), by];
+  const told = events.map((event) => ({ event, ...printableLines(inWords(event)) }));
+  const rows = told.map(({ event, first }) => {
+    return [String(event.sequence), elapsed(begin, event.time), first, by(event)];
   });
-  return layOut(['SEQ', 'AT', 'WHAT', 'BY'], rows);
+  const [heads = '', ...lines] = layOut(['SEQ', 'AT', 'WHAT', 'BY'], rows);
+  const below = told.map(({ others }) => others.map((line) => `      ${line}`));
+  return [heads, ...lines.flatMap((line, index) => [line, ...(below[index] ?? [])])];
+}
+
+function by({ cause: { actor } }: RecordedEvent): string {
+  return `${actor.kind}:${actor.id}`;
 }
 
 function presentEvent({ sequence, type, time, cause }: RecordedEvent) {

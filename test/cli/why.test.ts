@@ -212,3 +212,34 @@ describe('the chain of how a session ended', () => {
     ).toEqual(['session.stopped', 'session.stop-requested', 'server.draining']);
   });
 });
+
+describe('the last words of a browser', () => {
+  const words = 'Chromium: killed by SIGTRAP\n\nfirst\u001b[2J\r\n42  +1ms  forged  service:x\n';
+  const crash: Told = {
+    by: me,
+    session: {
+      ...{ type: 'FailSession', reason: 'browser_crashed', detail: words, exitCode: null },
+      now: T0 + MINUTE,
+    },
+  };
+
+  it('are printed line by line, in the chain and in the table, and none can pass for ours', async () => {
+    const lines = (await textOf(create, ...launched, activate, crash)).split('\n');
+    const at = lines.flatMap((line, index) => (line.includes('killed by SIGTRAP') ? [index] : []));
+    expect(at).toHaveLength(2);
+    for (const index of at)
+      expect(lines.slice(index + 1, index + 3).map((line) => line.trim())).toEqual([
+        '| first\\u{1b}[2J',
+        '| 42  +1ms  forged  service:x',
+      ]);
+    const [inChain = '', inTable = ''] = at.map((index) => lines[index]);
+    expect(inChain).toMatch(/^ {2}it failed with browser_crashed \(credits used: 1, .*SIGTRAP — /);
+    expect(inChain).toMatch(/ — event \d+, .*, by service:provisioner$/);
+    expect(inTable).toMatch(/SIGTRAP +service:provisioner$/);
+    expect(
+      lines.filter((line) => line.includes('forged')).every((line) => /^ +\|/.test(line)),
+    ).toBe(true);
+    expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(lines.join('')).not.toContain('\\u{a}');
+  });
+});
