@@ -11,6 +11,8 @@ export type RfbClient = {
   name: string;
   /** Asks for the whole screen; 4 bytes a pixel: red, green, blue, 255. */
   framebuffer(): Promise<Uint8Array>;
+  /** Presses a key or lets go of it, named by the X keysym of what it types. */
+  key(keysym: number, isDown: boolean): void;
 } & Disposable;
 
 /** The server refused this viewer, in its own words. */
@@ -56,6 +58,9 @@ export async function connectRfb(stream: Duplex, password: string): Promise<RfbC
     framebuffer: () => {
       stream.write(updateRequest(width, height));
       return readScreen(reader, width, height);
+    },
+    key: (keysym, isDown) => {
+      stream.write(keyEvent(keysym, isDown));
     },
     [Symbol.dispose]: () => stream.destroy(),
   };
@@ -164,6 +169,12 @@ type Rectangle = [x: number, y: number, w: number, h: number];
 /** 32 bits little-endian with red in the lowest byte: red, green, blue, nothing. */
 function setPixelFormat(): Buffer {
   return Buffer.from([0, 0, 0, 0, 32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);
+}
+
+function keyEvent(keysym: number, isDown: boolean): Buffer {
+  const message = Buffer.from([4, isDown ? 1 : 0, 0, 0, 0, 0, 0, 0]);
+  message.writeUInt32BE(keysym, 4);
+  return message;
 }
 
 function updateRequest(width: number, height: number): Buffer {

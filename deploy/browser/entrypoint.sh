@@ -17,6 +17,7 @@ if [ -n "${VNC_PASSWORD:-}" ]; then
   unset VNC_PASSWORD
   # Every viewer comes from the gateway's address: the black list would lock all of them out for one.
   Xtigervnc :0 -geometry "${SCREEN_SIZE:-1280x800}" -depth 24 -nolisten tcp -noreset \
+    -xkbdir /usr/local/lib/browser/xkb \
     -rfbport 5900 -SecurityTypes VncAuth -PasswordFile "$password_file" \
     -UseBlacklist=0 -AlwaysShared -desktop browser -Log '*:stderr:0' >/dev/null &
   children+=($!)

@@ -11,7 +11,7 @@ const FOLDER = fileURLToPath(new URL('../../deploy/browser/', import.meta.url));
 const BROWSER: Recipe = {
   repository: 'browser-session-service/browser',
   dockerfile: 'Dockerfile',
-  files: ['Dockerfile', 'entrypoint.sh'],
+  files: ['Dockerfile', 'entrypoint.sh', 'xkb/rules/evdev', 'xkb/symbols/letters'],
   what: 'the browser image',
 };
 const RULES: Recipe = {

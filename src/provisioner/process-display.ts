@@ -1,10 +1,21 @@
 import { spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, fchownSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fchownSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import type { BrowserSpec } from './browsers.ts';
 import { startChild } from './process-child.ts';
 import type { Child } from './process-child.ts';
@@ -24,6 +35,10 @@ export type Display = {
 const DISPLAY_MIN = 1000;
 const DISPLAY_MAX = 22_000;
 const VNC_PORT_BASE = 10_000;
+
+/** What viewers can type; the browser image has the same files. */
+const KEYMAP_FOLDER = fileURLToPath(new URL('../../deploy/browser/xkb/', import.meta.url));
+const KEYMAP_FILES = ['rules/evdev', 'symbols/letters'] as const;
 
 /** A display number that nobody seems to use. */
 export function chooseDisplay(): number {
@@ -45,6 +60,7 @@ export function startDisplay(
   const vncPort = VNC_PORT_BASE + place.number;
   const args = [
     [`:${place.number}`, '-displayfd', '3', '-auth', `${place.folder}/xauthority`],
+    ['-xkbdir', keymapFolder(place.folder)],
     ['-geometry', `${spec.screen.width}x${spec.screen.height}`, '-depth', '24'],
     ['-nolisten', 'tcp', '-noreset', '-localhost', '-rfbport', String(vncPort)],
     ['-SecurityTypes', 'VncAuth', '-PasswordFile', passwordFile(place.folder)],
@@ -99,6 +115,23 @@ export function writeCookie(folder: string, user: BrowserUser): void {
   const target = openPrivate(`${folder}/xauthority`, user);
   writeFileSync(target, Buffer.concat(entry));
   closeSync(target);
+}
+
+/**
+ * Writes what the X server makes its keymap of. A copy, since the browser's user may not be able to
+ * read the service's own files.
+ */
+export function writeKeymap(folder: string, user: BrowserUser): void {
+  const root = keymapFolder(folder);
+  for (const path of [root, `${root}/rules`, `${root}/symbols`]) {
+    mkdirSync(path, { mode: 0o700 });
+    if (user !== undefined) chownSync(path, user.uid, user.gid);
+  }
+  for (const file of KEYMAP_FILES) {
+    const target = openPrivate(`${root}/${file}`, user);
+    writeFileSync(target, readFileSync(KEYMAP_FOLDER + file));
+    closeSync(target);
+  }
 }
 
 /**
@@ -168,6 +201,10 @@ function openPrivate(path: string, user: BrowserUser): number {
 
 function passwordFile(folder: string): string {
   return `${folder}/vnc-password`;
+}
+
+function keymapFolder(folder: string): string {
+  return `${folder}/xkb`;
 }
 
 function lockOf(number: number): string {

@@ -16,6 +16,7 @@ import {
   removeDisplayFiles,
   startDisplay,
   writeCookie,
+  writeKeymap,
   writePassword,
 } from './process-display.ts';
 import type { Display } from './process-display.ts';
@@ -149,6 +150,7 @@ function spawnPrograms(site: Site, spec: BrowserSpec, record: WorkloadRecord): W
   let passwordWritten = Promise.resolve();
   if (record.display !== null) {
     writeCookie(folder, user);
+    writeKeymap(folder, user);
     passwordWritten = writePassword(programs.vncpasswd, folder, spec.vncPassword, user);
   }
   if (user !== undefined) chownSync(folder, user.uid, user.gid);

@@ -71,6 +71,26 @@ describe('the viewer page', () => {
     await page.close();
   });
 
+  test('types into the session’s page what the person’s keyboard does', async () => {
+    const driver = await connect({ browserWSEndpoint: site.cdpUrl('s1'), defaultViewport: null });
+    const [typedInto] = await driver.pages();
+    if (typedInto === undefined) throw new Error('the session has no page');
+    await typedInto.setContent('<textarea autofocus></textarea>');
+    await typedInto.bringToFront();
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    const keyboard = await page.createCDPSession();
+    const text = 'aäöüßéñŁжΩ€b';
+    for (const key of text) {
+      await keyboard.send('Input.dispatchKeyEvent', { type: 'keyDown', key });
+      await keyboard.send('Input.dispatchKeyEvent', { type: 'keyUp', key });
+    }
+    const typed = () => typedInto.evaluate(`document.querySelector('textarea').value`);
+    await expect.poll(typed, { timeout: 10_000 }).toBe(text);
+    await page.close();
+    await driver.disconnect();
+  });
+
   test('says why the session ended', async () => {
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
     await reaches(page, 'connected');
