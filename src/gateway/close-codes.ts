@@ -21,6 +21,7 @@ export const closeCodes = {
   gateway_closing: { code: 4015, sentence: 'The service is restarting; connect again.' },
   client_gone: { code: 4016, sentence: 'The viewer no longer answered.' },
   browser_closed: { code: 4017, sentence: 'The browser was closed.' },
+  wrong_password: { code: 4018, sentence: 'That was not the password of this session.' },
 } as const;
 
 type CloseReason = keyof typeof closeCodes;

@@ -4,6 +4,7 @@ import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 import { closeOf } from './close-codes.ts';
 import type { Connection } from './connection.ts';
 import { dial, DialFailed } from './dial.ts';
+import { followHandshake } from './rfb-handshake.ts';
 
 export type VncLimits = {
   /** Bytes on their way to a viewer from which on the browser is not read; see `stalledMs`. */
@@ -17,7 +18,8 @@ export type VncLimits = {
 export type VncGate = {
   /**
    * Joins a viewer's WebSocket to its screen, RFB in binary messages, whatever their borders.
-   * Resolves once bytes flow; `whyGone` is asked when the screen's side ends first.
+   * Resolves once bytes flow; `whyGone` is asked when the screen's side ends first, unless it has
+   * just refused the viewer's password.
    * @throws DialFailed where the screen does not answer; the viewer has seen nothing then.
    */
   connect(
@@ -73,10 +75,12 @@ function bridge(
   whyGone: () => Promise<string>,
 ): void {
   const bytes = { fromClient: 0, fromBrowser: 0 };
+  const handshake = followHandshake();
   let isClosing = false;
 
   screen.on('data', (chunk: Buffer) => {
     bytes.fromBrowser += chunk.length;
+    handshake.heard('screen', chunk);
     viewer.send(chunk, { binary: true }, onSent);
     if (viewer.bufferedAmount > limits.bufferedBytesMax) screen.pause();
   });
@@ -92,6 +96,7 @@ function bridge(
     }
     const chunk = data as Buffer; // binaryType is nodebuffer
     bytes.fromClient += chunk.length;
+    handshake.heard('viewer', chunk);
     if (!screen.write(chunk)) viewer.pause();
   });
   screen.on('drain', () => viewer.resume());
@@ -99,7 +104,9 @@ function bridge(
   screen.once('end', onScreenGone);
   screen.once('close', onScreenGone);
   function onScreenGone(): void {
-    if (!isClosing) void whyGone().then(close);
+    if (isClosing) return;
+    if (handshake.isRefused) close('wrong_password');
+    else void whyGone().then(close);
   }
   function close(reason: string): void {
     if (isClosing) return;

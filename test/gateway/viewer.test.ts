@@ -44,8 +44,14 @@ afterAll(async () => {
 });
 
 test('an RFB client reaches the session’s screen, by its password alone', async () => {
-  expect(await greet(VNC_PASSWORD)).toEqual({ result: 0, width: 800, height: 600 });
-  expect((await greet('wrong123')).result).toBe(1);
+  expect(await greet(VNC_PASSWORD)).toMatchObject({ result: 0, width: 800, height: 600 });
+  const refused = { result: 1, closed: { code: 4018, reason: 'wrong_password' } };
+  expect(await greet('wrong123')).toMatchObject(refused);
+});
+
+test('wrong passwords, however many, lock nobody out of the session’s screen', async () => {
+  for (let wrong = 0; wrong < 12; wrong += 1) expect((await greet('wrong123')).result).toBe(1);
+  expect((await greet(VNC_PASSWORD)).result).toBe(0);
 });
 
 describe('the viewer page', () => {
@@ -138,7 +144,7 @@ describe('the viewer page', () => {
   });
 });
 
-/** RFB 3.8 with VncAuth up to the size of the screen; `result` 0 is a password taken. */
+/** RFB 3.8 with VncAuth up to the size of the screen; `result` 0 is a password taken, 1 is not. */
 async function greet(password: string) {
   const viewer = await openSocket(site.vncUrl('s1'), { protocols: ['binary'] });
   let at = 0;
@@ -154,8 +160,9 @@ async function greet(password: string) {
   const result = (await read(4)).readUInt32BE();
   viewer.socket.send(Buffer.from([1])); // shared
   const size = result === 0 ? await read(4) : Buffer.alloc(4);
-  viewer.socket.close();
-  return { result, width: size.readUInt16BE(0), height: size.readUInt16BE(2) };
+  if (result === 0) viewer.socket.close();
+  const closed = await viewer.closed;
+  return { result, width: size.readUInt16BE(0), height: size.readUInt16BE(2), closed };
 }
 
 function file(name: string): Promise<Response> {

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FailureReason, StopReason } from '#events/session.ts';
 import { closeCodes } from '#src/gateway/close-codes.ts';
 import { frame, openRaw, openSocket, startSession, until } from './fixture.ts';
@@ -87,6 +87,58 @@ test('a screen that ends says why where the session’s end is known, else that 
   socket.resetAndDestroy();
   expect(await second.closed).toEqual({ code: 4010, reason: 'out_of_memory' });
   await site.isClean();
+});
+
+describe('a password', () => {
+  const refused = [0, 0, 0, 1];
+  const tooMany = [0, 0, 0, 2];
+  const types = [2, 16, 2];
+  const choice = [2];
+  const challenge = Array<number>(16).fill(9);
+
+  test.each([
+    { version: '3.8', screen: [...types, ...challenge, ...refused, 0, 0, 0, 1, 33], choice },
+    { version: '3.8, too many', screen: [...types, ...challenge, ...tooMany], choice },
+    { version: '3.7', screen: [...types, ...challenge, ...refused], choice },
+    { version: '3.3', screen: [0, 0, 0, 2, ...challenge, ...refused], choice: [] },
+  ])('that is wrong is told as such (RFB $version)', async ({ version, screen, choice }) => {
+    expect(await endOf(version, screen, choice)).toEqual({ code: 4018, reason: 'wrong_password' });
+  });
+
+  test('that was right is no reason when the screen ends, nor is what follows it', async () => {
+    const taken = [0, 0, 0, 0];
+    const screen = [...types, ...challenge, ...taken, ...challenge, ...refused];
+    expect(await endOf('3.8', screen, choice)).toEqual({ code: 4005, reason: 'browser_gone' });
+  });
+
+  test('that nobody was asked for is no reason when the screen ends', async () => {
+    const noTypes = [0, ...challenge, ...refused];
+    expect(await endOf('3.8', noTypes, [])).toEqual({ code: 4005, reason: 'browser_gone' });
+    const other = [...types, ...challenge, ...refused];
+    expect(await endOf('3.8', other, [16])).toEqual({ code: 4005, reason: 'browser_gone' });
+  });
+
+  /** How a viewer is closed whose screen says this, byte for byte, and ends. */
+  async function endOf(version: string, screen: number[], choice: number[]) {
+    await using site = await startSession();
+    const viewer = await openSocket(site.vncUrl('s1'));
+    const socket = await site.screen.socket();
+    const heard = () => Buffer.concat(viewer.messages).length;
+    socket.setNoDelay(true).write('RFB 003.008\n');
+    await until(() => heard() === 12, 'the greeting');
+    const answer = Buffer.from(`RFB 003.00${version[2]}\n`);
+    for (const byte of [...answer, ...choice]) viewer.socket.send(Buffer.from([byte]));
+    await until(
+      () => Buffer.concat(site.screen.received).length === answer.length + choice.length,
+      'the answer',
+    );
+    for (const [index, byte] of screen.entries()) {
+      socket.write(Buffer.from([byte]));
+      await until(() => heard() === 12 + index + 1, 'the byte');
+    }
+    socket.end();
+    return await viewer.closed;
+  }
 });
 
 test('a viewer that answers no ping and takes nothing is gone', async () => {

@@ -97,12 +97,13 @@ async function sendClipboard() {
 
 function onClose(code, failure) {
   rfb = null;
-  if (failure === 'password') {
+  const why = ends[code];
+  // The library hears of it first, and may close before the gateway does.
+  if (failure === 'password' || why?.reason === 'wrong_password') {
     keepPassword(null);
-    askPassword('That was not the password of this session.');
+    askPassword(sentences.wrong_password);
     return;
   }
-  const why = ends[code];
   if (why === undefined) retry('The connection was lost.');
   else if (why.reason === 'gateway_closing') retry(why.sentence);
   else if (why.reason === 'browser_gone') void explain(why.sentence);
