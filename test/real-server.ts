@@ -11,7 +11,7 @@ export type RealServer = AsyncDisposable & {
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
 };
 
-const START_MS = 10_000;
+const START_MS = 60_000;
 
 export type ServerProgram = {
   program: string;

@@ -69,6 +69,7 @@ test('a service without a server for browsers is ready; its health says that the
   using health = startHealthMonitor({
     isLogConnected: () => true,
     isLogSame: () => true,
+    isLogHeard: () => true,
     views,
     isRateLimitShared: () => true,
     hasCaughtUp: () => true,

@@ -104,7 +104,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     await expect.poll(() => sizesOf(launched), POLL).toEqual({ screen, outer, inner });
     await opened.browsers.stop(running.workloadId);
     await expect(fit({ width: 800, height: 600 })).rejects.toThrow();
-  }, 90_000);
+  });
 
   test('have no screen to show where they are headless, and a window as large as one', async () => {
     const screen = { width: 900, height: 700 };

@@ -63,7 +63,7 @@ describe('the event log on JetStream', () => {
       expect(commands).toEqual(expect.arrayContaining(acknowledged));
       expect(acknowledged.length).toBeGreaterThanOrEqual(120);
     }
-  }, 60_000);
+  });
 
   test('says within its bounds that it is away, and works again when it is back', async () => {
     const { log, nats } = opened;
@@ -95,7 +95,7 @@ describe('the event log on JetStream', () => {
     if (types[0] === 'session.requested') types.push((await inbox.next(5_000, never))?.item.type);
     expect(types.at(-1)).toBe('session.accessed');
     expect(await historyOf(log, session)).toHaveLength(2);
-  }, 30_000);
+  });
 
   test('ends a follower at once though the server is away', async () => {
     const stop = new AbortController();
@@ -162,7 +162,7 @@ describe('the event log on JetStream', () => {
     expect(await appending).toEqual({ outcome: 'repeated' });
     expect(await log.append(changes)).toEqual({ outcome: 'repeated' });
     expect(await historyOf(other, session)).toHaveLength(2);
-  }, 20_000);
+  });
 });
 
 /**

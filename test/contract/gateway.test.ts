@@ -3,12 +3,10 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ensureCertificate } from '#src/gateway/certificate.ts';
 import type { SessionLookup } from '#src/gateway/session-directory.ts';
 import { openSocket, refusal, startSession, startTestGateway, until } from '../gateway/fixture.ts';
-
-vi.setConfig({ testTimeout: 20_000 }); // machines are busy at times
 
 /** As a proxy in front that has ended TLS sends it on. */
 const proxied = { headers: { 'x-forwarded-proto': 'https' } };
@@ -169,7 +167,7 @@ describe('the end of the gateway', () => {
       }
       await site.isClean();
     }
-    await until(() => leftovers().length === 0, 'all sockets and timers gone', 1500);
+    await until(() => leftovers().length === 0, 'all sockets and timers gone', 4_000);
   });
 
   test('disposal closes every socket within two seconds, those that read nothing too', async () => {

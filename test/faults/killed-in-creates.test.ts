@@ -1,9 +1,8 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { isFinal } from '#src/session/session.ts';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { auditLog } from '../story/audit.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
 const PARALLEL = 50;
 /**
  * Acknowledged creates after which the service is killed: at the first, amid them, near the last.

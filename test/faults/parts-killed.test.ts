@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { auditLog } from '../story/audit.ts';
 import { startTraffic } from './traffic.ts';
 
-vi.setConfig({ testTimeout: 90_000 });
 /** How long the service may take until it is whole again. */
 const WHOLE_WITHIN_MS = 15_000;
 /** More than once: the part is started again as it was the first time. */

@@ -1,9 +1,8 @@
 import { Redis } from 'ioredis';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { auditLog } from '../story/audit.ts';
 
-vi.setConfig({ testTimeout: 90_000 });
 const PLENTY = JSON.stringify({
   max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
 });

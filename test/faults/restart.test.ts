@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../service.ts';
 import { auditLog, movesOf, nameOf } from '../story/audit.ts';
 import { connectionsTo, descendantsOf, stillRunning } from '../story/processes.ts';
@@ -19,8 +19,6 @@ import {
   type CreatedSession,
   type RealService,
 } from '../story/real-session.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 }); // launches, on a busy machine
 
 /**
  * A service that has all kinds of sessions when it ends: one that has ended, one in use, and one

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { frame, handshake, openRaw } from '../gateway/fixture.ts';
 import { eventually } from '../service.ts';
 import { auditLog } from '../story/audit.ts';
@@ -15,8 +15,6 @@ import {
   type CreatedSession,
   type RealService,
 } from '../story/real-session.ts';
-
-vi.setConfig({ testTimeout: 60_000 }); // a launch takes seconds on a busy machine
 
 /** Clients without manners at the whole service, where a real browser is at the other end. */
 let service: RealService;
@@ -39,7 +37,7 @@ beforeAll(async () => {
     xvnc: workload?.vnc.port ?? 0,
   };
   urls = { cdp: session.cdp_url, vnc: session.vnc_url.replace(tls ?? '', plain ?? '') };
-}, 120_000);
+});
 
 afterAll(() => service[Symbol.asyncDispose]());
 

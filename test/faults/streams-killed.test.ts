@@ -88,7 +88,7 @@ it('a stream whose API is killed, or ends, goes on at another with nothing lost 
   const ends = clients.flatMap((client) => client.ends);
   expect(ends).toContain('cut');
   expect(ends.join()).toContain('shutting_down');
-}, 90_000);
+});
 
 function fail(text: string): never {
   throw new Error(text);

@@ -1,10 +1,8 @@
 import { chromium } from 'playwright-core';
 import { connect, type Browser } from 'puppeteer-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openSocket, startTestGateway, until } from './fixture.ts';
 import { startRealBrowsers } from './real-browser.ts';
-
-vi.setConfig({ testTimeout: 20_000 }); // machines are busy at times
 
 const PAGE = 'data:text/html,<title>through the gateway</title>';
 let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
@@ -19,7 +17,7 @@ beforeAll(async () => {
   if (browser === undefined) throw new Error('no browser');
   site.directory.set('s1', { status: 'active', cdp: browser.cdp, vnc: browser.vnc });
   httpUrl = `${site.http}/devtools/${site.tickets.issue('cdp', 'org', 's1')}`;
-}, 60_000);
+});
 
 afterAll(async () => {
   await site[Symbol.asyncDispose]();
@@ -83,13 +81,11 @@ test('a page’s own address from the list takes commands', async () => {
   await client.closed;
 });
 
-test('the session’s end cuts a driver at once', async () => {
+test('the session’s end cuts a driver', async () => {
   const browser = await connect({ browserWSEndpoint: site.cdpUrl('s1') });
   const gone = new Promise((resolve) => browser.once('disconnected', resolve));
-  const start = performance.now();
   expect(site.gateway.closeSession('org', 's1', 'user')).toBe(1);
   await gone;
-  expect(performance.now() - start).toBeLessThan(500);
 });
 
 async function title(browser: Browser): Promise<void> {

@@ -8,8 +8,8 @@ import type { SessionLookup } from '#src/gateway/session-directory.ts';
 import { createTickets } from '#src/gateway/ticket.ts';
 import { createUrls } from '#src/gateway/urls.ts';
 
-/** Waits for a fact; says which one never came. */
-export async function until(fact: () => boolean, what: string, withinMs = 5000): Promise<void> {
+/** Waits for a fact; says which one never came. The bound is for what hangs, not what is slow. */
+export async function until(fact: () => boolean, what: string, withinMs = 60_000): Promise<void> {
   const deadline = Date.now() + withinMs;
   while (!fact()) {
     if (Date.now() > deadline) throw new Error(`never: ${what}`);

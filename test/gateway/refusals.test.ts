@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createTickets } from '#src/gateway/ticket.ts';
 import {
   handshake,
@@ -10,8 +10,6 @@ import {
   startTestGateway,
   until,
 } from './fixture.ts';
-
-vi.setConfig({ testTimeout: 20_000 }); // machines are busy at times
 
 describe('refusals', () => {
   test.each([

@@ -1,8 +1,6 @@
 import { connect } from 'node:net';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { frame, handshake, openRaw, openSocket, startSession, until } from './fixture.ts';
-
-vi.setConfig({ testTimeout: 20_000 }); // machines are busy at times
 
 /** Both kinds of socket must leave nothing behind, whatever a client does. */
 const kinds = ['cdpUrl', 'vncUrl'] as const;

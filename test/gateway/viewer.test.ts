@@ -1,11 +1,9 @@
 import { connect, type Browser, type Page } from 'puppeteer-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { SessionLookup } from '#src/gateway/session-directory.ts';
 import { vncAuthResponse } from '#src/provisioner/vnc-auth.ts';
 import { openSocket, startTestGateway, until } from './fixture.ts';
 import { startRealBrowsers, VNC_PASSWORD } from './real-browser.ts';
-
-vi.setConfig({ testTimeout: 20_000 }); // machines are busy at times
 
 /** One browser is the session's, the other is the person's who watches. */
 let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
@@ -31,7 +29,7 @@ beforeAll(async () => {
   const [page] = await driver.pages();
   await page?.goto('data:text/html,<body style="background:rgb(200,30,40)">');
   await driver.disconnect();
-}, 60_000);
+});
 
 beforeEach(() => {
   site.directory.set('s1', active);

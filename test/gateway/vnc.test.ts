@@ -1,9 +1,7 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FailureReason, StopReason } from '#events/session.ts';
 import { closeCodes } from '#src/gateway/close-codes.ts';
 import { frame, openRaw, openSocket, startSession, until } from './fixture.ts';
-
-vi.setConfig({ testTimeout: 20_000 }); // machines are busy at times
 
 test('RFB passes both ways in binary messages, whatever their borders', async () => {
   await using site = await startSession();

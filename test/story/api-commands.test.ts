@@ -201,7 +201,7 @@ describe('read your writes', () => {
       expect(stopped.status).toMatch(/^stopp/);
       expect([rest.total, left]).toEqual([idle.total, idle.total]);
     }
-  }, 180_000);
+  });
 });
 
 describe('the pool', () => {

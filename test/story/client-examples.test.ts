@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, type Client } from '#src/client/client.ts';
 import { DEV_KEY } from '../service.ts';
 import { scratchDir } from '../embedded/scratch.ts';
 import { startRealService, type RealService } from './real-session.ts';
 
-vi.setConfig({ testTimeout: 60_000 }); // a launch takes seconds on a busy machine
 const EXAMPLES = fileURLToPath(new URL('../examples', import.meta.url));
 
 /** The examples as they stand, run against the service with real browsers. */
@@ -19,7 +18,7 @@ let client: Client;
 beforeAll(async () => {
   service = await startRealService();
   client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
-}, 120_000);
+});
 afterAll(() => service?.[Symbol.asyncDispose]());
 
 describe('an example', () => {

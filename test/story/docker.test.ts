@@ -114,7 +114,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     const container = containerOf(session);
     await end(session);
     await eventually(() => docker('ps', '-aq', '--filter', `id=${container}`) === '', 'it is gone');
-  }, 120_000);
+  });
 
   /** The engine's id of a session's container, found by its name. */
   function containerOf({ id }: CreatedSession): string {

@@ -6,11 +6,10 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { launch, type Browser, type Page } from 'puppeteer-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DEV_KEY, eventually } from '../service.ts';
 import { onPage, pageOf, startRealService, type RealService } from './real-session.ts';
 
-vi.setConfig({ testTimeout: 60_000 }); // a launch takes seconds on a busy machine
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BLUE = '#1e28c8';
 
@@ -30,7 +29,7 @@ beforeAll(async () => {
   commands = { create, drive, watch };
   await run(create);
   session = JSON.parse(await readFile(file, 'utf8')) as typeof session;
-}, 120_000);
+});
 
 afterAll(() => service[Symbol.asyncDispose]());
 

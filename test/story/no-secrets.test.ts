@@ -50,7 +50,7 @@ beforeAll(async () => {
   sessionId = await live(member);
   await refuse(member, viewer);
   await opened.revokeKey(ORGANIZATION, viewer);
-}, 120_000);
+});
 afterAll(() => service?.[Symbol.asyncDispose]());
 
 /** A session that is used in every way there is, and what it is used by. */
@@ -215,7 +215,7 @@ describe('a secret', () => {
       expect.arrayContaining(['the export', `bss session history ${sessionId} --json`]),
     );
     expect(found(surfaces)).toEqual([]);
-  }, 180_000);
+  });
 
   it('is in no line of the service’s log, and in no file but its own', async () => {
     const lines = service.output().split('\n');

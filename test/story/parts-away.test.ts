@@ -1,12 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { openStream } from '../sse-client.ts';
 import { json } from './command-line.ts';
 import { failToStart, startMain } from './main-process.ts';
-
-vi.setConfig({ testTimeout: 90_000 }); // some starts, on a busy machine
 
 const MASTER_KEY = 'x'.repeat(32);
 /** Nobody listens on port 1. */
@@ -21,7 +19,7 @@ describe.concurrent('a start beside a server that is not there', () => {
       REDIS_AWAY,
       /^ServerAway: REDIS_URL: no connection to Redis at .*ECONNREFUSED.*$/m,
     ],
-  ])('ends within 15 s in one line that names %s', async (_, env, line) => {
+  ])('gives up by itself, in one line that names %s', async (_, env, line) => {
     const outcome = await failToStart(env);
     expect(outcome).toMatchObject({ code: 1, left: [] });
     expect(outcome.said).toMatch(line);
@@ -43,15 +41,17 @@ describe.concurrent('a start beside a server that is not there', () => {
   test.each([
     ['event log', NATS_AWAY],
     ['read model', REDIS_AWAY],
-  ])('ends well and at once when it is asked to while it waits for the %s', async (part, env) => {
-    await using main = await startMain(env);
-    const line = `"part":"${part}","msg":"waiting for it"`;
-    await eventually(() => main.said().includes(line), 'it says what it waits for');
-    const askedAt = performance.now();
-    expect(await main.end()).toBe(0);
-    expect(performance.now() - askedAt).toBeLessThan(5_000);
-    expect(main.processes()).toEqual([]);
-  });
+  ])(
+    'ends well when it is asked to while it waits for the %s, before it gives up',
+    async (part, env) => {
+      await using main = await startMain(env);
+      const line = `"part":"${part}","msg":"waiting for it"`;
+      await eventually(() => main.said().includes(line), 'it says what it waits for');
+      expect(await main.end()).toBe(0);
+      expect(main.said()).not.toContain('ServerAway');
+      expect(main.processes()).toEqual([]);
+    },
+  );
 });
 
 test('an API is ready without a server for browsers, whose absence is told by its health', async () => {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect as connectPuppeteer } from 'puppeteer-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RfbRefused } from '../rfb-client.ts';
 import { eventually } from '../service.ts';
 import { bss } from './command-line.ts';
@@ -25,7 +25,6 @@ import {
   type RealService,
 } from './real-session.ts';
 
-vi.setConfig({ testTimeout: 120_000 }); // a launch takes seconds on a busy machine
 const RED = '#c81e28';
 const GREEN = '#1ec828';
 const TIMES = 30;
@@ -35,7 +34,7 @@ let service: RealService;
 
 beforeAll(async () => {
   service = await startRealService({ POOL_MIN_IDLE: '2', POOL_MAX_IDLE: '2', POOL_MAX: '6' });
-}, 120_000);
+});
 
 afterAll(() => service[Symbol.asyncDispose]());
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { everyProjection } from '#projections/every-projection.ts';
 import { idOf } from '#projections/projection.ts';
@@ -9,8 +9,6 @@ import { freePorts } from '../ports.ts';
 import { eventually, type RunningService } from '../service.ts';
 import { scrape, type Scraped } from './metrics-text.ts';
 import { sendBytes, startTwoProcesses, WORKERS, type TwoProcesses } from './two-processes.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 });
 
 const TOKEN = 'token-of-the-scraper-0123456789';
 const POOL_MAX = 4;

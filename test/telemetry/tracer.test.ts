@@ -1,11 +1,9 @@
 import { pino } from 'pino';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { isTraceparent, openTracer } from '#src/telemetry/trace.ts';
 import { eventually } from '../service.ts';
 import { sourceFiles } from '../source-files.ts';
 import { startCollector } from './collector.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const log = pino({ level: 'silent' });
 const roles = 'all';

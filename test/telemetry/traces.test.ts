@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectJetStream } from '#src/log/connection.jetstream.ts';
 import { createJetStreamEventLog } from '#src/log/event-log.jetstream.ts';
 import { eventually, type RunningService } from '../service.ts';
 import { startCollector, type CollectedSpan, type Collector } from './collector.ts';
 import { FRONT, startTwoProcesses, WORKERS, type TwoProcesses } from './two-processes.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 });
 
 let collector: Collector;
 let service: TwoProcesses;

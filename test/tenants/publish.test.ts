@@ -49,7 +49,7 @@ it('copies each event once and in order, whichever process does it and whoever o
     'all are copied',
   );
   expect(await published(first)).toEqual(expected);
-}, 60_000);
+});
 
 /** Subject, sequence in the log and body of each message there is. */
 async function published({ jsm }: JetStreamConnection): Promise<unknown[]> {
