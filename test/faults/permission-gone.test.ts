@@ -1,9 +1,7 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { startNats } from '../real-nats.ts';
 import { startRedis } from '../real-redis.ts';
 import { eventually, startService } from '../service.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 /** A user that may do everything, but for a while make no consumer of the event log. */
 function users(mayFollow: boolean): string {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pino } from 'pino';
 import { FIRED_SUBJECTS, firedSubject, timerSubject, TIMERS_STREAM } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
@@ -23,8 +23,6 @@ import { startNats } from '../real-nats.ts';
 import { eventually } from '../service.ts';
 
 /** What becomes of timers that fire while no timekeeper runs, on a real nats-server. */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const organizationId = 'acme';
 const SECOND = 1_000;

@@ -1,11 +1,10 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { bss, bssWith, json } from '../story/command-line.ts';
 
 // Each command is a process of its own, which takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 type Step = { sequence: number; type: string; time: string; state: { status: string } };
 

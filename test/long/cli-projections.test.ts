@@ -1,13 +1,12 @@
 import { connect } from '@nats-io/transport-node';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { bss, json } from '../story/command-line.ts';
 
 /** Each of its commands is a process of its own. */
-vi.setConfig({ testTimeout: 90_000 });
 const views = idOf(sessionView);
 let service: RunningService;
 let redis: Redis;

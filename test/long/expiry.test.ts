@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { auditLog, nameOf } from '../story/audit.ts';
 import { stillRunning } from '../story/processes.ts';
 import {
@@ -8,8 +8,6 @@ import {
   startRealService,
   tracesOf,
 } from '../story/real-session.ts';
-
-vi.setConfig({ testTimeout: 180_000 }); // the minute, and a launch on a busy machine
 
 test('a session of a minute ends when its minute is over', async () => {
   await using service = await startRealService({ POOL_MIN_IDLE: '1', POOL_MAX: '2' });

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { Finding } from '#src/doctor/finding.ts';
 import {
@@ -17,8 +17,6 @@ import { bssWith } from '../story/command-line.ts';
  * The service role by role, a process and a NATS user each, on the configuration that is shipped:
  * nobody asks for what it may not, and everything works.
  */
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper'] as const;
 const MASTER_KEY = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';

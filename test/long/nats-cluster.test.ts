@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import type { Finding } from '#src/doctor/finding.ts';
 import { Unavailable } from '#src/errors.ts';
@@ -19,8 +19,6 @@ import { eventually } from '../service.ts';
 import { bssWith } from '../story/command-line.ts';
 
 /** The log on a cluster of three real servers, configured as it is shipped. */
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 120_000 });
 
 /** A cluster that elects a leader on a busy machine. */
 const PATIENCE_MS = 60_000;

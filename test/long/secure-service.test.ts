@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { makeCertificate, type CertificateFiles } from '../certificates.ts';
 import { startNats, type RealNats } from '../real-nats.ts';
@@ -12,8 +12,6 @@ import { bssWith } from '../story/command-line.ts';
 import { failToStart } from '../story/main-process.ts';
 
 /** The whole service with TLS on every side, and its secrets in files. */
-
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 });
 
 const PASSWORD = 'hunter2hunter2hunter2';
 /** It waits some ten seconds for a server; the rest is for a busy machine. */

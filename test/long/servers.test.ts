@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '../service.ts';
 import { auditLog } from '../story/audit.ts';
 import { json } from '../story/command-line.ts';
 
 /** Two provisioners, each a process and a server of its own, on one log and one read model. */
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 }); // a lease, on a busy machine
 const ENV = {
   MASTER_KEY: 'the-same-in-every-process-of-the-service',
   ...{ POOL_MIN_IDLE: '1', POOL_MAX: '4', POOL_MAX_IDLE: '1', QUEUE_AFTER: '200ms' },

@@ -1,12 +1,10 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { DEV_KEY, eventually, startService, type RunningService } from '../service.ts';
 import { startTwoApis } from './second-api.ts';
 
 /** The key of the organization dev, which starts issue; revoked by its owner, and a restart. */
-
-vi.setConfig({ testTimeout: 90_000 }); // starts take seconds on a busy machine
 
 const OTHER_KEY = 'bss_dev_another-key-of-the-organization-dev';
 
