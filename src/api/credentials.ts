@@ -3,7 +3,7 @@ import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { createAccess, type Access } from '#projections/access.ts';
-import { createBackOff } from '../log/back-off.ts';
+import { keepTrying } from '../log/back-off.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { load } from '../log/fold.ts';
 import type { TierLimits, Tiers } from '../organization/tiers.ts';
@@ -36,10 +36,9 @@ export async function followCredentials(
   const stop = new AbortController();
   const applied = createMark();
 
-  const backOff = createBackOff();
   let after = 0;
 
-  async function run(): Promise<void> {
+  async function run(wentWell: () => void): Promise<void> {
     const batches = log.follow({
       subjects: filters.organizations,
       after,
@@ -55,19 +54,14 @@ export async function followCredentials(
         await apply(log, access, event);
         after = event.sequence;
         applied.move(after);
-        backOff.reset();
+        wentWell();
       }
   }
-  /** Tries on, so that a revoked key does not go on for ever. */
-  async function keepRunning(): Promise<void> {
-    while (!stop.signal.aborted)
-      await run().catch(async (error: unknown) => {
-        logger.error({ err: error }, 'credentials are not followed; trying again');
-        await backOff.pause(stop.signal);
-      });
-  }
   const upTo = await log.lastSequence(filters.organizations);
-  const running = keepRunning();
+  // Without end, so that a revoked key does not stay good for ever.
+  const running = keepTrying(stop.signal, run, (error) =>
+    logger.error({ err: error }, 'credentials are not followed; trying again'),
+  );
   await applied.reached(upTo);
 
   function holderOf(keyHash: string): Caller | null {

@@ -13,9 +13,7 @@ export type BackOff = {
   reset(): void;
 };
 
-/**
- * For who tries on for ever. Each failure can be logged: they are at most one in 5 s before long.
- */
+/** Each failure may be logged: after some seconds there is at most one in 5 s. */
 export function createBackOff(): BackOff {
   let ms = FIRST_MS;
   function nextMs(): number {
@@ -31,4 +29,24 @@ export function createBackOff(): BackOff {
       ms = FIRST_MS;
     },
   };
+}
+
+/**
+ * Keeps work going until the signal aborts: where it fails, or ends before that, it is begun again
+ * after a pause. @param work calls `wentWell` at each success: the next pause is short again
+ */
+export async function keepTrying(
+  signal: AbortSignal,
+  work: (wentWell: () => void) => Promise<void>,
+  onFailure: (error: unknown) => void,
+): Promise<void> {
+  const backOff = createBackOff();
+  while (!signal.aborted) {
+    try {
+      await work(backOff.reset);
+    } catch (error) {
+      if (!signal.aborted) onFailure(error);
+    }
+    await backOff.pause(signal);
+  }
 }

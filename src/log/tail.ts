@@ -1,6 +1,6 @@
 import { isOf, type RecordedOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import { createBackOff } from './back-off.ts';
+import { keepTrying } from './back-off.ts';
 import type { EventLog } from './event-log.ts';
 import type { Recent } from './recent.ts';
 
@@ -34,7 +34,6 @@ export async function startTail(
   const bySession = new Map<string, Set<Listener>>();
   const everyone = new Set<Listener>();
   const stop = new AbortController();
-  const backOff = createBackOff();
   let position = await log.lastSequence(filters.sessions);
   let after = position;
 
@@ -49,7 +48,7 @@ export async function startTail(
     }
   }
 
-  async function run(): Promise<void> {
+  async function run(wentWell: () => void): Promise<void> {
     const batches = log.follow({
       subjects: filters.ledgersAndSessions,
       after,
@@ -59,19 +58,14 @@ export async function startTail(
     for await (const batch of batches)
       for (const event of batch) {
         after = event.sequence;
-        backOff.reset();
+        wentWell();
         recent?.saw(event);
         if (isOf('session', event)) deliver(event);
       }
   }
-  async function keepRunning(): Promise<void> {
-    while (!stop.signal.aborted)
-      await run().catch(async (error: unknown) => {
-        onError(error, 'the sessions are not followed; trying again');
-        await backOff.pause(stop.signal);
-      });
-  }
-  const running = keepRunning();
+  const running = keepTrying(stop.signal, run, (error) =>
+    onError(error, 'the sessions are not followed; trying again'),
+  );
 
   function watch(sessionId: string, listener: Listener): () => void {
     const listeners = bySession.get(sessionId) ?? new Set();

@@ -1,7 +1,7 @@
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import { filterOf } from '#events/subjects.ts';
-import { createBackOff } from '../log/back-off.ts';
+import { keepTrying } from '../log/back-off.ts';
 import type { Desk } from '../log/handle.ts';
 import type { Pool } from './pool.ts';
 
@@ -26,22 +26,22 @@ export async function followOwnServer(parts: {
       signal,
       onMalformed: (poison) => pool.log.error(poison, 'an event of this server cannot be read'),
     });
-  const backOff = createBackOff();
-  for (let after = parts.after; !signal.aborted;) {
-    try {
+  let { after } = parts;
+  await keepTrying(
+    signal,
+    async (wentWell) => {
       for await (const batch of follow(after))
         for (const event of batch) {
           after = event.sequence;
-          backOff.reset();
+          wentWell();
           if (!isOf('server', event)) continue;
           if (event.state.status === 'lost') await onLost();
           else applyStatus(pool, event.state.status);
         }
-    } catch (error) {
-      pool.log.error({ err: error }, 'this server does not hear what is said of it; trying again');
-      await backOff.pause(signal);
-    }
-  }
+    },
+    (error) =>
+      pool.log.error({ err: error }, 'this server does not hear what is said of it; trying again'),
+  );
   forget();
 }
 

@@ -9,7 +9,7 @@ import {
   tenantUses,
 } from '#events/tenant-subjects.ts';
 import { hashKey } from '../ids.ts';
-import { createBackOff } from '../log/back-off.ts';
+import { keepTrying } from '../log/back-off.ts';
 import type { JetStreamConnection } from '../log/connection.jetstream.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { ask } from '../log/jetstream-ask.ts';
@@ -167,22 +167,19 @@ async function followRevocations(parts: CalloutParts, signal: AbortSignal): Prom
     await endRevoked(parts);
     void endLatecomers(parts, signal);
   }
-  const backOff = createBackOff();
-  while (!signal.aborted) {
-    try {
-      // Asked for before the look: what is revoked during that is followed.
-      const after = await log.lastSequence(subjects);
-      await endUpTo(after);
-      for await (const batch of log.follow({ subjects, after, signal, onMalformed })) {
-        const last = batch.findLast(({ type }) => type === 'organization.key-revoked');
-        if (last !== undefined) await endUpTo(last.sequence);
-        backOff.reset();
-      }
-    } catch (error) {
-      if (!signal.aborted) logger.error({ err: error }, 'revoked keys are not followed; trying on');
-      await backOff.pause(signal);
+  async function follow(wentWell: () => void): Promise<void> {
+    // Asked for before the look: what is revoked during that is followed.
+    const after = await log.lastSequence(subjects);
+    await endUpTo(after);
+    for await (const batch of log.follow({ subjects, after, signal, onMalformed })) {
+      const last = batch.findLast(({ type }) => type === 'organization.key-revoked');
+      if (last !== undefined) await endUpTo(last.sequence);
+      wentWell();
     }
   }
+  await keepTrying(signal, follow, (error) =>
+    logger.error({ err: error }, 'revoked keys are not followed; trying on'),
+  );
 }
 
 async function endLatecomers(parts: CalloutParts, signal: AbortSignal): Promise<void> {
