@@ -43,7 +43,7 @@ export async function keepTrying(
   const backOff = createBackOff();
   while (!signal.aborted) {
     try {
-      await work(backOff.reset);
+      await work(() => backOff.reset());
     } catch (error) {
       if (!signal.aborted) onFailure(error);
     }

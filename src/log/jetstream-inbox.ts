@@ -3,7 +3,7 @@ import { JetStreamApiError } from '@nats-io/jetstream';
 import { nanos, type Msg } from '@nats-io/transport-node';
 import { MalformedEvent } from '#events/codec.ts';
 import { isId } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable } from '../errors.ts';
 import { createBackOff } from './back-off.ts';
 import type { JetStreamConnection } from './connection.jetstream.ts';
 import type { Delivery, Inbox } from './consume.ts';

@@ -5,7 +5,7 @@ import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/views.memory.ts';
 import { watchCatchUp } from '#src/api/catch-up.ts';
-import { startHealthMonitor } from '#src/api/health-monitor.ts';
+import { startHealthMonitor, type HealthOptions } from '#src/api/health-monitor.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createMemoryEventLog } from '#src/log/event-log.memory.ts';
 import { watchLog } from '#src/log/same-log.ts';
@@ -14,20 +14,25 @@ import { record, sessionRef } from '../projections/history.ts';
 import { aLogOf, project } from '../projections/projector.ts';
 import { eventually } from '../service.ts';
 
+/** The monitor of a service of which all is well but what is given. */
+function startMonitor(given: Partial<HealthOptions> & Pick<HealthOptions, 'views'>) {
+  return startHealthMonitor({
+    isLogConnected: () => true,
+    isLogSame: () => true,
+    isLogHeard: () => true,
+    isRateLimitShared: () => true,
+    hasCaughtUp: () => true,
+    position: () => 0,
+    now: Date.now,
+    ...given,
+  });
+}
+
 test('a service is not ready while what it reads is being folded, and stays so once it is', async () => {
   const log = await aLogOf(3);
   await using views = createMemoryViews();
   await using catchUp = watchCatchUp(log, views);
-  using health = startHealthMonitor({
-    isLogConnected: () => true,
-    isLogSame: () => true,
-    isLogHeard: () => true,
-    views,
-    isRateLimitShared: () => true,
-    hasCaughtUp: () => catchUp.isDone(),
-    position: () => 12,
-    now: Date.now,
-  });
+  using health = startMonitor({ views, hasCaughtUp: () => catchUp.isDone(), position: () => 12 });
   await using projecting = new AsyncDisposableStack();
   projecting.use(project(sessionView, log, views));
   await views.reached(idOf(sessionView), 12, 5_000);
@@ -66,16 +71,7 @@ test('a service is not ready while the servers are being folded: it would refuse
 
 test('a service without a server for browsers is ready; its health says that there is none', async () => {
   await using views = createMemoryViews();
-  using health = startHealthMonitor({
-    isLogConnected: () => true,
-    isLogSame: () => true,
-    isLogHeard: () => true,
-    views,
-    isRateLimitShared: () => true,
-    hasCaughtUp: () => true,
-    position: () => 0,
-    now: Date.now,
-  });
+  using health = startMonitor({ views });
   await eventually(() => health.autoscaler() === 'unhealthy', 'the servers are counted: none');
   expect([health.overall(), health.missing()]).toEqual(['unhealthy', []]);
 });
@@ -85,16 +81,7 @@ test('a service whose lists have been behind the log for more than ten seconds s
   await using views = createMemoryViews();
   await using _ = project(organizationSessions, log, views);
   let [position, now] = [12, 0];
-  using health = startHealthMonitor({
-    isLogConnected: () => true,
-    isLogSame: () => true,
-    isLogHeard: () => true,
-    views,
-    isRateLimitShared: () => true,
-    hasCaughtUp: () => true,
-    position: () => position,
-    now: () => now,
-  });
+  using health = startMonitor({ views, position: () => position, now: () => now });
   await views.reached(idOf(organizationSessions), 12, 15_000);
   position = 13;
   await eventually(() => {
@@ -113,16 +100,7 @@ test('a service under which the log was replaced says that it has to be restarte
   let look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
   const told: boolean[] = [];
   await using sameLog = await watchLog({ facts: () => look() }, (isSame) => told.push(isSame), 5);
-  using health = startHealthMonitor({
-    isLogConnected: () => true,
-    isLogSame: () => sameLog.isSame(),
-    isLogHeard: () => true,
-    views,
-    isRateLimitShared: () => true,
-    hasCaughtUp: () => true,
-    position: () => 0,
-    now: Date.now,
-  });
+  using health = startMonitor({ isLogSame: () => sameLog.isSame(), views });
   let asked = 0;
   look = () => {
     asked += 1;
@@ -143,16 +121,7 @@ test('a service under which the log was replaced says that it has to be restarte
 test('a service that cannot follow the log says so, and is ready once it can', async () => {
   await using views = createMemoryViews();
   let isHeard = false;
-  using health = startHealthMonitor({
-    isLogConnected: () => true,
-    isLogSame: () => true,
-    isLogHeard: () => isHeard,
-    views,
-    isRateLimitShared: () => true,
-    hasCaughtUp: () => true,
-    position: () => 0,
-    now: Date.now,
-  });
+  using health = startMonitor({ isLogHeard: () => isHeard, views });
   const deaf = 'event log, which this process does not hear';
   expect([health.database(), health.missing()]).toEqual([
     'degraded',
