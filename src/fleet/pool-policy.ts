@@ -100,6 +100,16 @@ export function mustEvict({ idle, launching, busy, ending, max, unserved }: Pool
   return unserved > 0 && idle > 0 && ending === 0 && idle + launching + busy >= max;
 }
 
+/**
+ * Whether a request waits here that nothing can be launched for, and nothing is under way that
+ * could change it: memory that was there when it was taken is used up, and no browser is idle. To be
+ * judged over some seconds, since what an end frees is measured a moment later.
+ */
+export function isStuck({ idle, launching, ending, unserved, ...facts }: PoolFacts): boolean {
+  const isQuiet = idle === 0 && launching === 0 && ending === 0;
+  return unserved > 0 && isQuiet && roomOf({ ...facts, idle, launching, ending, unserved }) === 0;
+}
+
 /** Browsers that the arrivals of one launch's time ask for, within the bounds that are set. */
 export function needOf(inputs: PoolInputs): number {
   const { arrivals10s, arrivals60s, launchMs, minIdle, maxIdle } = inputs;

@@ -9,7 +9,7 @@ import { createNewestEvents, type NewestEvents, type Poison } from './newest-eve
 
 /** A log whose followers at its end share one reader; disposing ends the reader, and them. */
 export type OneReaderLog = EventLog & {
-  /** False while the shared reader cannot read: its followers hear nothing of what comes. */
+  /** False once the shared reader has not read for 3 s: its followers hear nothing of what comes. */
   isHearing(): boolean;
 } & AsyncDisposable;
 
@@ -22,6 +22,11 @@ export type OneReaderOptions = {
 
 /** Who falls behind the newest events that are kept reads the log by itself. */
 const KEPT_MIN = 5_000;
+/**
+ * A reader that was lost is replaced within milliseconds, but a log in which nothing happens gives
+ * its first sign of life, a heartbeat, only 2 s later: until then it is not known to be deaf.
+ */
+const DEAF_AFTER_MS = 3_000;
 /** Pause where the log does not say how far it is. */
 const AWAY_MS = 250;
 
@@ -79,7 +84,8 @@ function startReader(
 ): { isHearing: () => boolean; ended: Promise<void> } {
   const { newest, bell, signal, onFailure } = parts;
   const backOff = createBackOff();
-  let isHearing = true;
+  /** When the last sign of life was missed; null while there are some. */
+  let silentSince: number | null = null;
   /** What could not be read of a batch that is about to come. */
   let poisons: Poison[] = [];
 
@@ -93,7 +99,7 @@ function startReader(
     if (poisons.length > 0) keep([]);
   }
   function onHearing(isHeard: boolean): void {
-    isHearing = isHeard;
+    silentSince = isHeard ? null : (silentSince ?? performance.now());
     if (isHeard) backOff.reset();
   }
   async function read(): Promise<void> {
@@ -121,13 +127,14 @@ function startReader(
       } catch (error) {
         // What is not kept yet is read again.
         poisons = [];
-        isHearing = false;
+        onHearing(false);
         onFailure(error, 'the event log is not heard by this process; trying again');
         await backOff.pause(signal);
       }
     }
   }
-  return { isHearing: () => isHearing, ended: readOn().finally(() => bell.ring()) };
+  const isHearing = () => silentSince === null || performance.now() - silentSince < DEAF_AFTER_MS;
+  return { isHearing, ended: readOn().finally(() => bell.ring()) };
 }
 
 type OnFailure = NonNullable<OneReaderOptions['onFailure']>;

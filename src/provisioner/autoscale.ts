@@ -1,12 +1,15 @@
 import type { ServerEvent } from '#events/server.ts';
 import type { PoolDecision, PoolInputs } from '#events/pool.ts';
-import { decidePool, POLICY } from '../fleet/pool-policy.ts';
+import { decidePool, isStuck, POLICY } from '../fleet/pool-policy.ts';
 import { endWorkload } from './end.ts';
 import type { Host } from './host.ts';
-import { countsOf, type Pool } from './pool.ts';
+import { giveBack } from './launch.ts';
+import { countsOf, factsOf, unservedOf, type Pool } from './pool.ts';
 
 /** How often the pool's size is thought about; arrivals are counted by the second. */
 const THINK_EVERY_MS = 1_000;
+/** For so long a request waits that nothing can be launched for; then it is for other servers. */
+const STUCK_MS = 5_000;
 /** What a launch is expected to take before the first has been measured. */
 const LAUNCH_MS = 1_000;
 
@@ -29,6 +32,7 @@ export function startAutoscaler(parts: {
 }): Autoscaler {
   const { pool, readHost, tell } = parts;
   const calm = createCalm();
+  let stuckSince: number | null = null;
   let untold: Resized | null = null;
   let telling: Promise<void> | null = null;
   let thinking: Promise<void> | null = null;
@@ -60,6 +64,21 @@ export function startAutoscaler(parts: {
     const retire = pool.canLaunch ? decision.retire : 0;
     for (let retired = 0; retired < retire; retired += 1) retireOne(pool);
     if (isNew || hasChanged) pool.changed();
+    giveBackStuck();
+  }
+  /** One at a time, each after as long: the memory of an idle browser may be enough for the next. */
+  function giveBackStuck(): void {
+    const [request] = unservedOf(pool);
+    if (request === undefined || !pool.isOpen || !pool.canLaunch || !isStuck(factsOf(pool))) {
+      stuckSince = null;
+      return;
+    }
+    stuckSince ??= performance.now();
+    if (ageOf(stuckSince) < STUCK_MS) return;
+    stuckSince = null;
+    giveBack(pool, request, 'its memory is used up').catch((error: unknown) =>
+      pool.log.error({ err: error, session: request.identity }, 'a request was not given back'),
+    );
   }
   async function think(): Promise<void> {
     thinking ??= decide()

@@ -163,16 +163,29 @@ async function launchFailed(pool: Pool, member: Member, error: unknown): Promise
   }
 }
 
+/**
+ * Puts a request that this server has taken, and can launch no browser for, back into the queue: it
+ * waits here no more.
+ * @param detail why, for the log
+ */
+export async function giveBack(pool: Pool, request: Waiting, detail: string): Promise<void> {
+  const { identity, event, assigned } = request;
+  const at = pool.waiting.indexOf(request);
+  if (at !== -1) pool.waiting.splice(at, 1);
+  pool.changed();
+  await assigned;
+  const command = { type: 'RequeueSession', serverId: pool.server.id, detail } as const;
+  await pool.reporter.session(identity, command, causeAfter(event, ME));
+}
+
 /** A request that no browser launches for here goes elsewhere, where there is an elsewhere. */
-async function giveUp(pool: Pool, next: Waiting, detail: string): Promise<void> {
-  const { identity, event, assigned } = next;
+async function giveUp(pool: Pool, request: Waiting, detail: string): Promise<void> {
+  const { identity, event, assigned } = request;
   const tried = event.state.triedServers ?? [];
   const me = pool.server.id;
   const isOther = !tried.includes(me) && (await pool.hasOthers([...tried, me]));
+  if (isOther) return giveBack(pool, request, detail);
   await assigned;
   const failure = { reason: 'launch_failed', detail, exitCode: null, now: pool.now() } as const;
-  const command = isOther
-    ? ({ type: 'RequeueSession', serverId: me, detail } as const)
-    : ({ type: 'FailSession', ...failure } as const);
-  await pool.reporter.session(identity, command, causeAfter(event, ME));
+  await pool.reporter.session(identity, { type: 'FailSession', ...failure }, causeAfter(event, ME));
 }

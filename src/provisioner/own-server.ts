@@ -32,11 +32,13 @@ export async function followOwnServer(parts: {
     async (wentWell) => {
       for await (const batch of follow(after))
         for (const event of batch) {
+          if (isOf('server', event)) {
+            if (event.state.status === 'lost') await onLost();
+            else applyStatus(pool, event.state.status);
+          }
+          // Not before: an event that could not be handled is read again.
           after = event.sequence;
           wentWell();
-          if (!isOf('server', event)) continue;
-          if (event.state.status === 'lost') await onLost();
-          else applyStatus(pool, event.state.status);
         }
     },
     (error) =>

@@ -23,7 +23,8 @@ const PASSES_MAX = 3;
 
 export type Reconciled = Extract<ServerEvent, { type: 'server.reconciled' }>['data'];
 type Parts = { desk: Desk; views: Views; pool: Pool; signal: AbortSignal };
-type Suspicions = ReturnType<typeof createSuspicions>;
+/** Which of the differences that a look found are to be put right. */
+type Judge = (found: Step[]) => Step[];
 
 export type Reconciler = {
   /** Compares now: what was heard of the machine or of the log may have had a gap. */
@@ -37,7 +38,7 @@ export type Reconciler = {
 /**
  * Holds what runs here against what the log says: once before it resolves, then every minute and
  * whenever it is asked to. A difference is put right once a second look, `AGREE_MS` later, finds it
- * too; at once before the pool is open, since nothing of this process is under way then.
+ * too; by the first comparison at once, since nothing of this process is under way then.
  * @param onDone called with the result of each comparison but the first
  */
 export async function reconcileEvery(
@@ -47,14 +48,17 @@ export async function reconcileEvery(
   const { signal, pool } = parts;
   const bell = createBell();
   const suspicions = createSuspicions();
-  let last = await reconcileUntilDone(parts, suspicions);
+  let last = await reconcileUntilDone(parts, (found) => {
+    suspicions.note(found);
+    return found;
+  });
   let isAsked = false;
   async function run(): Promise<void> {
     while (!signal.aborted) {
       if (!isAsked) await bell.heard(signal, suspicions.areFresh() ? AGREE_MS : EVERY_MS);
       isAsked = false;
       if (signal.aborted || !pool.isOpen) continue;
-      last = await reconcileUntilDone(parts, suspicions);
+      last = await reconcileUntilDone(parts, suspicions.note);
       await onDone(last).catch((error: unknown) =>
         pool.log.warn({ err: error }, 'a comparison was not told'),
       );
@@ -68,11 +72,11 @@ export async function reconcileEvery(
 }
 
 /** Tries until the log and the read model are there; nothing found where the signal aborted. */
-async function reconcileUntilDone(parts: Parts, suspicions: Suspicions): Promise<Reconciled> {
+async function reconcileUntilDone(parts: Parts, judge: Judge): Promise<Reconciled> {
   const { signal, pool } = parts;
   while (!signal.aborted) {
     try {
-      return await reconcileOnce(parts, suspicions);
+      return await reconcileOnce(parts, judge);
     } catch (error) {
       pool.log.warn({ err: error }, 'log and server not compared');
       await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
@@ -81,13 +85,9 @@ async function reconcileUntilDone(parts: Parts, suspicions: Suspicions): Promise
   return summaryOf([], []);
 }
 
-async function reconcileOnce(parts: Parts, suspicions: Suspicions): Promise<Reconciled> {
+async function reconcileOnce(parts: Parts, judge: Judge): Promise<Reconciled> {
   const { pool } = parts;
-  async function look(): Promise<Step[]> {
-    const found = nextSteps(await compare(parts));
-    const agreed = suspicions.note(found);
-    return pool.isOpen ? agreed : found;
-  }
+  const look = async () => judge(nextSteps(await compare(parts)));
   const done: Step[] = [];
   let left = await look();
   for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
@@ -109,7 +109,7 @@ function createSuspicions() {
   let foundSince = new Map<string, number>();
   return {
     /** Takes what a look found; returns what every look since `AGREE_MS` ago has found. */
-    note(found: readonly Step[]): Step[] {
+    note(found: Step[]): Step[] {
       const now = performance.now();
       const before = foundSince;
       foundSince = new Map(

@@ -149,7 +149,9 @@ function recordAccess(
 function warnOfExpiry(now: number, session: SessionState): SessionEvent[] {
   const { expiresAt } = session;
   if (session.status !== 'active' || session.expiryWarnedFor === expiresAt) return [];
-  const isNear = now >= Date.parse(expiresAt) - EXPIRY_WARNING_MS;
+  const end = Date.parse(expiresAt);
+  // A timer that was held while every timekeeper was away fires after the end: that is no warning.
+  const isNear = now >= end - EXPIRY_WARNING_MS && now < end;
   return isNear ? [{ type: 'session.expiry-warning', data: { expiresAt } }] : [];
 }
 

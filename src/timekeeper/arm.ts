@@ -36,7 +36,8 @@ export function timersAfter(event: RecordedEvent, queue: QueueTimes): TimerStep[
 
 /**
  * What a session in that state waits for, and when each is due; what is due already is among it.
- * Pure. The expiry comes first: it decides for the others, too.
+ * Pure. The expiry comes first: it decides for the others, too. A warning of it is not among them:
+ * one that is late comes with the end.
  */
 export function timersOf(
   session: SessionState,
@@ -48,8 +49,6 @@ export function timersOf(
   if (session.status === 'active') {
     const idle = idleAt(session);
     if (idle !== null) timers.push({ kind: 'idle', at: idle });
-    if (session.expiryWarnedFor !== session.expiresAt)
-      timers.push({ kind: 'expiry-warning', at: expiresAt - EXPIRY_WARNING_MS });
   } else if (session.assignment === null) {
     const createdAt = Date.parse(session.createdAt);
     if (session.status === 'creating')

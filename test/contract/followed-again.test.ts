@@ -106,7 +106,7 @@ describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
     for (const minute of [4, 5, 6]) await more(minute);
     // As it is read, and at another try.
     await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
-    expect(log.isHearing()).toBe(false);
+    await expect.poll(() => log.isHearing(), SOON).toBe(false);
     odd.set(null);
     await more(7);
     await using late = listen(log, [filterOf(session)]);
@@ -179,7 +179,7 @@ describe('on a server that takes a permission away for a while', () => {
 
     await nats.reconfigure(users(false));
     await expect.poll(() => failures.length, SOON).toBeGreaterThan(1);
-    expect(log.isHearing()).toBe(false);
+    await expect.poll(() => log.isHearing(), SOON).toBe(false);
     await log.append([change(1, accessed(session, 1))]);
     await nats.reconfigure(users(true));
     await log.append([change(2, accessed(session, 2))]);

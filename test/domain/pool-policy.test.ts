@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { PoolDecision, PoolInputs } from '#events/pool.ts';
-import { decidePool, mustEvict, POLICY, requestsWanted } from '#src/fleet/pool-policy.ts';
+import { decidePool, isStuck, mustEvict, POLICY, requestsWanted } from '#src/fleet/pool-policy.ts';
 
 const GIB = 1024 ** 3;
 const BROWSER = GIB / 4;
@@ -190,6 +190,21 @@ describe('whatever a pool is like', () => {
         const isFull = idle + launching + busy >= max;
         expect(mustEvict(inputs)).toBe(isFull);
         if (!isFull) expect(retire).toBeGreaterThan(0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('a request that waits is launched for, or something is under way or done that makes room', () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { launch, retire, target, limitedBy } = decidePool(inputs);
+        const { launching, ending, unserved } = inputs;
+        if (unserved === 0) return;
+        const now = { ...inputs, target, limitedBy };
+        const isUnderWay = launching + ending + launch + retire > 0;
+        expect([isUnderWay, mustEvict(now), isStuck(now)]).toContain(true);
+        if (isStuck(now)) expect([isUnderWay, mustEvict(now)]).toEqual([false, false]);
       }),
       { numRuns: 2_000 },
     );

@@ -35,6 +35,10 @@ describe('a session is warned of its end', () => {
     given(requested(), activated(), expiryWarning).stateIs({ status: 'active' });
   });
 
+  it('and not once it has come, as where its timer fires late', () => {
+    given(requested(), activated()).when(warn(END)).thenNothing();
+  });
+
   it('once, and again where an extension has moved it', () => {
     given(requested(), activated(), expiryWarning).when(warn(END)).thenNothing();
     const moved = [requested(), activated(), expiryWarning, extended(HOUR, END + HOUR)];
@@ -91,14 +95,11 @@ describe('what a session waits for, by its state alone', () => {
     expect(waitsFor(requested(), assigned())).toEqual({ expiry: END });
   });
 
-  it('is, while it is active, a warning that was not given yet, and its idle end', () => {
+  it('is, while it is active, its idle end; a late warning would be none', () => {
     const idle = requested({ idleTimeoutMs: 5 * MINUTE });
-    const warning = { 'expiry-warning': END - MINUTE };
-    expect(waitsFor(requested(), activated())).toEqual({ expiry: END, ...warning });
-    expect(waitsFor(requested(), activated(), expiryWarning)).toEqual({ expiry: END });
+    expect(waitsFor(requested(), activated())).toEqual({ expiry: END });
     // With the minute by which its use is known.
-    const idleEnd = { idle: T0 + 6 * MINUTE };
-    expect(waitsFor(idle, activated())).toEqual({ expiry: END, ...warning, ...idleEnd });
+    expect(waitsFor(idle, activated())).toEqual({ expiry: END, idle: T0 + 6 * MINUTE });
   });
 
   it('is nothing once it is to end', () => {

@@ -64,6 +64,8 @@ export type ServerOptions = {
   launchMs?: number;
   /** Share of the launches that fail. */
   failRate?: number;
+  /** Memory that is free on the machine; null: not known. */
+  memoryFreeBytes?: () => number | null;
   /** The read model as this server's provisioner finds it; by default as it is. */
   views?: (views: Views) => Views;
 };
@@ -110,7 +112,9 @@ export async function openFleet() {
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
       limits: { ...LIMITS, ...limits },
-      readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+      readHost: async () => {
+        return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
+      },
       onLogReconnect: () => () => undefined,
     });
     stack.defer(async () => {

@@ -94,6 +94,26 @@ test.each([
   },
 );
 
+test('a request for which a server has no memory left is another server’s', async () => {
+  const MIB = 1024 ** 2;
+  let free = 4_096 * MIB;
+  const limits = { minIdle: 2, maxIdle: 2, max: 8, browserBytes: 256 * MIB };
+  const short = await fleet.join({ limits, memoryFreeBytes: () => free });
+  await eventually(async () => (await idleOf(short)).length === 2, 'two browsers are idle');
+  // The idle browsers give back less than another would take.
+  free = 300 * MIB;
+  await eventually(async () => {
+    const [told] = (await fleet.heard(short.id, 'server.pool-resized')).slice(-1);
+    return told?.data.decision.limitedBy === 'memory';
+  }, 'it is known to be short of memory');
+  const asked = [await fleet.create({ locale: 'fr-FR' }), await fleet.create({ headless: true })];
+  for (const id of asked)
+    await eventually(async () => (await fleet.read(id)).assignment?.serverId === short.id, 'taken');
+  const other = await fleet.join({ limits: ONE_WAITS });
+  for (const id of asked)
+    expect((await fleet.becomes(id, 'active')).workload?.serverId).toBe(other.id);
+});
+
 /** A machine on which the first browser's screen is at a port of the test's own. */
 async function machineWith(port: number): Promise<SimulatedBrowsers> {
   const machine = await createSimulatedBrowsers({ launchMs: 5, failRate: 0 });
