@@ -101,9 +101,9 @@ export function mustEvict({ idle, launching, busy, ending, max, unserved }: Pool
 }
 
 /**
- * Whether a request waits here that nothing can be launched for, and nothing is under way that
- * could change it: memory that was there when it was taken is used up, and no browser is idle. To be
- * judged over some seconds, since what an end frees is measured a moment later.
+ * Whether a request waits that nothing can be launched for, and nothing under way could change it:
+ * memory that was there when it was taken is used up, and no browser is idle. To be judged over
+ * some seconds, since what an end frees is measured a moment later.
  */
 export function isStuck({ idle, launching, ending, unserved, ...facts }: PoolFacts): boolean {
   const isQuiet = idle === 0 && launching === 0 && ending === 0;

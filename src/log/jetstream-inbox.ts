@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
-import { nanos, type Msg } from '@nats-io/transport-node';
+import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
 import { MalformedEvent } from '#events/codec.ts';
 import { isId } from '#events/subjects.ts';
 import { Unavailable } from '../errors.ts';
@@ -58,22 +58,28 @@ export async function openInbox<Item>(
   const { stream, name } = options;
   await makeConsumer(connection, options);
 
-  const reply = connection.newInbox();
+  let answers = listen();
   const pulls = createPulls<Delivery<Item>>({
     send(openMs) {
       const bound = openMs > 0 ? { expires: nanos(openMs) } : { no_wait: true };
       const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
-      nc.publish(subject, JSON.stringify({ batch: 1, ...bound }), { reply });
+      nc.publish(subject, JSON.stringify({ batch: 1, ...bound }), {
+        reply: answers.getSubject(),
+      });
     },
     canSend: () => connection.isConnected(),
     trouble: () => (connection.isConnected() ? recovery.objection() : new Error('not connected')),
   });
 
+  function listen(): Subscription {
+    return nc.subscribe(connection.newInbox(), { callback: onMessage });
+  }
+
   function onMessage(error: Error | null, message: Msg) {
     if (error !== null) return recovery.begin(error);
     pulls.answered();
     // A delivery keeps its own subject; what comes under ours is the server's word on a pull.
-    if (message.subject === reply) return onStatus(message);
+    if (message.subject === answers.getSubject()) return onStatus(message);
     recovery.reached();
     const { sequence, deliveries } = readReply(message.reply ?? '');
     const item = readOrPark(message, sequence, options.read);
@@ -93,8 +99,11 @@ export async function openInbox<Item>(
     pulls.top();
   }
 
-  const recovery = createRecovery(connection, options, () => pulls.restart());
-  nc.subscribe(reply, { callback: onMessage });
+  const recovery = createRecovery(connection, options, () => {
+    // A subscription that the server refused for a moment has ended; no reconnect brings it back.
+    if (answers.isClosed()) answers = listen();
+    pulls.restart();
+  });
   connection.onReconnect(() => {
     recovery.reached();
     pulls.restart();

@@ -1,12 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  NoRespondersError,
-  RequestError,
-  TimeoutError,
-  type Msg,
-  type Subscription,
-} from '@nats-io/transport-node';
+import { NoRespondersError, RequestError, TimeoutError, type Msg } from '@nats-io/transport-node';
 import { retrySubject } from '#events/subjects.ts';
+import { keepTrying } from './back-off.ts';
 import type { JetStreamConnection } from './connection.jetstream.ts';
 import type { Delivery } from './consume.ts';
 import { ask } from './jetstream-ask.ts';
@@ -86,12 +81,17 @@ export function takeRetries<Item>(
       await pause(POLL_MS);
     }
   }
-  async function takeAll(requests: Subscription): Promise<void> {
-    for await (const request of requests)
+  async function takeAll(wentWell: () => void): Promise<void> {
+    for await (const request of nc.subscribe(retrySubject(stream, name), { queue: name })) {
+      wentWell();
       await retry(request).catch((failure: unknown) => answer(request, fails(String(failure))));
+    }
   }
-  // Ends with the connection.
-  takeAll(nc.subscribe(retrySubject(stream, name), { queue: name })).catch(() => undefined);
+  const closed = new AbortController();
+  void nc.closed().then(() => closed.abort());
+  void keepTrying(closed.signal, takeAll, (error) =>
+    connection.report(error, `retries for the work queue ${name} are not heard; trying again`),
+  );
 }
 
 /** Whoever handles it tells whoever asked; the server knows nothing of this delivery. */

@@ -9,13 +9,15 @@ import { createNewestEvents, type NewestEvents, type Poison } from './newest-eve
 
 /** A log whose followers at its end share one reader; disposing ends the reader, and them. */
 export type OneReaderLog = EventLog & {
-  /** False once the shared reader has not read for 3 s: its followers hear nothing of what comes. */
+  /** False once the shared reader has read nothing for 3 s: its followers hear of nothing. */
   isHearing(): boolean;
 } & AsyncDisposable;
 
 export type OneReaderOptions = {
   /** Newest events that are kept, at least; default 5,000. */
   keptMin?: number;
+  /** How long nothing is read before the reader counts as deaf; default 3 s. */
+  deafAfterMs?: number;
   /** Called at each failure to read that is no outage; what failed is tried again. */
   onFailure?: (error: unknown, what: string) => void;
 };
@@ -43,12 +45,16 @@ const AWAY_MS = 250;
  */
 export async function throughOneReader(
   log: EventLog,
-  { keptMin = KEPT_MIN, onFailure = () => undefined }: OneReaderOptions = {},
+  {
+    keptMin = KEPT_MIN,
+    deafAfterMs = DEAF_AFTER_MS,
+    onFailure = () => undefined,
+  }: OneReaderOptions = {},
 ): Promise<OneReaderLog> {
   const stop = new AbortController();
   const bell = createBell();
   const newest = createNewestEvents(await log.lastSequence(), keptMin);
-  const reader = startReader(log, { newest, bell, signal: stop.signal, onFailure });
+  const reader = startReader(log, { newest, bell, deafAfterMs, signal: stop.signal, onFailure });
 
   async function* follow(options: FollowOptions): AsyncGenerator<RecordedEvent[], void, void> {
     const signal = AbortSignal.any([options.signal, stop.signal]);
@@ -80,9 +86,15 @@ export async function throughOneReader(
 /** Reads the log's end into the newest events, until the signal aborts, whatever fails. */
 function startReader(
   log: EventLog,
-  parts: { newest: NewestEvents; bell: Bell; signal: AbortSignal; onFailure: OnFailure },
+  parts: {
+    newest: NewestEvents;
+    bell: Bell;
+    deafAfterMs: number;
+    signal: AbortSignal;
+    onFailure: OnFailure;
+  },
 ): { isHearing: () => boolean; ended: Promise<void> } {
-  const { newest, bell, signal, onFailure } = parts;
+  const { newest, bell, deafAfterMs, signal, onFailure } = parts;
   const backOff = createBackOff();
   /** When the last sign of life was missed; null while there are some. */
   let silentSince: number | null = null;
@@ -133,7 +145,7 @@ function startReader(
       }
     }
   }
-  const isHearing = () => silentSince === null || performance.now() - silentSince < DEAF_AFTER_MS;
+  const isHearing = () => silentSince === null || performance.now() - silentSince < deafAfterMs;
   return { isHearing, ended: readOn().finally(() => bell.ring()) };
 }
 

@@ -4,12 +4,7 @@ import { isOrganizationId } from '#events/subjects.ts';
 import { isRejected, reject, type Rejected } from '../errors.ts';
 import { decideLedger, emptyLedger } from '../organization/ledger.ts';
 import { decideOrganization } from '../organization/organization.ts';
-import {
-  decideStartKey,
-  liveStartKey,
-  readKeyHistory,
-  type StartKey,
-} from '../organization/start-key.ts';
+import { decideStartKey, readKeyHistory, type StartKey } from '../organization/start-key.ts';
 import { transact, type Desk, type Handled } from './handle.ts';
 
 /** An organization and its first credits, in one batch; not where the id is taken or reserved. */
@@ -56,15 +51,13 @@ export async function ensureOrganization(
   let outcome: 'open' | 'revoked' = 'open';
   const handled = await transact<'organization'>(desk, organization, issuing, async ({ read }) => {
     const { state } = await read<'organization'>(organization);
-    outcome = 'open';
-    if (liveStartKey(state, key)?.hash === key.hash) return [];
     // Read after the state: what a revocation between them changes, the append's guard refuses.
     const history = await Array.fromAsync(desk.log.history<'organization'>(organization));
-    const events = decideStartKey(key, state, readKeyHistory(history, key, issuing.actor));
-    if (events !== 'revoked')
-      return isRejected(events) ? events : [{ aggregate: organization, events }];
-    outcome = 'revoked';
-    return [];
+    const keys = readKeyHistory(history, key, issuing.actor);
+    outcome = keys.revoked.has(key.hash) ? 'revoked' : 'open';
+    const events = decideStartKey(key, state, keys);
+    if (isRejected(events)) return events;
+    return events.length === 0 ? [] : [{ aggregate: organization, events }];
   });
   return isRejected(handled) ? handled : outcome;
 }

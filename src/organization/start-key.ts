@@ -18,10 +18,7 @@ export type KeyHistory = {
 };
 
 /** The live key that starts have issued; undefined where there is none. */
-export function liveStartKey(
-  state: OrganizationState | null,
-  { keyId }: StartKey,
-): ApiKey | undefined {
+function liveStartKey(state: OrganizationState | null, { keyId }: StartKey): ApiKey | undefined {
   return state?.keys.find((key) => isStartKey(key.keyId, keyId));
 }
 
@@ -45,16 +42,20 @@ export function readKeyHistory(
 }
 
 /**
- * Issues the key in the place of the one that an earlier start issued. A key that was revoked is
- * not issued again: 'revoked'.
+ * Issues the key in the place of the one that an earlier start issued; nothing where it is live. A
+ * key that was revoked is not issued again, and one that is live all the same (an earlier version's
+ * start issued it again) is revoked.
  */
 export function decideStartKey(
   key: StartKey,
   state: OrganizationState | null,
   { startKeys, revoked }: KeyHistory,
-): OrganizationEvent[] | Rejected | 'revoked' {
-  if (revoked.has(key.hash)) return 'revoked';
+): OrganizationEvent[] | Rejected {
   const live = liveStartKey(state, key);
+  const isLive = live?.hash === key.hash;
+  if (revoked.has(key.hash))
+    return isLive ? [{ type: 'organization.key-revoked', data: { keyId: live.keyId } }] : [];
+  if (isLive) return [];
   if (live === undefined) {
     const keyId = startKeys === 0 ? key.keyId : `${key.keyId}_${startKeys + 1}`;
     return decideOrganization({ type: 'IssueKey', key: { ...key, keyId } }, state);

@@ -66,7 +66,7 @@ export function startAutoscaler(parts: {
     if (isNew || hasChanged) pool.changed();
     giveBackStuck();
   }
-  /** One at a time, each after as long: the memory of an idle browser may be enough for the next. */
+  /** One at a time, each after as long: what is there may be enough for the next. */
   function giveBackStuck(): void {
     const [request] = unservedOf(pool);
     if (request === undefined || !pool.isOpen || !pool.canLaunch || !isStuck(factsOf(pool))) {

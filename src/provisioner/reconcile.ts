@@ -58,7 +58,7 @@ export async function reconcileEvery(
       if (!isAsked) await bell.heard(signal, suspicions.areFresh() ? AGREE_MS : EVERY_MS);
       isAsked = false;
       if (signal.aborted || !pool.isOpen) continue;
-      last = await reconcileUntilDone(parts, suspicions.note);
+      last = await reconcileUntilDone(parts, (found) => suspicions.note(found));
       await onDone(last).catch((error: unknown) =>
         pool.log.warn({ err: error }, 'a comparison was not told'),
       );

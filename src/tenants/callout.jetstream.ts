@@ -84,18 +84,23 @@ export async function answerCallouts(parts: CalloutParts): Promise<AsyncDisposab
       logger.error({ err: error }, 'a tenant was not answered');
     }
   }
-  const subscription = connection.nc.subscribe(AUTHORIZATION_REQUESTS, {
-    queue: QUEUE,
-    callback(error, message) {
-      if (error === null) void reply(message);
-      else logger.error({ err: error }, 'tenants cannot be let in');
-    },
-  });
+  async function answerAll(wentWell: () => void): Promise<void> {
+    const requests = connection.nc.subscribe(AUTHORIZATION_REQUESTS, { queue: QUEUE });
+    const end = () => requests.unsubscribe();
+    stop.signal.addEventListener('abort', end, { once: true });
+    for await (const request of requests) {
+      wentWell();
+      void reply(request);
+    }
+    stop.signal.removeEventListener('abort', end);
+  }
+  const answering = keepTrying(stop.signal, answerAll, (error) =>
+    logger.error({ err: error }, 'tenants cannot be let in; trying again'),
+  );
   return {
     async [Symbol.asyncDispose]() {
-      subscription.unsubscribe();
       stop.abort();
-      await following;
+      await Promise.all([answering, following]);
     },
   };
 }

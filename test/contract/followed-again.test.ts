@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
 import { EVENTS_STREAM, filterOf, filters } from '#events/subjects.ts';
 import { connectJetStream } from '#src/log/connection.jetstream.ts';
+import { redeliver } from '#src/log/jetstream-retry.ts';
 import { createJetStreamEventLog } from '#src/log/event-log.jetstream.ts';
 import type { EventLog } from '#src/log/event-log.ts';
 import { throughOneReader } from '#src/log/one-reader.ts';
@@ -89,7 +90,7 @@ describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
     const odd = refusing(opened.log);
     const failures: unknown[] = [];
     const onFailure = (failure: unknown) => failures.push(failure);
-    await using log = await throughOneReader(odd.log, { onFailure });
+    await using log = await throughOneReader(odd.log, { onFailure, deafAfterMs: 0 });
     const session = aSession();
     await using early = listen(log, [filterOf(session)]);
     const sequences = await appendEach(opened.other, session, 3);
@@ -146,9 +147,13 @@ describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
 
 describe('on a server that takes a permission away for a while', () => {
   /** Whether consumers may be made, as nats.conf says it. */
-  const users = (mayMake: boolean) => {
+  const users = (mayMake: boolean, mayHear = true) => {
     const denied = mayMake ? [] : ['$JS.API.CONSUMER.CREATE.>', '$JS.API.CONSUMER.DURABLE.>'];
-    const permissions = JSON.stringify({ publish: { allow: ['>'], deny: denied } });
+    const deaf = mayHear ? [] : ['_INBOX_app.>', 'retry.>'];
+    const permissions = JSON.stringify({
+      publish: { allow: ['>'], deny: denied },
+      subscribe: { allow: ['>'], deny: deaf },
+    });
     return `authorization: { users: [ { user: app, password: pw, permissions: ${permissions} } ] }`;
   };
   let nats: RealNats;
@@ -211,4 +216,28 @@ describe('on a server that takes a permission away for a while', () => {
     await log.append([change(0, requested(aSession()))]);
     expect((await waiting)?.item.sequence).toBe(1);
   }, 60_000);
+
+  test('a work queue goes on, and takes retries, though it may hear nothing for a while', async () => {
+    const failures: string[] = [];
+    await using connection = await connect((_, what) => failures.push(what));
+    await using other = await connect();
+    const log = createJetStreamEventLog(connection);
+    const name = freshId('queue');
+    const inbox = await log.inbox(name, filters.sessions);
+    const soon = () => inbox.next(60_000, new AbortController().signal);
+    const first = soon();
+    await nats.reconfigure(users(true, false));
+    await expect.poll(() => failures.join(), SOON).toContain(name);
+    await nats.reconfigure(users(true));
+    await createJetStreamEventLog(other).append([change(0, requested(aSession()))]);
+    const delivery = await first;
+    expect(delivery?.item.sequence).toBe(1);
+    await delivery?.ack();
+
+    // An operator's retry is heard again, too.
+    const retry = { stream: EVENTS_STREAM, by: name, sequence: 1 };
+    const handling = soon().then((retried) => retried?.ack());
+    await expect.poll(() => redeliver(other, retry), SOON).toEqual({ outcome: 'mended' });
+    await handling;
+  });
 });

@@ -124,22 +124,21 @@ function states(): (SessionState | null)[] {
 function commands(): SessionCommand[] {
   const extend = { type: 'ExtendSession', maxLifetimeMs: 72 * HOUR, duration: '' } as const;
   const gone = { reason: 'server_lost', detail: '', exitCode: null } as const;
-  const byTime = [T0 - MINUTE, T0, T0 + 5 * MINUTE, T0 + 3 * HOUR].flatMap(
-    (now): SessionCommand[] => [
-      createSession({ now }),
-      createSession({ now, fingerprint: 'f1' }),
-      { type: 'QueueSession', now },
-      { type: 'ActivateSession', workload: browser(), now },
-      { type: 'RecordAccess', via: 'cdp', now },
-      { type: 'StopSession', reason: 'user', now },
-      { type: 'WarnOfExpiry', now },
-      { type: 'ExpireSession', now },
-      { type: 'StopIdleSession', now },
-      { type: 'FailQueuedSession', queueTimeoutMs: 5 * MINUTE, now },
-      { type: 'ConfirmStopped', now },
-      { type: 'FailSession', ...gone, now },
-    ],
-  );
+  const times = [T0 - MINUTE, T0, T0 + 5 * MINUTE, T0 + 2 * HOUR - 1, T0 + 3 * HOUR];
+  const byTime = times.flatMap((now): SessionCommand[] => [
+    createSession({ now }),
+    createSession({ now, fingerprint: 'f1' }),
+    { type: 'QueueSession', now },
+    { type: 'ActivateSession', workload: browser(), now },
+    { type: 'RecordAccess', via: 'cdp', now },
+    { type: 'StopSession', reason: 'user', now },
+    { type: 'WarnOfExpiry', now },
+    { type: 'ExpireSession', now },
+    { type: 'StopIdleSession', now },
+    { type: 'FailQueuedSession', queueTimeoutMs: 5 * MINUTE, now },
+    { type: 'ConfirmStopped', now },
+    { type: 'FailSession', ...gone, now },
+  ]);
   return [
     ...byTime,
     { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' },

@@ -45,7 +45,7 @@ describe('whatever is asked and reported, in whatever order', () => {
 it('random lives meet every event and every refusal of a session', () => {
   const seen = new Set<string>();
   const note = (what: string) => seen.add(what);
-  const lives = fc.sample(fc.tuple(means, steps), { numRuns: 300, seed: 1 });
+  const lives = fc.sample(fc.tuple(means, steps), { numRuns: 3_000, seed: 2 });
   for (const [has, life] of lives) runPure(has, life, note);
   const refusals: ErrorName[] = [
     'SESSION_NOT_FOUND',

@@ -20,7 +20,10 @@ const failureReason = fc.constantFrom(
 );
 
 const create = fc.record({
-  durationMs: fc.integer({ min: 1, max: 1440 }).map((minutes) => minutes * MINUTE),
+  // The shortest, too: only in its last minute is a session warned of its end.
+  durationMs: fc
+    .oneof(fc.integer({ min: 1, max: 1440 }), fc.constant(1))
+    .map((minutes) => minutes * MINUTE),
   idleTimeoutMs: fc.option(fc.integer({ min: 1, max: 60 }).map((minutes) => minutes * MINUTE)),
   fingerprint: fc.option(fc.constantFrom('f1', 'f2')),
 });
@@ -50,7 +53,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     now,
   })),
   weighted(1, stopReason, (reason, now) => ({ type: 'StopSession', reason, now })),
-  weighted(2, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
+  weighted(4, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'ExpireSession', now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'StopIdleSession', now })),
   weighted(1, fc.integer({ min: 0, max: HOUR }), (queueTimeoutMs, now) => ({
@@ -76,6 +79,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
 /** Clocks differ between machines, so time may go back a little; and nights pass. */
 const afterMs = fc.oneof(
   fc.integer({ min: -5000, max: 5000 }),
+  fc.integer({ min: 0, max: 20_000 }),
   fc.integer({ min: 0, max: 5 * MINUTE }),
   fc.integer({ min: 0, max: 3 * HOUR }),
 );

@@ -2,7 +2,12 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { idOf } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/views.ts';
+import type { Desk } from '#src/log/handle.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers.simulated.ts';
+import type { Browsers } from '#src/provisioner/browsers.ts';
+import { compare } from '#src/provisioner/compare.ts';
+import { DEFAULTS } from '#src/provisioner/options.ts';
+import { createPool, type Waiting } from '#src/provisioner/pool.ts';
 import { eventually } from '../service.ts';
 import { openFleet } from './fleet.ts';
 
@@ -127,4 +132,30 @@ test('a difference that the next look does not find is none', async () => {
   expect((await fleet.read(id)).status).toBe('active');
   expect(server.provisioner.leaks()).toEqual(NO_LEAKS);
   expect(await fleet.heard(server.id, 'server.reconciled')).toHaveLength(1);
+});
+
+test('a look knows of all that the process had in hand at any of its moments', async () => {
+  const waiting = { identity: { organizationId: 'acme', id: 'ses_1' } } as Waiting;
+  const pool = createPool({
+    server: { id: 'srv_1', ip: '10.0.0.1' },
+    limits: { minIdle: 0 },
+    browsers: { list: leave } as unknown as Browsers,
+  } as Parameters<typeof createPool>[0]);
+  const log = { lastSequence: async () => 0 } as unknown as Desk['log'];
+  /** The read model is read while it comes, the machine when it has gone again. */
+  const views = {
+    async reached() {
+      pool.waiting.push(waiting);
+      pool.roster.move(pool.roster.add('wl_1', DEFAULTS), 'ending');
+      return true;
+    },
+    page: async () => ({ items: '', total: 0, checkpoint: 0 }),
+  } as unknown as Views;
+  async function leave() {
+    pool.waiting.length = 0;
+    pool.roster.remove('wl_1');
+    return [];
+  }
+  const { inCharge, ending, taken } = await compare({ desk: { log, now: Date.now }, views, pool });
+  expect([...inCharge, ...ending, ...taken]).toEqual(['wl_1', 'wl_1', 'ses_1']);
 });
