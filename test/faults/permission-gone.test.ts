@@ -28,7 +28,7 @@ test('a process that cannot follow the log says so, and serves again once it can
   // More than one try has failed, and each is in the service's log with what is tried again.
   const failed = 'the event log is not heard by this process';
   await eventually(() => service.output().split(failed).length > 2, 'it is tried again');
-  expect(await database()).toBe('degraded');
+  await eventually(async () => (await database()) === 'degraded', 'its health says so');
   const unready = await service.request('GET', '/api/ready');
   expect(unready.status).toBe(503);
   expect(unready.body.context.waiting_for).toContain('event log, which this process does not hear');
