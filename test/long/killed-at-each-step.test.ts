@@ -65,11 +65,11 @@ describe.each([
 
   test.each(steps)('killed at %s', async (type, { isCold, isStopped, killed }) => {
     await eventually(isWaiting, 'a browser waits', RIGHT_WITHIN_MS);
+    const losses = await lossesOfServer();
     const { id, moment } = isStopped ? await stopAt(type) : await createAt(type, isCold);
     await moment;
     await kill();
 
-    const expected = isStopped ? (['user'] as const) : expectedOf(type, killed);
     const end = await eventually(
       async () => {
         const { status, ended_reason: reason } = await read(id);
@@ -78,7 +78,10 @@ describe.each([
       `${id} is right`,
       RIGHT_WITHIN_MS,
     );
-    expect(expected).toContain(end);
+    const expected: readonly Ends[] = isStopped ? ['user'] : expectedOf(type, killed);
+    // On a busy machine a restart may take longer than the server's lease lasts: then it was lost.
+    const wasLost = end === 'server_lost' && (await lossesOfServer()) > losses;
+    expect(wasLost ? [...expected, 'server_lost'] : expected).toContain(end);
     await eventually(allRight, 'nothing is amiss', RIGHT_WITHIN_MS);
     await auditLog(service);
     if (end === 'active') await service.request('DELETE', `/api/sessions/${id}`);
@@ -95,6 +98,11 @@ describe.each([
   function containers(): string[] {
     const label = `label=browser-session-service.server=${serverId}`;
     return docker('ps', '-aq', '--filter', label).split('\n').filter(Boolean);
+  }
+  /** How often the log says that the server was lost. */
+  async function lossesOfServer(): Promise<number> {
+    const history = (await json(service, 'servers', 'history', serverId)) as { type: string }[];
+    return history.filter(({ type }) => type === 'server.lost').length;
   }
   async function list(): Promise<Server[]> {
     return (await json(service, 'servers', 'list')) as Server[];
