@@ -12,8 +12,8 @@ import type { Pool } from './pool.ts';
 /** Between two comparisons; events are hints, the comparison is the truth. */
 const EVERY_MS = 60_000;
 /**
- * A difference is one once two looks, this far apart, have both found it. The log is told of what
- * happens here a moment later, and a browser's end takes up to a second.
+ * A difference is one once two looks, this far apart, have both found it. What happens here
+ * is in the log a moment later, and a browser's end takes up to a second.
  */
 const AGREE_MS = 3_000;
 /** Pause after a comparison that could not be made: the log or the read model is away. */
