@@ -1,7 +1,7 @@
 import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { Projection } from './projection.ts';
-import type { ViewWrite } from './views.ts';
+import type { ViewWrite } from './store/views.ts';
 
 /** A view after an event, and where it stands. */
 export type FoldedView<View> = {

@@ -1,4 +1,4 @@
-import type { ViewWrite } from './views.ts';
+import type { ViewWrite } from './store/views.ts';
 
 export type Stored = { sequence: number; view: string; lists: readonly string[]; order: number };
 /** All that is held of one projection. */

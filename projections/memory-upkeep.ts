@@ -1,6 +1,6 @@
-import { assertWrites } from './limits.ts';
+import { assertWrites } from './store/limits.ts';
 import { put, type Store } from './memory-store.ts';
-import { keysMax, type HeldView, type Stray, type Upkeep } from './upkeep.ts';
+import { keysMax, type HeldView, type Stray, type Upkeep } from './store/maintenance.ts';
 
 type Promised = { keptUntilMs: number; holder: string | null };
 

@@ -1,8 +1,8 @@
 import type { Leaks, ServerState } from '#events/server.ts';
 import { idOf } from './projection.ts';
-import { readList } from './read-list.ts';
+import { readList } from './store/queries.ts';
 import { currentServers, servers } from './servers.ts';
-import type { Views } from './views.ts';
+import type { Views } from './store/views.ts';
 
 /**
  * What all servers that are there found amiss at their last comparison; both numbers are to be 0.

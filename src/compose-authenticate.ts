@@ -2,12 +2,12 @@ import {
   authenticateByEither,
   createKeyAuthenticator,
   type Authenticate,
-} from './api/authenticate.ts';
-import type { Credentials } from './api/credentials.ts';
-import { followKeySet } from './api/jwt-key-set.ts';
-import { createJwtAuthenticator, secretKeys, type JwtKeys } from './api/jwt.ts';
-import type { Ground } from './compose-ground.ts';
-import type { JwtConfig } from './config-jwt.ts';
+} from './api/auth/authenticate.ts';
+import type { Credentials } from './api/auth/api-keys.ts';
+import { followKeySet } from './api/auth/jwt-key-set.ts';
+import { createJwtAuthenticator, secretKeys, type JwtKeys } from './api/auth/jwt.ts';
+import type { Ground } from './bootstrap/infrastructure.ts';
+import type { JwtConfig } from './config/jwt.ts';
 
 /** Who comes in: by an API key, and where it is configured by a JWT. */
 export async function composeAuthenticate(

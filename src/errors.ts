@@ -1,5 +1,5 @@
 /**
- * The closed table of error names: HTTP status and default sentence. `test/domain/errors.test.ts`
+ * The closed table of error names: HTTP status and default sentence. `test/unit/domain/errors.test.ts`
  * holds it equal to the table in src/api/README.md. Nothing else answers with an error.
  */
 export const errors = {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BadConfig } from './config-values.ts';
-import { helpText, readConfig } from './config.ts';
-import { start, type Started } from './start.ts';
-import { createLog } from './telemetry/log.ts';
+import { BadConfig } from './config/parse.ts';
+import { helpText, readConfig } from './config/config.ts';
+import { start, type Started } from './bootstrap/start.ts';
+import { createLog } from './telemetry/logger.ts';
 
 /** How long the parts that a start waits for are waited for once all of this process runs. */
 const READY_WITHIN_MS = 60_000;

@@ -4,14 +4,14 @@
  */
 import { spawnSync } from 'node:child_process';
 
-const FAST_TIERS = ['test/tidy.test.ts', 'test/domain', 'test/events'];
+const FAST_TIERS = ['test/tidy.test.ts', 'test/unit'];
 
 const checks: readonly [name: string, command: string, ...args: string[]][] = [
   ['format', 'oxfmt', '--check', '.'],
   ['lint', 'oxlint', '--type-aware'],
   ['types', 'tsc', '-p', '.'],
   ['dead code', 'knip'],
-  ['layers and fast tests', 'vitest', 'run', ...FAST_TIERS],
+  ['layers and fast tests', 'vitest', 'run', '--config', 'test/vitest.config.ts', ...FAST_TIERS],
 ];
 
 let failed = 0;

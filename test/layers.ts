@@ -1,4 +1,4 @@
-import type { SourceFile } from './source-files.ts';
+import type { SourceFile } from './support/source-files.ts';
 
 /** Who may import whom: the one table of the architecture that a test holds (tidy.test.ts). */
 

@@ -1,7 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import { aggregates } from '#events/events.ts';
 import { isOurs, layerOf, layers, mayAdapt, mayImport, mayUse, mustExist } from './layers.ts';
-import { codeLines, readText, sourceFiles, textFiles, type SourceFile } from './source-files.ts';
+import {
+  codeLines,
+  readText,
+  sourceFiles,
+  textFiles,
+  type SourceFile,
+} from '#test/support/source-files.ts';
 
 const files = sourceFiles();
 const LINES_MAX = 250;

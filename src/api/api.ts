@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import type { Tracer } from '../telemetry/trace.ts';
-import type { Gatekeeper } from './admission.ts';
-import type { ApiParts } from './parts.ts';
-import { setCertificate, type Certificate, type Incoming } from './incoming.ts';
+import type { Log } from '#src/telemetry/logger.ts';
+import type { Metrics } from '#src/telemetry/metrics.ts';
+import type { Tracer } from '#src/telemetry/tracer.ts';
+import type { Gatekeeper } from './http/admission.ts';
+import type { ApiParts } from './dependencies.ts';
+import { setCertificate, type Certificate, type Incoming } from './http/tls.ts';
 import { apiRoutes } from './routes.ts';
-import { buildServer } from './server.ts';
+import { buildServer } from './http/server.ts';
 
 /** Requests under way are given this long when the service ends; then their connections are cut. */
 const DRAIN_MS = 3_000;

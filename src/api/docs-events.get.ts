@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { asyncApiText } from './asyncapi.get.ts';
+import { asyncApiText } from './routes/service/documents.get.ts';
 import { addressOf, PAGE_HEADERS, pageAssets } from './docs-assets.ts';
 import { eventsPage, type EventsDocument } from './docs-events-page.ts';
-import type { Route } from './route.ts';
+import type { Route } from './http/route.ts';
 
 /** GET /docs/events: the events' document as a page. */
 export function docsEvents(): Route {

@@ -1,8 +1,8 @@
 import { fieldsOf, typeOf, type Field } from './docs-fields.ts';
 import { inline, sample, table } from './docs-table.ts';
 import { html, type Html } from './html.ts';
-import type { DocumentAnswer } from './openapi-answers.ts';
-import type { DocumentParameter, OpenApiDocument, Placed } from './openapi.ts';
+import type { DocumentAnswer } from './docs/error-responses.ts';
+import type { DocumentParameter, OpenApiDocument, Placed } from './docs/openapi.ts';
 
 /** One operation: what it does and takes and answers on one side, a call of it on the other. */
 export function operationSection(placed: Placed, document: OpenApiDocument, baseUrl: string): Html {

@@ -3,8 +3,8 @@ import { badge, operationSection } from './docs-operation.ts';
 import { inline } from './docs-table.ts';
 import type { PageAssets } from './docs-assets.ts';
 import { html, type Html } from './html.ts';
-import type { OpenApiDocument, Placed } from './openapi.ts';
-import { problemContexts } from './problem-contexts.ts';
+import type { OpenApiDocument, Placed } from './docs/openapi.ts';
+import { problemContexts } from './docs/problem-contexts.ts';
 
 /**
  * The document as a page for people: whole in itself, nothing is loaded from anywhere.

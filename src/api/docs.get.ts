@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { addressOf, PAGE_HEADERS, pageAssets } from './docs-assets.ts';
 import { docsPage } from './docs-page.ts';
-import { openApiDocument } from './openapi.ts';
-import type { Route } from './route.ts';
+import { openApiDocument } from './docs/openapi.ts';
+import type { Route } from './http/route.ts';
 
 /** GET /docs: the same document as a page; its examples call the address it was asked at. */
 export function docs(routes: () => readonly Route[]): Route {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { ErrorName } from '../errors.ts';
-import type { Route } from './route.ts';
+import type { Route } from './http/route.ts';
 
 /** A stream as it is documented. */
 export const EVENT_STREAM_ANSWER: Route['answer'] = {

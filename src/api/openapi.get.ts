@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { openApiDocument } from './openapi.ts';
-import type { Route } from './route.ts';
+import { openApiDocument } from './docs/openapi.ts';
+import type { Route } from './http/route.ts';
 
 const OpenApi = Type.Object(
   { openapi: Type.String({ examples: ['3.1.1'] }) },

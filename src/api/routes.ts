@@ -1,27 +1,27 @@
-import { asyncApi } from './asyncapi.get.ts';
-import { createSession } from './create-session.post.ts';
+import { asyncApi } from './routes/service/documents.get.ts';
+import { createSession } from './routes/sessions/create-session.post.ts';
 import { docsEvents } from './docs-events.get.ts';
 import { docs } from './docs.get.ts';
-import { extendSession } from './extend-session.post.ts';
-import { getOrganization } from './get-organization.get.ts';
-import { getSession } from './get-session.get.ts';
-import { serviceHealth } from './health.get.ts';
-import { issueKey } from './issue-key.post.ts';
-import { listKeys } from './list-keys.get.ts';
-import { listSessions } from './list-sessions.get.ts';
-import { serviceMetrics } from './metrics.get.ts';
+import { extendSession } from './routes/sessions/extend-session.post.ts';
+import { getOrganization } from './routes/organization/get-organization.get.ts';
+import { getSession } from './routes/sessions/get-session.get.ts';
+import { serviceHealth } from './routes/service/health.get.ts';
+import { issueKey } from './routes/organization/issue-key.post.ts';
+import { listKeys } from './routes/organization/list-keys.get.ts';
+import { listSessions } from './routes/sessions/list-sessions.get.ts';
+import { serviceMetrics } from './routes/service/metrics.get.ts';
 import { openApi } from './openapi.get.ts';
-import type { ApiParts } from './parts.ts';
-import { openPast } from './past.ts';
-import { serviceReady } from './ready.get.ts';
-import { revokeKey } from './revoke-key.delete.ts';
-import type { Route } from './route.ts';
-import { sessionAccess } from './session-access.get.ts';
-import { serviceStatus } from './status.get.ts';
-import { stopSession } from './stop-session.delete.ts';
-import { organizationUsage } from './usage.get.ts';
-import { streamEvents } from './stream-events.get.ts';
-import { streamSessionEvents } from './stream-session-events.get.ts';
+import type { ApiParts } from './dependencies.ts';
+import { openPast } from './time-travel/past.ts';
+import { serviceReady } from './routes/service/ready.get.ts';
+import { revokeKey } from './routes/organization/revoke-key.delete.ts';
+import type { Route } from './http/route.ts';
+import { sessionAccess } from './routes/sessions/session-access.get.ts';
+import { serviceStatus } from './routes/service/status.get.ts';
+import { stopSession } from './routes/sessions/stop-session.delete.ts';
+import { organizationUsage } from './routes/organization/usage.get.ts';
+import { streamEvents } from './routes/organization/stream-events.get.ts';
+import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
 
 /** Every operation of the API, in the order of the documentation. */
 export function apiRoutes(parts: ApiParts): Route[] {

@@ -1,5 +1,5 @@
-import { readConfig } from '../config.ts';
-import { openAuditKey } from './audit-key.ts';
+import { readConfig } from '../config/config.ts';
+import { openAuditKey } from './commands/audit/key.ts';
 import type { Command } from './command.ts';
 
 export const showAuditKey: Command = {

@@ -1,7 +1,7 @@
-import type { OpenService } from '../compose-cli.ts';
-import type { Config } from '../config.ts';
-import type { Rejected } from '../errors.ts';
-import type { Given } from './given.ts';
+import type { OpenService } from '#src/bootstrap/cli.ts';
+import type { Config } from '#src/config/config.ts';
+import type { Rejected } from '#src/errors.ts';
+import type { Given } from './arguments.ts';
 
 /** One command of `bss`: what it takes, and what it does. */
 export type Command = {

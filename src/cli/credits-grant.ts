@@ -1,9 +1,9 @@
 import { isRejected } from '../errors.ts';
-import { transact } from '../log/handle.ts';
-import { decideLedger, emptyLedger } from '../organization/ledger.ts';
+import { transact } from '../commands/handle-command.ts';
+import { decideLedger, emptyLedger } from '../domain/organization/ledger.ts';
 import type { Command } from './command.ts';
-import { creditsMax, presentLedger } from './credits.ts';
-import { asId, asWhole } from './given.ts';
+import { creditsMax, presentLedger } from './commands/credits.ts';
+import { asId, asWhole } from './arguments.ts';
 import { operatorCause } from './operator.ts';
 import { noOrganization } from './organization.ts';
 

@@ -1,6 +1,6 @@
-import { load } from '../log/fold.ts';
-import { emptyLedger } from '../organization/ledger.ts';
-import { presentLedger } from './credits.ts';
+import { load } from '../event-store/load-state.ts';
+import { emptyLedger } from '../domain/organization/ledger.ts';
+import { presentLedger } from './commands/credits.ts';
 import { showOrganization } from './organization.ts';
 
 export const showCredits = showOrganization(

@@ -2,9 +2,9 @@ import { toCloudEvent } from '#events/cloud-event.ts';
 import { filters } from '#events/subjects.ts';
 import { reject } from '../errors.ts';
 import type { Command } from './command.ts';
-import { asWhole } from './given.ts';
-import { printable } from './layout.ts';
-import { readEvents } from './read-log.ts';
+import { asWhole } from './arguments.ts';
+import { printable } from './output.ts';
+import { readEvents } from './read-events.ts';
 
 export const showEvent: Command = {
   name: 'events show',

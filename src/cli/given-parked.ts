@@ -1,7 +1,7 @@
 import { reject } from '../errors.ts';
-import type { ParkedEvent, ParkedEvents } from '../log/parked.ts';
-import { Misuse } from './failures.ts';
-import { asWhole, type Given } from './given.ts';
+import type { ParkedEvent, ParkedEvents } from '../messaging/dead-letters.ts';
+import { Misuse } from './errors.ts';
+import { asWhole, type Given } from './arguments.ts';
 
 export const givenParked = asWhole(1, Number.MAX_SAFE_INTEGER);
 

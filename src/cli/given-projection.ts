@@ -1,7 +1,7 @@
-import { everyProjection } from '#projections/every-projection.ts';
+import { everyProjection } from '#projections/all-projections.ts';
 import { idOf, type Projection } from '#projections/projection.ts';
-import { Misuse } from './failures.ts';
-import type { Given } from './given.ts';
+import { Misuse } from './errors.ts';
+import type { Given } from './arguments.ts';
 
 /** The projections that NAME or --all name; neither: all. @throws Misuse for both of them */
 export function givenProjections(given: Given): readonly Projection<unknown>[] {

@@ -1,4 +1,4 @@
-import { layOut } from './layout.ts';
+import { layOut } from './output.ts';
 import { showOrganization } from './organization.ts';
 
 export const listKeys = showOrganization(

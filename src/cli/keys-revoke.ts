@@ -1,13 +1,13 @@
 import { filtersFor } from '#events/subjects.ts';
 import { isRejected, reject } from '../errors.ts';
-import type { EventLog } from '../log/event-log.ts';
-import { handle } from '../log/handle.ts';
-import { decideOrganization } from '../organization/organization.ts';
+import type { EventLog } from '../event-store/event-store.ts';
+import { handle } from '../commands/handle-command.ts';
+import { decideOrganization } from '../domain/organization/organization.ts';
 import type { Command, CommandSession } from './command.ts';
-import { Misuse } from './failures.ts';
-import { asId } from './given.ts';
+import { Misuse } from './errors.ts';
+import { asId } from './arguments.ts';
 import { operatorCause } from './operator.ts';
-import { readEvents } from './read-log.ts';
+import { readEvents } from './read-events.ts';
 
 export const revokeKey: Command = {
   name: 'keys revoke',

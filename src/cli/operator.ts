@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import type { Cause } from '#events/envelope.ts';
-import { newId } from '../ids.ts';
+import { newId } from '#src/ids.ts';
 
 /** The person at the terminal as the cause of what a command appends. */
 export function operatorCause(): Cause {

@@ -1,9 +1,9 @@
 import type { OrganizationState } from '#events/organization.ts';
-import { isRejected, reject, type Rejected } from '../errors.ts';
-import type { EventLog } from '../log/event-log.ts';
-import { load } from '../log/fold.ts';
+import { isRejected, reject, type Rejected } from '#src/errors.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { load } from '#src/event-store/load-state.ts';
 import type { Command, Output } from './command.ts';
-import { asId } from './given.ts';
+import { asId } from './arguments.ts';
 
 /** A command that shows something of the one organization it is given. */
 export function showOrganization(

@@ -1,10 +1,10 @@
 import { tierNames } from '#events/organization.ts';
 import { isRejected } from '../errors.ts';
 import { newId } from '../ids.ts';
-import { registerOrganization } from '../log/register.ts';
+import { registerOrganization } from '../commands/register-organization.ts';
 import type { Command } from './command.ts';
-import { creditsMax } from './credits.ts';
-import { asOneOf, asText, asWhole } from './given.ts';
+import { creditsMax } from './commands/credits.ts';
+import { asOneOf, asText, asWhole } from './arguments.ts';
 import { operatorCause } from './operator.ts';
 
 export const createOrganization: Command = {

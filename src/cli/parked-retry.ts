@@ -1,11 +1,11 @@
-import { everyProjection } from '#projections/every-projection.ts';
+import { everyProjection } from '#projections/all-projections.ts';
 import { idOf } from '#projections/projection.ts';
-import { retryParked } from '#projections/retry.ts';
-import type { ParkedEvent } from '../log/parked.ts';
-import { breakable } from './breakable.ts';
+import { retryParked } from '#projections/maintenance/retry-dead-letter.ts';
+import type { ParkedEvent } from '../messaging/dead-letters.ts';
+import { breakable } from './interruptible.ts';
 import type { Command, CommandSession } from './command.ts';
 import { givenOneOrAll, noneParked, parkedAt } from './given-parked.ts';
-import { presentParked } from './parked-list.ts';
+import { presentParked } from './commands/parked.ts';
 
 export const retryParkedEvents: Command = {
   name: 'parked retry',

@@ -2,9 +2,9 @@ import { toCloudEvent } from '#events/cloud-event.ts';
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
 import type { Command } from './command.ts';
 import { givenParked, noneParked, parkedAt } from './given-parked.ts';
-import { printable } from './layout.ts';
-import { presentParked } from './parked-list.ts';
-import { readEvents } from './read-log.ts';
+import { printable } from './output.ts';
+import { presentParked } from './commands/parked.ts';
+import { readEvents } from './read-events.ts';
 
 export const showParked: Command = {
   name: 'parked show',

@@ -1,7 +1,7 @@
 import type { Command } from './command.ts';
 import { givenOneOrAll, noneParked, parkedAt } from './given-parked.ts';
 import { operatorCause } from './operator.ts';
-import { presentParked } from './parked-list.ts';
+import { presentParked } from './commands/parked.ts';
 
 export const skipParked: Command = {
   name: 'parked skip',

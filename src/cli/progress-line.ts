@@ -1,4 +1,4 @@
-import { lengthOf } from './layout.ts';
+import { lengthOf } from './output.ts';
 
 /** How far something long has come: `done` of `total`, at so many `units` since it began. */
 export type Step = { label: string; done: number; total: number; units: number; note?: string };

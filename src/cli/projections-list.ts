@@ -1,8 +1,8 @@
-import { everyProjection, fateOf } from '#projections/every-projection.ts';
+import { everyProjection, fateOf } from '#projections/all-projections.ts';
 import { idOf } from '#projections/projection.ts';
-import type { StoreFacts } from '#projections/upkeep.ts';
+import type { StoreFacts } from '#projections/store/maintenance.ts';
 import type { Command } from './command.ts';
-import { layOut } from './layout.ts';
+import { layOut } from './output.ts';
 import { thousands } from './progress-line.ts';
 
 export const listProjections: Command = {

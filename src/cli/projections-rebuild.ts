@@ -1,11 +1,11 @@
 import { idOf } from '#projections/projection.ts';
-import { rebuild } from '#projections/rebuild.ts';
+import { rebuild } from '#projections/maintenance/rebuild.ts';
 import { reject } from '../errors.ts';
-import { noArchive } from './audit-export.ts';
-import { breakable } from './breakable.ts';
+import { noArchive } from './commands/audit/export.ts';
+import { breakable } from './interruptible.ts';
 import type { Command } from './command.ts';
 import { givenProjections } from './given-projection.ts';
-import { layOut, lengthOf } from './layout.ts';
+import { layOut, lengthOf } from './output.ts';
 import { createProgressLine, thousands } from './progress-line.ts';
 
 export const rebuildProjections: Command = {

@@ -1,9 +1,9 @@
 import type { ServerState } from '#events/server.ts';
 import { isRejected, reject, type Rejected } from '../errors.ts';
-import { decideServer, type ServerCommand } from '../fleet/server.ts';
-import { handle, type Desk } from '../log/handle.ts';
+import { decideServer, type ServerCommand } from '../domain/fleet/server.ts';
+import { handle, type Desk } from '../commands/handle-command.ts';
 import type { Command } from './command.ts';
-import { asId } from './given.ts';
+import { asId } from './arguments.ts';
 import { operatorCause } from './operator.ts';
 
 export const drainServer: Command = {

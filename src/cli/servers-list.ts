@@ -1,11 +1,11 @@
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import { filters } from '#events/subjects.ts';
-import type { EventLog } from '../log/event-log.ts';
-import { load } from '../log/fold.ts';
+import type { EventLog } from '../event-store/event-store.ts';
+import { load } from '../event-store/load-state.ts';
 import type { Command, CommandSession } from './command.ts';
-import { layOut } from './layout.ts';
-import { readEvents } from './read-log.ts';
+import { layOut } from './output.ts';
+import { readEvents } from './read-events.ts';
 
 export const listServers: Command = {
   name: 'servers list',

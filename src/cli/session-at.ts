@@ -1,10 +1,10 @@
 import { reject } from '../errors.ts';
 import { sequenceAt } from '../log/past.ts';
 import type { Command } from './command.ts';
-import { Misuse } from './failures.ts';
-import { asId, asTime, asWhole } from './given.ts';
-import { layOut } from './layout.ts';
-import { presentStep, readSteps, type Step } from './session-steps.ts';
+import { Misuse } from './errors.ts';
+import { asId, asTime, asWhole } from './arguments.ts';
+import { layOut } from './output.ts';
+import { presentStep, readSteps, type Step } from './commands/session-at.ts';
 
 export const showSessionAt: Command = {
   name: 'session at',

@@ -1,6 +1,6 @@
-import type { ErrorName } from '../errors.ts';
+import type { ErrorName } from '#src/errors.ts';
 
-export type { ErrorName } from '../errors.ts';
+export type { ErrorName } from '#src/errors.ts';
 
 /** The service has refused: `error` is one of the names of its table of errors. */
 export class ServiceError extends Error {

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
 import type { Role } from '#events/organization.ts';
 import type { SessionStatus } from '#events/session.ts';
-import type { CreateSessionBody } from '../api/request-schemas.ts';
-import type * as schemas from '../api/schemas.ts';
+import type { CreateSessionBody } from '#src/api/schemas/requests.ts';
+import type * as schemas from '#src/api/schemas/sessions.ts';
 import { ServiceError } from './failures.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import type { CallOptions, Requester } from './requester.ts';

@@ -1,5 +1,5 @@
-import { isProduction, secretNames, withSecretFiles } from '../config-secrets.ts';
-import type { Config } from '../config.ts';
+import { isProduction, secretNames, withSecretFiles } from '#src/config/secrets.ts';
+import type { Config } from '#src/config/config.ts';
 import type { ConfigFacts } from './facts.ts';
 
 /** What the configuration alone tells, and the secrets that are to be judged. */

@@ -1,12 +1,12 @@
 import type Docker from 'dockerode';
-import type { DockerConfig } from '../config-docker.ts';
-import { runContainer } from '../provisioner/docker-container.ts';
-import { answered, connectEngine, messageOf } from '../provisioner/docker-engine.ts';
-import { findBrowserImage, readSeccomp } from '../provisioner/docker-image.ts';
-import { checkIsolation } from '../provisioner/docker-isolation.ts';
-import { ownLabel } from '../provisioner/docker-naming.ts';
-import { findNetwork } from '../provisioner/docker-network.ts';
-import { confined, type Confinement } from '../provisioner/docker-spec.ts';
+import type { DockerConfig } from '#src/config/docker.ts';
+import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
+import { answered, connectEngine, messageOf } from '#src/provisioner/browsers/docker/engine.ts';
+import { findBrowserImage, readSeccomp } from '#src/provisioner/browsers/docker/image.ts';
+import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
+import { ownLabel } from '#src/provisioner/browsers/docker/naming.ts';
+import { findNetwork } from '#src/provisioner/browsers/docker/network.ts';
+import { confined, type Confinement } from '#src/provisioner/browsers/docker/spec.ts';
 import type { EngineFacts } from './facts.ts';
 
 const PROBE_MS = 30_000;

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { access, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Config } from '../config.ts';
-import { assertPortsFree, PortTaken } from '../embedded/ports.ts';
+import type { Config } from '#src/config/config.ts';
+import { assertPortsFree, PortTaken } from '#src/embedded/ports.ts';
 import type { HostFacts } from './facts.ts';
 
 /** Files of the data folder that others must not read. */

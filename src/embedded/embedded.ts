@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { removeStaging, stageBatchesInMemory } from './batch-staging.ts';
 import { SERVICE_ACCOUNT } from '#events/tenant-subjects.ts';
 import { answersWith, freePort } from './loopback.ts';
-import { endLeftover } from './leftover.ts';
+import { endLeftover } from './orphan-process.ts';
 import { natsConfig, type NatsSettings } from './nats-config.ts';
 import { assertPortsFree } from './ports.ts';
 import { keptSecret, newSecret } from './secrets.ts';

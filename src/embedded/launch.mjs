@@ -15,7 +15,7 @@ import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { CannotInstall } from './npm.mjs';
-import { NODE_MAJOR_MIN, ownNode } from './own-node.mjs';
+import { NODE_MAJOR_MIN, ownNode } from './install-node.mjs';
 import { installPackages } from './packages.mjs';
 
 const SELF = fileURLToPath(import.meta.url);
@@ -54,7 +54,10 @@ function targetOf([what, ...rest]) {
   if (what === 'start') return { file: join(ROOT, 'src', 'main.ts'), args: rest };
   if (what === 'test') {
     const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
-    return { file: vitest, args: ['run', '--root', ROOT, ...rest] };
+    return {
+      file: vitest,
+      args: ['run', '--root', ROOT, '--config', 'test/vitest.config.ts', ...rest],
+    };
   }
   if (what !== 'run' || rest[0] === undefined) return null;
   return { file: resolve(ROOT, rest[0]), args: rest.slice(1) };

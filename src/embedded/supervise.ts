@@ -16,7 +16,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { endLeftover, forgetChild, recordChild, STOP_GRACE_MS } from './leftover.ts';
+import { endLeftover, forgetChild, recordChild, STOP_GRACE_MS } from './orphan-process.ts';
 
 export type Program = {
   name: string;

@@ -1,9 +1,9 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventLog } from '../log/event-log.ts';
-import { subjectsOf } from './asked.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { subjectsOf } from './subscription.ts';
 import type { Channel } from './channel.ts';
-import type { Client } from './client.ts';
-import { eventFrame } from './frames.ts';
+import type { Client } from './subscriber.ts';
+import { eventFrame } from './sse-frames.ts';
 
 /** Events read at once for one client. */
 const BATCH_MAX = 100;

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { Client, Entry } from './client.ts';
-import { eventFrame } from './frames.ts';
+import type { Client, Entry } from './subscriber.ts';
+import { eventFrame } from './sse-frames.ts';
 
 /** What is kept of an organization's events for clients that cannot take them now. */
 const RECENT_MAX = 1_000;

@@ -1,15 +1,15 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventLog } from '../log/event-log.ts';
-import type { Log } from '../telemetry/log.ts';
-import type { Asked } from './asked.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import type { Log } from '#src/telemetry/logger.ts';
+import type { Asked } from './subscription.ts';
 import { backfill, createPlaces } from './backfill.ts';
 import { createChannel, type Channel } from './channel.ts';
-import { createClient, type Client } from './client.ts';
+import { createClient, type Client } from './subscriber.ts';
 import { createFollower } from './follower.ts';
-import type { EndReason } from './frames.ts';
-import type { Sink } from './outlet.ts';
-import { startPatrol, type IsAllowed } from './patrol.ts';
-import { createSeats, type SeatLimits } from './seats.ts';
+import type { EndReason } from './sse-frames.ts';
+import type { Sink } from './sink.ts';
+import { startPatrol, type IsAllowed } from './eviction.ts';
+import { createSeats, type SeatLimits } from './stream-limits.ts';
 
 export type FeedOptions = SeatLimits & { log: EventLog; logger: Log };
 

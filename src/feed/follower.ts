@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import type { EventLog } from '../log/event-log.ts';
-import type { Log } from '../telemetry/log.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import type { Log } from '#src/telemetry/logger.ts';
 
 /** This process's one follower of what organizations may hear. */
 export type Follower = AsyncDisposable & {

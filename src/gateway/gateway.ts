@@ -1,18 +1,18 @@
 import type { AddressInfo } from 'node:net';
-import { createAdmission } from './admission.ts';
-import type { ConnectionFact } from './connection.ts';
-import { createConnections, type ConnectionCounters } from './connections.ts';
+import { createAdmission } from './access/ticket-admission.ts';
+import type { ConnectionFact } from './connections/connection.ts';
+import { createConnections, type ConnectionCounters } from './connections/connections.ts';
 import type { GatewayLog } from './gateway-log.ts';
 import { createHttpHandler } from './http.ts';
-import { defaultLimits, type GatewayLimits } from './limits.ts';
+import { defaultLimits, type GatewayLimits } from './connections/limits.ts';
 import { startListener, type Handlers, type ListenOn } from './listeners.ts';
-import type { SessionDirectory } from './session-directory.ts';
-import type { Ticket, TicketKind, Tickets } from './ticket.ts';
+import type { SessionDirectory } from './access/session-directory.ts';
+import type { Ticket, TicketKind, Tickets } from './access/ticket.ts';
 import { createUpgradeHandler } from './upgrade.ts';
 import { trustProxies } from './proxies.ts';
-import { publicPrefix } from './urls.ts';
-import { createViewer } from './viewer.ts';
-import { createVncGate } from './vnc.ts';
+import { publicPrefix } from './access/urls.ts';
+import { createViewer } from './vnc/viewer.ts';
+import { createVncGate } from './vnc/vnc.ts';
 
 /** Told of what happens here; none may throw. */
 export type GatewayMetrics = {

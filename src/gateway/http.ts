@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRejected, reject, type Rejected } from '#src/errors.ts';
-import { refusalOf, type Admission } from './admission.ts';
-import { readDocument } from './devtools-json.ts';
+import { refusalOf, type Admission } from './access/ticket-admission.ts';
+import { readDocument } from './cdp/devtools-json.ts';
 import type { GatewayLog } from './gateway-log.ts';
-import { refuseRequest, statusOf } from './refusal.ts';
+import { refuseRequest, statusOf } from './error-response.ts';
 import { parseRoute, type Route } from './routes.ts';
-import type { Viewer, ViewerFile } from './viewer.ts';
+import type { Viewer, ViewerFile } from './vnc/viewer.ts';
 
 export type HttpOptions = {
   admission: Admission;

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { reject } from '#src/errors.ts';
-import { KEEP_ALIVE_MS } from './dial.ts';
-import { refuseUpgrade } from './refusal.ts';
+import { KEEP_ALIVE_MS } from './connections/dial.ts';
+import { refuseUpgrade } from './error-response.ts';
 
 /** Where a listener listens; with a key and a certificate it speaks TLS. */
 export type ListenOn = { host: string; port: number; key?: string; cert?: string };

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { isRejected, reject, type Rejected } from '#src/errors.ts';
-import { refusalOf, type Admission, type Entered } from './admission.ts';
-import { connectCdp } from './cdp.ts';
-import { DialFailed } from './dial.ts';
+import { refusalOf, type Admission, type Entered } from './access/ticket-admission.ts';
+import { connectCdp } from './cdp/cdp.ts';
+import { DialFailed } from './connections/dial.ts';
 import type { GatewayLog } from './gateway-log.ts';
-import { refuseUpgrade, statusOf } from './refusal.ts';
+import { refuseUpgrade, statusOf } from './error-response.ts';
 import { parseRoute, type Route } from './routes.ts';
-import type { VncGate } from './vnc.ts';
+import type { VncGate } from './vnc/vnc.ts';
 
 type SocketRoute = Extract<Route, { to: 'browser' | 'page' | 'screen' }>;
 

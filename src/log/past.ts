@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import type { EventLog } from './event-log.ts';
-import { evolve, type Loaded } from './fold.ts';
-import type { Desk } from './handle.ts';
+import type { EventLog } from '../event-store/event-store.ts';
+import { evolve, type Loaded } from '../event-store/load-state.ts';
+import type { Desk } from '../commands/handle-command.ts';
 
 /**
  * The last sequence of the moment (ms since the epoch), its millisecond included: what was stored

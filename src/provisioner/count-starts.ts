@@ -1,5 +1,5 @@
-import type { Tail } from '../log/tail.ts';
-import { isFinal } from '../session/session.ts';
+import type { Tail } from '../event-store/session-events.ts';
+import { isFinal } from '../domain/session/session.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 /**

@@ -1,11 +1,11 @@
 import type { RecordedOf } from '#events/events.ts';
-import { causeAfter } from '../log/cause.ts';
-import type { SessionIdentity } from '../session/session.ts';
-import { endWorkload } from './end.ts';
-import { fitScreen } from './fit-screen.ts';
-import { screenOf } from './options.ts';
-import { report, type Pool } from './pool.ts';
-import type { Member } from './roster.ts';
+import { causeAfter } from '../commands/metadata.ts';
+import type { SessionIdentity } from '../domain/session/session.ts';
+import { endWorkload } from './pool/terminate.ts';
+import { fitScreen } from './browsers/chromium/resize-screen.ts';
+import { screenOf } from './pool/options.ts';
+import { report, type Pool } from './pool/pool.ts';
+import type { Member } from './pool/roster.ts';
 
 const ME = 'provisioner';
 /** It takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */

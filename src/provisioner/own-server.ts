@@ -1,9 +1,9 @@
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import { filterOf } from '#events/subjects.ts';
-import { keepTrying } from '../log/back-off.ts';
-import type { Desk } from '../log/handle.ts';
-import type { Pool } from './pool.ts';
+import { keepTrying } from '#src/async/back-off.ts';
+import type { Desk } from '#src/commands/handle-command.ts';
+import type { Pool } from './pool/pool.ts';
 
 /**
  * Follows what the log says of this server itself, from its `joined` on: the operator's drains, and

@@ -1,27 +1,33 @@
 import type { ServerState } from '#events/server.ts';
 import { filters } from '#events/subjects.ts';
 import { idOf } from '#projections/projection.ts';
-import { readList } from '#projections/read-list.ts';
+import { readList } from '#projections/store/queries.ts';
 import { liveServers, servers } from '#projections/servers.ts';
-import type { Views } from '#projections/views.ts';
-import { launchesWanted } from '../fleet/pool-policy.ts';
-import type { ServerCommand } from '../fleet/server.ts';
-import { causeBy } from '../log/cause.ts';
-import type { Desk, Handled } from '../log/handle.ts';
-import { LEASE_MS, type Leases } from '../log/leases.ts';
-import type { Tail } from '../log/tail.ts';
-import type { Log } from '../telemetry/log.ts';
-import type { Tracer } from '../telemetry/trace.ts';
-import { startAutoscaler } from './autoscale.ts';
-import type { Browsers } from './browsers.ts';
-import { browserExited, closePool, emptyPool, leavePool, sessionNoticed } from './end.ts';
-import type { Host } from './host.ts';
-import { keepFilled } from './launch.ts';
+import type { Views } from '#projections/store/views.ts';
+import { launchesWanted } from '#src/domain/fleet/pool-policy.ts';
+import type { ServerCommand } from '#src/domain/fleet/server.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import type { Desk, Handled } from '#src/commands/handle-command.ts';
+import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import type { Tail } from '#src/event-store/session-events.ts';
+import type { Log } from '#src/telemetry/logger.ts';
+import type { Tracer } from '#src/telemetry/tracer.ts';
+import { startAutoscaler } from './pool/autoscale.ts';
+import type { Browsers } from './browsers/browsers.ts';
+import {
+  browserExited,
+  closePool,
+  emptyPool,
+  leavePool,
+  sessionNoticed,
+} from './pool/terminate.ts';
+import type { Host } from './pool/host-resources.ts';
+import { keepFilled } from './pool/launch.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
-import { createPool, factsOf, until, type Pool, type PoolLimits } from './pool.ts';
-import { reconcileEvery, type Reconciled } from './reconcile.ts';
+import { createPool, factsOf, until, type Pool, type PoolLimits } from './pool/pool.ts';
+import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import { createReporter, type Reporter } from './reporter.ts';
-import { takeRequests } from './take.ts';
+import { takeRequests } from './pool/accept-requests.ts';
 
 export type ProvisionerParts = {
   desk: Desk;

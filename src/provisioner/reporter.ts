@@ -1,13 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Cause } from '#events/envelope.ts';
-import { isRejected, Unavailable, type Rejected } from '../errors.ts';
-import { decideServer, type ServerCommand } from '../fleet/server.ts';
-import { decideWorkload, type WorkloadCommand } from '../fleet/workload.ts';
-import { handle, type Desk, type Handled } from '../log/handle.ts';
-import { handleSession } from '../log/handle-session.ts';
-import type { SessionCommand } from '../session/commands.ts';
-import type { SessionIdentity } from '../session/session.ts';
-import type { Log } from '../telemetry/log.ts';
+import { isRejected, Unavailable, type Rejected } from '#src/errors.ts';
+import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
+import { handle, type Desk, type Handled } from '#src/commands/handle-command.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import type { SessionIdentity } from '#src/domain/session/session.ts';
+import type { Log } from '#src/telemetry/logger.ts';
 
 /** Pause between tries while the log is away: 100 ms, doubled, 2 s at most. */
 const PAUSE_MIN_MS = 100;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { Endpoint } from './browsers.ts';
+import type { Endpoint } from './browsers/browsers.ts';
 
 /** Resolves when a VNC port has sent its greeting. */
 export async function rfbReady({ host, port }: Endpoint, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import { errors } from '../errors.ts';
+import { errors } from '#src/errors.ts';
 
 /**
  * Whose process has it: that of a role, or every one. `service` is of the whole service, told by

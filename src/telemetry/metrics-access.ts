@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { reject, type Rejected } from '../errors.ts';
+import { reject, type Rejected } from '#src/errors.ts';
 
 /** Who asks for the metrics. */
 export type MetricsReader = {

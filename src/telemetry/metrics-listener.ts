@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { errors, problemBody, reject, type Rejected } from '../errors.ts';
-import type { Log } from './log.ts';
+import { errors, problemBody, reject, type Rejected } from '#src/errors.ts';
+import type { Log } from './logger.ts';
 import { refuseMetrics } from './metrics-access.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { ErrorName } from '../errors.ts';
+import type { ErrorName } from '#src/errors.ts';
 import {
   families,
   type CreatePhase,

@@ -20,8 +20,8 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
 import packageJson from '../../package.json' with { type: 'json' };
-import type { Log } from './log.ts';
-import { isTraceparent, type Span, type Tracer, type TracingOptions } from './trace.ts';
+import type { Log } from './logger.ts';
+import { isTraceparent, type Span, type Tracer, type TracingOptions } from './tracer.ts';
 
 /** Spans that wait to be sent; further ones are dropped. */
 const QUEUE_MAX = 2_048;

@@ -8,14 +8,14 @@ import {
   tenantGrant,
   tenantUses,
 } from '#events/tenant-subjects.ts';
-import { hashKey } from '../ids.ts';
-import { keepTrying } from '../log/back-off.ts';
-import type { JetStreamConnection } from '../log/connection.jetstream.ts';
-import type { EventLog } from '../log/event-log.ts';
-import { ask } from '../log/jetstream-ask.ts';
-import type { Log } from '../telemetry/log.ts';
+import { hashKey } from '#src/ids.ts';
+import { keepTrying } from '#src/async/back-off.ts';
+import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { ask } from '#src/event-store/jetstream/request.ts';
+import type { Log } from '#src/telemetry/logger.ts';
 import { createFailedAttempts, type FailedAttempts } from './failed-attempts.ts';
-import { kick, listTenants } from './jetstream-connections.ts';
+import { kick, listTenants } from './connections.jetstream.ts';
 import { createKeyConnections, type KeyConnections } from './key-connections.ts';
 import type { Issuer } from './nkey.ts';
 import { admit, readRequest, refuse, type AuthorizationRequest } from './user-jwt.ts';

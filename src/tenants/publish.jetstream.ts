@@ -4,12 +4,12 @@ import { headers as newHeaders } from '@nats-io/transport-node';
 import type { RecordedEvent } from '#events/events.ts';
 import { toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
-import { Unavailable } from '../errors.ts';
-import { createBackOff } from '../log/back-off.ts';
-import type { JetStreamConnection } from '../log/connection.jetstream.ts';
-import type { EventLog } from '../log/event-log.ts';
-import { ask, isOutage } from '../log/jetstream-ask.ts';
-import type { Log } from '../telemetry/log.ts';
+import { Unavailable } from '#src/errors.ts';
+import { createBackOff } from '#src/async/back-off.ts';
+import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { ask, isOutage } from '#src/event-store/jetstream/request.ts';
+import type { Log } from '#src/telemetry/logger.ts';
 
 export type PublisherParts = { connection: JetStreamConnection; log: EventLog; logger: Log };
 

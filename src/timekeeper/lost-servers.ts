@@ -5,16 +5,16 @@ import type { SessionState } from '#events/session.ts';
 import type { WorkloadState } from '#events/workload.ts';
 import { idOf } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
-import { readList } from '#projections/read-list.ts';
+import { readList } from '#projections/store/queries.ts';
 import { sessionsOnServer, sessionView } from '#projections/session-view.ts';
 import { workloads, workloadsOnServer } from '#projections/workloads.ts';
-import { decideServer } from '../fleet/server.ts';
-import { decideWorkload } from '../fleet/workload.ts';
-import { causeBy } from '../log/cause.ts';
-import { handle } from '../log/handle.ts';
-import { handleSession } from '../log/handle-session.ts';
-import { LEASE_MS } from '../log/leases.ts';
-import type { TimekeeperParts } from './parts.ts';
+import { decideServer } from '#src/domain/fleet/server.ts';
+import { decideWorkload } from '#src/domain/fleet/workload.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { handle } from '#src/commands/handle-command.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import { LEASE_MS } from '#src/messaging/leases.ts';
+import type { TimekeeperParts } from './dependencies.ts';
 
 const ME = 'timekeeper/lost-server';
 /** How often leases are looked at; a lost server is known within a lease and this. */

@@ -7,15 +7,15 @@ import {
   organizationSessions,
   type SessionRow,
 } from '#projections/organization-sessions.ts';
-import { pageMax } from '#projections/limits.ts';
+import { pageMax } from '#projections/store/limits.ts';
 import { idOf } from '#projections/projection.ts';
-import { readList } from '#projections/read-list.ts';
+import { readList } from '#projections/store/queries.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
-import { Unavailable } from '../errors.ts';
-import { readRange } from '../log/read-range.ts';
-import type { Timer } from '../log/timers.ts';
-import { timersOf } from './arm.ts';
-import type { TimekeeperParts } from './parts.ts';
+import { Unavailable } from '#src/errors.ts';
+import { readRange } from '#src/event-store/read-range.ts';
+import type { Timer } from '#src/messaging/timers.ts';
+import { timersOf } from './schedule-timers.ts';
+import type { TimekeeperParts } from './dependencies.ts';
 
 /** How often the open sessions are looked at, beside each start. */
 const LOOK_EVERY_MS = 60_000;

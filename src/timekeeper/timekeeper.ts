@@ -1,16 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import { isRejected } from '../errors.ts';
-import { causeBy } from '../log/cause.ts';
-import { consume } from '../log/consume.ts';
-import { handleSession } from '../log/handle-session.ts';
-import type { Timer } from '../log/timers.ts';
-import { timersAfter } from './arm.ts';
-import { commandFor, rearmAt } from './fire.ts';
+import { isRejected } from '#src/errors.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { consume } from '#src/messaging/work-queue.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import type { Timer } from '#src/messaging/timers.ts';
+import { timersAfter } from './schedule-timers.ts';
+import { commandFor, rearmAt } from './timer-command.ts';
 import { watchServers } from './lost-servers.ts';
 import { watchOverdue } from './overdue.ts';
-import type { TimekeeperParts } from './parts.ts';
+import type { TimekeeperParts } from './dependencies.ts';
 
 /** A session's timers are set this long after its event: its caller, who waits, goes first. */
 const ARM_AFTER_MS = 100;

@@ -7,7 +7,7 @@ import { publicSchema } from '#events/public-event.ts';
 import { html } from '#src/api/html.ts';
 import { apiRoutes } from '#src/api/routes.ts';
 import { inline } from '#src/api/docs-table.ts';
-import { noParts } from './app.ts';
+import { noParts } from '#test/support/service/api-in-memory.ts';
 
 const routes = apiRoutes(noParts);
 const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));

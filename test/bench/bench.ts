@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { ensurePrograms } from '#src/embedded/programs.ts';
-import { startService, type RunningService } from '../service.ts';
+import { startService, type RunningService } from '#test/support/service/service.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { load, prepare, type Throughput } from './control-plane.ts';
 import { benchDocker } from './docker.ts';

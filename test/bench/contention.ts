@@ -2,16 +2,16 @@ import { headers, nuid, type NatsConnection } from '@nats-io/transport-node';
 import { encode, type Message } from '#events/codec.ts';
 import { isRejected } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
-import { causeBy } from '#src/log/cause.ts';
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
-import { createJetStreamEventLog } from '#src/log/event-log.jetstream.ts';
-import { handleSession } from '#src/log/handle-session.ts';
-import { openDesk, type Desk } from '#src/log/handle.ts';
-import { createRecent } from '#src/log/recent.ts';
-import { registerOrganization } from '#src/log/register.ts';
-import { createSession } from '../domain/examples.ts';
-import { aSession, requested, slotReserved } from '../events.fixture.ts';
-import { startService, type RunningService } from '../service.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import { openDesk, type Desk } from '#src/commands/handle-command.ts';
+import { createRecent } from '#src/event-store/state-cache.ts';
+import { registerOrganization } from '#src/commands/register-organization.ts';
+import { createSession } from '#test/support/examples.ts';
+import { aSession, requested, slotReserved } from '#test/support/events.fixture.ts';
+import { startService, type RunningService } from '#test/support/service/service.ts';
 import { send } from './http-client.ts';
 
 /** What is done at once, and for how long each rate is taken. */

@@ -1,6 +1,6 @@
 import autocannon from 'autocannon';
 import Fastify from 'fastify';
-import { DEV_KEY, type RunningService } from '../service.ts';
+import { DEV_KEY, type RunningService } from '#test/support/service/service.ts';
 
 /** Requests a second of one address under load, and the latency's percentiles in milliseconds. */
 export type Throughput = { perSecond: number; p50: number; p99: number; errors: number };

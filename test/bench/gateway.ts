@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws';
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
-import { createJetStreamEventLog } from '#src/log/event-log.jetstream.ts';
-import type { RunningService } from '../service.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { RunningService } from '#test/support/service/service.ts';
 import { ask, firstReply } from './cdp-client.ts';
 import { summarize, type Samples } from './samples.ts';
 

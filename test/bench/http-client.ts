@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import { DEV_KEY } from '../service.ts';
+import { DEV_KEY } from '#test/support/service/service.ts';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 16 });
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { WebSocket } from 'ws';
-import { eventually, type RunningService } from '../service.ts';
+import { eventually, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';
 import { launchBare } from './bare-browser.ts';
 import { send } from './http-client.ts';

@@ -2,8 +2,8 @@
  * A program of its own that only listens: event streams read with as little client as there can be,
  * and one subject of NATS. Its parent (`listeners-apart.ts`) tells it what, and asks what it heard.
  */
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
-import { eventually } from '../service.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { eventually } from '#test/support/service/service.ts';
 import { clockMs, openRawStream, type RawStream } from './raw-stream.ts';
 
 export type Order =

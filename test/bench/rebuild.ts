@@ -7,14 +7,14 @@ import { organizationSessions, sessionLists } from '#projections/organization-se
 import { idOf } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { servers } from '#projections/servers.ts';
-import { createRedisViews, type RedisViews } from '#projections/views.redis.ts';
+import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { workloads } from '#projections/workloads.ts';
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
-import { fillLog } from '../fill-log.ts';
-import { livesOrganization } from '../lives.ts';
-import { startNats } from '../real-nats.ts';
-import { startRedis } from '../real-redis.ts';
-import { eventually } from '../service.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { fillLog } from '#test/support/fill-event-store.ts';
+import { livesOrganization } from '#test/support/event-generator.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { startRedis } from '#test/support/servers/real-redis.ts';
+import { eventually } from '#test/support/service/service.ts';
 import { runApart, type Apart } from './run-apart.ts';
 import { atLeast, atMost, row, summarize, timed, type Verdict } from './samples.ts';
 

@@ -5,8 +5,14 @@ import { join } from 'node:path';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { ensureCertificate } from '#src/gateway/certificate.ts';
-import type { SessionLookup } from '#src/gateway/session-directory.ts';
-import { openSocket, refusal, startSession, startTestGateway, until } from '../gateway/fixture.ts';
+import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
+import {
+  openSocket,
+  refusal,
+  startSession,
+  startTestGateway,
+  until,
+} from '#test/support/gateway.fixture.ts';
 
 /** As a proxy in front that has ended TLS sends it on. */
 const proxied = { headers: { 'x-forwarded-proto': 'https' } };

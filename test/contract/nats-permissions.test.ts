@@ -1,14 +1,14 @@
 import { PermissionViolationError, connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
-import { eventually } from '../service.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { eventually } from '#test/support/service/service.ts';
 import {
   passwordOf,
   natsUsers,
   startNatsWithRoles,
   type NatsUser,
   type NatsWithRoles,
-} from '../nats-roles.ts';
+} from '#test/support/servers/nats-roles.ts';
 
 /** What the users of deploy/nats.conf may not do, each tried on a real server. */
 

@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRedisRateLimiter } from '#src/api/rate-limit.redis.ts';
-import { createLocalLimiter, WINDOW_MS, type RateLimiter } from '#src/api/rate-limit.ts';
-import { createRedisViews, type RedisViews } from '#projections/views.redis.ts';
-import { startRedis, type RealRedis } from '../real-redis.ts';
-import { eventually } from '../service.ts';
+import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
+import { createLocalLimiter, WINDOW_MS, type RateLimiter } from '#src/api/auth/rate-limit.ts';
+import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
+import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** One count over processes whose clocks differ, and none of it lost while Redis is away. */
 

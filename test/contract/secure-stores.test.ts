@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createRedisViews } from '#projections/views.redis.ts';
-import { connectJetStream } from '#src/log/connection.jetstream.ts';
-import { makeCertificate, type CertificateFiles } from '../certificates.ts';
-import { startNats } from '../real-nats.ts';
-import { startSecureRedis } from '../real-redis.ts';
-import { eventually } from '../service.ts';
+import { createRedisViews } from '#projections/store/redis/redis-views.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { makeCertificate, type CertificateFiles } from '#test/support/servers/certificates.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { startSecureRedis } from '#test/support/servers/real-redis.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** The event log and the read model with credentials and TLS, on real servers. */
 

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { eventually, startService, type RunningService } from '../service.ts';
-import { auditLog } from '../story/audit.ts';
-import { startTraffic } from './traffic.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { auditLog } from '#test/support/service/audit-event-store.ts';
+import { startTraffic } from '#test/support/load/persistent-traffic.ts';
 
 /** How long the service may take until it is whole again. */
 const WHOLE_WITHIN_MS = 15_000;

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { eventually } from '../service.ts';
-import { auditLog, movesOf, nameOf } from '../story/audit.ts';
-import { connectionsTo, descendantsOf, stillRunning } from '../story/processes.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { auditLog, movesOf, nameOf } from '#test/support/service/audit-event-store.ts';
+import { connectionsTo, descendantsOf, stillRunning } from '#test/support/service/processes.ts';
 import {
   createWarm,
   onPage,
@@ -18,7 +18,7 @@ import {
   tracesOf,
   type CreatedSession,
   type RealService,
-} from '../story/real-session.ts';
+} from '#test/support/service/real-session.ts';
 
 /**
  * A service that has all kinds of sessions when it ends: one that has ended, one in use, and one

@@ -1,0 +1,44 @@
+import type { Role } from '#events/organization.ts';
+import { hashKey } from '#src/ids.ts';
+import type { TierLimits } from '#src/domain/organization/tiers.ts';
+
+/** Who asks, proved by the credential of the request. */
+export type Caller = {
+  organizationId: string;
+  role: Role;
+  userId: string;
+  limits: TierLimits;
+};
+
+/**
+ * Port: a credential's holder, or null where it is none. Rejects with Unavailable where that cannot
+ * be told, else never.
+ */
+export type Authenticate = (credential: string) => Caller | null | Promise<Caller | null>;
+
+/** Longer credentials are refused unread. */
+const CREDENTIAL_LENGTH_MAX = 16 * 1024;
+
+/** The credential of an Authorization header of the scheme Bearer; null where there is none. */
+export function bearerOf(authorization: string | undefined): string | null {
+  if (authorization === undefined || authorization.length > CREDENTIAL_LENGTH_MAX) return null;
+  const space = authorization.indexOf(' ');
+  if (space === -1 || authorization.slice(0, space).toLowerCase() !== 'bearer') return null;
+  const credential = authorization.slice(space + 1).trim();
+  return credential === '' ? null : credential;
+}
+
+/** API keys: looked up by hash, so neither the key nor the time of a comparison can leak. */
+export function createKeyAuthenticator(holderOf: (keyHash: string) => Caller | null): Authenticate {
+  return (credential) => holderOf(hashKey(credential));
+}
+
+/** API keys first: they are looked up at once. What is no key, but has a JWT's form, may be one. */
+export function authenticateByEither(keys: Authenticate, jwts: Authenticate): Authenticate {
+  return (credential) => keys(credential) ?? (looksLikeJwt(credential) ? jwts(credential) : null);
+}
+
+/** Three parts between dots; the last is empty where it is signed by nobody. */
+function looksLikeJwt(credential: string): boolean {
+  return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(credential);
+}

@@ -1,0 +1,33 @@
+import type { ErrorName } from '#src/errors.ts';
+
+const ID = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
+
+/** For each error a context as it is sent, for the documentation. */
+export const problemContexts: Record<ErrorName, Record<string, unknown>> = {
+  INVALID_REQUEST: { field: 'viewport.width' },
+  INVALID_DURATION: { duration: '25h' },
+  UNAUTHORIZED: {},
+  INSUFFICIENT_CREDITS: { required: 120, available: 35 },
+  FORBIDDEN: { role: 'viewer', action: 'control' },
+  NOT_FOUND: { path: '/api/session' },
+  SESSION_NOT_FOUND: { session_id: ID },
+  KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
+  METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
+  IDEMPOTENCY_CONFLICT: { session_id: ID },
+  SESSION_NOT_READY: { session_id: ID, status: 'queued' },
+  SESSION_NOT_ACTIVE: { session_id: ID, status: 'stopped' },
+  SESSION_ENDED: { session_id: ID, status: 'stopped', ended_reason: 'expired' },
+  PAYLOAD_TOO_LARGE: {},
+  UNSUPPORTED_MEDIA_TYPE: {},
+  RATE_LIMIT_EXCEEDED: { limit: 100 },
+  SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
+  STREAM_LIMIT_EXCEEDED: { limit: 250 },
+  INTERNAL: {},
+  BROWSER_UNREACHABLE: {},
+  NO_SERVERS_AVAILABLE: {
+    servers: [{ server_id: 'srv_Xb4n9T6kLw0yPq2mVz8sHg', pool_max: 4, reason: 'full' }],
+    waiting: 100,
+    queue_max: 100,
+  },
+  UNAVAILABLE: { part: 'read-model' },
+};

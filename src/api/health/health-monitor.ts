@@ -1,0 +1,115 @@
+import { createLagMeter, lagSecondsMax } from '#projections/runner/lag.ts';
+import { organizationSessions } from '#projections/organization-sessions.ts';
+import { idOf } from '#projections/projection.ts';
+import { liveServers, servers } from '#projections/servers.ts';
+import type { Views } from '#projections/store/views.ts';
+
+export type HealthWord = 'healthy' | 'degraded' | 'unhealthy';
+
+/** What this process knows of the parts it needs, without asking anybody. */
+export type HealthMonitor = {
+  /**
+   * Event log and read model: unhealthy without the log or with another one than at the begin,
+   * degraded without the read model, while its lists have been behind for more than 10 s, or while
+   * this process does not hear what the log is told.
+   */
+  database(): HealthWord;
+  /** unhealthy where no server is live; degraded where that cannot be known. */
+  autoscaler(): HealthWord;
+  /** degraded while each API process limits requests on its own. */
+  rateLimit(): HealthWord;
+  overall(): HealthWord;
+  /**
+   * Names of the parts without which this process cannot serve; empty: ready. Servers for browsers
+   * are none of them: without one the API refuses creates, and does all else.
+   */
+  missing(): string[];
+} & Disposable;
+
+/** How often the servers are counted; a part that goes shows within 5 s. */
+const COUNT_EVERY_MS = 1_000;
+/** The same until there is one: at a start it comes within some milliseconds. */
+const LOOK_EVERY_MS = 50;
+
+export type HealthOptions = {
+  isLogConnected: () => boolean;
+  /** False where the log was emptied or replaced under this process. */
+  isLogSame: () => boolean;
+  /** False while this process cannot follow the log: it hears of nothing that happens. */
+  isLogHeard: () => boolean;
+  views: Views;
+  isRateLimitShared: () => boolean;
+  /** Whether the read model has caught up with the log since this process began. */
+  hasCaughtUp: () => boolean;
+  /** Sequence of the newest session event that this process has seen. */
+  position: () => number;
+  now: () => number;
+};
+
+export function startHealthMonitor(options: HealthOptions): HealthMonitor {
+  const { isLogConnected, isLogSame, isLogHeard } = options;
+  const { views, isRateLimitShared, hasCaughtUp } = options;
+  const { position, now } = options;
+  let live: number | null = null;
+  const lists = createLagMeter(now);
+
+  async function count(): Promise<void> {
+    lists.sawEnd(position());
+    try {
+      const [counts, checkpoint] = await Promise.all([
+        views.counts(idOf(servers), [liveServers]),
+        views.checkpoint(idOf(organizationSessions)),
+      ]);
+      live = counts[0] ?? 0;
+      lists.reached(checkpoint);
+    } catch {
+      live = null;
+    }
+  }
+  let timer: NodeJS.Timeout;
+  let isStopped = false;
+  async function keepCounting(): Promise<void> {
+    await count();
+    if (isStopped) return;
+    const everyMs = (live ?? 0) > 0 ? COUNT_EVERY_MS : LOOK_EVERY_MS;
+    timer = setTimeout(() => void keepCounting(), everyMs).unref();
+  }
+  void keepCounting();
+
+  function database(): HealthWord {
+    if (!isLogConnected() || !isLogSame()) return 'unhealthy';
+    const isLate = lists.lag().seconds > lagSecondsMax;
+    const isWhole = isLogHeard() && views.isReachable() && hasCaughtUp() && !isLate;
+    return isWhole ? 'healthy' : 'degraded';
+  }
+  function rateLimit(): HealthWord {
+    return isRateLimitShared() ? 'healthy' : 'degraded';
+  }
+  function autoscaler(): HealthWord {
+    if (live === null || !views.isReachable()) return 'degraded';
+    return live > 0 ? 'healthy' : 'unhealthy';
+  }
+  return {
+    database,
+    autoscaler,
+    rateLimit,
+    overall() {
+      const words = [database(), autoscaler(), rateLimit()];
+      if (words.includes('unhealthy')) return 'unhealthy';
+      return words.includes('degraded') ? 'degraded' : 'healthy';
+    },
+    missing() {
+      const missing = [];
+      if (!isLogConnected()) missing.push('event log');
+      else if (!isLogSame()) missing.push('restart, as the event log is another one');
+      else if (!isLogHeard()) missing.push('event log, which this process does not hear');
+      if (!views.isReachable()) missing.push('read model');
+      else if (!hasCaughtUp()) missing.push('read model, which is being folded');
+      return missing;
+    },
+    [Symbol.dispose]() {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { SessionState } from '#events/session.ts';
+import { formatDuration } from '#src/domain/session/duration.ts';
+import { isFinal } from '#src/domain/session/session.ts';
+import type { Caller } from '../auth/authenticate.ts';
+
+/** Port: how clients reach a session's browser. The same session always has the same addresses. */
+export type Addresses = {
+  cdpUrl(organizationId: string, sessionId: string): string;
+  vncUrl(organizationId: string, sessionId: string): string;
+  vncPassword(workloadId: string): string;
+  /** A page that shows the browser's screen; takes the password in its fragment. */
+  viewerUrl(organizationId: string, sessionId: string, vncPassword: string): string;
+};
+
+export type Connection = {
+  vncUrl: string | null;
+  cdpUrl: string | null;
+  vncPassword: string | null;
+  viewerUrl: string | null;
+};
+
+const NO_CONNECTION = { vncUrl: null, cdpUrl: null, vncPassword: null, viewerUrl: null };
+
+/**
+ * What lets somebody control the browser; all null for a viewer and once the session is ending, and
+ * VNC's of a browser that has no screen. The addresses are known from the request on, and refuse
+ * until the session is active.
+ */
+export function connectionOf(
+  session: SessionState,
+  caller: Caller,
+  addresses: Addresses,
+): Connection {
+  const isOver = session.status === 'stopping' || isFinal(session.status);
+  if (isOver || caller.role === 'viewer') return NO_CONNECTION;
+  const { organizationId, id, workload, browser } = session;
+  const cdpUrl = addresses.cdpUrl(organizationId, id);
+  if (browser.headless === true) return { ...NO_CONNECTION, cdpUrl };
+  const vncPassword = workload === null ? null : addresses.vncPassword(workload.workloadId);
+  return {
+    vncUrl: addresses.vncUrl(organizationId, id),
+    cdpUrl,
+    vncPassword,
+    viewerUrl: vncPassword && addresses.viewerUrl(organizationId, id, vncPassword),
+  };
+}
+
+/** The session as its caller may see it. */
+export function presentSession(session: SessionState, caller: Caller, addresses: Addresses) {
+  const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
+  return {
+    id: session.id,
+    session_name: session.name,
+    description: session.description,
+    status: session.status,
+    user_id: session.userId,
+    organization_id: session.organizationId,
+    organization_role: caller.role,
+    created_at: session.createdAt,
+    started_at: session.startedAt,
+    last_accessed_at: session.lastAccessedAt,
+    expires_at: session.expiresAt,
+    ended_at: session.endedAt,
+    ended_reason: session.endedReason,
+    vnc_url: vncUrl,
+    cdp_url: cdpUrl,
+    vnc_password: vncPassword,
+    viewer_url: viewerUrl,
+    access_urls: { vnc_url: vncUrl, cdp_url: cdpUrl },
+    autoscaler_workload_id: session.workload?.workloadId ?? null,
+    autoscaler_server_id: session.workload?.serverId ?? null,
+    autoscaler_server_ip: session.workload?.serverIp ?? null,
+    labels: session.labels,
+    idle_timeout: session.idleTimeoutMs === null ? null : formatDuration(session.idleTimeoutMs),
+    viewport: session.browser.viewport,
+    locale: session.browser.locale,
+    timezone: session.browser.timezone,
+    headless: session.browser.headless ?? false,
+    credits_reserved: session.creditsReserved,
+    credits_used: session.creditsUsed,
+  };
+}
+
+/** Rendered sessions kept; a session read again and again is rendered once. */
+const RENDERED_MAX = 5_000;
+
+/** Session view (JSON text) → answer (JSON text), rendering each view once per role. */
+export function createRenderer(addresses: Addresses) {
+  const rendered = new Map<string, { view: string; body: string }>();
+  return function render(view: string, key: string, caller: Caller): string {
+    const cacheKey = `${key} ${caller.role}`;
+    const known = rendered.get(cacheKey);
+    if (known?.view === view) return known.body;
+    const session = JSON.parse(view) as SessionState;
+    const body = JSON.stringify(presentSession(session, caller, addresses));
+    rendered.delete(cacheKey);
+    rendered.set(cacheKey, { view, body });
+    if (rendered.size > RENDERED_MAX)
+      for (const oldest of rendered.keys().take(1)) rendered.delete(oldest);
+    return body;
+  };
+}

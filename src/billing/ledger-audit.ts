@@ -1,0 +1,184 @@
+import { STATE_UNKNOWN } from '#events/codec.ts';
+import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
+import type { LedgerState } from '#events/ledger.ts';
+import { emptyLedger, evolveLedger } from '#src/domain/organization/ledger.ts';
+
+/** What an organization's ledger and its sessions say of each other. */
+export type LedgerAudit = {
+  organizationId: string;
+  /** All there ever were, and those that have not ended. */
+  sessions: number;
+  open: number;
+  /** What the ledger's lines add up to, and what it should be by the sessions' own events. */
+  ledger: LedgerState;
+  bySessions: LedgerState;
+  /** In words; none where all agrees. */
+  differences: readonly string[];
+};
+
+/** What is kept of a session until it has ended and its slot is back. */
+type Facts = {
+  reserved: number;
+  end: { creditsUsed: number; creditsRefunded: number } | null;
+  /** What the ledger has of it. */
+  slots: number;
+  ledgerReserved: number;
+};
+
+type Books = {
+  ledger: LedgerState;
+  granted: number;
+  sessions: number;
+  ended: number;
+  used: number;
+  open: Map<string, Facts>;
+  differences: string[];
+};
+
+/** Differences that are told of one organization; where there are more, the first say enough. */
+const DIFFERENCES_MAX = 100;
+
+/**
+ * Folds the log, event after event from the first on, and holds the ledgers against the sessions:
+ * each slot and each credit that one of them moved, the other has moved too, once. Keeps what has
+ * not ended in memory, so a log of any length can be audited.
+ */
+export function createLedgerAudit() {
+  const books = new Map<string, Books>();
+
+  function take(event: RecordedEvent): void {
+    if (!isOf('session', event) && !isOf('ledger', event)) return;
+    const { organizationId } = event.aggregate;
+    let found = books.get(organizationId);
+    if (found === undefined) {
+      found = openBooks();
+      books.set(organizationId, found);
+    }
+    if (isOf('session', event)) takeSession(found, event);
+    else takeLine(found, event);
+  }
+  return {
+    take,
+    /** By organization, as of the events taken. */
+    report: (): LedgerAudit[] => [...books].map(([id, found]) => close(id, found)),
+  };
+}
+
+function openBooks(): Books {
+  return {
+    ledger: emptyLedger,
+    granted: 0,
+    sessions: 0,
+    ended: 0,
+    used: 0,
+    open: new Map(),
+    differences: [],
+  };
+}
+
+function note(books: Books, difference: string): void {
+  if (books.differences.length < DIFFERENCES_MAX) books.differences.push(difference);
+}
+
+function takeSession(books: Books, event: RecordedOf<'session'>): void {
+  const { id } = event.aggregate;
+  const facts = books.open.get(id);
+  if (event.type === 'session.requested') {
+    books.sessions += 1;
+    if (facts !== undefined) note(books, `${id}: it was requested twice`);
+    const reserved = event.data.creditsReserved;
+    books.open.set(id, { reserved, end: null, slots: 0, ledgerReserved: 0 });
+  } else if (facts === undefined || facts.end !== null)
+    note(books, `${id}: ${event.type} (${event.sequence}) where it is not, or has ended`);
+  else if (event.type === 'session.extended') facts.reserved += event.data.creditsReserved;
+  else if (event.type === 'session.stopped' || event.type === 'session.failed') {
+    const { creditsUsed, creditsRefunded } = event.data;
+    facts.end = { creditsUsed, creditsRefunded };
+    books.ended += 1;
+    books.used += creditsUsed;
+    if (creditsUsed + creditsRefunded !== facts.reserved)
+      note(
+        books,
+        `${id}: of ${facts.reserved} reserved ` +
+          `${creditsUsed} were used and ${creditsRefunded} returned`,
+      );
+  }
+}
+
+function takeLine(books: Books, event: RecordedOf<'ledger'>): void {
+  const { sequence, data } = event;
+  books.ledger = evolveLedger(books.ledger, event);
+  if ((event.state as unknown) !== STATE_UNKNOWN && !isSame(event.state, books.ledger))
+    note(books, `line ${sequence} carries another state than the lines up to it add up to`);
+  if (books.ledger.creditsAvailable < 0) note(books, `after line ${sequence} credits are below 0`);
+  if (event.type === 'ledger.credits-granted') {
+    books.granted += event.data.credits;
+    return;
+  }
+  const id = 'sessionId' in data ? data.sessionId : '';
+  const facts = books.open.get(id);
+  if (facts === undefined) {
+    note(books, `line ${sequence}: ${event.type} for ${id}, which is not, or has ended`);
+    return;
+  }
+  if (event.type === 'ledger.slot-released') release(books, id, facts, event.data);
+  else {
+    if (event.type === 'ledger.slot-reserved') facts.slots += 1;
+    facts.ledgerReserved += event.data.credits;
+  }
+}
+
+function release(
+  books: Books,
+  id: string,
+  facts: Facts,
+  { creditsUsed, creditsRefunded }: { creditsUsed: number; creditsRefunded: number },
+): void {
+  books.open.delete(id);
+  compareReserved(books, id, facts);
+  const { end } = facts;
+  if (end === null) {
+    note(books, `${id}: its slot was released, and it has not ended`);
+    books.open.set(id, facts);
+  } else if (end.creditsUsed !== creditsUsed || end.creditsRefunded !== creditsRefunded)
+    note(
+      books,
+      `${id}: used ${end.creditsUsed} and returned ${end.creditsRefunded}; ` +
+        `by the ledger ${creditsUsed} and ${creditsRefunded}`,
+    );
+}
+
+function compareReserved(books: Books, id: string, { slots, ledgerReserved, reserved }: Facts) {
+  if (slots !== 1) note(books, `${id}: ${slots} slots were reserved for it`);
+  if (ledgerReserved !== reserved)
+    note(books, `${id}: it reserved ${reserved} credits, by the ledger ${ledgerReserved}`);
+}
+
+function close(organizationId: string, books: Books): LedgerAudit {
+  // A report may be asked for again: what it finds now is not kept.
+  const found: Books = { ...books, differences: [...books.differences] };
+  let reserved = 0;
+  for (const [id, facts] of books.open) {
+    compareReserved(found, id, facts);
+    if (facts.end === null) reserved += facts.reserved;
+    else note(found, `${id}: it has ended, and its slot was not released`);
+  }
+  const { granted, used, sessions, ended, ledger } = books;
+  const bySessions: LedgerState = {
+    slotsInUse: sessions - ended,
+    sessionsEnded: ended,
+    creditsGranted: granted,
+    creditsAvailable: granted - reserved - used,
+    creditsReserved: reserved,
+    creditsUsed: used,
+  };
+  for (const field of Object.keys(bySessions) as (keyof LedgerState)[])
+    if (bySessions[field] !== ledger[field])
+      note(found, `${field} is ${ledger[field]}, by the sessions ${bySessions[field]}`);
+  const { differences } = found;
+  return { organizationId, sessions, open: sessions - ended, ledger, bySessions, differences };
+}
+
+function isSame(one: LedgerState, other: LedgerState): boolean {
+  return (Object.keys(one) as (keyof LedgerState)[]).every((field) => one[field] === other[field]);
+}

@@ -1,0 +1,60 @@
+import type { Projecting } from '#projections/runner/run-projections.ts';
+import type { Config, RoleName } from '#src/config/config.ts';
+import type { Provisioner } from '#src/provisioner/provisioner.ts';
+import type { Log } from '#src/telemetry/logger.ts';
+import type { FamilyOwner } from '#src/telemetry/metric-families.ts';
+import { startMetricsListener } from '#src/telemetry/metrics-listener.ts';
+import { openMetrics, type Metrics } from '#src/telemetry/metrics.ts';
+import { openTracer, type Tracer } from '#src/telemetry/tracer.ts';
+
+export type Telemetry = {
+  metrics: Metrics;
+  /** null: nothing is traced. */
+  tracer: Tracer | null;
+};
+
+/** A process with the API tells of the whole service, too. */
+const ownersOf: Record<RoleName, FamilyOwner[]> = {
+  api: ['service', 'api'],
+  projector: ['projector'],
+  provisioner: ['provisioner'],
+  gateway: ['gateway'],
+  timekeeper: [],
+};
+
+/** What the roles of this process count, measure and trace; metrics at a port of their own, too. */
+export async function composeTelemetry(
+  { config, log }: { config: Config; log: Log },
+  stack: AsyncDisposableStack,
+): Promise<Telemetry> {
+  const { roles, api, telemetry } = config;
+  const { metricsPort, metricsToken: token, otlpEndpoint: endpoint } = telemetry;
+  const names = roles.join(',');
+  const tracer = await openTracer({ endpoint, roles: names, log });
+  if (tracer !== null) stack.use(tracer);
+  const metrics = openMetrics({ roles: names, owners: roles.flatMap((role) => ownersOf[role]) });
+  if (metricsPort !== null) {
+    const listen = { host: api.host, port: metricsPort };
+    stack.use(await startMetricsListener({ metrics, token, listen, log }));
+  }
+  return { metrics, tracer };
+}
+
+export function watchProjections({ metrics }: Telemetry, projecting: Projecting): void {
+  metrics.watch(['bss_projection_lag_events', 'bss_projection_lag_seconds'], () => {
+    const standings = projecting.standings();
+    const of = (number: (lag: { events: number; seconds: number }) => number) =>
+      Object.fromEntries(standings.map(({ projection, lag }) => [projection, number(lag)]));
+    return {
+      bss_projection_lag_events: of(({ events }) => events),
+      bss_projection_lag_seconds: of(({ seconds }) => seconds),
+    };
+  });
+}
+
+export function watchLeaks({ metrics }: Telemetry, provisioner: Provisioner): void {
+  metrics.watch(['bss_server_leaked_browsers', 'bss_server_leaked_sessions'], () => {
+    const { browsers, sessions } = provisioner.leaks();
+    return { bss_server_leaked_browsers: browsers, bss_server_leaked_sessions: sessions };
+  });
+}

@@ -1,0 +1,56 @@
+import type { Config } from '#src/config/config.ts';
+import type { Service } from './compose.ts';
+
+const BROWSERS: Record<Config['browsers']['kind'], string> = {
+  docker: 'Browsers run in containers: apart from each other, the machine and private networks.',
+  process: 'Browsers run as plain processes of this machine, not isolated: for development only.',
+  simulated: 'Browsers are SIMULATED: for load tests and demonstrations only.',
+};
+
+/** The key that opens the organization dev, or why none that the start knows does. */
+export type DevelopmentAccess = { apiKey: string } | { refusal: string };
+
+/**
+ * What the terminal shows once the service is ready: where it is, the key, and three commands to
+ * try; without a key, how another is had.
+ */
+export function welcomeText(
+  config: Config,
+  { apiUrl }: Service,
+  access: DevelopmentAccess,
+): string {
+  const lines = [
+    '',
+    `  Browser Session Service is ready:  ${apiUrl}   (documentation: ${apiUrl}/docs)`,
+    ...('apiKey' in access ? [`  API key of the organization "dev": ${access.apiKey}`] : []),
+    `  ${BROWSERS[config.browsers.kind]}`,
+    '',
+    ...('apiKey' in access ? commandsToTry(apiUrl, access.apiKey) : anotherKey(access.refusal)),
+    '  Ctrl-C ends the service; sessions and keys are kept.',
+    '',
+  ];
+  return lines.join('\n');
+}
+
+function commandsToTry(apiUrl: string | null, apiKey: string): string[] {
+  const create = `curl -s -X POST ${apiUrl}/api/sessions -H "Authorization: Bearer ${apiKey}"`;
+  return [
+    '  Try it, from another terminal in this folder:',
+    '',
+    `    ${create} -o session.json`,
+    '    npm run -s drive -- session.json',
+    '    npm run -s watch -- session.json',
+    '',
+    '  They create a session, drive its browser with Puppeteer, and print where to watch it.',
+  ];
+}
+
+function anotherKey(refusal: string): string[] {
+  return [
+    `  ${refusal}`,
+    '  A further key is issued, from another terminal in this folder, by:',
+    '',
+    '    npx --no -- bss keys issue --org dev --role owner --user dev',
+    '',
+  ];
+}

@@ -1,0 +1,239 @@
+import { resolve } from 'node:path';
+import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
+import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
+import { refuseWeakSecrets, secretFileVariables, withSecretFiles } from './secrets.ts';
+import { readStores, storesVariables, type StoresConfig } from './stores.ts';
+import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
+import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
+import { incomingVariables, readIncoming, type IncomingConfig } from './tls.ts';
+import {
+  BadConfig,
+  duration,
+  entries,
+  integer,
+  oneOf,
+  parseJson,
+  secret,
+  share,
+  url,
+  wait,
+  type Read,
+} from './parse.ts';
+import { defaultTiers, type Tiers } from '#src/domain/organization/tiers.ts';
+import { tierNames } from '#events/organization.ts';
+
+export const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper'] as const;
+export type RoleName = (typeof roles)[number];
+
+/**
+ * All of the service's configuration, read once from the environment. Durations in milliseconds.
+ */
+export type Config = StoresConfig & {
+  api: { host: string; port: number; createWaitMs: number };
+  gateway: {
+    port: number;
+    tlsPort: number;
+    /** What clients are told to reach the gateway by. */
+    publicWsUrl: string;
+    publicWssUrl: string;
+  };
+  incoming: IncomingConfig;
+  dataDir: string;
+  /** Whether the log has an archive: a copy that is read where much is. */
+  hasArchive: boolean;
+  roles: readonly RoleName[];
+  browsers: {
+    kind: 'docker' | 'process' | 'simulated';
+    simulatedLaunchMs: number;
+    simulatedFailRate: number;
+    /** null: no Docker browsers. */
+    docker: DockerConfig | null;
+  };
+  pool: { minIdle: number; maxIdle: number; max: number };
+  queue: { afterMs: number; timeoutMs: number; max: number };
+  maxLifetimeMs: number;
+  tiers: Tiers;
+  tenants: TenantsConfig;
+  /** Event streams that a process takes. */
+  eventStreams: { max: number; perOrganizationMax: number };
+  /** Given ones; null: made at first start and kept in the data folder. */
+  devApiKey: string | null;
+  masterKey: string | null;
+  /** null: API keys alone. */
+  jwt: JwtConfig | null;
+  telemetry: TelemetryConfig;
+  logLevel: string;
+};
+
+type Variable = { fallback: string; meaning: string };
+
+/** Every variable with its default, as `--help` prints them. */
+export const variables = {
+  PORT: { fallback: '8080', meaning: 'port of the API' },
+  HOST: { fallback: '127.0.0.1', meaning: 'address that API and gateway listen on' },
+  GATEWAY_PORT: { fallback: '8081', meaning: 'CDP and VNC sockets, plain' },
+  GATEWAY_TLS_PORT: { fallback: '8443', meaning: 'CDP and VNC sockets, TLS' },
+  PUBLIC_GATEWAY_WS_URL: {
+    fallback: '',
+    meaning: 'ws:// or wss:// prefix of cdp_url, as clients reach it',
+  },
+  PUBLIC_GATEWAY_WSS_URL: {
+    fallback: '',
+    meaning: 'wss:// prefix of vnc_url, as clients reach it',
+  },
+  DATA_DIR: { fallback: '.data', meaning: 'embedded event log, secrets and runtime.json' },
+  ...incomingVariables,
+  ...storesVariables,
+  ARCHIVE: { fallback: 'off', meaning: 'on: a compressed copy of the log beside it, for audits' },
+  ROLES: { fallback: 'all', meaning: `all, or some of ${roles.join(',')}` },
+  BROWSERS: {
+    fallback: 'process',
+    meaning: 'docker, process (no isolation) or simulated (load tests)',
+  },
+  ...dockerVariables,
+  SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
+  SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
+  POOL_MIN_IDLE: { fallback: '1', meaning: 'browsers kept waiting at least' },
+  POOL_MAX_IDLE: { fallback: '', meaning: 'browsers kept waiting at most; empty: POOL_MAX' },
+  POOL_MAX: { fallback: '4', meaning: 'the most browsers a server runs' },
+  CREATE_WAIT: { fallback: '15s', meaning: 'how long POST /api/sessions waits for active' },
+  QUEUE_AFTER: { fallback: '1s', meaning: 'when a request that nobody took counts as queued' },
+  QUEUE_TIMEOUT: { fallback: '5m', meaning: 'when a request that nobody took fails' },
+  QUEUE_MAX: { fallback: '100', meaning: 'waiting requests, beyond which creates are refused' },
+  MAX_LIFETIME: { fallback: '72h', meaning: 'the longest life of a session, extensions included' },
+  TIERS: { fallback: '{}', meaning: 'JSON laid over the table of tiers' },
+  ...tenantVariables,
+  EVENT_STREAMS_MAX: { fallback: '1000', meaning: 'event streams that a process takes' },
+  EVENT_STREAMS_PER_ORGANIZATION: { fallback: '250', meaning: 'those of one organization of them' },
+  DEV_API_KEY: {
+    fallback: '',
+    meaning: 'key of the organization dev; empty: made and kept; once revoked it stays refused',
+  },
+  MASTER_KEY: { fallback: '', meaning: 'derives passwords and tickets; empty: made and kept' },
+  ...jwtVariables,
+  ...secretFileVariables,
+  NODE_ENV: {
+    fallback: '',
+    meaning: 'production: weak secrets are refused, as beside a NATS_URL of another machine',
+  },
+  ...telemetryVariables,
+  LOG_LEVEL: { fallback: 'info', meaning: 'trace, debug, info, warn, error or silent' },
+} as const satisfies Record<string, Variable>;
+export type VariableName = keyof typeof variables;
+
+/** Reads the environment. @throws BadConfig naming the first variable that is wrong */
+export function readConfig(given: Record<string, string | undefined>): Config {
+  const env = withSecretFiles(given);
+  refuseWeakSecrets(env);
+  const read = (name: VariableName) => env[name]?.trim() || variables[name].fallback;
+  const incoming = readIncoming(read);
+  const optional = (name: VariableName) => read(name) || null;
+  return {
+    api: {
+      host: read('HOST'),
+      port: integer('PORT', read, 1, 65_535),
+      createWaitMs: wait('CREATE_WAIT', read),
+    },
+    gateway: readGateway(read, incoming.certificate !== null),
+    incoming,
+    dataDir: resolve(read('DATA_DIR')),
+    ...readStores(read),
+    hasArchive: oneOf('ARCHIVE', read, ['off', 'on']) === 'on',
+    roles: readRoles(read('ROLES')),
+    browsers: {
+      kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),
+      simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
+      simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
+      docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+    },
+    pool: pool(read),
+    queue: {
+      afterMs: duration('QUEUE_AFTER', read),
+      timeoutMs: duration('QUEUE_TIMEOUT', read),
+      max: integer('QUEUE_MAX', read, 0, 1_000_000),
+    },
+    maxLifetimeMs: lifetime(read),
+    tiers: readTiers(read('TIERS')),
+    tenants: readTenants(read),
+    eventStreams: {
+      max: integer('EVENT_STREAMS_MAX', read, 1, 100_000),
+      perOrganizationMax: integer('EVENT_STREAMS_PER_ORGANIZATION', read, 1, 100_000),
+    },
+    devApiKey: secret('DEV_API_KEY', optional, 16),
+    masterKey: secret('MASTER_KEY', optional, 32),
+    jwt: readJwt(read),
+    telemetry: readTelemetry(read),
+    logLevel: oneOf('LOG_LEVEL', read, ['trace', 'debug', 'info', 'warn', 'error', 'silent']),
+  };
+}
+
+/** As long as the shortest duration that may be asked for. */
+const LIFETIME_MIN_MS = 60_000;
+
+function lifetime(read: Read<VariableName>): number {
+  const ms = duration('MAX_LIFETIME', read);
+  if (ms < LIFETIME_MIN_MS) throw new BadConfig('MAX_LIFETIME: no session lives less than 1m');
+  return ms;
+}
+
+function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway'] {
+  const port = integer('GATEWAY_PORT', read, 1, 65_535);
+  const tlsPort = integer('GATEWAY_TLS_PORT', read, 1, 65_535);
+  // Who listens everywhere is reached by some name that only its operator knows; loopback is a
+  // guess.
+  const host = ['0.0.0.0', '::'].includes(read('HOST')) ? '127.0.0.1' : read('HOST');
+  const name = host.includes(':') ? `[${host}]` : host;
+  const secure = `wss://${name}:${tlsPort}`;
+  // Whoever has a session's address has its browser: it crosses no wire in the open without need.
+  const usual = hasTls ? secure : `ws://${name}:${port}`;
+  return {
+    port,
+    tlsPort,
+    publicWsUrl: url('PUBLIC_GATEWAY_WS_URL', read, ['ws:', 'wss:']) ?? usual,
+    publicWssUrl: url('PUBLIC_GATEWAY_WSS_URL', read, ['wss:']) ?? secure,
+  };
+}
+
+function readRoles(text: string): readonly RoleName[] {
+  if (text === 'all') return roles;
+  const names = text.split(',').map((name) => name.trim());
+  return names.map((name) => oneOf('ROLES', () => name, [...roles]));
+}
+
+function pool(read: Read<VariableName>): Config['pool'] {
+  const max = integer('POOL_MAX', read, 1, 1_000_000);
+  const minIdle = integer('POOL_MIN_IDLE', read, 0, 1_000_000);
+  if (minIdle > max) throw new BadConfig(`POOL_MIN_IDLE: ${minIdle} is more than POOL_MAX, ${max}`);
+  const maxIdle = read('POOL_MAX_IDLE') === '' ? max : integer('POOL_MAX_IDLE', read, 0, max);
+  return { minIdle, maxIdle: Math.max(minIdle, maxIdle), max };
+}
+
+const TIER_FIELDS = {
+  requests_per_minute: 'requestsPerMinute',
+  concurrent_sessions: 'concurrentSessions',
+  credits: 'credits',
+} as const;
+
+function readTiers(text: string): Tiers {
+  const tiers: Tiers = structuredClone(defaultTiers);
+  for (const [tier, limits] of entries('TIERS', parseJson('TIERS', text))) {
+    const name = oneOf('TIERS', () => tier, [...tierNames]);
+    for (const [field, value] of entries(`TIERS: ${tier}`, limits)) {
+      const key = TIER_FIELDS[field as keyof typeof TIER_FIELDS];
+      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < 0)
+        throw new BadConfig(`TIERS: ${tier}.${field}: ${String(value)}`);
+      tiers[name][key] = Number(value);
+    }
+  }
+  return tiers;
+}
+
+/** The table that `--help` prints. */
+export function helpText(): string {
+  const width = Math.max(...Object.keys(variables).map((name) => name.length)) + 2;
+  const lines = Object.entries(variables).map(
+    ([name, { fallback, meaning }]) =>
+      `  ${name.padEnd(width)}${(fallback || '–').padEnd(12)}${meaning}`,
+  );
+  return ['Configuration, from the environment:', '', ...lines, ''].join('\n');
+}

@@ -1,0 +1,110 @@
+import { isIP, isIPv4 } from 'node:net';
+import { BadConfig, integer, oneOf, type Read } from './parse.ts';
+
+/** Where Docker browsers run, what they may take, and what they may reach. */
+export type DockerConfig = {
+  host: string;
+  network: string;
+  /** null: built from deploy/browser. */
+  image: string | null;
+  /** null: chosen by where the service runs. */
+  publish: string | null;
+  /** Empty: the engine's. */
+  dns: readonly string[];
+  isolation: 'required' | 'best-effort';
+  /** What becomes of its browsers when the service is asked to end. */
+  onShutdown: 'stop' | 'leave';
+  limits: { memoryBytes: number; cpus: number; pids: number };
+};
+
+export const dockerVariables = {
+  DOCKER_HOST: {
+    fallback: 'unix:///var/run/docker.sock',
+    meaning: 'engine of BROWSERS=docker: unix:///path or tcp://host:port',
+  },
+  DOCKER_NETWORK: { fallback: 'browser-sessions', meaning: 'network of its browsers; made' },
+  DOCKER_PUBLISH: {
+    fallback: '',
+    meaning: 'address of its host that the gateway reaches browsers by; empty: the same host',
+  },
+  DOCKER_DNS: { fallback: '', meaning: 'name servers of its browsers, a,b; empty: the engine’s' },
+  DOCKER_ISOLATION: {
+    fallback: 'required',
+    meaning: 'required: no start unless the network is proved closed; or best-effort',
+  },
+  DOCKER_ON_SHUTDOWN: {
+    fallback: '',
+    meaning:
+      'of its browsers, at SIGTERM: stop, or leave to the next start; empty: leave beside NATS_URL',
+  },
+  BROWSER_IMAGE: { fallback: '', meaning: 'image of its browsers; empty: built on first use' },
+  BROWSER_MEMORY_MB: { fallback: '2048', meaning: 'the most memory that one of them takes' },
+  BROWSER_CPUS: { fallback: '2', meaning: 'the most cores that one of them takes, like 1.5' },
+  BROWSER_PIDS: { fallback: '512', meaning: 'the most processes and threads of one of them' },
+} as const;
+type Name = keyof typeof dockerVariables | 'NATS_URL';
+
+const MIB = 1024 ** 2;
+
+/** @throws BadConfig naming the variable that is wrong */
+export function readDocker(read: Read<Name>): DockerConfig {
+  return {
+    host: readHost(read('DOCKER_HOST')),
+    network: readName(read('DOCKER_NETWORK')),
+    image: read('BROWSER_IMAGE') || null,
+    publish: readPublish(read('DOCKER_PUBLISH')),
+    dns: readDns(read('DOCKER_DNS')),
+    isolation: oneOf('DOCKER_ISOLATION', read, ['required', 'best-effort']),
+    onShutdown: readOnShutdown(read),
+    limits: {
+      // Chromium itself does not start with less.
+      memoryBytes: integer('BROWSER_MEMORY_MB', read, 192, 1_048_576) * MIB,
+      cpus: readCpus(read('BROWSER_CPUS')),
+      pids: integer('BROWSER_PIDS', read, 64, 100_000),
+    },
+  };
+}
+
+/** Whoever ends a service that is all in one process means its browsers too. */
+function readOnShutdown(read: Read<Name>): DockerConfig['onShutdown'] {
+  if (read('DOCKER_ON_SHUTDOWN') === '') return read('NATS_URL') === '' ? 'stop' : 'leave';
+  return oneOf('DOCKER_ON_SHUTDOWN', read, ['stop', 'leave']);
+}
+
+function readHost(text: string): string {
+  const isSocket = /^unix:\/\/\/./.test(text);
+  const { protocol, hostname } = URL.parse(text) ?? { protocol: '', hostname: '' };
+  const isAddress = ['tcp:', 'http:', 'https:'].includes(protocol) && hostname !== '';
+  if (!isSocket && !isAddress)
+    throw new BadConfig(`DOCKER_HOST: ${text} is neither unix:///path nor tcp://host:port`);
+  return text;
+}
+
+function readName(text: string): string {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/.test(text))
+    throw new BadConfig(`DOCKER_NETWORK: ${text} is no name of a network`);
+  return text;
+}
+
+/** Where the gateway is told to connect: "anywhere" is no such place. */
+function readPublish(text: string): string | null {
+  if (text === '') return null;
+  if (isIP(text) === 0 || ['0.0.0.0', '::'].includes(text))
+    throw new BadConfig(`DOCKER_PUBLISH: ${text} is no address of a host`);
+  return text;
+}
+
+function readDns(text: string): readonly string[] {
+  const addresses = text.split(',').map((part) => part.trim());
+  if (text === '') return [];
+  const wrong = addresses.find((address) => !isIPv4(address));
+  if (wrong !== undefined) throw new BadConfig(`DOCKER_DNS: ${wrong} is no IPv4 address`);
+  return addresses;
+}
+
+function readCpus(text: string): number {
+  const value = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || value < 0.1 || value > 1024)
+    throw new BadConfig(`BROWSER_CPUS: ${text} is not from 0.1 to 1024`);
+  return value;
+}

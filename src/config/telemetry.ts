@@ -1,0 +1,36 @@
+import { integer, secret, url, type Read } from './parse.ts';
+
+/** Who may look at how this process does, and where its traces go. */
+export type TelemetryConfig = {
+  /** Port of `/metrics` alone, beside the API's or instead of it; null: none. */
+  metricsPort: number | null;
+  /** Asked of whoever wants the metrics; null: they are for this machine. */
+  metricsToken: string | null;
+  /** Address of a collector, OTLP over HTTP; null: no traces. */
+  otlpEndpoint: string | null;
+};
+
+export const telemetryVariables = {
+  METRICS_PORT: {
+    fallback: '',
+    meaning: 'port of /metrics for a process without the API; empty: none',
+  },
+  METRICS_TOKEN: {
+    fallback: '',
+    meaning: 'bearer token that /metrics asks for; empty: it is for this machine alone',
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    fallback: '',
+    meaning: 'http:// address of an OpenTelemetry collector, as http://host:4318; empty: no traces',
+  },
+} as const;
+
+/** @throws BadConfig */
+export function readTelemetry(read: Read<keyof typeof telemetryVariables>): TelemetryConfig {
+  const optional = (name: keyof typeof telemetryVariables) => read(name) || null;
+  return {
+    metricsPort: read('METRICS_PORT') === '' ? null : integer('METRICS_PORT', read, 1, 65_535),
+    metricsToken: secret('METRICS_TOKEN', optional, 16),
+    otlpEndpoint: url('OTEL_EXPORTER_OTLP_ENDPOINT', read, ['http:', 'https:']),
+  };
+}

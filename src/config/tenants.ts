@@ -1,0 +1,42 @@
+import { BadConfig, integer, url, type Read } from './parse.ts';
+
+/** How tenants reach the event log by NATS. */
+export type TenantsConfig = {
+  /** Port of the embedded nats-server, which then listens where the API does; null: a free one. */
+  natsPort: number | null;
+  /** What they are told; null: the address that the service itself uses. */
+  publicNatsUrl: string | null;
+  /** Account seed (`SA…`) whose public key the servers at NATS_URL name as issuer; null: none. */
+  issuerSeed: string | null;
+  /** Connections of one API key at once. */
+  connectionsPerKeyMax: number;
+};
+
+export const tenantVariables = {
+  NATS_PORT: {
+    fallback: '',
+    meaning: 'port of the embedded nats-server, for tenants; empty: a free one on 127.0.0.1',
+  },
+  PUBLIC_NATS_URL: { fallback: '', meaning: 'nats:// address that tenants reach NATS by' },
+  NATS_ISSUER_SEED: {
+    fallback: '',
+    meaning: 'SA… account key that lets tenants in at NATS_URL; empty: nobody is let in',
+  },
+  TENANT_CONNECTIONS_PER_KEY: {
+    fallback: '64',
+    meaning: 'NATS connections of one API key at once',
+  },
+} as const;
+
+/** @throws BadConfig */
+export function readTenants(read: Read<keyof typeof tenantVariables>): TenantsConfig {
+  const seed = read('NATS_ISSUER_SEED');
+  if (seed !== '' && !/^SA[A-Z2-7]{56}$/.test(seed))
+    throw new BadConfig('NATS_ISSUER_SEED: is no seed of an account key, SA and 56 more');
+  return {
+    natsPort: read('NATS_PORT') === '' ? null : integer('NATS_PORT', read, 1, 65_535),
+    publicNatsUrl: url('PUBLIC_NATS_URL', read, ['nats:', 'tls:']),
+    issuerSeed: seed === '' ? null : seed,
+    connectionsPerKeyMax: integer('TENANT_CONNECTIONS_PER_KEY', read, 1, 10_000),
+  };
+}

@@ -1,0 +1,81 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { isIP, isIPv6 } from 'node:net';
+import { readText } from './secrets.ts';
+import { BadConfig, type Read } from './parse.ts';
+
+/** Files of a certificate and its key, PEM. */
+export type CertificateFiles = { certFile: string; keyFile: string };
+
+/** How connections come in. */
+export type IncomingConfig = {
+  /** null: the API speaks plain HTTP, and the gateway's TLS port has a certificate of its own. */
+  certificate: CertificateFiles | null;
+  /** Addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* headers are believed. */
+  trustedProxies: readonly string[];
+};
+
+export const incomingVariables = {
+  TLS_CERT_FILE: {
+    fallback: '',
+    meaning: 'certificate of API and gateway, PEM, with its chain; empty: the API is plain',
+  },
+  TLS_KEY_FILE: { fallback: '', meaning: 'its key; both are read again when they change' },
+  TRUSTED_PROXIES: {
+    fallback: '',
+    meaning: 'whose X-Forwarded-* count: addresses, networks like 10.0.0.0/8; empty: nobody’s',
+  },
+} as const;
+
+/** @throws BadConfig naming the variable that is wrong */
+export function readIncoming(read: Read<keyof typeof incomingVariables>): IncomingConfig {
+  return {
+    certificate: readPair('TLS_CERT_FILE', 'TLS_KEY_FILE', read),
+    trustedProxies: readNetworks(read('TRUSTED_PROXIES')),
+  };
+}
+
+/** @throws BadConfig where only one is given, or they cannot be read or do not fit */
+export function readPair<Name extends string>(
+  certName: Name,
+  keyName: Name,
+  read: Read<Name>,
+): CertificateFiles | null {
+  const [certFile, keyFile] = [read(certName), read(keyName)];
+  if (certFile === '' && keyFile === '') return null;
+  if (certFile === '') throw new BadConfig(`${certName}: needed beside ${keyName}`);
+  if (keyFile === '') throw new BadConfig(`${keyName}: needed beside ${certName}`);
+  const cert = readCertificate(certName, certFile);
+  const key = readText(keyName, keyFile);
+  let fits: boolean;
+  try {
+    fits = cert.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    throw new BadConfig(`${keyName}: ${keyFile} has no private key in PEM without a passphrase`);
+  }
+  if (!fits) throw new BadConfig(`${keyName}: ${keyFile} is not the key of ${certFile}`);
+  return { certFile, keyFile };
+}
+
+/** @throws BadConfig where the file cannot be read or has no certificate */
+export function readCertificate(name: string, path: string): X509Certificate {
+  const text = readText(name, path);
+  try {
+    return new X509Certificate(text);
+  } catch {
+    throw new BadConfig(`${name}: ${path} has no certificate in PEM`);
+  }
+}
+
+function readNetworks(text: string): readonly string[] {
+  if (text === '') return [];
+  return text.split(',').map((part) => {
+    const network = part.trim();
+    const [address = '', bits, ...more] = network.split('/');
+    const most = isIPv6(address) ? 128 : 32;
+    const isWidth = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
+    if (isIP(address) === 0 || !isWidth || more.length > 0)
+      throw new BadConfig(`TRUSTED_PROXIES: ${network} is no address and no network`);
+    if (bits === '0') throw new BadConfig(`TRUSTED_PROXIES: ${network} is everybody`);
+    return network;
+  });
+}

@@ -1,0 +1,57 @@
+import type { ApiKey, OrganizationEvent, OrganizationState, Tier } from '#events/organization.ts';
+import { reject, type Rejected } from '#src/errors.ts';
+
+/** Live keys an organization may have; its state is carried whole in each of its events. */
+export const KEYS_MAX = 200;
+
+export type OrganizationCommand =
+  | { type: 'RegisterOrganization'; name: string; tier: Tier }
+  | { type: 'ChangeTier'; tier: Tier }
+  | { type: 'IssueKey'; key: ApiKey }
+  | { type: 'RevokeKey'; keyId: string };
+
+export function decideOrganization(
+  command: OrganizationCommand,
+  organization: OrganizationState | null,
+): OrganizationEvent[] | Rejected {
+  if (command.type === 'RegisterOrganization') {
+    if (organization !== null) return reject('INVALID_REQUEST', {}, { message: 'It exists.' });
+    const { name, tier } = command;
+    return [{ type: 'organization.registered', data: { name, tier } }];
+  }
+  if (organization === null)
+    return reject('NOT_FOUND', {}, { message: 'There is no organization with this id.' });
+  switch (command.type) {
+    case 'ChangeTier':
+      return command.tier === organization.tier
+        ? []
+        : [{ type: 'organization.tier-changed', data: { tier: command.tier } }];
+    case 'IssueKey':
+      if (organization.keys.length >= KEYS_MAX)
+        return reject('INVALID_REQUEST', { max: KEYS_MAX }, { message: 'Too many live keys.' });
+      return [{ type: 'organization.key-issued', data: command.key }];
+    case 'RevokeKey':
+      if (!organization.keys.some((key) => key.keyId === command.keyId))
+        return reject('NOT_FOUND', { key_id: command.keyId }, { message: 'No such live key.' });
+      return [{ type: 'organization.key-revoked', data: { keyId: command.keyId } }];
+  }
+}
+
+/** @throws RangeError for an event before `registered`, which no log holds. */
+export function evolveOrganization(
+  organization: OrganizationState | null,
+  event: OrganizationEvent,
+  id: string,
+): OrganizationState {
+  if (event.type === 'organization.registered') return { id, ...event.data, keys: [] };
+  if (organization === null) throw new RangeError(`${event.type} before organization.registered`);
+  const { keys } = organization;
+  switch (event.type) {
+    case 'organization.tier-changed':
+      return { ...organization, tier: event.data.tier };
+    case 'organization.key-issued':
+      return { ...organization, keys: [...keys, event.data] };
+    case 'organization.key-revoked':
+      return { ...organization, keys: keys.filter(({ keyId }) => keyId !== event.data.keyId) };
+  }
+}

@@ -1,0 +1,238 @@
+import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
+import { reject, type Rejected } from '#src/errors.ts';
+import type { CreateSession, ExtendSession, SessionCommand } from './commands.ts';
+import { beyondLifetime, minutesOf } from './duration.ts';
+import { isFinal, keyedExtension } from './session.ts';
+
+/** One `accessed` event a minute and session at most. */
+export const ACCESS_SAMPLE_MS = 60_000;
+/** So long before its end an active session is warned of it. */
+export const EXPIRY_WARNING_MS = 60_000;
+
+/**
+ * What a command makes happen: the events, none where nothing is to be done, or a refusal.
+ * Late reports, and timers that fire early or twice, are no errors: they find nothing to do.
+ * Only a browser that comes too late is refused, so that its provisioner ends it.
+ */
+export function decide(
+  command: SessionCommand,
+  session: SessionState | null,
+): SessionEvent[] | Rejected {
+  if (command.type === 'CreateSession') return create(command, session);
+  if (session === null) return reject('SESSION_NOT_FOUND');
+  switch (command.type) {
+    case 'QueueSession':
+      return isUnassigned(session) && session.status === 'creating'
+        ? [{ type: 'session.queued', data: {} }]
+        : [];
+    case 'AssignSession':
+      return assign(command, session);
+    case 'RequeueSession':
+      return requeue(command, session);
+    case 'ActivateSession':
+      return activate(command, session);
+    case 'ExtendSession':
+      return extend(command, session);
+    case 'RecordAccess':
+      return recordAccess(command, session);
+    case 'StopSession':
+      return stop(command.reason, command.now, session);
+    case 'WarnOfExpiry':
+      return warnOfExpiry(command.now, session);
+    case 'ExpireSession':
+      return command.now >= Date.parse(session.expiresAt)
+        ? stop('expired', command.now, session)
+        : [];
+    case 'StopIdleSession':
+      return isIdle(session, command.now) ? stop('idle', command.now, session) : [];
+    case 'FailQueuedSession':
+      return failQueued(command, session);
+    case 'ConfirmStopped':
+      return session.status === 'stopping'
+        ? [stopped(session, session.endedReason, command.now)]
+        : [];
+    case 'ReportBrowserClosed':
+      return browserClosed(command, session);
+    case 'FailSession':
+      return isFinal(session.status) ? [] : [failed(command, session)];
+  }
+}
+
+function create(command: CreateSession, session: SessionState | null): SessionEvent[] | Rejected {
+  // An id is made anew for each request, or from its Idempotency-Key: this is the same request
+  // again.
+  if (session !== null)
+    return session.fingerprint === command.fingerprint && command.fingerprint !== null
+      ? []
+      : reject('IDEMPOTENCY_CONFLICT', { session_id: session.id });
+  const { type: _, durationMs, now, ...asked } = command;
+  return [
+    {
+      type: 'session.requested',
+      data: {
+        ...asked,
+        createdAt: iso(now),
+        expiresAt: iso(now + durationMs),
+        creditsReserved: minutesOf(durationMs),
+      },
+    },
+  ];
+}
+
+function assign(
+  { workloadId, serverId }: { workloadId: string; serverId: string },
+  session: SessionState,
+): SessionEvent[] {
+  if (session.status !== 'creating' && session.status !== 'queued') return [];
+  if (session.assignment?.workloadId === workloadId) return [];
+  return [{ type: 'session.assigned', data: { workloadId, serverId } }];
+}
+
+/** Only the server that has it can give it back. */
+function requeue(
+  { serverId, detail }: Extract<SessionCommand, { type: 'RequeueSession' }>,
+  session: SessionState,
+): SessionEvent[] {
+  if (session.assignment?.serverId !== serverId) return [];
+  return [{ type: 'session.requeued', data: { serverId, detail } }];
+}
+
+function activate(
+  { workload, now }: Extract<SessionCommand, { type: 'ActivateSession' }>,
+  session: SessionState,
+): SessionEvent[] | Rejected {
+  if (session.status === 'active' && session.workload.workloadId === workload.workloadId) return [];
+  if (session.status !== 'creating' && session.status !== 'queued')
+    return reject('SESSION_NOT_ACTIVE', { session_id: session.id, status: session.status });
+  return [{ type: 'session.activated', data: { workload, startedAt: iso(now) } }];
+}
+
+function extend(
+  { byMs, maxLifetimeMs, duration, repeatable }: ExtendSession,
+  session: SessionState,
+): SessionEvent[] | Rejected {
+  const before = keyedExtension(session, repeatable?.key);
+  // The same request again, whatever has become of the session since.
+  if (before !== null)
+    return before.repeatable.fingerprint === repeatable?.fingerprint
+      ? []
+      : reject('IDEMPOTENCY_CONFLICT', { session_id: session.id });
+  if (session.status === 'stopping' || isFinal(session.status))
+    return reject('SESSION_NOT_ACTIVE', { session_id: session.id, status: session.status });
+  const expiresAtMs = Date.parse(session.expiresAt) + byMs;
+  if (expiresAtMs - Date.parse(session.createdAt) > maxLifetimeMs)
+    return beyondLifetime(duration, maxLifetimeMs);
+  return [
+    {
+      type: 'session.extended',
+      data: {
+        byMs,
+        expiresAt: iso(expiresAtMs),
+        creditsReserved: minutesOf(byMs),
+        ...(repeatable === undefined ? {} : { repeatable }),
+      },
+    },
+  ];
+}
+
+function recordAccess(
+  { via, now }: Extract<SessionCommand, { type: 'RecordAccess' }>,
+  session: SessionState,
+): SessionEvent[] {
+  if (session.status !== 'active') return [];
+  const { lastAccessedAt } = session;
+  if (lastAccessedAt !== null && now - Date.parse(lastAccessedAt) < ACCESS_SAMPLE_MS) return [];
+  return [{ type: 'session.accessed', data: { via, at: iso(now) } }];
+}
+
+/** Once for each end: one that an extension has moved is warned of again. */
+function warnOfExpiry(now: number, session: SessionState): SessionEvent[] {
+  const { expiresAt } = session;
+  if (session.status !== 'active' || session.expiryWarnedFor === expiresAt) return [];
+  const end = Date.parse(expiresAt);
+  // A timer that was held while every timekeeper was away fires after the end: that is no warning.
+  const isNear = now >= end - EXPIRY_WARNING_MS && now < end;
+  return isNear ? [{ type: 'session.expiry-warning', data: { expiresAt } }] : [];
+}
+
+/** A session without a browser ends at once; one with a browser waits for the report of its end. */
+function stop(reason: StopReason, now: number, session: SessionState): SessionEvent[] {
+  if (session.status === 'stopping' || isFinal(session.status)) return [];
+  const asked: SessionEvent = { type: 'session.stop-requested', data: { reason, at: iso(now) } };
+  return session.workload === null ? [asked, stopped(session, reason, now)] : [asked];
+}
+
+/**
+ * A close is a stop that its user has carried out: it is billed until the close, though the report
+ * may come much later. The clock that told when is another machine's, and is not trusted further.
+ */
+function browserClosed(
+  { closedAt, now }: Extract<SessionCommand, { type: 'ReportBrowserClosed' }>,
+  session: SessionState,
+): SessionEvent[] {
+  if (isFinal(session.status)) return [];
+  if (session.status === 'stopping') return [stopped(session, session.endedReason, now)];
+  const startedAt = Date.parse(session.startedAt ?? session.createdAt);
+  const at = iso(Math.max(startedAt, Math.min(closedAt, now)));
+  const reason = 'browser_closed';
+  return [
+    { type: 'session.stop-requested', data: { reason, at } },
+    stopped({ ...session, stopRequestedAt: at }, reason, now),
+  ];
+}
+
+function failQueued(
+  { queueTimeoutMs, now }: Extract<SessionCommand, { type: 'FailQueuedSession' }>,
+  session: SessionState,
+): SessionEvent[] {
+  if (!isUnassigned(session)) return [];
+  if (now - Date.parse(session.createdAt) < queueTimeoutMs) return [];
+  const detail = 'no server had room for it in time';
+  return [failed({ reason: 'queue_timeout', detail, exitCode: null, now }, session)];
+}
+
+function stopped(session: SessionState, reason: StopReason, now: number): SessionEvent {
+  return { type: 'session.stopped', data: { reason, ...settle(session, now) } };
+}
+
+function failed(
+  { reason, detail, exitCode, now }: Pick<Failure, 'reason' | 'detail' | 'exitCode' | 'now'>,
+  session: SessionState,
+): SessionEvent {
+  return { type: 'session.failed', data: { reason, detail, exitCode, ...settle(session, now) } };
+}
+type Failure = Extract<SessionCommand, { type: 'FailSession' }>;
+
+/**
+ * Whole minutes from the start to the stop's request (or the failure) are used, the rest of what
+ * was reserved comes back.
+ */
+function settle(session: SessionState, now: number) {
+  const until = session.stopRequestedAt === null ? now : Date.parse(session.stopRequestedAt);
+  const ranMs = session.startedAt === null ? 0 : until - Date.parse(session.startedAt);
+  const creditsUsed = Math.min(minutesOf(ranMs), session.creditsReserved);
+  const creditsRefunded = session.creditsReserved - creditsUsed;
+  return { endedAt: iso(now), creditsUsed, creditsRefunded };
+}
+
+function isUnassigned(session: SessionState): boolean {
+  const isWaiting = session.status === 'creating' || session.status === 'queued';
+  return isWaiting && session.assignment === null;
+}
+
+/** When an active session with an idle timeout is to be ended unless it is used; null: never. */
+export function idleAt(session: SessionState): number | null {
+  if (session.status !== 'active' || session.idleTimeoutMs === null) return null;
+  const usedAt = Date.parse(session.lastAccessedAt ?? session.startedAt);
+  // Use is recorded once a minute, so the last record may be that much older than the last use.
+  return usedAt + session.idleTimeoutMs + ACCESS_SAMPLE_MS;
+}
+
+function isIdle(session: SessionState, now: number): boolean {
+  const at = idleAt(session);
+  return at !== null && now >= at;
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

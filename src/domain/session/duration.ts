@@ -1,0 +1,45 @@
+import { reject, type Rejected } from '#src/errors.ts';
+
+const MINUTE = 60_000;
+
+export const DURATION_MIN_MS = MINUTE;
+export const DURATION_MAX_MS = 24 * 60 * MINUTE;
+export const DURATION_DEFAULT_MS = 2 * 60 * MINUTE;
+
+/** Up to four digits a part: enough for 24 hours in minutes, and no number too large to add. */
+const PARTS = /^(?:(\d{1,4})h)?(?:(\d{1,4})m)?$/;
+
+/**
+ * Reads `30m`, `1h`, `1h30m`: an hour part, a minute part, or both in that order, lower case.
+ * Milliseconds between 1 minute and 24 hours; null for anything else, of whatever type.
+ */
+export function parseDuration(text: unknown): number | null {
+  if (typeof text !== 'string' || text === '') return null;
+  const parts = PARTS.exec(text);
+  if (parts === null) return null;
+  const ms = (Number(parts[1] ?? 0) * 60 + Number(parts[2] ?? 0)) * MINUTE;
+  return ms >= DURATION_MIN_MS && ms <= DURATION_MAX_MS ? ms : null;
+}
+
+/** Milliseconds as `1h30m`; whole minutes, rounded up. */
+export function formatDuration(ms: number): string {
+  const minutes = minutesOf(ms);
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  if (hours === 0) return `${rest}m`;
+  return rest === 0 ? `${hours}h` : `${hours}h${rest}m`;
+}
+
+/** Whole minutes, rounded up: what a time costs in credits. */
+export function minutesOf(ms: number): number {
+  return Math.ceil(Math.max(0, ms) / MINUTE);
+}
+
+/** The refusal of a duration that is one, but longer than a session may live in all. */
+export function beyondLifetime(duration: string, maxLifetimeMs: number): Rejected {
+  const longest = `a session lives ${formatDuration(maxLifetimeMs)} at most`;
+  return reject(
+    'INVALID_DURATION',
+    { duration, max_lifetime_minutes: minutesOf(maxLifetimeMs) },
+    { message: `Duration must be between 1 minute and 24 hours, and ${longest}.` },
+  );
+}

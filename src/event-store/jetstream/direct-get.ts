@@ -1,0 +1,91 @@
+import { TimeoutError, type Msg } from '@nats-io/transport-node';
+import type { JetStreamConnection } from './connect.ts';
+import { ask } from './request.ts';
+
+/** What a direct get may ask for in one request; the server's names. */
+export type DirectQuery =
+  | { multi_last: readonly string[]; up_to_seq: number }
+  | { seq: number; batch: number; max_bytes?: number; next_by_subj?: string };
+
+/** A stored message. */
+export type Stored = {
+  subject: string;
+  sequence: number;
+  /** ISO 8601 UTC with nanoseconds, by the log's clock. */
+  storedAt: string;
+  /** The message's own, in their order; none of the server's. */
+  headers: readonly (readonly [name: string, value: string])[];
+  body: string;
+};
+
+/** Longest silence within one answer. */
+const SILENCE_MS = 2_000;
+const END_OF_BATCH = 204;
+const NOTHING_FOUND = 404;
+
+/**
+ * All messages of one direct get, oldest first. The client's own call never ends its subscription.
+ * @throws Unavailable('event-log') where they do not come within the bound
+ */
+export async function getMany(
+  connection: JetStreamConnection,
+  stream: string,
+  query: DirectQuery,
+  withinMs: number,
+): Promise<Stored[]> {
+  const stored = await ask(connection, withinMs, () => request(connection, stream, query));
+  return stored.toSorted((one, other) => one.sequence - other.sequence);
+}
+
+async function request(
+  connection: JetStreamConnection,
+  stream: string,
+  query: DirectQuery,
+): Promise<Stored[]> {
+  const { nc } = connection;
+  const inbox = connection.newInbox();
+  const { promise, resolve, reject } = Promise.withResolvers<Stored[]>();
+  const found: Stored[] = [];
+  const startTimer = () => setTimeout(() => reject(new TimeoutError()), SILENCE_MS);
+  let timer = startTimer();
+  const subscription = nc.subscribe(inbox, {
+    callback(error, message) {
+      clearTimeout(timer);
+      if (error !== null) return reject(error);
+      const code = message.headers?.code ?? 0;
+      if (code === END_OF_BATCH || code === NOTHING_FOUND) return resolve(found);
+      // 503: nobody serves the stream now. What else there is, is a bug of ours.
+      if (code === 503) return reject(new TimeoutError());
+      if (code !== 0)
+        return reject(new Error(`direct get: ${code} ${message.headers?.description}`));
+      timer = startTimer();
+      found.push(storedOf(message));
+    },
+  });
+  try {
+    nc.publish(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { reply: inbox });
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    subscription.unsubscribe();
+  }
+}
+
+/**
+ * What they say of the place where the message stands, and of what the append expected, which a
+ * mirror does not keep.
+ */
+const SERVERS = /^Nats-/;
+
+function storedOf({ headers, data }: Msg): Stored {
+  const names = headers?.keys().filter((name) => !SERVERS.test(name)) ?? [];
+  return {
+    subject: headers?.get('Nats-Subject') ?? '',
+    sequence: Number(headers?.get('Nats-Sequence')),
+    storedAt: headers?.get('Nats-Time-Stamp') ?? '',
+    headers: names.flatMap(
+      (name) => headers?.values(name).map((value) => [name, value] as const) ?? [],
+    ),
+    body: Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString(),
+  };
+}

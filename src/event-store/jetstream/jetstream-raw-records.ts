@@ -1,0 +1,70 @@
+import { Unavailable } from '#src/errors.ts';
+import { ARCHIVE_STREAM, EVENTS_STREAM, filtersFor } from '#events/subjects.ts';
+import type { JetStreamConnection } from './connect.ts';
+import { ask } from './request.ts';
+import { getMany } from './direct-get.ts';
+import type { LogRecord, RecordRange, Records } from '../raw-records.ts';
+
+const READ_MS = 5_000;
+const BATCH = 500;
+/** The server ends a batch before it holds more than this. */
+const BATCH_BYTES = 1024 * 1024;
+
+/** Reads the EVENTS stream, or the archive of it, without a consumer. */
+export function createJetStreamRecords(
+  connection: JetStreamConnection,
+  from: 'log' | 'archive',
+): Records {
+  const stream = from === 'archive' ? ARCHIVE_STREAM : EVENTS_STREAM;
+
+  async function* read(range: RecordRange): AsyncGenerator<LogRecord[], void, void> {
+    const { after, upTo, organizationId } = range;
+    // One filter, since a direct get takes one; none at all stands for everything.
+    const [filter] = organizationId === null ? [] : filtersFor(organizationId, null);
+    await requireAll(connection, stream, upTo);
+    for (let next = after + 1; next <= upTo;) {
+      const batch = Math.min(BATCH, upTo - next + 1);
+      const query = {
+        seq: next,
+        batch,
+        max_bytes: BATCH_BYTES,
+        ...(filter === undefined ? {} : { next_by_subj: filter }),
+      };
+      const stored = await getMany(connection, stream, query, READ_MS);
+      const wanted = stored.filter(({ sequence }) => sequence <= upTo);
+      if (wanted.length > 0) yield wanted;
+      const last = stored.at(-1);
+      if (last === undefined) return requireNone(connection, stream, { next, upTo, filter });
+      next = last.sequence + 1;
+    }
+  }
+  return { read };
+}
+
+/** @throws Unavailable where the stream is not there, or does not hold all up to there yet */
+async function requireAll(
+  connection: JetStreamConnection,
+  stream: string,
+  end: number,
+): Promise<void> {
+  const { state } = await ask(connection, READ_MS, () => connection.jsm.streams.info(stream));
+  if (state.last_seq < end)
+    throw new Unavailable('event-log', new Error(`${stream} holds ${state.last_seq} of ${end}`));
+}
+
+/**
+ * A copy that lags may have said that nothing follows: what is left out would pass for nothing.
+ * @throws Unavailable where the leader has more
+ */
+async function requireNone(
+  connection: JetStreamConnection,
+  stream: string,
+  { next, upTo, filter = '>' }: { next: number; upTo: number; filter: string | undefined },
+): Promise<void> {
+  const query = { seq: next, next_by_subj: filter };
+  const more = await ask(connection, READ_MS, () =>
+    connection.jsm.streams.getMessage(stream, query),
+  );
+  if (more !== null && more.seq <= upTo)
+    throw new Unavailable('event-log', new Error(`${stream} has more than its copy`));
+}

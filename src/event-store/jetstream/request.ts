@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { jserrors, JetStreamApiError, JetStreamStatusError } from '@nats-io/jetstream/internal';
+import {
+  ClosedConnectionError,
+  ConnectionError,
+  DrainingConnectionError,
+  PermissionViolationError,
+  RequestError,
+  TimeoutError,
+} from '@nats-io/transport-node';
+import { Unavailable } from '#src/errors.ts';
+import type { JetStreamConnection } from './connect.ts';
+
+/** Longest wait for one answer; the log answers in under a millisecond or is in trouble. */
+export const REQUEST_MS = 1_000;
+const RETRY_MS = 50;
+
+/**
+ * Asks, and asks again after trouble, until an answer comes or the bound is over: for requests that
+ * may be repeated. May overrun the bound by one request (REQUEST_MS).
+ * @throws Unavailable('event-log'); anything that is no outage goes through unchanged
+ */
+export async function ask<Answer>(
+  connection: JetStreamConnection,
+  boundMs: number,
+  request: () => Promise<Answer>,
+): Promise<Answer> {
+  const deadline = performance.now() + boundMs;
+  let trouble: unknown = new Error('not connected');
+  for (;;) {
+    const leftMs = deadline - performance.now();
+    if (leftMs <= 0 || !(await connection.whenConnected(leftMs)))
+      throw new Unavailable('event-log', trouble);
+    try {
+      return await connection.whileConnected(request());
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      trouble = error;
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+/** True where the error says that nobody could answer now, not that the request is wrong. */
+export function isOutage(error: unknown): boolean {
+  if (isForbidden(error)) return false;
+  if (error instanceof JetStreamApiError) return error.status >= 500;
+  if (error instanceof JetStreamStatusError) return error.code === 503 || error.code === 408;
+  return (
+    error instanceof TimeoutError ||
+    error instanceof RequestError ||
+    error instanceof ClosedConnectionError ||
+    error instanceof DrainingConnectionError ||
+    error instanceof ConnectionError ||
+    error instanceof jserrors.JetStreamNotEnabled
+  );
+}
+
+/** True where the server's permissions keep us from asking this. */
+export function isForbidden(error: unknown): boolean {
+  if (error instanceof PermissionViolationError) return true;
+  return error instanceof RequestError && error.cause instanceof PermissionViolationError;
+}

@@ -1,0 +1,159 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from '@nats-io/jetstream';
+import { ARCHIVE_STREAM } from '#events/subjects.ts';
+import { isForbidden, isOutage } from './request.ts';
+import { isShortOfServers } from './replicas.ts';
+import { differences, streamPlans, unfitnessOf, type StreamPlan } from './stream-config.ts';
+
+const RETRY_MS = 100;
+/** The stream exists with another configuration. */
+const NAME_IN_USE = 10058;
+const STREAM_NOT_FOUND = 10059;
+
+export type PrepareOptions = {
+  withinMs: number;
+  hasArchive: boolean;
+  /** Copies of a stream that is made; one that is there keeps its number. */
+  replicas: number;
+  /** false: whoever else makes them is waited for. */
+  makes: boolean;
+};
+
+/**
+ * Makes the streams, or puts them right; several processes may do so at once. Waits until JetStream
+ * is ready, which it is some time after the server takes connections, and has the servers for all
+ * copies.
+ * @throws Error where that takes too long, or an existing stream cannot serve
+ */
+export async function prepareStreams(
+  jsm: JetStreamManager,
+  options: PrepareOptions,
+): Promise<void> {
+  const deadline = performance.now() + options.withinMs;
+  for (const plan of streamPlans(options)) {
+    for (;;) {
+      try {
+        if (await prepareStream(jsm, plan, options)) break;
+        if (performance.now() > deadline) throw new Error(NOBODY_MADE_IT);
+      } catch (error) {
+        const isEarly = isOutage(error) || isShortOfServers(error);
+        if (!isEarly || performance.now() > deadline) throw explained(error, options);
+      }
+      await delay(RETRY_MS);
+    }
+  }
+}
+
+const NOBODY_MADE_IT =
+  'there is no service’s log yet; a process with the role api makes it, where NATS lets it';
+
+function explained(error: unknown, { withinMs, replicas }: PrepareOptions): unknown {
+  const within = `within ${Math.round(withinMs)} ms`;
+  if (isShortOfServers(error))
+    return new Error(
+      `no servers for ${replicas} copies of a stream ${within}; NATS_REPLICAS asks for fewer`,
+      { cause: error },
+    );
+  if (!isOutage(error)) return error;
+  return new Error(`JetStream is not ready ${within}; is the server run with it?`, {
+    cause: error,
+  });
+}
+
+/** Whether the log has an archive, whoever made it. */
+export async function hasArchiveStream(jsm: JetStreamManager): Promise<boolean> {
+  return (await configOf(jsm, ARCHIVE_STREAM)) !== null;
+}
+
+/** A stream that is wanted, as it is; null: it is not there. */
+export type StreamStanding = {
+  name: string;
+  info: StreamInfo | null;
+  /** Settings that `prepareStreams` puts right. */
+  differs: readonly string[];
+  /** Settings that nothing puts right. */
+  unfit: readonly string[];
+};
+
+/** How the streams stand, for who examines an installation. Changes nothing. */
+export async function examineStreams(
+  jsm: JetStreamManager,
+  hasArchive: boolean,
+): Promise<StreamStanding[]> {
+  const standings: StreamStanding[] = [];
+  for (const plan of streamPlans({ hasArchive })) {
+    const { name } = plan.wanted;
+    try {
+      const info = await jsm.streams.info(name);
+      const unfit = unfitnessOf(info.config, plan);
+      standings.push({ name, info, unfit, differs: differences(info.config, plan.wanted) });
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NOT_FOUND) throw error;
+      standings.push({ name, info: null, unfit: [], differs: [] });
+    }
+  }
+  return standings;
+}
+
+/** False where it is not there and not to be made here. */
+async function prepareStream(
+  jsm: JetStreamManager,
+  plan: StreamPlan,
+  options: PrepareOptions,
+): Promise<boolean> {
+  const { replicas, makes } = options;
+  const { name } = plan.wanted;
+  const config = await configOf(jsm, name);
+  if (config === null && makes) {
+    try {
+      await jsm.streams.add({ ...plan.wanted, num_replicas: replicas });
+      return true;
+    } catch (error) {
+      // Another process was first, with other settings.
+      if (!(error instanceof JetStreamApiError) || error.code !== NAME_IN_USE) throw error;
+      return prepareStream(jsm, plan, options);
+    }
+  }
+  if (config === null) return false;
+  refuseUnfit(config, plan);
+  const unlike = differences(config, plan.wanted);
+  if (makes && unlike.length > 0) await change(jsm, plan.wanted, unlike);
+  return true;
+}
+
+async function configOf(jsm: JetStreamManager, name: string): Promise<StreamConfig | null> {
+  try {
+    return (await jsm.streams.info(name)).config;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return null;
+    throw error;
+  }
+}
+
+/** @throws Error where this process's user of NATS may not change streams */
+async function change(
+  jsm: JetStreamManager,
+  wanted: StreamPlan['wanted'],
+  unlike: readonly string[],
+) {
+  try {
+    await jsm.streams.update(wanted.name, wanted);
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    const differs = `stream ${wanted.name} is not as this version wants it: ${unlike.join('; ')}`;
+    throw new Error(`${differs}. Its user may not change it: bss doctor --fix does`, {
+      cause: error,
+    });
+  }
+}
+
+function refuseUnfit(config: StreamConfig, plan: StreamPlan): void {
+  const unfit = unfitnessOf(config, plan);
+  if (unfit.length > 0)
+    throw new Error(`stream ${plan.wanted.name} exists and cannot serve: ${unfit.join('; ')}`);
+}

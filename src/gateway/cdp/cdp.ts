@@ -1,0 +1,101 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { reject, type Rejected } from '#src/errors.ts';
+import type { Connection } from '../connections/connection.ts';
+import { dial, readResponseHead } from '../connections/dial.ts';
+import { endSoftly } from '../connections/close-gracefully.ts';
+
+/** What of the client's handshake goes on; Chromium refuses any Origin, and needs nothing else. */
+const HANDSHAKE_HEADERS = [
+  'sec-websocket-key',
+  'sec-websocket-version',
+  'sec-websocket-protocol',
+  'sec-websocket-extensions',
+] as const;
+
+/**
+ * Joins a client that asked for an upgrade to a DevTools socket of its browser. The browser answers
+ * the handshake itself; from then on bytes are passed on unread.
+ * Returns null once they flow, or why they will not; the client has seen nothing then.
+ * @throws DialFailed where the browser does not answer.
+ */
+export async function connectCdp(
+  request: IncomingMessage,
+  head: Buffer,
+  target: { host: string; port: number; path: string },
+  connection: Connection,
+  timeoutMs: number,
+): Promise<Rejected | null> {
+  const bound = { timeoutMs, signal: connection.signal };
+  const browser = await dial(target, bound);
+  browser.write(handshake(request, target));
+  const answer = await readResponseHead(browser, bound);
+  if (answer.status !== 101) {
+    browser.destroy();
+    return answer.status === 400
+      ? reject('INVALID_REQUEST', {}, { message: 'The browser refused the WebSocket handshake.' })
+      : { rejected: 'BROWSER_UNREACHABLE', context: { browser_status: answer.status } };
+  }
+  const client = request.socket;
+  client.write(answer.bytes);
+  if (head.length > 0) browser.write(head);
+  splice(client, browser, connection);
+  return null;
+}
+
+/**
+ * Chromium takes no Host but an IP address or localhost; which of them is of no account, since
+ * nothing that it answers with its own address reaches a client unchanged.
+ */
+function handshake(request: IncomingMessage, target: { port: number; path: string }): string {
+  const lines = HANDSHAKE_HEADERS.flatMap((name) => {
+    const value = request.headers[name];
+    return value === undefined ? [] : [`${name}: ${value}\r\n`];
+  });
+  return (
+    `GET ${target.path} HTTP/1.1\r\nHost: 127.0.0.1:${target.port}\r\n` +
+    `Connection: Upgrade\r\nUpgrade: websocket\r\n${lines.join('')}\r\n`
+  );
+}
+
+/**
+ * Two sockets as one: the pipes give back-pressure (64 KiB a direction, then the sender waits). The
+ * end, half-close, error or reset of either ends both, and so does the connection's signal.
+ */
+function splice(client: Socket, browser: Socket, connection: Connection): void {
+  let isEnding = false;
+  const before = { client: client.bytesRead, browser: browser.bytesRead };
+  client.pipe(browser, { end: false });
+  browser.pipe(client, { end: false });
+  for (const leg of [client, browser]) {
+    leg.once('end', finish);
+    leg.once('close', onClose);
+  }
+  connection.signal.addEventListener('abort', cut, { once: true });
+  connection.spliced({
+    measure: () => ({
+      fromClient: client.bytesRead - before.client,
+      fromBrowser: browser.bytesRead - before.browser,
+      waitingForBrowser: browser.writableLength,
+      waitingForClient: client.writableLength,
+    }),
+  });
+  if (connection.signal.aborted || client.destroyed || browser.destroyed) cut();
+
+  function finish(): void {
+    if (isEnding) return;
+    isEnding = true;
+    client.unpipe(browser);
+    browser.unpipe(client);
+    endSoftly(client);
+    endSoftly(browser);
+  }
+  function cut(): void {
+    client.destroy();
+    browser.destroy();
+  }
+  function onClose(): void {
+    if (client.destroyed && browser.destroyed) connection.closed();
+    else finish();
+  }
+}

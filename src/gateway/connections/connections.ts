@@ -1,0 +1,149 @@
+import { performance } from 'node:perf_hooks';
+import { reject, type Rejected } from '#src/errors.ts';
+import {
+  createConnection,
+  type Connection,
+  type ConnectionFact,
+  type WatchedConnection,
+} from './connection.ts';
+import type { Ticket, TicketKind } from '../access/ticket.ts';
+import type { WatchLimits } from './idle-watch.ts';
+
+export type ConnectionLimits = WatchLimits & {
+  /** Connections of this process at most, those still dialling included. */
+  connections: number;
+  /** Of one session at most. */
+  connectionsPerSession: number;
+  /** While bytes flow, a session's access is told at most this often. */
+  accessEveryMs: number;
+};
+
+/** Told of each connection that carries bytes. None may throw. */
+export type ConnectionHooks = {
+  /** @param joinedMs since it was admitted */
+  opened(ticket: Ticket, joinedMs: number): void;
+  closed(ticket: Ticket, fact: ConnectionFact): void;
+  /** At connect, and then at most every `accessEveryMs` a session while bytes flow. */
+  accessed(ticket: Ticket): void;
+};
+
+export type ConnectionCounters = {
+  /** Admitted and not gone yet. */
+  open: Record<TicketKind, number>;
+  /** Spliced since the start. */
+  total: Record<TicketKind, number>;
+  /** From clients, and to them, since the start. */
+  bytesIn: number;
+  bytesOut: number;
+};
+
+export type Connections = {
+  /** A new connection, or why there may be none. */
+  admit(ticket: Ticket): Connection | Rejected;
+  /** Ends all of a session's; returns how many. */
+  endSession(organizationId: string, sessionId: string, reason: string): number;
+  endAll(reason: string): void;
+  counters(): ConnectionCounters;
+} & Disposable;
+
+/** A session that has connections here. */
+type Group = { connections: Set<WatchedConnection>; accessedAtMs: number };
+
+/**
+ * All connections of this gateway: their bounds, their bytes, and the one timer that watches them.
+ */
+export function createConnections(limits: ConnectionLimits, hooks: ConnectionHooks): Connections {
+  const groups = new Map<string, Group>();
+  const open = { cdp: 0, vnc: 0 };
+  const total = { cdp: 0, vnc: 0 };
+  const gone = { in: 0, out: 0 };
+  const timer = setInterval(() => sweep(groups.values(), limits, hooks), limits.sweepMs);
+
+  function add(ticket: Ticket, key: string, group: Group): Connection {
+    const admittedAtMs = performance.now();
+    const connection = createConnection(ticket, limits, {
+      onSpliced(nowMs) {
+        total[ticket.kind] += 1;
+        group.accessedAtMs = nowMs;
+        hooks.opened(ticket, nowMs - admittedAtMs);
+        hooks.accessed(ticket);
+      },
+      onClosed(fact) {
+        open[ticket.kind] -= 1;
+        group.connections.delete(connection);
+        if (group.connections.size === 0) groups.delete(key);
+        if (fact === null) return;
+        gone.in += fact.bytesIn;
+        gone.out += fact.bytesOut;
+        hooks.closed(ticket, fact);
+      },
+    });
+    open[ticket.kind] += 1;
+    group.connections.add(connection);
+    groups.set(key, group);
+    return connection;
+  }
+
+  return {
+    admit(ticket) {
+      const key = keyOf(ticket.organizationId, ticket.sessionId);
+      const group = groups.get(key) ?? { connections: new Set(), accessedAtMs: 0 };
+      if (open.cdp + open.vnc >= limits.connections) return tooMany('gateway', limits.connections);
+      if (group.connections.size >= limits.connectionsPerSession)
+        return tooMany('session', limits.connectionsPerSession);
+      return add(ticket, key, group);
+    },
+    endSession(organizationId, sessionId, reason) {
+      const ended = [...(groups.get(keyOf(organizationId, sessionId))?.connections ?? [])];
+      for (const connection of ended) connection.end(reason);
+      return ended.length;
+    },
+    endAll(reason) {
+      for (const connection of all(groups)) connection.end(reason);
+    },
+    counters() {
+      const bytes = { in: gone.in, out: gone.out };
+      for (const connection of all(groups)) {
+        const { fromClient, fromBrowser } = connection.bytes();
+        bytes.in += fromClient;
+        bytes.out += fromBrowser;
+      }
+      return { open: { ...open }, total: { ...total }, bytesIn: bytes.in, bytesOut: bytes.out };
+    },
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+/** A copy, since an end removes. */
+function all(groups: Map<string, Group>): WatchedConnection[] {
+  return [...groups.values()].flatMap((group) => [...group.connections]);
+}
+
+function sweep(
+  groups: Iterable<Group>,
+  { accessEveryMs }: ConnectionLimits,
+  hooks: ConnectionHooks,
+): void {
+  const nowMs = performance.now();
+  for (const group of groups) {
+    for (const connection of group.connections) {
+      const seen = connection.look(nowMs);
+      if (seen === 'still' || nowMs - group.accessedAtMs < accessEveryMs) continue;
+      group.accessedAtMs = nowMs;
+      hooks.accessed(connection);
+    }
+  }
+}
+
+/** Ids hold no slash. */
+function keyOf(organizationId: string, sessionId: string): string {
+  return `${organizationId}/${sessionId}`;
+}
+
+function tooMany(of: 'gateway' | 'session', limit: number): Rejected {
+  return reject(
+    'RATE_LIMIT_EXCEEDED',
+    { of, limit },
+    { message: `Too many connections to this ${of}.`, retryAfterSeconds: 5 },
+  );
+}

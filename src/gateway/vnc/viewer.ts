@@ -1,0 +1,82 @@
+import { readFile, readdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { closeCodes } from '../connections/close-codes.ts';
+
+/** A file of the viewer page as it is answered. */
+export type ViewerFile = { headers: Record<string, string | number>; body: Buffer };
+
+export type Viewer = {
+  /** The page itself; the same for every session. */
+  page: ViewerFile;
+  /** A file below `/viewer/`; undefined where there is none. */
+  file(name: string): ViewerFile | undefined;
+};
+
+/**
+ * The page has its own origin's scripts, styles and sockets, and nothing else; no other page may
+ * frame it; its address, which holds the ticket, is told to nobody.
+ */
+const PAGE_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+    "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+};
+
+/**
+ * Reads all files once: what is not in this map cannot be asked for, however the path is written.
+ */
+export async function createViewer(): Promise<Viewer> {
+  const own = fileURLToPath(new URL('./viewer', import.meta.url));
+  const files = new Map<string, ViewerFile>();
+  for (const name of ['viewer.css', 'viewer.js'])
+    files.set(name, fileOf(name, await readFile(join(own, name))));
+  files.set('close-codes.js', fileOf('close-codes.js', Buffer.from(closeCodesModule())));
+
+  const library = join(createRequire(import.meta.url).resolve('@novnc/novnc'), '../..');
+  for (const folder of ['core', 'vendor']) {
+    const entries = await readdir(join(library, folder), { recursive: true, withFileTypes: true });
+    for (const entry of entries) {
+      if (!entry.isFile() || !entry.name.endsWith('.js')) continue;
+      const path = join(entry.parentPath, entry.name);
+      const name = `novnc/${relative(library, path).split(sep).join('/')}`;
+      files.set(name, fileOf(name, await readFile(path)));
+    }
+  }
+  const page = fileOf('index.html', await readFile(join(own, 'index.html')));
+  return {
+    page: { ...page, headers: { ...page.headers, ...PAGE_HEADERS } },
+    file: (name) => files.get(name),
+  };
+}
+
+/** The table of close codes as the page imports it, so that there is one. */
+function closeCodesModule(): string {
+  const rows = Object.entries(closeCodes);
+  const sentences = Object.fromEntries(rows.map(([reason, { sentence }]) => [reason, sentence]));
+  const ends = Object.fromEntries(
+    rows.map(([reason, { code, sentence }]) => [code, { reason, sentence }]),
+  );
+  return [
+    `export const sentences = ${JSON.stringify(sentences)};`,
+    `export const ends = ${JSON.stringify(ends)};\n`,
+  ].join('\n');
+}
+
+function fileOf(name: string, body: Buffer): ViewerFile {
+  const type = { js: 'text/javascript', css: 'text/css', html: 'text/html' }[
+    name.slice(name.lastIndexOf('.') + 1)
+  ];
+  return {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'content-length': body.length,
+      'cache-control': 'max-age=3600',
+      'x-content-type-options': 'nosniff',
+    },
+    body,
+  };
+}

@@ -1,0 +1,145 @@
+import { JetStreamApiError, type StoredMsg } from '@nats-io/jetstream';
+import {
+  ADVISORY_STREAM,
+  EVENTS_STREAM,
+  PARKED_STREAM,
+  PARKED_SUBJECTS,
+  parkedSubject,
+} from '#events/subjects.ts';
+import type { JetStreamConnection } from '../../event-store/jetstream/connect.ts';
+import { ask } from '#src/event-store/jetstream/request.ts';
+import { redeliver } from './redelivery.ts';
+import { parkedMax, type Parked, type ParkedEvent, type ParkedEvents } from '../dead-letters.ts';
+
+const ANSWER_MS = 2_000;
+/** Messages of one answer. */
+const BATCH = 500;
+/** Wrong last sequence of the subject; the same while a rival is under way. */
+const KNOWN = new Set([10071, 10164]);
+/** There is no such message any more. */
+const GONE = 10037;
+
+/** What is kept of one: by whom it was skipped, null while nobody decided. */
+type Record = Parked & { at: string; skippedBy: string | null };
+type Advisory = {
+  stream: string;
+  consumer: string;
+  stream_seq: number;
+  deliveries: number;
+  reason?: string;
+  timestamp: string;
+};
+
+/**
+ * What projections have parked is in a stream of its own, one subject an event; what consumers of
+ * work queues have is in the server's own advisories, for 30 days. A decision on the latter removes
+ * the advisory.
+ */
+export function createJetStreamParked(connection: JetStreamConnection): ParkedEvents {
+  const { js, jsm } = connection;
+
+  async function put(record: Record, isFirst: boolean): Promise<void> {
+    const expect = isFirst ? { expect: { lastSubjectSequence: 0 } } : {};
+    const subject = parkedSubject(record.by, record.sequence);
+    try {
+      await ask(connection, ANSWER_MS, () => js.publish(subject, JSON.stringify(record), expect));
+    } catch (error) {
+      const isKnown = isFirst && error instanceof JetStreamApiError && KNOWN.has(error.code);
+      if (!isKnown) throw error;
+    }
+  }
+
+  async function remove(stream: string, sequence: number): Promise<void> {
+    try {
+      await ask(connection, ANSWER_MS, () => jsm.streams.deleteMessage(stream, sequence, false));
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError && error.code === GONE)) throw error;
+    }
+  }
+
+  async function records(): Promise<{ record: Record; stored: number }[]> {
+    const found = await allOf(connection, PARKED_STREAM);
+    return found.map((message) => ({ record: message.json<Record>(), stored: message.seq }));
+  }
+  async function advisories(): Promise<{ event: ParkedEvent; stored: number }[]> {
+    const found = await allOf(connection, ADVISORY_STREAM);
+    return found.map((message) => ({
+      event: ofAdvisory(message.json<Advisory>()),
+      stored: message.seq,
+    }));
+  }
+  async function removeAdvisories(by: string, sequence: number): Promise<void> {
+    for (const { event, stored } of await advisories())
+      if (event.by === by && event.sequence === sequence) await remove(ADVISORY_STREAM, stored);
+  }
+
+  return {
+    park: (event) => put({ ...event, at: new Date().toISOString(), skippedBy: null }, true),
+    async list() {
+      const byProjections = (await records())
+        .filter(({ record }) => record.skippedBy === null)
+        .map(({ record }) => ofProjection(record));
+      const byInboxes = new Map<string, ParkedEvent>();
+      for (const { event } of await advisories())
+        byInboxes.set(`${event.stream} ${event.by} ${event.sequence}`, event);
+      return [...byProjections, ...byInboxes.values()]
+        .toSorted((a, b) => a.sequence - b.sequence || a.by.localeCompare(b.by))
+        .slice(0, parkedMax);
+    },
+    async redeliver(event) {
+      const redelivered = await redeliver(connection, event);
+      if (redelivered.outcome === 'mended') await removeAdvisories(event.by, event.sequence);
+      return redelivered;
+    },
+    async skip({ by, sequence }, operator) {
+      const known = (await records()).find(
+        ({ record }) => record.by === by && record.sequence === sequence,
+      );
+      if (known !== undefined) await put({ ...known.record, skippedBy: operator }, false);
+      await removeAdvisories(by, sequence);
+    },
+    async forget({ by, sequence }) {
+      for (const { record, stored } of await records())
+        if (record.by === by && record.sequence === sequence) await remove(PARKED_STREAM, stored);
+      await removeAdvisories(by, sequence);
+    },
+  };
+}
+
+function ofProjection({ by, sequence, subject, reason, at }: Record): ParkedEvent {
+  return { by, kind: 'projection', stream: EVENTS_STREAM, sequence, subject, reason, at };
+}
+
+function ofAdvisory(advisory: Advisory): ParkedEvent {
+  const { stream, consumer, stream_seq: sequence, deliveries, timestamp } = advisory;
+  const reason = advisory.reason ?? `given up after ${deliveries} deliveries`;
+  const at = new Date(timestamp).toISOString();
+  return { by: consumer, kind: 'inbox', stream, sequence, subject: '', reason, at };
+}
+
+/** The messages of a stream, oldest first; at most `parkedMax`. */
+async function allOf(connection: JetStreamConnection, stream: string): Promise<StoredMsg[]> {
+  const found: StoredMsg[] = [];
+  const filter = stream === PARKED_STREAM ? PARKED_SUBJECTS[0] : undefined;
+  for (let seq = 1; found.length < parkedMax;) {
+    const some = await ask(connection, ANSWER_MS, async () => {
+      const query = { seq, batch: BATCH, next_by_subj: filter ?? '>' };
+      const messages: StoredMsg[] = [];
+      for await (const message of await connection.jsm.direct.getBatch(stream, query))
+        messages.push(message);
+      return messages;
+    }).catch((error: unknown) => {
+      if (isNothing(error)) return [];
+      throw error;
+    });
+    found.push(...some);
+    if (some.length < BATCH) break;
+    seq = (some.at(-1)?.seq ?? seq) + 1;
+  }
+  return found;
+}
+
+/** The server's answer where no message is left. */
+function isNothing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 404;
+}

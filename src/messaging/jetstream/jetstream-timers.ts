@@ -1,0 +1,81 @@
+import { MalformedEvent } from '#events/codec.ts';
+import {
+  FIRED_SUBJECTS,
+  firedSubject,
+  isId,
+  timerKinds,
+  timersFilter,
+  timerSubject,
+  TIMERS_STREAM,
+} from '#events/subjects.ts';
+import type { JetStreamConnection } from '../../event-store/jetstream/connect.ts';
+import { ask } from '#src/event-store/jetstream/request.ts';
+import { openInbox } from './jetstream-work-queue.ts';
+import type { Readable } from './redelivery.ts';
+import type { Timer, Timers } from '../timers.ts';
+
+const WRITE_MS = 5_000;
+
+export type JetStreamTimersOptions = {
+  /** How long a fired timer is held without a word from its consumer; default 5 s. */
+  leaseMs?: number;
+};
+
+/**
+ * Timers as scheduled messages of the TIMERS stream. The server looks at them four times a second;
+ * those that fell due while it was away fire when it is back. Fired ones never land among the
+ * events: a firing carries no optimistic check. They have no time to live, because timekeepers may
+ * be away for any time; each is removed once it is acknowledged.
+ */
+export function createJetStreamTimers(
+  connection: JetStreamConnection,
+  options: JetStreamTimersOptions = {},
+): Timers {
+  const { js, jsm } = connection;
+  return {
+    async arm(timer, at) {
+      const { organizationId, sessionId, kind } = timer;
+      const target = firedSubject(organizationId, sessionId, kind);
+      const schedule = { specification: at, target };
+      const subject = timerSubject(organizationId, sessionId, kind);
+      // Only the body reaches whoever hears the firing.
+      const body = JSON.stringify({ organizationId, sessionId, kind });
+      await ask(connection, WRITE_MS, () => js.publish(subject, body, { schedule }));
+    },
+
+    async cancel(organizationId, sessionId) {
+      const filter = timersFilter(organizationId, sessionId);
+      await ask(connection, WRITE_MS, () => jsm.streams.purge(TIMERS_STREAM, { filter }));
+    },
+
+    fired: (name) =>
+      openInbox<Timer>(connection, {
+        stream: TIMERS_STREAM,
+        name,
+        subjects: [FIRED_SUBJECTS],
+        removesAcknowledged: true,
+        ...options,
+        read: readTimer,
+      }),
+  };
+}
+
+function readTimer(message: Readable): Timer {
+  const { organizationId, sessionId, kind } = parse(message);
+  const known = timerKinds.find((one) => one === kind);
+  if (!isText(organizationId) || !isText(sessionId) || known === undefined)
+    throw new MalformedEvent(`${message.subject} is no timer`);
+  return { organizationId, sessionId, kind: known };
+}
+
+function parse(message: Readable): Record<string, unknown> {
+  try {
+    return { ...message.json<Record<string, unknown>>() };
+  } catch {
+    throw new MalformedEvent(`${message.subject}: the body is no JSON`);
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && isId(value);
+}

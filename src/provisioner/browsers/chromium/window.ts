@@ -1,0 +1,101 @@
+import { once } from 'node:events';
+import { WebSocket } from 'ws';
+import type { BrowserSpec } from '../browsers.ts';
+import type { CdpEndpoint } from './flags.ts';
+
+/** Width and height, CSS pixels. */
+type Size = readonly [width: number, height: number];
+
+/** What the page is told of its surroundings. */
+export type Sizes = { screen: Size; outer: Size; inner: Size };
+
+/** The window of a browser's first page, and its page. */
+export type ChromiumWindow = {
+  sizes(): Promise<Sizes>;
+  /** Asks for the window to fill the screen; it does so somewhat later. */
+  place(screen: BrowserSpec['screen']): Promise<void>;
+} & Disposable;
+
+/** The one script that is ever run in a session's page: nobody is there yet to see it. */
+export const SIZES_SCRIPT =
+  '({screen:[screen.width,screen.height],outer:[outerWidth,outerHeight],' +
+  'inner:[innerWidth,innerHeight]})';
+
+/**
+ * Connects to a browser that nobody uses yet; leaves nothing there but the window's size.
+ * @throws Error where it does not answer before the signal aborts
+ */
+export async function openWindow(
+  endpoint: CdpEndpoint,
+  signal: AbortSignal,
+): Promise<ChromiumWindow> {
+  const cdp = await openCdp(endpoint, signal);
+  try {
+    const { targetInfos } = await cdp.send<Targets>('Target.getTargets');
+    const page = targetInfos.find(({ type }) => type === 'page');
+    if (page === undefined) throw new Error('the browser has no page');
+    const { targetId } = page;
+    const [{ windowId }, { sessionId }] = await Promise.all([
+      cdp.send<{ windowId: number }>('Browser.getWindowForTarget', { targetId }),
+      cdp.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true }),
+    ]);
+    return {
+      async sizes() {
+        const asked = { expression: SIZES_SCRIPT, returnByValue: true };
+        const { result } = await cdp.send<Evaluated>('Runtime.evaluate', asked, sessionId);
+        return result.value;
+      },
+      async place({ width, height }) {
+        const bounds = { left: 0, top: 0, width, height };
+        await cdp.send('Browser.setWindowBounds', { windowId, bounds });
+      },
+      [Symbol.dispose]: cdp[Symbol.dispose],
+    };
+  } catch (error) {
+    cdp[Symbol.dispose]();
+    throw error;
+  }
+}
+
+type Targets = { targetInfos: { type: string; targetId: string }[] };
+type Evaluated = { result: { value: Sizes } };
+type Answer = { id?: number; result?: unknown; error?: { message: string } };
+
+async function openCdp({ host, port, path }: CdpEndpoint, signal: AbortSignal) {
+  signal.throwIfAborted();
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, { perMessageDeflate: false });
+  const pending = new Map<number, PromiseWithResolvers<unknown>>();
+  function end(error: Error): void {
+    for (const { reject } of pending.values()) reject(error);
+    pending.clear();
+    socket.terminate();
+  }
+  const abort = (): void => end(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  socket.on('error', end);
+  socket.on('close', () => {
+    signal.removeEventListener('abort', abort);
+    end(new Error('Chromium closed the CDP socket'));
+  });
+  socket.on('message', (data) => {
+    const { id = 0, result, error } = JSON.parse((data as Buffer).toString()) as Answer;
+    const waiter = pending.get(id);
+    pending.delete(id);
+    if (error === undefined) waiter?.resolve(result);
+    else waiter?.reject(new Error(error.message));
+  });
+  await once(socket, 'open', { signal });
+
+  let lastId = 0;
+  return {
+    async send<Result>(method: string, params: object = {}, sessionId?: string): Promise<Result> {
+      if (socket.readyState !== WebSocket.OPEN) throw new Error('the CDP socket has closed');
+      lastId += 1;
+      const answer = Promise.withResolvers<unknown>();
+      pending.set(lastId, answer);
+      socket.send(JSON.stringify({ id: lastId, method, params, sessionId }));
+      return (await answer.promise) as Result;
+    },
+    [Symbol.dispose]: () => socket.terminate(),
+  };
+}

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type Docker from 'dockerode';
+import { answered, DockerUnavailable, messageOf, statusOf } from './engine.ts';
+
+/** An image that is built from the folder `deploy/browser` where it is missing. */
+type Recipe = { repository: string; dockerfile: string; files: readonly string[]; what: string };
+
+const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', import.meta.url));
+const BROWSER: Recipe = {
+  repository: 'browser-session-service/browser',
+  dockerfile: 'Dockerfile',
+  files: ['Dockerfile', 'entrypoint.sh', 'xkb/rules/evdev', 'xkb/symbols/letters'],
+  what: 'the browser image',
+};
+const RULES: Recipe = {
+  repository: 'browser-session-service/network-rules',
+  dockerfile: 'rules.Dockerfile',
+  files: ['rules.Dockerfile'],
+  what: 'the network rules’ image',
+};
+
+/** A slow mirror takes minutes for Chromium's 300 MB; one that hangs does not come back. */
+const BUILD_MS = 20 * 60_000;
+
+/** The profile under which Chromium's sandbox works and the rest is refused; JSON text. */
+export function readSeccomp(): string {
+  return JSON.stringify(JSON.parse(readFileSync(`${FOLDER}seccomp.json`, 'utf8')));
+}
+
+/**
+ * The image that browsers run: the given one, or our own, built where this version of it is
+ * missing; `say` gets a line for each step of that.
+ * @throws DockerUnavailable
+ */
+export async function ensureBrowserImage(
+  docker: Docker,
+  given: string | null,
+  say: (line: string) => void,
+): Promise<string> {
+  if (given === null) return ensureBuilt(docker, BROWSER, say);
+  if (await isThere(docker, given)) return given;
+  throw new DockerUnavailable(
+    `BROWSER_IMAGE: the engine has no image ${given}. Pull it, or leave the variable empty: ` +
+      'then the image is built from deploy/browser.',
+  );
+}
+
+/** The same where it is there already; null where it is not. */
+export async function findBrowserImage(
+  docker: Docker,
+  given: string | null,
+): Promise<string | null> {
+  const image = given ?? `${BROWSER.repository}:${versionOf(BROWSER)}`;
+  return (await isThere(docker, image)) ? image : null;
+}
+
+/** The image of the one-shot container that sets packet rules. @throws DockerUnavailable */
+export function ensureRulesImage(docker: Docker, say: (line: string) => void): Promise<string> {
+  return ensureBuilt(docker, RULES, say);
+}
+
+async function ensureBuilt(
+  docker: Docker,
+  recipe: Recipe,
+  say: (line: string) => void,
+): Promise<string> {
+  const tag = `${recipe.repository}:${versionOf(recipe)}`;
+  if (await isThere(docker, tag)) return tag;
+  const begunAt = performance.now();
+  say(`Building ${recipe.what} (first use; some minutes)…`);
+  try {
+    await build(docker, recipe, { tag, say });
+  } catch (error) {
+    throw new DockerUnavailable(
+      `BROWSER_IMAGE: ${recipe.what} could not be built: ${messageOf(error).trim()}\n` +
+        `  Try it by hand: docker build -t ${tag} -f ${FOLDER}${recipe.dockerfile} ${FOLDER}`,
+      { cause: error },
+    );
+  }
+  say(`Built ${recipe.what} in ${Math.round((performance.now() - begunAt) / 1000)} s.`);
+  return tag;
+}
+
+/** A changed recipe is another image; browsers that run keep theirs. */
+function versionOf({ files }: Recipe): string {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(`${file}\0`).update(readFileSync(FOLDER + file));
+  return hash.digest('hex').slice(0, 12);
+}
+
+async function isThere(docker: Docker, image: string): Promise<boolean> {
+  try {
+    await answered(docker.getImage(image).inspect());
+    return true;
+  } catch (error) {
+    if (statusOf(error) === 404) return false;
+    throw error;
+  }
+}
+
+type Progress = { stream?: string; error?: string };
+
+async function build(
+  docker: Docker,
+  { files, dockerfile, what }: Recipe,
+  { tag, say }: { tag: string; say: (line: string) => void },
+): Promise<void> {
+  const context = { context: FOLDER, src: [...files] };
+  const abortSignal = AbortSignal.timeout(BUILD_MS);
+  // The classic builder: every engine has it, and what BuildKit adds needs its own protocol.
+  const output = await docker.buildImage(context, { t: tag, dockerfile, abortSignal });
+  let last = '';
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  docker.modem.followProgress(
+    output,
+    (error: Error | null) => (error === null ? resolve() : reject(error)),
+    ({ stream, error }: Progress) => {
+      const step = /^Step (\d+)\/(\d+)/.exec(stream ?? '');
+      if (step !== null) say(`  ${what}: step ${step[1]} of ${step[2]}`);
+      if (error !== undefined) reject(new Error(`${error}\n${last}`));
+      if (stream?.trim()) last = stream.trim().slice(-500);
+    },
+  );
+  await promise;
+}

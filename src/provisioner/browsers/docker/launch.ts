@@ -1,0 +1,119 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import { LaunchFailed } from '../browsers.ts';
+import type { BrowserSpec, Endpoint, RunningBrowser } from '../browsers.ts';
+import { parseListening } from '../chromium/flags.ts';
+import { cdpReady } from '../chromium/ready.ts';
+import { removeContainer, startContainer } from './container.ts';
+import type { StartedContainer } from './container.ts';
+import { bounded, messageOf } from './engine.ts';
+import { CDP_PORT, VNC_PORT } from './naming.ts';
+import { browserContainer } from './spec.ts';
+import type { Confinement } from './spec.ts';
+import { rfbReady } from '../../rfb-ready.ts';
+
+export type Launched = { containerId: string; browser: RunningBrowser };
+
+/** Between two tries of a port behind which the program is just opening its socket. */
+const RETRY_MS = 5;
+
+/**
+ * Starts a browser in a container of its own and waits until it is ready.
+ * @throws LaunchFailed also when `stopped` is aborted; nothing of it is left then
+ */
+export async function launchContainer(
+  docker: Docker,
+  confinement: Confinement,
+  spec: BrowserSpec,
+  { timeoutMs, stopped }: { timeoutMs: number; stopped: AbortSignal },
+): Promise<Launched> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([failed.signal, stopped]);
+  const timer = setTimeout(() => {
+    failed.abort(new Error(`The browser was not ready within ${timeoutMs} ms`));
+  }, timeoutMs);
+  const listening = Promise.withResolvers<string>();
+  const onLine = (line: string): void => {
+    const endpoint = parseListening(line);
+    if (endpoint !== null) listening.resolve(endpoint.path);
+  };
+  let started: StartedContainer | null = null;
+  try {
+    const options = browserContainer(confinement, spec);
+    started = await startContainer(docker, options, { onLine, signal });
+    void started.ended.then((exitCode) =>
+      failed.abort(new Error(`The browser ended before it was ready: exit code ${exitCode}`)),
+    );
+    const browser = await orAborted(
+      whenReady(started.container, confinement, spec, listening.promise, signal),
+      signal,
+    );
+    return { containerId: started.container.id, browser };
+  } catch (error) {
+    if (started !== null) await removeContainer(started.container);
+    throw new LaunchFailed(messageOf(error), started?.tail() ?? '');
+  } finally {
+    clearTimeout(timer);
+    started?.letGo();
+    // Whoever still waits lets go of his sockets.
+    failed.abort(new Error('The launch is over'));
+  }
+}
+
+async function whenReady(
+  container: Docker.Container,
+  { network, publish }: Confinement,
+  { workloadId, headless }: BrowserSpec,
+  listening: Promise<string>,
+  signal: AbortSignal,
+): Promise<RunningBrowser> {
+  // Filled in by the start; Chromium takes longer than the answer to this.
+  const { NetworkSettings } = await container.inspect(bounded(signal));
+  const endpoint = (port: number) => endpointOf(NetworkSettings, { port, network, publish });
+  const vnc = endpoint(VNC_PORT);
+  const cdp = { ...endpoint(CDP_PORT), path: await listening };
+  await Promise.all([
+    untilReady(() => cdpReady(cdp, signal), signal),
+    headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
+  ]);
+  return { workloadId, cdp, vnc };
+}
+
+function endpointOf(
+  { Networks, Ports }: Docker.ContainerInspectInfo['NetworkSettings'],
+  { port, network, publish }: { port: number; network: string; publish: string | null },
+): Endpoint {
+  if (publish === null) return { host: Networks[network]?.IPAddress ?? '', port };
+  return { host: publish, port: Number(Ports[`${port}/tcp`]?.[0]?.HostPort) };
+}
+
+/** Tries again while the port is not open yet, or open with nobody behind it. */
+async function untilReady(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isTooEarly(error)) throw error;
+    }
+    await pause(RETRY_MS, undefined, { signal });
+  }
+}
+
+function isTooEarly(error: unknown): boolean {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'ECONNREFUSED' || code === 'ECONNRESET' || message === 'socket hang up';
+}
+
+async function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    work.catch(() => {});
+  }
+}

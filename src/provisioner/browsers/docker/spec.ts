@@ -1,0 +1,86 @@
+import type Docker from 'dockerode';
+import type { BrowserSpec } from '../browsers.ts';
+import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
+import { CDP_PORT, labelsOf, nameOf, VNC_PORT } from './naming.ts';
+
+/** What all browsers of a server have in common. */
+export type Confinement = {
+  image: string;
+  serverId: string;
+  /** The name of the sessions' network. */
+  network: string;
+  /** Address on which CDP and VNC are published; null: they are not, but reached directly. */
+  publish: string | null;
+  /** Name servers; empty: the engine's own. */
+  dns: readonly string[];
+  /** The profile's JSON text: only Docker's command line reads files. */
+  seccomp: string;
+  limits: BrowserLimits;
+};
+
+export type BrowserLimits = { memoryBytes: number; cpus: number; pids: number };
+
+const MIB = 1024 ** 2;
+const TMPFS = 'rw,nosuid,nodev,noexec';
+/** Chromium's disk cache and profile live there; a tmpfs takes its share of the memory limit. */
+const TMP_BYTES = 512 * MIB;
+const HOME_BYTES = 64 * MIB;
+
+/** The container of one browser. Pure. */
+export function browserContainer(
+  confinement: Confinement,
+  spec: BrowserSpec,
+): Docker.ContainerCreateOptions {
+  const { image, serverId, publish } = confinement;
+  const { workloadId, vncPassword, screen, headless } = spec;
+  const ports = [`${CDP_PORT}/tcp`, `${VNC_PORT}/tcp`];
+  const binding = [{ HostIp: publish, HostPort: '' }];
+  return {
+    name: nameOf(workloadId),
+    Image: image,
+    Labels: labelsOf(serverId, workloadId),
+    Hostname: 'browser',
+    User: '1000:1000',
+    Env: environment({
+      ...chromiumEnvironment(spec),
+      // Without one there is no X server.
+      VNC_PASSWORD: headless === true ? '' : vncPassword,
+      SCREEN_SIZE: `${screen.width}x${screen.height}`,
+    }),
+    Cmd: chromiumFlags(spec),
+    HostConfig: {
+      ...confined(confinement),
+      ...(publish === null
+        ? {}
+        : { PortBindings: Object.fromEntries(ports.map((port) => [port, binding])) }),
+    },
+  };
+}
+
+/** What keeps whoever breaks out of a page where he is. */
+export function confined(confinement: Confinement): Docker.HostConfig {
+  const { network, dns, seccomp, limits } = confinement;
+  return {
+    NetworkMode: network,
+    ...(dns.length === 0 ? {} : { Dns: [...dns] }),
+    CapDrop: ['ALL'],
+    SecurityOpt: ['no-new-privileges', `seccomp=${seccomp}`],
+    ReadonlyRootfs: true,
+    Tmpfs: {
+      '/tmp': `${TMPFS},size=${TMP_BYTES},mode=1777`,
+      '/home/browser': `${TMPFS},size=${HOME_BYTES},uid=1000,gid=1000,mode=700`,
+    },
+    Memory: limits.memoryBytes,
+    // No swap on top: the same.
+    MemorySwap: limits.memoryBytes,
+    PidsLimit: limits.pids,
+    NanoCpus: Math.round(limits.cpus * 1e9),
+    Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
+    RestartPolicy: { Name: 'no' },
+    LogConfig: { Type: 'json-file', Config: { 'max-size': '1m', 'max-file': '1' } },
+  };
+}
+
+function environment(variables: Record<string, string>): string[] {
+  return Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+}

@@ -1,0 +1,221 @@
+import { spawn } from 'node:child_process';
+import { randomBytes, randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fchownSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import type { BrowserSpec } from '../browsers.ts';
+import { startChild } from './child.ts';
+import type { Child } from './child.ts';
+import type { BrowserUser } from './programs.ts';
+
+/**
+ * The X display of a workload: one Xtigervnc. Display and VNC port are one choice (port = 10,000 +
+ * display), below the range from which Linux gives out ports by itself; one that is taken ends the
+ * server at once, and the launch tries another.
+ */
+export type Display = {
+  number: number;
+  vncPort: number;
+  child: Child;
+};
+
+const DISPLAY_MIN = 1000;
+const DISPLAY_MAX = 22_000;
+const VNC_PORT_BASE = 10_000;
+
+/** What viewers can type; the browser image has the same files. */
+const KEYMAP_FOLDER = fileURLToPath(new URL('../../../../deploy/browser/xkb/', import.meta.url));
+const KEYMAP_FILES = ['rules/evdev', 'symbols/letters'] as const;
+
+/** A display number that nobody seems to use. */
+export function chooseDisplay(): number {
+  for (;;) {
+    const number = randomInt(DISPLAY_MIN, DISPLAY_MAX);
+    if (!existsSync(lockOf(number)) && !existsSync(socketOf(number))) return number;
+  }
+}
+
+/**
+ * Starts the X server; it is ready when `displayReady` resolves. The password file may be filled
+ * later than this.
+ */
+export function startDisplay(
+  program: string,
+  spec: BrowserSpec,
+  place: { number: number; folder: string; env: Record<string, string>; user: BrowserUser },
+): Display {
+  const vncPort = VNC_PORT_BASE + place.number;
+  const args = [
+    [`:${place.number}`, '-displayfd', '3', '-auth', `${place.folder}/xauthority`],
+    ['-xkbdir', keymapFolder(place.folder)],
+    ['-geometry', `${spec.screen.width}x${spec.screen.height}`, '-depth', '24'],
+    ['-nolisten', 'tcp', '-noreset', '-localhost', '-rfbport', String(vncPort)],
+    ['-SecurityTypes', 'VncAuth', '-PasswordFile', passwordFile(place.folder)],
+    // Every viewer comes from the gateway's address: its black list would lock all of them out for
+    // one.
+    ['-UseBlacklist=0', '-AlwaysShared', '-desktop', 'browser'],
+  ].flat();
+  const child = startChild(program, args, {
+    env: place.env,
+    cwd: place.folder,
+    user: place.user,
+    pipe3: true,
+  });
+  return { number: place.number, vncPort, child };
+}
+
+/** Resolves when X takes clients and the VNC port has sent its greeting. */
+export async function displayReady(display: Display, signal: AbortSignal): Promise<void> {
+  const pipe = display.child.process.stdio[3] as Readable;
+  await once(pipe, 'data', { signal });
+  // X writes twice and ends when it cannot: the pipe stays open until X closes it.
+  pipe.resume();
+  const socket = connect({ host: '127.0.0.1', port: display.vncPort, signal });
+  try {
+    const [greeting] = (await once(socket, 'data', { signal })) as [Buffer];
+    if (!greeting.toString('latin1').startsWith('RFB ')) {
+      throw new Error(`port ${display.vncPort} does not speak RFB`);
+    }
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Whether the X server ended because somebody else has its display number or its port. */
+export function isDisplayTaken(display: Display): boolean {
+  return /already active for display|already in use|already running/i.test(display.child.tail());
+}
+
+/**
+ * Lets only holders of the cookie open windows on the display; without it every process of the user
+ * could.
+ */
+export function writeCookie(folder: string, user: BrowserUser): void {
+  const anyHost = Buffer.from([0xff, 0xff, 0, 0]);
+  const anyDisplay = Buffer.from([0, 0]);
+  const entry = [
+    anyHost,
+    anyDisplay,
+    ...counted(Buffer.from('MIT-MAGIC-COOKIE-1')),
+    ...counted(randomBytes(16)),
+  ];
+  const target = openPrivate(`${folder}/xauthority`, user);
+  writeFileSync(target, Buffer.concat(entry));
+  closeSync(target);
+}
+
+/**
+ * Writes what the X server makes its keymap of. A copy, since the browser's user may not be able to
+ * read the service's own files.
+ */
+export function writeKeymap(folder: string, user: BrowserUser): void {
+  const root = keymapFolder(folder);
+  for (const path of [root, `${root}/rules`, `${root}/symbols`]) {
+    mkdirSync(path, { mode: 0o700 });
+    if (user !== undefined) chownSync(path, user.uid, user.gid);
+  }
+  for (const file of KEYMAP_FILES) {
+    const target = openPrivate(`${root}/${file}`, user);
+    writeFileSync(target, readFileSync(KEYMAP_FOLDER + file));
+    closeSync(target);
+  }
+}
+
+/**
+ * Writes what the X server compares viewers with. It reads the file at every connection, so the
+ * file stays.
+ */
+export async function writePassword(
+  vncpasswd: string,
+  folder: string,
+  password: string,
+  user: BrowserUser,
+): Promise<void> {
+  const target = openPrivate(passwordFile(folder), user);
+  const child = spawn(vncpasswd, ['-f'], {
+    stdio: ['pipe', target, 'pipe'],
+    env: {},
+    timeout: 10_000,
+    ...user,
+  });
+  closeSync(target);
+  const [stdin, , stderr] = child.stdio;
+  stdin?.on('error', () => {}).end(`${password}\n`);
+  const [said, [exitCode]] = await Promise.all([
+    stderr === null ? '' : text(stderr),
+    once(child, 'exit') as Promise<[number | null]>,
+  ]);
+  if (exitCode !== 0) throw new Error(`vncpasswd failed with ${exitCode}: ${said.slice(-500)}`);
+}
+
+/**
+ * Removes what a killed X server leaves behind, unless somebody has its number by now: its socket,
+ * and the keymap that it compiles at its start and removes once it has read it. (A server that
+ * tells its display by `-displayfd` makes no lock file.)
+ */
+export async function removeDisplayFiles(number: number): Promise<void> {
+  if (await isInUse(socketOf(number))) return;
+  rmSync(socketOf(number), { force: true });
+  rmSync(keymapOf(number), { force: true });
+}
+
+/** Whether somebody listens on the socket; what else is wrong with it is taken for a yes. */
+async function isInUse(path: string): Promise<boolean> {
+  if (!existsSync(path)) return false;
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ECONNREFUSED';
+  } finally {
+    socket.destroy();
+  }
+}
+
+function counted(bytes: Buffer): Buffer[] {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(bytes.length);
+  return [length, bytes];
+}
+
+/** A new file that only the browser's user can read. */
+function openPrivate(path: string, user: BrowserUser): number {
+  const target = openSync(path, 'wx', 0o600);
+  if (user !== undefined) fchownSync(target, user.uid, user.gid);
+  return target;
+}
+
+function passwordFile(folder: string): string {
+  return `${folder}/vnc-password`;
+}
+
+function keymapFolder(folder: string): string {
+  return `${folder}/xkb`;
+}
+
+function lockOf(number: number): string {
+  return `/tmp/.X${number}-lock`;
+}
+
+function socketOf(number: number): string {
+  return `/tmp/.X11-unix/X${number}`;
+}
+
+/** Where an X server that is not root's has its keymap compiled to. */
+function keymapOf(number: number): string {
+  return `/tmp/server-${number}.xkm`;
+}

@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import type { BrowserSpec, Endpoint } from './browsers.ts';
+import { vncAuthResponse } from '../vnc-auth.ts';
+
+/** A VNC connection that looks at nothing, but may give its screen another size. */
+export type RfbDisplay = {
+  /** Resolves when the screen has the size. @throws Error where the server refuses it */
+  resize(screen: BrowserSpec['screen']): Promise<void>;
+} & Disposable;
+
+/** Names of RFC 6143 and of its community's extension for screens that change their size. */
+const VNC_AUTH = 2;
+const EXTENDED_DESKTOP_SIZE = -308;
+/** Of an update that answers this viewer's own wish. */
+const REASON_OWN = 1;
+/** An update of one pixel comes as raw, since no other encoding was asked for. */
+const PIXEL = { x: 0, y: 0, width: 1, height: 1 };
+
+/**
+ * Connects to a screen. The whole conversation ends with the signal, and when it is disposed of.
+ * @throws Error where the screen does not answer as RFB 3.8 with VncAuth does
+ */
+export async function openDisplay(
+  { host, port }: Endpoint,
+  password: string,
+  signal: AbortSignal,
+): Promise<RfbDisplay> {
+  const socket = connect({ host, port, signal });
+  // Whoever reads hears of it; in between, nobody does.
+  socket.on('error', () => {});
+  try {
+    const { bytesPerPixel } = await shakeHands(socket, password, signal);
+    return {
+      resize: (screen) => resize(socket, bytesPerPixel, screen, signal),
+      [Symbol.dispose]: () => socket.destroy(),
+    };
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+async function shakeHands(
+  socket: Socket,
+  password: string,
+  signal: AbortSignal,
+): Promise<{ bytesPerPixel: number }> {
+  const read = (length: number) => take(socket, length, signal);
+  const version = (await read(12)).toString('latin1');
+  if (version !== 'RFB 003.008\n') throw new Error(`not RFB 3.8 but ${JSON.stringify(version)}`);
+  socket.write(version);
+  const types = await read((await read(1)).readUInt8());
+  if (!types.includes(VNC_AUTH)) throw new Error('the screen takes no VncAuth');
+  socket.write(Buffer.from([VNC_AUTH]));
+  socket.write(vncAuthResponse(password, await read(16)));
+  if ((await read(4)).readUInt32BE() !== 0) throw new Error('the screen refuses its password');
+  // Shared: a viewer that is there stays.
+  socket.write(Buffer.from([1]));
+  const init = await read(24);
+  await read(init.readUInt32BE(20));
+  return { bytesPerPixel: init.readUInt8(4) / 8 };
+}
+
+async function resize(
+  socket: Socket,
+  bytesPerPixel: number,
+  screen: BrowserSpec['screen'],
+  signal: AbortSignal,
+): Promise<void> {
+  const updated = (isOurs: boolean) => layoutOf(socket, { bytesPerPixel, isOurs }, signal);
+  const encodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]);
+  encodings.writeInt32BE(EXTENDED_DESKTOP_SIZE, 4);
+  socket.write(Buffer.concat([encodings, updateRequest(0)]));
+  // What the server calls its screen: one with another name would be another screen.
+  const { screenId } = await updated(false);
+  socket.write(Buffer.concat([setDesktopSize(screen, screenId), updateRequest(1)]));
+  const { status } = await updated(true);
+  if (status !== 0) throw new Error(`the screen cannot be resized: ${status}`);
+}
+
+/** What an update says of the screen's layout; those that say nothing of it are passed over. */
+async function layoutOf(
+  socket: Socket,
+  { bytesPerPixel, isOurs }: { bytesPerPixel: number; isOurs: boolean },
+  signal: AbortSignal,
+): Promise<{ screenId: number; status: number }> {
+  const read = (length: number) => take(socket, length, signal);
+  for (;;) {
+    const type = (await read(1)).readUInt8();
+    if (type === 3) await read((await read(7)).readUInt32BE(3));
+    else if (type !== 0 && type !== 2) throw new Error(`unexpected RFB message ${type}`);
+    let found: { screenId: number; status: number } | null = null;
+    const rectangles = type === 0 ? (await read(3)).readUInt16BE(1) : 0;
+    for (let count = 0; count < rectangles; count += 1) {
+      const head = await read(12);
+      const [reason, status] = [head.readUInt16BE(0), head.readUInt16BE(2)];
+      const pixels = head.readUInt16BE(4) * head.readUInt16BE(6);
+      if (head.readInt32BE(8) !== EXTENDED_DESKTOP_SIZE) await read(pixels * bytesPerPixel);
+      else {
+        const screens = await read((await read(4)).readUInt8() * 16);
+        if (!isOurs || reason === REASON_OWN)
+          found = { screenId: screens.length === 0 ? 0 : screens.readUInt32BE(0), status };
+      }
+    }
+    if (found !== null) return found;
+  }
+}
+
+function updateRequest(incremental: 0 | 1): Buffer {
+  const message = Buffer.from([3, incremental, 0, 0, 0, 0, 0, 0, 0, 0]);
+  for (const [at, value] of Object.values(PIXEL).entries())
+    message.writeUInt16BE(value, 2 + 2 * at);
+  return message;
+}
+
+/** One screen that fills the whole. */
+function setDesktopSize({ width, height }: BrowserSpec['screen'], screenId: number): Buffer {
+  const message = Buffer.alloc(24);
+  message.writeUInt8(251, 0);
+  message.writeUInt16BE(width, 2);
+  message.writeUInt16BE(height, 4);
+  message.writeUInt8(1, 6);
+  message.writeUInt32BE(screenId, 8);
+  message.writeUInt16BE(width, 16);
+  message.writeUInt16BE(height, 18);
+  return message;
+}
+
+/** Exactly so many bytes. @throws Error when the stream ends before */
+async function take(socket: Socket, length: number, signal: AbortSignal): Promise<Buffer> {
+  if (length === 0) return Buffer.alloc(0);
+  for (;;) {
+    const bytes = socket.read(length) as Buffer | null;
+    if (bytes?.length === length) return bytes;
+    if (bytes !== null || socket.destroyed || socket.readableEnded)
+      throw new Error('the screen has closed the connection');
+    await once(socket, 'readable', { signal });
+  }
+}

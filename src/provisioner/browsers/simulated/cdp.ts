@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
+import { SIZES_SCRIPT } from '../chromium/window.ts';
+
+/**
+ * One CDP server for every simulated browser; the path of the WebSocket tells them apart. The
+ * documents below `/json` have no such path: they describe the browser that was added last.
+ */
+export type SimulatedCdp = {
+  readonly port: number;
+  /**
+   * @param screen what its page is told of its screen, which may change
+   * @returns the path of the new browser's WebSocket
+   */
+  add(workloadId: string, screen: Screen): string;
+  /** Disconnects the clients of a browser and forgets it. */
+  remove(workloadId: string): void;
+} & AsyncDisposable;
+
+type Screen = { width: number; height: number };
+type Target = {
+  workloadId: string;
+  browserPath: string;
+  /** Ids of its pages, the first one open from the start. */
+  pages: Set<string>;
+  screen: Screen;
+  /** Of the window, and of its page: it has no bars. */
+  window: Screen;
+  clients: Set<WebSocket>;
+};
+type Command = {
+  id?: unknown;
+  method?: unknown;
+  sessionId?: unknown;
+  params?: { expression?: unknown; bounds?: Partial<Screen>; targetId?: unknown };
+};
+
+/** What a client's command does to a whole browser; it has been answered by then. */
+export type SimulatedCdpHooks = {
+  onClose(workloadId: string): void;
+  onCrash(workloadId: string): void;
+};
+
+const MESSAGE_BYTES_MAX = 1024 * 1024;
+const VERSION = {
+  Browser: 'Simulated/1.0',
+  'Protocol-Version': '1.3',
+  'User-Agent': 'Simulated/1.0',
+  'V8-Version': '0',
+  'WebKit-Version': '0',
+};
+/** The code that JSON-RPC, and so CDP, has for it. */
+const METHOD_NOT_FOUND = -32_601;
+const PARSE_ERROR = -32_700;
+
+/** Listens on a free loopback port. */
+export async function openSimulatedCdp(hooks: SimulatedCdpHooks): Promise<SimulatedCdp> {
+  const byWorkload = new Map<string, Target>();
+  const byPath = new Map<string, Target>();
+  const server = createServer((request, response) => answerHttp(request, response, newest(byPath)));
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: MESSAGE_BYTES_MAX,
+    perMessageDeflate: false,
+  });
+  server.on('upgrade', (request, socket, head) => {
+    const target = byPath.get(request.url ?? '');
+    socket.on('error', () => socket.destroy());
+    if (target === undefined) {
+      socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (client) => serve(client, target, hooks));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+
+  return {
+    port: address.port,
+    add: (workloadId, screen) => {
+      const target = {
+        workloadId,
+        browserPath: `/devtools/browser/${randomUUID()}`,
+        pages: new Set([randomUUID()]),
+        screen,
+        window: { ...screen },
+        clients: new Set<WebSocket>(),
+      };
+      byWorkload.set(workloadId, target);
+      byPath.set(target.browserPath, target);
+      return target.browserPath;
+    },
+    remove: (workloadId) => {
+      const target = byWorkload.get(workloadId);
+      if (target === undefined) return;
+      byWorkload.delete(workloadId);
+      byPath.delete(target.browserPath);
+      for (const client of target.clients) client.terminate();
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const client of sockets.clients) client.terminate();
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+/** Maps keep the order of insertion, but do not give their last entry without a walk. */
+function newest(byPath: Map<string, Target>): Target | undefined {
+  return [...byPath.values()].at(-1);
+}
+
+function answerHttp(request: IncomingMessage, response: ServerResponse, target?: Target): void {
+  const { host = '127.0.0.1' } = request.headers;
+  const body = target === undefined ? null : documentAt(request.url ?? '', host, target);
+  if (body === null) {
+    response.writeHead(404, { 'content-type': 'text/html' }).end();
+    return;
+  }
+  response
+    .writeHead(200, { 'content-type': 'application/json; charset=UTF-8' })
+    .end(JSON.stringify(body));
+}
+
+function documentAt(url: string, host: string, target: Target): unknown {
+  const [path = ''] = url.split('?');
+  switch (path.replace(/\/$/, '')) {
+    case '/json/version':
+      return { ...VERSION, webSocketDebuggerUrl: `ws://${host}${target.browserPath}` };
+    case '/json':
+    case '/json/list':
+      return [...target.pages].map((id) => ({
+        id,
+        type: 'page',
+        title: 'about:blank',
+        url: 'about:blank',
+        description: '',
+        webSocketDebuggerUrl: `ws://${host}/devtools/page/${id}`,
+      }));
+    default:
+      return null;
+  }
+}
+
+function serve(client: WebSocket, target: Target, hooks: SimulatedCdpHooks): void {
+  target.clients.add(client);
+  client.on('close', () => target.clients.delete(client));
+  client.on('error', () => client.terminate());
+  client.on('message', (data) => {
+    const command = parseCommand((data as Buffer).toString('utf8'));
+    for (const message of replies(command, target)) client.send(JSON.stringify(message));
+    if (command?.method === 'Browser.close') hooks.onClose(target.workloadId);
+    if (command?.method === 'Browser.crash') hooks.onCrash(target.workloadId);
+  });
+}
+
+function replies(command: Command | null, target: Target): unknown[] {
+  if (command === null) return [{ error: { code: PARSE_ERROR, message: 'Message must be JSON' } }];
+  const head = {
+    id: command.id,
+    ...(command.sessionId === undefined ? {} : { sessionId: command.sessionId }),
+  };
+  switch (command.method) {
+    case 'Browser.getVersion':
+      return [{ ...head, result: browserVersion }];
+    case 'Browser.close':
+    case 'Browser.crash':
+      return [{ ...head, result: {} }];
+    case 'Target.getTargets':
+      return [{ ...head, result: { targetInfos: [...target.pages].map(pageInfo) } }];
+    case 'Target.setDiscoverTargets':
+      return [
+        ...[...target.pages].map((id) => {
+          return { method: 'Target.targetCreated', params: { targetInfo: pageInfo(id) } };
+        }),
+        { ...head, result: {} },
+      ];
+    case 'Target.attachToTarget':
+      return [{ ...head, result: { sessionId: command.params?.targetId } }];
+    case 'Target.createTarget': {
+      const targetId = randomUUID();
+      target.pages.add(targetId);
+      return [{ ...head, result: { targetId } }];
+    }
+    case 'Target.closeTarget':
+      return [
+        { ...head, result: { success: target.pages.delete(String(command.params?.targetId)) } },
+      ];
+    case 'Browser.getWindowForTarget':
+      return [{ ...head, result: { windowId: 1, bounds: target.window } }];
+    case 'Browser.setWindowBounds':
+      Object.assign(target.window, command.params?.bounds);
+      return [{ ...head, result: {} }];
+    case 'Runtime.evaluate':
+      return [{ ...head, result: { result: evaluate(command, target) } }];
+    default: {
+      const message = `'${String(command.method)}' wasn't found`;
+      return [{ ...head, error: { code: METHOD_NOT_FOUND, message } }];
+    }
+  }
+}
+
+/** The one script that it knows. */
+function evaluate({ params }: Command, { screen, window }: Target): object {
+  if (params?.expression !== SIZES_SCRIPT) return { type: 'undefined' };
+  const size = [window.width, window.height];
+  return {
+    type: 'object',
+    value: { screen: [screen.width, screen.height], outer: size, inner: size },
+  };
+}
+
+const browserVersion = {
+  protocolVersion: VERSION['Protocol-Version'],
+  product: VERSION.Browser,
+  revision: '0',
+  userAgent: VERSION['User-Agent'],
+  jsVersion: VERSION['V8-Version'],
+};
+
+function pageInfo(targetId: string): Record<string, unknown> {
+  return {
+    targetId,
+    type: 'page',
+    title: 'about:blank',
+    url: 'about:blank',
+    attached: false,
+    canAccessOpener: false,
+  };
+}
+
+function parseCommand(text: string): Command | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null ? parsed : null;
+  } catch {
+    return null;
+  }
+}

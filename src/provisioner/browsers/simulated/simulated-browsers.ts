@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LaunchFailed } from '../browsers.ts';
+import type {
+  BrowserExit,
+  Browsers,
+  BrowserSpec,
+  ObservedBrowser,
+  RunningBrowser,
+} from '../browsers.ts';
+import { openSimulatedCdp } from './cdp.ts';
+import { openSimulatedScreens } from './rfb.ts';
+
+/**
+ * Browsers without programs, for load tests: they take a time to launch, fail at a rate, and answer
+ * just enough CDP and RFB to be attached to, and to be closed. All share one CDP port and one VNC
+ * port, so thousands cost no more than their entries.
+ */
+export type SimulatedBrowsers = Browsers & {
+  /** Ends a browser as if it had crashed; one that is not there is left alone. */
+  crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
+  /** Ends a browser as if its user had closed it; one that is not there is left alone. */
+  close(workloadId: string): void;
+};
+
+export type SimulatedBrowsersOptions = {
+  /** How long each launch takes. */
+  launchMs: number;
+  /** The share of launches that fail, 0 to 1. */
+  failRate: number;
+  /** Numbers from 0 up to 1; `Math.random` by default. */
+  random?: () => number;
+  /** Milliseconds since the epoch; `Date.now` by default. */
+  now?: () => number;
+};
+
+type HowEnded = Pick<BrowserExit, 'reason' | 'exitCode' | 'detail'>;
+const CLOSED: HowEnded = { reason: 'browser_closed', exitCode: 0, detail: 'a simulated close' };
+const CRASHED: HowEnded = {
+  reason: 'browser_crashed',
+  exitCode: null,
+  detail: 'a simulated crash',
+};
+
+/** Opens the two servers; browsers end with them. */
+export async function createSimulatedBrowsers(
+  options: SimulatedBrowsersOptions,
+): Promise<SimulatedBrowsers> {
+  const { launchMs, failRate, random = Math.random, now = Date.now } = options;
+  const [cdp, screens] = await Promise.all([
+    openSimulatedCdp({
+      onClose: (workloadId) => exit(workloadId, CLOSED),
+      onCrash: (workloadId) => exit(workloadId, CRASHED),
+    }),
+    openSimulatedScreens(),
+  ]);
+  const launching = new Map<string, AbortController>();
+  const running = new Map<string, RunningBrowser>();
+  const sessions = new Map<string, string>();
+  const listeners: ((exit: BrowserExit) => void)[] = [];
+
+  function end(workloadId: string): boolean {
+    launching.get(workloadId)?.abort();
+    cdp.remove(workloadId);
+    screens.remove(workloadId);
+    sessions.delete(workloadId);
+    return running.delete(workloadId);
+  }
+
+  function exit(workloadId: string, how: HowEnded): void {
+    if (!running.has(workloadId)) return;
+    end(workloadId);
+    for (const listener of listeners) listener({ workloadId, ...how, endedAt: now() });
+  }
+
+  async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
+    const { workloadId, vncPassword, headless } = spec;
+    if (launching.has(workloadId) || running.has(workloadId)) {
+      throw new Error(`workload ${workloadId} is already there`);
+    }
+    const stopped = new AbortController();
+    launching.set(workloadId, stopped);
+    try {
+      await sleep(launchMs, undefined, { signal: stopped.signal });
+    } catch {
+      throw new LaunchFailed('stopped while it was being launched', '');
+    } finally {
+      launching.delete(workloadId);
+    }
+    if (random() < failRate) throw new LaunchFailed('a simulated failure', 'simulated');
+    const screen = { ...spec.screen };
+    if (headless !== true) screens.add(workloadId, vncPassword, screen);
+    const browser: RunningBrowser = {
+      workloadId,
+      cdp: { host: '127.0.0.1', port: cdp.port, path: cdp.add(workloadId, screen) },
+      vnc: { host: '127.0.0.1', port: screens.port },
+    };
+    running.set(workloadId, browser);
+    return browser;
+  }
+
+  return {
+    kind: 'simulated',
+    launch,
+    stop: async (workloadId) => void end(workloadId),
+    list: async () => observe(launching.keys(), running, sessions),
+    assign: async (workloadId, sessionId) => {
+      if (running.has(workloadId)) sessions.set(workloadId, sessionId);
+    },
+    adopt: async (workloadId) => running.get(workloadId) ?? null,
+    onExit: (listener) => void listeners.push(listener),
+    crash: (workloadId, reason) => exit(workloadId, { ...CRASHED, ...(reason && { reason }) }),
+    close: (workloadId) => exit(workloadId, CLOSED),
+    [Symbol.asyncDispose]: async () => {
+      for (const workloadId of [...launching.keys(), ...running.keys()]) end(workloadId);
+      await Promise.all([cdp[Symbol.asyncDispose](), screens[Symbol.asyncDispose]()]);
+    },
+  };
+}
+
+function observe(
+  launching: Iterable<string>,
+  running: ReadonlyMap<string, RunningBrowser>,
+  sessions: ReadonlyMap<string, string>,
+): ObservedBrowser[] {
+  return [
+    ...[...launching].map((workloadId) => ({ workloadId, sessionId: null, adoptable: null })),
+    ...[...running].map(([workloadId, adoptable]) => ({
+      workloadId,
+      sessionId: sessions.get(workloadId) ?? null,
+      adoptable,
+    })),
+  ];
+}

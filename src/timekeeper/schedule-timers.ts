@@ -1,0 +1,59 @@
+import { isOf, type RecordedEvent } from '#events/events.ts';
+import type { SessionState } from '#events/session.ts';
+import type { TimerKind } from '#events/subjects.ts';
+import { EXPIRY_WARNING_MS, idleAt } from '#src/domain/session/decide.ts';
+import { isFinal } from '#src/domain/session/session.ts';
+
+/** What is to be done with a session's timers after one of its events. */
+export type TimerStep = { kind: TimerKind; at: number } | 'cancel-all';
+
+/** After how long a session that no server has taken is queued, and fails. */
+type QueueTimes = { afterMs: number; timeoutMs: number };
+
+/** Event → timers. Pure; arming twice is harmless, so events may come again. */
+export function timersAfter(event: RecordedEvent, queue: QueueTimes): TimerStep[] {
+  if (!isOf('session', event)) return [];
+  const { state } = event;
+  if (isFinal(state.status)) return ['cancel-all'];
+  const expiry = { kind: 'expiry', at: Date.parse(state.expiresAt) } as const;
+  if (event.type === 'session.requested') {
+    const createdAt = Date.parse(state.createdAt);
+    return [
+      expiry,
+      { kind: 'queue-after', at: createdAt + queue.afterMs },
+      { kind: 'queue-timeout', at: createdAt + queue.timeoutMs },
+    ];
+  }
+  if (event.type === 'session.requeued')
+    return [{ kind: 'queue-timeout', at: Date.parse(state.createdAt) + queue.timeoutMs }];
+  const warning = { kind: 'expiry-warning', at: expiry.at - EXPIRY_WARNING_MS } as const;
+  if (event.type === 'session.extended')
+    return state.status === 'active' ? [expiry, warning] : [expiry];
+  if (event.type !== 'session.activated') return [];
+  const idle = idleAt(state);
+  return idle === null ? [warning] : [warning, { kind: 'idle', at: idle }];
+}
+
+/**
+ * What a session in that state waits for, and when each is due; what is due already is among it.
+ * Pure. The expiry comes first: it decides for the others, too. A warning of it is not among them:
+ * one that is late comes with the end.
+ */
+export function timersOf(
+  session: SessionState,
+  queue: QueueTimes,
+): { kind: TimerKind; at: number }[] {
+  if (isFinal(session.status) || session.status === 'stopping') return [];
+  const expiresAt = Date.parse(session.expiresAt);
+  const timers: { kind: TimerKind; at: number }[] = [{ kind: 'expiry', at: expiresAt }];
+  if (session.status === 'active') {
+    const idle = idleAt(session);
+    if (idle !== null) timers.push({ kind: 'idle', at: idle });
+  } else if (session.assignment === null) {
+    const createdAt = Date.parse(session.createdAt);
+    if (session.status === 'creating')
+      timers.push({ kind: 'queue-after', at: createdAt + queue.afterMs });
+    timers.push({ kind: 'queue-timeout', at: createdAt + queue.timeoutMs });
+  }
+  return timers;
+}

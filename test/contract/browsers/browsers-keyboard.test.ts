@@ -1,0 +1,124 @@
+import { createRequire } from 'node:module';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hasDocker } from '#test/support/servers/docker-engine.ts';
+import { dialRfb } from '#test/support/clients/rfb-client.ts';
+import type { RfbClient } from '#test/support/clients/rfb-client.ts';
+import { openDockerBrowsers } from '#test/support/browsers/docker-browsers.fixture.ts';
+import {
+  attachPage,
+  evaluate,
+  openCdp,
+  openProcessBrowsers,
+} from '#test/support/browsers/browsers.fixture.ts';
+import type { Cdp, OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
+
+/** Every letter with its upper case beside it, where it has one. */
+const ALPHABETS = {
+  'Latin-1': cased('àáâãäåæçèéêëìíîïðñòóôõöøùúûüýþÿ') + 'ß',
+  'the signs of Latin-1': '¡¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷',
+  'Polish, Czech, Slovak, Hungarian, Croatian': cased('ąćęłńśźżčďěňřšťůžľĺŕőűđ'),
+  'Romanian, Turkish': `${cased('ășțşţğ')}ıİ`,
+  Baltic: cased('āēģīķļņūėįų'),
+  Russian: cased('абвгдежзийклмнопрстуфхцчшщъыьэюяё'),
+  'the other Cyrillic alphabets': cased('іїєґўђѓѕјљњћќџ'),
+  Greek: `${cased('αβγδεζηθικλμνξοπρστυφχψωάέήίόύώϊϋ')}ςΐΰ`,
+  signs: 'œŒẞ€–—…“”„‘’‚‹›•™№†‡←→↑↓',
+  US: `${cased('abcdefghijklmnopqrstuvwxyz')}0123456789 !"#$%&'()*+,-./:;<=>?@[\\]^_\`{|}~`,
+} as const;
+
+/** What no alphabet above has, and therefore no key of the X server's keymap. */
+const UNKEYED = '一丁七万丈三上下不与丑且世丘丙业丛东丝';
+const POLL = { timeout: 60_000 };
+const VNC_PASSWORD = 'aB3dE6gH';
+const SHIFT = 0xffe1;
+
+describe.each([
+  ...(hasDocker() ? [{ adapter: 'docker', open: () => openDockerBrowsers() }] : []),
+  { adapter: 'process', open: () => openProcessBrowsers() },
+])('what a viewer types ($adapter)', ({ open }) => {
+  let opened: OpenedBrowsers;
+  let cdp: Cdp;
+  let page = '';
+  let viewer: RfbClient;
+
+  beforeAll(async () => {
+    opened = await open();
+    const workloadId = `wl_keyboard_${process.pid}`;
+    const screen = { width: 800, height: 600 };
+    const browser = await opened.browsers.launch({ workloadId, vncPassword: VNC_PASSWORD, screen });
+    cdp = await openCdp(browser.cdp);
+    page = await attachPage(cdp);
+    viewer = await dialRfb(browser.vnc, VNC_PASSWORD);
+  });
+
+  afterAll(async () => {
+    viewer[Symbol.dispose]();
+    cdp[Symbol.dispose]();
+    await opened[Symbol.asyncDispose]();
+  });
+
+  /** An empty field that takes text, and a page that writes down what keys it is told of. */
+  beforeEach(async () => {
+    await cdp.send('Page.bringToFront', {}, page);
+    await run(`document.body.innerHTML = '<textarea></textarea>'`);
+    await run(`told = ''; onkeydown = ({ key }) => { if (key.length === 1) told += key; }`);
+    await run(`onkeyup = ({ key }) => { if (key.length === 1) released += 1; }`);
+    await run(`released = 0; document.querySelector('textarea').focus()`);
+    let pressed = 0;
+    const press = (): Promise<unknown> => {
+      strike(viewer, 'ä');
+      pressed += 1;
+      return typed();
+    };
+    // Chromium gives text to a field somewhat later than the page says that it has the focus.
+    await expect.poll(press, POLL).not.toBe('');
+    await expect.poll(() => run('released'), POLL).toBe(pressed);
+    await run(`told = document.querySelector('textarea').value = ''`);
+  });
+
+  const run = (script: string) => evaluate(cdp, page, script);
+  const typed = () => run(`document.querySelector('textarea').value`);
+
+  test.each(Object.entries(ALPHABETS))('arrives in the page: %s', async (_name, letters) => {
+    for (const letter of letters) strike(viewer, letter);
+    await expect.poll(typed, POLL).toBe(letters);
+    expect(await run('told')).toBe(letters);
+  });
+
+  test('arrives with Shift held down, as people type upper case', async () => {
+    viewer.key(SHIFT, true);
+    for (const letter of 'ÄÖÜÉÑŁŽЖΩ') strike(viewer, letter);
+    viewer.key(SHIFT, false);
+    for (const letter of 'äß') strike(viewer, letter);
+    await expect.poll(typed, POLL).toBe('ÄÖÜÉÑŁŽЖΩäß');
+  });
+
+  test('arrives at the latest when pressed again where no key has it: 19 such characters', async () => {
+    for (const character of UNKEYED) {
+      await expect
+        .poll(async () => {
+          strike(viewer, character);
+          return await typed();
+        }, POLL)
+        .toContain(character);
+    }
+  });
+});
+
+const novnc = createRequire(import.meta.url).resolve('@novnc/novnc');
+/** The keysyms are those that noVNC sends. */
+const { default: keysyms } = (await import(
+  new URL('input/keysymdef.js', `file://${novnc}`).href
+)) as {
+  default: { lookup(codePoint: number): number };
+};
+
+function strike(viewer: RfbClient, letter: string): void {
+  const keysym = keysyms.lookup(letter.codePointAt(0) ?? 0);
+  viewer.key(keysym, true);
+  viewer.key(keysym, false);
+}
+
+function cased(letters: string): string {
+  return letters.replaceAll(/./gu, (letter) => letter + letter.toUpperCase());
+}

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
+import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import { pidSpace } from '#src/provisioner/browsers/process/tree.ts';
+import {
+  openPlace,
+  openProcessBrowsers,
+  realPrograms,
+} from '#test/support/browsers/browsers.fixture.ts';
+
+type Place = Awaited<ReturnType<typeof openPlace>>;
+
+const spec = { vncPassword: 'aB3dE6gH', screen: { width: 800, height: 600 } };
+
+describe('after the service was killed', () => {
+  test('its browsers are found and can be stopped', async () => {
+    await using left = await leaveBrowser('wl_left');
+    expect(left.place.processes().length).toBeGreaterThan(5);
+    expect(await left.browsers.list()).toMatchObject([{ workloadId: 'wl_left', adoptable: null }]);
+    await left.browsers.stop('wl_left');
+    expect(left.place.traces()).toEqual([]);
+    expect(await left.browsers.list()).toEqual([]);
+  });
+
+  test('those that report its crashes go with it, and are not left to notice that it has gone', async () => {
+    await using left = await leaveBrowser('wl_left');
+    const reporters = left.place.processes().filter(({ args }) => /crashpad/.test(args[0] ?? ''));
+    expect(reporters.length).toBeGreaterThan(0);
+    for (const { pid } of reporters) process.kill(pid, 'SIGSTOP');
+    await left.browsers.stop('wl_left');
+    expect(left.place.traces()).toEqual([]);
+  });
+
+  test('what is left of a browser that has ended meanwhile is removed', async () => {
+    await using left = await leaveBrowser('wl_ended');
+    for (const { pid } of left.place.processes()) killIfThere(pid);
+    await expect.poll(() => left.place.processes(), { timeout: 5000 }).toEqual([]);
+    expect(await left.browsers.list()).toMatchObject([{ workloadId: 'wl_ended', adoptable: null }]);
+    await left.browsers.stop('wl_ended');
+    expect(left.place.traces()).toEqual([]);
+  });
+
+  test('the keymap that a display left which was killed at its start is removed', async () => {
+    await using place = await openPlace();
+    const display = 50_000 + (process.pid % 10_000);
+    const keymap = `/tmp/server-${display}.xkm`;
+    onTestFinished(() => rm(keymap, { force: true }));
+    await writeFile(keymap, 'half of it');
+    await leaveRecord(place, { display, pid: 2 ** 30 });
+    await using browsers = await openIn(place);
+    await browsers.stop('wl_old');
+    expect(existsSync(keymap)).toBe(false);
+  });
+
+  test('a stranger that has got the pid of one of its programs is left alone', async () => {
+    const stranger = spawn('sleep', ['100'], { detached: true });
+    onTestFinished(() => void stranger.kill('SIGKILL'));
+    await using place = await openPlace();
+    await leaveRecord(place, { display: 999, pid: stranger.pid ?? 0 });
+    await using browsers = await openIn(place);
+    expect(await browsers.list()).toMatchObject([{ workloadId: 'wl_old', adoptable: null }]);
+    await browsers.stop('wl_old');
+    expect(place.traces()).toEqual([]);
+    expect([stranger.exitCode, stranger.signalCode]).toEqual([null, null]);
+  });
+
+  test('the browsers of another service that lives are its own affair', async () => {
+    await using opened = await openProcessBrowsers();
+    await opened.browsers.launch({ ...spec, workloadId: 'wl_others' });
+    await using second = await createProcessBrowsers({
+      ...realPrograms(),
+      stateDir: opened.stateDir,
+    });
+    expect(await second.list()).toEqual([]);
+    await second.stop('wl_others');
+    expect(opened.processes().length).toBeGreaterThan(5);
+  });
+});
+
+/** One that is killed takes others with it. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** The record of a browser `wl_old` whose service and program had that pid. */
+async function leaveRecord(place: Place, { display, pid }: { display: number; pid: number }) {
+  const folder = join(place.tmp, 'bss-browser-gone');
+  await mkdir(folder);
+  const gone = { pid, startTicks: 1 };
+  const record = { workloadId: 'wl_old', folder, display, sessions: [gone] };
+  const owner = { instance: 'gone', owner: gone, pidSpace: pidSpace() };
+  await writeFile(join(place.stateDir, 'wl_old.json'), JSON.stringify({ ...record, ...owner }));
+}
+
+/** A service process that launches one browser, says so, and then waits for its end. */
+const OWNER = `
+  const { adapter, options, spec } = JSON.parse(process.argv[1]);
+  const { createProcessBrowsers } = await import(adapter);
+  const browsers = await createProcessBrowsers(options);
+  await browsers.launch(spec);
+  console.log('launched');
+  setInterval(() => {}, 1000);
+`;
+
+/** What a service process leaves that was killed while its browser ran, and the next one's view. */
+async function leaveBrowser(
+  workloadId: string,
+): Promise<AsyncDisposable & { place: Place; browsers: Browsers }> {
+  const place = await openPlace();
+  const adapter = import.meta.resolve('#src/provisioner/browsers/process/process-browsers.ts');
+  const options = { ...realPrograms(), stateDir: place.stateDir };
+  const task = JSON.stringify({ adapter, options, spec: { ...spec, workloadId } });
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', OWNER, task], {
+    env: { ...process.env, TMPDIR: place.tmp },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(owner.stdout, 'data');
+  owner.kill('SIGKILL');
+  await once(owner, 'exit');
+  const browsers = await openIn(place);
+  return {
+    place,
+    browsers,
+    [Symbol.asyncDispose]: async () => {
+      await browsers.stop(workloadId);
+      await browsers[Symbol.asyncDispose]();
+      await place[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function openIn(place: Place): Promise<Browsers> {
+  const options = { ...realPrograms(), stateDir: place.stateDir };
+  return place.within(() => createProcessBrowsers(options));
+}

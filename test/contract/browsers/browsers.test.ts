@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type {
+  BrowserExit,
+  BrowserSpec,
+  RunningBrowser,
+} from '#src/provisioner/browsers/browsers.ts';
+import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
+import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
+import { fitScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
+import { dialRfb, RfbRefused } from '#test/support/clients/rfb-client.ts';
+import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
+import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import type { OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
+
+const POLL = { timeout: 10_000 };
+
+describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) => {
+  let opened: OpenedBrowsers;
+  const exits: BrowserExit[] = [];
+  beforeAll(async () => {
+    opened = await open();
+    opened.browsers.onExit((exit) => exits.push(exit));
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  /** A browser that is stopped when its test is over. */
+  async function launch(changes: Partial<BrowserSpec> = {}): Promise<RunningBrowser> {
+    const spec = aSpec(changes);
+    onTestFinished(() => opened.browsers.stop(spec.workloadId));
+    return opened.browsers.launch(spec);
+  }
+
+  test('say what they are', () => {
+    expect(opened.browsers.kind).toBe(adapter);
+  });
+
+  test('answer the first CDP command and have one page open', async () => {
+    const browser = await launch();
+    expect(browser.cdp.path).toMatch(/^\/devtools\/browser\/[\da-f-]{36}$/);
+    using cdp = await openCdp(browser.cdp);
+    expect(await cdp.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
+    expect(await cdp.send('Target.getTargets')).toMatchObject({
+      targetInfos: [{ type: 'page', url: 'about:blank' }],
+    });
+    await expect(cdp.send('No.such')).rejects.toThrow('-32601');
+  });
+
+  test('say over HTTP where their sockets are, and nothing else', async () => {
+    const { cdp } = await launch();
+    const get = (path: string) => fetch(`http://${cdp.host}:${cdp.port}${path}`);
+    const version = await (await get('/json/version')).json();
+    expect(version).toMatchObject({
+      'Protocol-Version': '1.3',
+      webSocketDebuggerUrl: `ws://${cdp.host}:${cdp.port}${cdp.path}`,
+    });
+    expect(await (await get('/json/list')).json()).toMatchObject([
+      { type: 'page', url: 'about:blank' },
+    ]);
+    expect((await get('/no/such')).status).toBe(404);
+  });
+
+  test('show a screen of the asked size to whoever has the password', async () => {
+    const browser = await launch({ screen: { width: 640, height: 400 }, vncPassword: 'aB3dE6gH' });
+    using viewer = await dialRfb(browser.vnc, 'aB3dE6gH');
+    expect([viewer.width, viewer.height]).toEqual([640, 400]);
+    expect((await viewer.framebuffer()).length).toBe(640 * 400 * 4);
+  });
+
+  test('refuse a wrong password, often, and still take the right one', async () => {
+    const { vnc } = await launch({ vncPassword: 'aB3dE6gH' });
+    for (const wrong of ['aB3dE6gh', '', 'aB3dE6g', 'XXXXXXXX', '00000000', 'aB3dE6g_', 'ABCDEFGH'])
+      await expect(dialRfb(vnc, wrong)).rejects.toThrow(RfbRefused);
+    using viewer = await dialRfb(vnc, 'aB3dE6gH');
+    expect(viewer.width).toBe(1024);
+  });
+
+  test('keep the screens of two browsers apart', async () => {
+    const one = await launch({ vncPassword: 'one11111', screen: { width: 640, height: 400 } });
+    const two = await launch({ vncPassword: 'two22222', screen: { width: 800, height: 600 } });
+    expect(two.cdp.path).not.toBe(one.cdp.path);
+    using viewer = await dialRfb(two.vnc, 'two22222');
+    expect(viewer.width).toBe(800);
+    // Where both have one address, a password opens its own browser's screen.
+    const widthSeen = await dialRfb(two.vnc, 'one11111').then(
+      (other) => other.width,
+      () => 'refused',
+    );
+    expect([640, 'refused']).toContain(widthSeen);
+  });
+
+  test('take on another screen while they run, as if they had been launched on it', async () => {
+    const running = await launch({ vncPassword: 'aB3dE6gH' });
+    const fit = (screen: BrowserSpec['screen'], vncPassword = 'aB3dE6gH') =>
+      fitScreen(running, { vncPassword, screen }, AbortSignal.timeout(20_000));
+    await expect(fit({ width: 800, height: 600 }, 'wrongpwd')).rejects.toThrow('password');
+    const launched = await launch({ screen: { width: 1400, height: 900 } });
+    for (const screen of [
+      { width: 640, height: 400 },
+      { width: 1400, height: 900 },
+    ]) {
+      await fit(screen);
+      using viewer = await dialRfb(running.vnc, 'aB3dE6gH');
+      expect([viewer.width, viewer.height]).toEqual([screen.width, screen.height]);
+    }
+    const { screen, outer, inner } = await sizesOf(running);
+    expect(screen).toEqual([1400, 900]);
+    // It may not have been told of all when it is ready.
+    await expect.poll(() => sizesOf(launched), POLL).toEqual({ screen, outer, inner });
+    await opened.browsers.stop(running.workloadId);
+    await expect(fit({ width: 800, height: 600 })).rejects.toThrow();
+  });
+
+  test('have no screen to show where they are headless, and a window as large as one', async () => {
+    const screen = { width: 900, height: 700 };
+    const { cdp, vnc, workloadId } = await launch({ headless: true, screen });
+    await expect(dialRfb(vnc, 'pass0rd1')).rejects.toThrow();
+    expect(await sizesOf({ cdp })).toMatchObject({ screen: [900, 700], outer: [900, 700] });
+    await opened.browsers.stop(workloadId);
+    expect(opened.traces()).toEqual([]);
+  });
+
+  test('leave nothing when they are stopped', async () => {
+    const { workloadId, cdp, vnc } = await launch({ vncPassword: 'aB3dE6gH' });
+    using client = await openCdp(cdp);
+    using viewer = await dialRfb(vnc, 'aB3dE6gH');
+    if (adapter !== 'simulated') expect(opened.traces().length).toBeGreaterThan(0);
+
+    await opened.browsers.stop(workloadId);
+
+    expect(opened.traces()).toEqual([]);
+    expect(await opened.browsers.list()).toEqual([]);
+    await expect(client.send('Browser.getVersion')).rejects.toThrow();
+    await expect(viewer.framebuffer()).rejects.toThrow();
+    await Promise.all([
+      expect(openCdp(cdp)).rejects.toThrow(),
+      expect(dialRfb(vnc, 'aB3dE6gH')).rejects.toThrow(),
+    ]);
+    expect(exits).toEqual([]);
+  });
+
+  test('can be stopped twice, at once or after, and when they never were', async () => {
+    const { workloadId } = await launch();
+    await Promise.all([opened.browsers.stop(workloadId), opened.browsers.stop(workloadId)]);
+    await opened.browsers.stop(workloadId);
+    await opened.browsers.stop('wl_never');
+    expect(opened.traces()).toEqual([]);
+  });
+
+  test('are listed while they run', async () => {
+    const browser = await launch();
+    expect(await opened.browsers.list()).toEqual([
+      { workloadId: browser.workloadId, sessionId: null, adoptable: browser },
+    ]);
+  });
+
+  test('are listed with their session once they have one, and can be taken over', async () => {
+    const browser = await launch();
+    const { workloadId } = browser;
+    await opened.browsers.assign(workloadId, 'ses_one');
+    await opened.browsers.assign('wl_never', 'ses_two');
+    expect(await opened.browsers.list()).toEqual([
+      { workloadId, sessionId: 'ses_one', adoptable: browser },
+    ]);
+    expect(await opened.browsers.adopt(workloadId)).toEqual(browser);
+    expect(await opened.browsers.adopt('wl_never')).toBeNull();
+    await opened.browsers.stop(workloadId);
+    expect(await opened.browsers.adopt(workloadId)).toBeNull();
+  });
+
+  test('end when they are stopped while they are being launched', async () => {
+    const spec = aSpec();
+    const launching = opened.browsers.launch(spec);
+    const outcome = expect(launching).rejects.toThrow(LaunchFailed);
+    expect(await opened.browsers.list()).toEqual([
+      { workloadId: spec.workloadId, sessionId: null, adoptable: null },
+    ]);
+    await opened.browsers.stop(spec.workloadId);
+    await outcome;
+    expect(opened.traces()).toEqual([]);
+    expect(await opened.browsers.list()).toEqual([]);
+  });
+
+  test('report a crash once, when nothing of the browser is left', async () => {
+    const { workloadId, cdp } = await launch();
+    const tracesAtExit: string[] = [];
+    opened.browsers.onExit((exit) => {
+      if (exit.workloadId === workloadId) tracesAtExit.push(...opened.traces());
+    });
+    opened.crash(workloadId);
+    await expect.poll(() => exits.length, { timeout: 5000 }).toBe(1);
+    // The engine knows a signal only as a number added to 128.
+    const exitCode = adapter === 'docker' ? 137 : null;
+    const told = { endedAt: expect.any(Number), detail: expect.any(String) };
+    expect(exits.splice(0)).toEqual([{ workloadId, reason: 'browser_crashed', exitCode, ...told }]);
+    expect(tracesAtExit).toEqual([]);
+    expect(await opened.browsers.list()).toEqual([]);
+    await expect(openCdp(cdp)).rejects.toThrow();
+    await opened.browsers.stop(workloadId);
+    expect(exits).toEqual([]);
+  });
+
+  test('refuse a second browser for one workload', async () => {
+    const { workloadId } = await launch();
+    await expect(opened.browsers.launch(aSpec({ workloadId }))).rejects.toThrow(workloadId);
+  });
+
+  test('say why a launch failed, and leave nothing of it', async () => {
+    await using failing = await openFailing();
+    const failure = failing.browsers.launch(aSpec());
+    await expect(failure).rejects.toThrow(LaunchFailed);
+    expect(failing.traces()).toEqual([]);
+    expect(await failing.browsers.list()).toEqual([]);
+  });
+
+  test('all end when their server does', async () => {
+    await using other = await open();
+    const [one, two] = await Promise.all([
+      other.browsers.launch(aSpec({ vncPassword: 'one11111' })),
+      other.browsers.launch(aSpec({ vncPassword: 'two22222' })),
+    ]);
+    await other.browsers[Symbol.asyncDispose]();
+    expect(other.traces()).toEqual([]);
+    await Promise.all([
+      expect(openCdp(one.cdp)).rejects.toThrow(),
+      expect(openCdp(two.cdp)).rejects.toThrow(),
+      expect(dialRfb(two.vnc, 'two22222')).rejects.toThrow(),
+    ]);
+  });
+});
+
+/** What the page is told of its screen and its window. */
+async function sizesOf({ cdp }: Pick<RunningBrowser, 'cdp'>) {
+  using window = await openWindow(cdp, AbortSignal.timeout(20_000));
+  return await window.sizes();
+}

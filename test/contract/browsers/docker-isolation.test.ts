@@ -1,0 +1,118 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import { openHosts } from '#test/support/servers/network-hosts.ts';
+import type { NetworkHosts } from '#test/support/servers/network-hosts.ts';
+import {
+  containersOf,
+  openDockerBrowsers,
+} from '#test/support/browsers/docker-browsers.fixture.ts';
+import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
+
+const SPEC = { vncPassword: 'aB3dE6gH', screen: { width: 800, height: 600 } };
+const REFUSED = 'net::ERR_CONNECTION_REFUSED';
+
+describe.runIf(hasDocker())('from inside a session’s browser', () => {
+  let opened: Awaited<ReturnType<typeof openDockerBrowsers>>;
+  let hosts: NetworkHosts;
+  let browser: RunningBrowser;
+  let neighbour: RunningBrowser;
+  let cdp: Cdp;
+  let page: string;
+  beforeAll(async () => {
+    hosts = await openHosts();
+    opened = await openDockerBrowsers();
+    [browser, neighbour] = await Promise.all([
+      opened.browsers.launch({ ...SPEC, workloadId: `wl_inside_${process.pid}` }),
+      opened.browsers.launch({ ...SPEC, workloadId: `wl_neighbour_${process.pid}` }),
+    ]);
+    cdp = await openCdp(browser.cdp);
+    page = await attachPage(cdp);
+  });
+  afterAll(async () => {
+    await opened[Symbol.asyncDispose]();
+    await hosts[Symbol.asyncDispose]();
+  });
+
+  /** What comes of leading the page there: the browser's error, or null. */
+  async function errorAt(host: string, port: number): Promise<unknown> {
+    const url = `http://${host}:${port}/`;
+    const { errorText = null } = await cdp.send('Page.navigate', { url }, page);
+    return errorText;
+  }
+
+  /** A program in the session's container, which no browser's policy stops. */
+  function shell(script: string): string {
+    const [id = ''] = containersOf(opened.options.serverId, browser.workloadId);
+    return docker('exec', id, 'bash', '-c', `${script}; echo "exit $?"`);
+  }
+
+  test('the public network is reached', async () => {
+    expect(await errorAt(hosts.public, hosts.port)).toBeNull();
+    expect(await hosts.reached(hosts.public)).not.toEqual([]);
+    const words = () => evaluate(cdp, page, 'document.body.innerText');
+    await expect.poll(words).toBe('hello');
+  });
+
+  test.each(['linkLocal', 'private10', 'private192'] as const)(
+    'an address that is %s is not, though this machine and other containers reach it',
+    async (kind) => {
+      const host = hosts[kind];
+      const answer = await fetch(`http://${host}:${hosts.port}/`);
+      expect(await answer.text()).toBe('hello');
+      const image = docker('ps', '--format', '{{.Image}}', '--filter', `name=bss.wl_inside`);
+      const elsewhere = ['--rm', '--network', 'bridge', '--entrypoint', 'bash', image];
+      docker('run', ...elsewhere, '-c', `exec 3<>/dev/tcp/${host}/${hosts.port}`);
+      const before = await hosts.reached(host);
+      expect(before).toEqual([`tcp ${host}`, `tcp ${host}`]);
+
+      expect(await errorAt(host, hosts.port)).toBe(REFUSED);
+      expect(shell(`timeout 3 bash -c 'exec 3<>/dev/tcp/${host}/${hosts.port}'`)).toBe('exit 1');
+      shell(`echo ${host} >/dev/udp/${host}/${hosts.port}`);
+      expect(await hosts.reached(host)).toEqual(before);
+    },
+  );
+
+  test('another session’s ports are not, though this machine reaches them', async () => {
+    const { host, port } = neighbour.cdp;
+    const version = await fetch(`http://${host}:${port}/json/version`);
+    expect(version.status).toBe(200);
+    const { host: ip } = neighbourAddress();
+    for (const target of [9_223, 5_900]) {
+      expect(shell(`timeout 1 bash -c 'exec 3<>/dev/tcp/${ip}/${target}'`)).toMatch(/exit (1|124)/);
+    }
+    const deadline = new Promise((resolve) => setTimeout(resolve, 1_000, 'silence'));
+    const outcome = await Promise.race([errorAt(ip, 9_223), deadline]);
+    expect(['silence', REFUSED, 'net::ERR_CONNECTION_TIMED_OUT']).toContain(outcome);
+    await cdp.send('Page.stopLoading', {}, page);
+  });
+
+  function neighbourAddress(): { host: string } {
+    const [id = ''] = containersOf(opened.options.serverId, neighbour.workloadId);
+    const format = `{{(index .NetworkSettings.Networks "${testNetwork()}").IPAddress}}`;
+    return { host: docker('inspect', '--format', format, id) };
+  }
+
+  test('the machine’s own services are not, by none of its addresses', async () => {
+    const heard: string[] = [];
+    const server = createServer((request, response) => {
+      heard.push(String(request.socket.localAddress));
+      response.end('hello');
+    }).listen(0, '0.0.0.0');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const format = '{{(index .IPAM.Config 0).Gateway}}';
+    const gateway = docker('network', 'inspect', '--format', format, testNetwork());
+    for (const host of [gateway, hosts.machine]) {
+      expect((await fetch(`http://${host}:${port}/`)).status).toBe(200);
+      expect(heard.splice(0)).toHaveLength(1);
+      expect(await errorAt(host, port)).toBe(REFUSED);
+    }
+    expect(heard).toEqual([]);
+  });
+});

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { ARCHIVE_STREAM, filters } from '#events/subjects.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { follow } from '#src/event-store/jetstream/subscribe.ts';
+import { aSession } from '#test/support/events.fixture.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { appendEach } from '#test/support/stores/event-stores.ts';
+
+test('the archive tells the log’s events, the newest too, and leaves the log to others', async () => {
+  await using nats = await startNats();
+  await using connection = await connectJetStream({ url: nats.url, hasArchive: true });
+  const log = createJetStreamEventLog(connection);
+  const early = await appendEach(log, aSession(), 5);
+  const stop = new AbortController();
+  const options = {
+    ...{ subjects: filters.all, after: early[1] ?? 0, signal: stop.signal },
+    onMalformed: ({ reason }: { reason: string }) => expect.fail(reason),
+  };
+  const heard: number[] = [];
+  const followers = async (stream: string) =>
+    (await connection.jsm.streams.info(stream)).state.consumer_count;
+  const isBefore = () => heard.length < early.length - 2;
+  let late: number[] = [];
+  for await (const batch of follow(connection, options, ARCHIVE_STREAM)) {
+    heard.push(...batch.map(({ sequence }) => sequence));
+    if (isBefore()) continue;
+    if (late.length === 0) {
+      expect([await followers(ARCHIVE_STREAM), await followers('EVENTS')]).toEqual([1, 0]);
+      late = await appendEach(log, aSession(), 4);
+    }
+    if (heard.length === 7) stop.abort();
+  }
+  expect(heard).toEqual([...early.slice(2), ...late]);
+});

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { filtersFor } from '#events/subjects.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
+import { loadAt } from '#src/log/past.ts';
+import { readRange } from '#src/event-store/read-range.ts';
+import { createJetStreamRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { LogRecord, Records } from '#src/event-store/raw-records.ts';
+import {
+  aSession,
+  change,
+  ledgerOf,
+  requested,
+  slotReserved,
+} from '#test/support/events.fixture.ts';
+import { eventually } from '#test/support/service/service.ts';
+import {
+  appendEach,
+  eventLogs,
+  historyOf,
+  openRealLog,
+  type OpenedLog,
+} from '#test/support/stores/event-stores.ts';
+
+describe.each(eventLogs)('the past of the event log ($adapter)', ({ open }) => {
+  let opened: OpenedLog;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  test('is the last event at or before each sequence', async () => {
+    const { log } = opened;
+    const [session, other] = [aSession(), aSession()];
+    const begin = await appendEach(log, other, 2);
+    const sequences = await appendEach(log, session, 5);
+    await appendEach(log, aSession(), 2);
+    const history = await historyOf(log, session);
+    for (const [index, sequence] of sequences.entries()) {
+      expect(await log.lastUpTo(session, sequence)).toEqual(history[index]);
+      expect(await log.lastUpTo(session, sequence - 1)).toEqual(history[index - 1] ?? null);
+    }
+    expect(await log.lastUpTo(session, await log.lastSequence())).toEqual(history.at(-1));
+    expect(await log.lastUpTo(session, begin.at(-1) ?? 0)).toBeNull();
+    expect(await log.lastUpTo(session, 0)).toBeNull();
+    expect(await log.lastUpTo(aSession(), 1_000_000)).toBeNull();
+  });
+
+  test('has the events of other subjects of an organization apart', async () => {
+    const session = aSession();
+    const changes = [change(0, requested(session)), change(0, slotReserved(session))];
+    await opened.log.append(changes.slice(0, 1));
+    await opened.log.append(changes.slice(1));
+    const upTo = await opened.log.lastSequence();
+    expect((await opened.log.lastUpTo(ledgerOf(session), upTo))?.type).toBe('ledger.slot-reserved');
+    expect(await opened.log.lastUpTo(ledgerOf(session), upTo - 1)).toBeNull();
+    const { state, sequence } = await loadAt<'session'>(opened.log, session, upTo);
+    expect([state?.status, sequence]).toEqual(['creating', upTo - 1]);
+  });
+
+  test('is read in pieces that end where they are to', async () => {
+    const { log } = opened;
+    const session = aSession();
+    const sequences = await appendEach(log, session, 6);
+    await appendEach(log, aSession(), 1);
+    const subjects = filtersFor(session.organizationId, null);
+    const read = async (after: number, upTo: number) => {
+      const found: number[] = [];
+      const range = { subjects, after, upTo, batchMax: 2, onMalformed: fail };
+      for await (const batch of readRange(log, range))
+        found.push(...batch.map(({ sequence }) => sequence));
+      return found;
+    };
+    const [first = 0, last = 0] = [sequences[0], sequences.at(-1)];
+    expect(await read(0, Infinity)).toEqual(sequences);
+    expect(await read(first, last)).toEqual(sequences.slice(1));
+    expect(await read(0, last - 1)).toEqual(sequences.slice(0, -1));
+    expect(await read(0, first - 1)).toEqual([]);
+    expect(await read(last, last + 1)).toEqual([]);
+    expect(await read(last, first)).toEqual([]);
+  });
+});
+
+describe('the records of the log', () => {
+  it('are the stored messages, of one organization or of all, from the log or its archive', async () => {
+    await using opened = await openRealLog();
+    const { log, nats, connection } = opened;
+    const session = aSession();
+    await appendEach(log, session, 3);
+    await appendEach(log, aSession(), 620);
+    await appendEach(log, aSession(session.organizationId), 2);
+    const upTo = await log.lastSequence();
+    const records = createJetStreamRecords(connection, 'log');
+
+    const all = await recordsOf(records, 0, upTo, null);
+    expect(all.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: upTo }, (_, at) => at + 1),
+    );
+    const own = await recordsOf(records, 0, upTo, session.organizationId);
+    expect(own.map(({ sequence }) => sequence)).toEqual([1, 2, 3, upTo - 1, upTo]);
+    expect((await recordsOf(records, 1, 3, session.organizationId)).length).toBe(2);
+    expect(await recordsOf(records, 3, 600, session.organizationId)).toEqual([]);
+    const [first] = await historyOf(log, session);
+    expect(JSON.parse(own[0]?.body ?? '')).toMatchObject({
+      data: first?.data,
+      state: first?.state,
+    });
+    expect(own[0]?.headers).toContainEqual(['ce-id', first?.id]);
+
+    // The archive is made beside a log that is there, twice over, and holds all there was.
+    for (let time = 0; time < 2; time += 1) {
+      await using again = await connectJetStream({ url: nats.url, hasArchive: true });
+      const archive = createJetStreamRecords(again, 'archive');
+      const holdsAll = () =>
+        recordsOf(archive, 0, upTo, null).catch((error: Error) => {
+          expect(error.name).toBe('Unavailable');
+          return null;
+        });
+      expect(await eventually(holdsAll, 'the archive has caught up')).toEqual(all);
+      const { config } = await again.jsm.streams.info('ARCHIVE');
+      expect(again.hasArchive).toBe(true);
+      expect(config).toMatchObject({ compression: 's2', deny_purge: true });
+    }
+  });
+});
+
+test('an older server, which cannot be asked by time, is asked for the same sequences by halves', async () => {
+  await using real = await openRealLog();
+  const { log, connection } = real;
+  const times = [new Date(0).toISOString()];
+  for (let n = 0; n < 8; n += 1) {
+    const [sequence = 0] = await appendEach(log, aSession(), 1);
+    const stored = await connection.jsm.streams.getMessage('EVENTS', { seq: sequence });
+    const at = stored?.time.getTime() ?? 0;
+    times.push(new Date(at).toISOString(), new Date(at + 1).toISOString());
+    // The next one is stored in another millisecond.
+    await eventually(() => Date.now() > at, 'it is later');
+  }
+  const found = await Promise.all(times.map((time) => sequenceBefore(connection, time)));
+  expect(found[0]).toBe(0);
+  expect(found.at(-1)).toBe(await log.lastSequence());
+  expect(new Set(found).size).toBe(9);
+  for (const [index, time] of times.entries())
+    expect(await sequenceByHalves(connection, time)).toBe(found[index]);
+});
+
+async function recordsOf(
+  records: Records,
+  after: number,
+  upTo: number,
+  organizationId: string | null,
+): Promise<LogRecord[]> {
+  const found: LogRecord[] = [];
+  for await (const batch of records.read({ after, upTo, organizationId })) found.push(...batch);
+  return found;
+}
+
+function fail({ reason }: { reason: string }): never {
+  throw new Error(reason);
+}

@@ -1,0 +1,243 @@
+import { JetStreamApiError, JetStreamStatusError } from '@nats-io/jetstream/internal';
+import { PermissionViolationError } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { RecordedEvent } from '#events/events.ts';
+import { EVENTS_STREAM, filterOf, filters } from '#events/subjects.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { redeliver } from '#src/messaging/jetstream/redelivery.ts';
+import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { throughOneReader } from '#src/event-store/shared-subscription.ts';
+import { startTail } from '#src/event-store/session-events.ts';
+import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
+import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
+import { appendEach, eventLogs, type OpenedLog } from '#test/support/stores/event-stores.ts';
+
+/** Followers of a log that answers what was not to be expected, and rightly ever after. */
+
+const SOON = { timeout: 20_000 };
+const apiError = (code: number, err_code: number, description: string) =>
+  new JetStreamApiError({ code, err_code, description });
+const answers = [
+  { answer: 'no such stream (404)', error: apiError(404, 10_059, 'stream not found') },
+  { answer: 'no such consumer (404)', error: apiError(404, 10_014, 'consumer not found') },
+  { answer: 'too many consumers (400)', error: apiError(400, 10_026, 'maximum consumers limit') },
+  {
+    answer: 'that it is not allowed (403)',
+    error: new PermissionViolationError('Permissions Violation', 'publish', '$JS.API.>'),
+  },
+  { answer: 'a conflict (409)', error: new JetStreamStatusError('Consumer Deleted', 409) },
+  { answer: 'nothing sensible', error: new TypeError('a bug') },
+];
+
+/** The log, whose followers fail with the error while it is set: what they have read is lost. */
+function refusing(log: EventLog) {
+  let error: Error | null = null;
+  let refused = 0;
+  const refuse = () => {
+    if (error === null) return;
+    refused += 1;
+    throw error;
+  };
+  return {
+    set: (next: Error | null) => {
+      error = next;
+    },
+    refused: () => refused,
+    log: {
+      ...log,
+      async *follow(options) {
+        refuse();
+        for await (const batch of log.follow(options)) {
+          refuse();
+          yield batch;
+        }
+      },
+    } satisfies EventLog,
+  };
+}
+
+/** The sequences of what a follower hears. */
+function listen(log: EventLog, subjects: readonly string[], after = 0) {
+  const stop = new AbortController();
+  const heard: number[] = [];
+  async function follow() {
+    const options = { subjects, after, signal: stop.signal, onMalformed: () => undefined };
+    for await (const batch of log.follow(options))
+      heard.push(...batch.map(({ sequence }: RecordedEvent) => sequence));
+  }
+  const following = follow();
+  // A follower that ends is seen by what it does not hear.
+  following.catch(() => undefined);
+  return {
+    heard,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await following.catch(() => undefined);
+    },
+  };
+}
+
+const adapters = eventLogs.filter(({ adapter }) => !adapter.includes('one reader'));
+describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
+  let opened: OpenedLog;
+  beforeEach(async () => {
+    opened = await open();
+  });
+  afterEach(() => opened[Symbol.asyncDispose]());
+
+  test.each(answers)('after $answer, every follower hears each event once', async ({ error }) => {
+    const odd = refusing(opened.log);
+    const failures: unknown[] = [];
+    const onFailure = (failure: unknown) => failures.push(failure);
+    await using log = await throughOneReader(odd.log, { onFailure, deafAfterMs: 0 });
+    const session = aSession();
+    await using early = listen(log, [filterOf(session)]);
+    const sequences = await appendEach(opened.other, session, 3);
+    await expect.poll(() => early.heard, SOON).toEqual(sequences);
+    expect(log.isHearing()).toBe(true);
+
+    odd.set(error);
+    const more = async (minute: number) => {
+      const appended = await opened.other.append([
+        change(sequences.at(-1) ?? 0, accessed(session, minute)),
+      ]);
+      if (appended.outcome === 'appended') sequences.push(...appended.sequences);
+    };
+    for (const minute of [4, 5, 6]) await more(minute);
+    // As it is read, and at another try.
+    await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
+    await expect.poll(() => log.isHearing(), SOON).toBe(false);
+    odd.set(null);
+    await more(7);
+    await using late = listen(log, [filterOf(session)]);
+    for (const { heard } of [early, late]) await expect.poll(() => heard, SOON).toEqual(sequences);
+    expect(log.isHearing()).toBe(true);
+    expect(new Set(failures)).toEqual(new Set([error]));
+  });
+
+  test('a follower of what is older goes on where its read broke off', async () => {
+    const session = aSession();
+    const sequences = await appendEach(opened.other, session, 6);
+    const odd = refusing(opened.log);
+    await using log = await throughOneReader(odd.log);
+    odd.set(apiError(404, 10_059, 'stream not found'));
+    await using late = listen(log, [filterOf(session)]);
+    await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
+    odd.set(null);
+    await expect.poll(() => late.heard, SOON).toEqual(sequences);
+  });
+
+  test('a tail goes on behind the last event that it heard, and tells of its failure', async () => {
+    const odd = refusing(opened.log);
+    const failures: unknown[] = [];
+    await using tail = await startTail(odd.log, (failure) => failures.push(failure));
+    const heard: number[] = [];
+    tail.watchAll(({ sequence }) => heard.push(sequence));
+    const first = await appendEach(opened.other, aSession(), 2);
+    await expect.poll(() => heard, SOON).toEqual(first);
+    odd.set(new Error('not now'));
+    const second = await appendEach(opened.other, aSession(), 2);
+    await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
+    odd.set(null);
+    await expect.poll(() => heard, SOON).toEqual([...first, ...second]);
+    expect(failures).toContainEqual(new Error('not now'));
+  });
+});
+
+describe('on a server that takes a permission away for a while', () => {
+  /** Whether consumers may be made, as nats.conf says it. */
+  const users = (mayMake: boolean, mayHear = true) => {
+    const denied = mayMake ? [] : ['$JS.API.CONSUMER.CREATE.>', '$JS.API.CONSUMER.DURABLE.>'];
+    const deaf = mayHear ? [] : ['_INBOX_app.>', 'retry.>'];
+    const permissions = JSON.stringify({
+      publish: { allow: ['>'], deny: denied },
+      subscribe: { allow: ['>'], deny: deaf },
+    });
+    return `authorization: { users: [ { user: app, password: pw, permissions: ${permissions} } ] }`;
+  };
+  let nats: RealNats;
+  beforeEach(async () => {
+    nats = await startNats(users(true));
+  });
+  afterEach(() => nats[Symbol.asyncDispose]());
+
+  function connect(onFailure?: (error: unknown, what: string) => void) {
+    const url = nats.url.replace('//', '//app:pw@');
+    return connectJetStream({ url, ...(onFailure === undefined ? {} : { onFailure }) });
+  }
+
+  test('followers hear every event once, and what failed is told', async () => {
+    await using connection = await connect();
+    const failures: unknown[] = [];
+    await using log = await throughOneReader(createJetStreamEventLog(connection), {
+      onFailure: (error) => failures.push(error),
+    });
+    const session = aSession();
+    await using early = listen(log, [filterOf(session)]);
+    await using tail = await startTail(log, () => undefined);
+    const tailed: number[] = [];
+    tail.watchAll(({ sequence }) => tailed.push(sequence));
+    const first = await log.append([change(0, requested(session))]);
+    await expect.poll(() => [early.heard, tailed], SOON).toEqual([[1], [1]]);
+    expect(first.outcome).toBe('appended');
+
+    await nats.reconfigure(users(false));
+    await expect.poll(() => failures.length, SOON).toBeGreaterThan(1);
+    await expect.poll(() => log.isHearing(), SOON).toBe(false);
+    await log.append([change(1, accessed(session, 1))]);
+    await nats.reconfigure(users(true));
+    await log.append([change(2, accessed(session, 2))]);
+    await expect
+      .poll(() => [early.heard, tailed], SOON)
+      .toEqual([
+        [1, 2, 3],
+        [1, 2, 3],
+      ]);
+    await expect.poll(() => log.isHearing(), SOON).toBe(true);
+    expect(failures.every((error) => /ermission/.test(String(error)))).toBe(true);
+  }, 60_000);
+
+  test('a work queue goes on, though its consumer is deleted meanwhile', async () => {
+    const failures: string[] = [];
+    await using connection = await connect((error, what) =>
+      failures.push(`${what}: ${String(error)}`),
+    );
+    const log = createJetStreamEventLog(connection);
+    const name = freshId('queue');
+    const inbox = await log.inbox(name, filters.sessions);
+    const waiting = inbox.next(60_000, new AbortController().signal);
+    await nats.reconfigure(users(false));
+    await expect.poll(() => connection.isConnected(), SOON).toBe(true);
+    await connection.jsm.consumers.delete(EVENTS_STREAM, name);
+    await expect.poll(() => failures.length, SOON).toBeGreaterThan(1);
+    expect(failures[0]).toContain(name);
+    await nats.reconfigure(users(true));
+    await log.append([change(0, requested(aSession()))]);
+    expect((await waiting)?.item.sequence).toBe(1);
+  }, 60_000);
+
+  test('a work queue goes on, and takes retries, though it may hear nothing for a while', async () => {
+    const failures: string[] = [];
+    await using connection = await connect((_, what) => failures.push(what));
+    await using other = await connect();
+    const log = createJetStreamEventLog(connection);
+    const name = freshId('queue');
+    const inbox = await log.inbox(name, filters.sessions);
+    const soon = () => inbox.next(60_000, new AbortController().signal);
+    const first = soon();
+    await nats.reconfigure(users(true, false));
+    await expect.poll(() => failures.join(), SOON).toContain(name);
+    await nats.reconfigure(users(true));
+    await createJetStreamEventLog(other).append([change(0, requested(aSession()))]);
+    const delivery = await first;
+    expect(delivery?.item.sequence).toBe(1);
+    await delivery?.ack();
+
+    // An operator's retry is heard again, too.
+    const retry = { stream: EVENTS_STREAM, by: name, sequence: 1 };
+    const handling = soon().then((retried) => retried?.ack());
+    await expect.poll(() => redeliver(other, retry), SOON).toEqual({ outcome: 'mended' });
+    await handling;
+  });
+});

@@ -1,0 +1,104 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
+import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import { freshId } from '#test/support/events.fixture.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+
+type OpenedLeases = AsyncDisposable & {
+  leases: Leases;
+  /** As another process sees them. */
+  other: Leases;
+  leaseMs: number;
+  now(): number;
+  /** Lets a moment pass: a tenth of a lease. */
+  moment(): Promise<void>;
+};
+
+describe.each([
+  { adapter: 'memory', open: openMemoryLeases },
+  { adapter: 'JetStream', open: openRealLeases },
+])('leases ($adapter)', ({ open }) => {
+  let opened: OpenedLeases;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  test('are held by those who took one', async () => {
+    const [one, two] = [freshId('server'), freshId('server')];
+    await opened.leases.renew(one);
+    await opened.leases.renew(two);
+    const held = await opened.other.held();
+    expect(held).toContain(one);
+    expect(held).toContain(two);
+    expect(held).not.toContain(freshId('server'));
+  });
+
+  test('end when they are given up, and can be taken again', async () => {
+    const [one, two] = [freshId('server'), freshId('server')];
+    await opened.leases.renew(one);
+    await opened.leases.renew(two);
+    await opened.leases.release(one);
+    expect(await opened.other.held()).not.toContain(one);
+    expect(await opened.other.held()).toContain(two);
+    await opened.leases.renew(one);
+    expect(await opened.other.held()).toContain(one);
+  });
+
+  test('may be given up by one who has none', async () => {
+    await opened.leases.release(freshId('server'));
+  });
+
+  test('end a lease after their last renewal, while renewed ones live on', async () => {
+    const [lost, live] = [freshId('server'), freshId('server')];
+    await opened.leases.renew(lost);
+    const renewedAt = opened.now();
+    while (opened.now() < renewedAt + 1.5 * opened.leaseMs) {
+      await opened.leases.renew(live);
+      expect(await opened.other.held()).toContain(live);
+      const isHeld = (await opened.other.held()).has(lost);
+      if (opened.now() < renewedAt + 0.9 * opened.leaseMs) expect(isHeld).toBe(true);
+      await opened.moment();
+    }
+    expect(await opened.other.held()).not.toContain(lost);
+  });
+});
+
+async function openMemoryLeases(): Promise<OpenedLeases> {
+  let now = Date.now();
+  const leases = createMemoryLeases({ now: () => now });
+  return {
+    leases,
+    other: leases,
+    leaseMs: LEASE_MS,
+    now: () => now,
+    async moment() {
+      now += LEASE_MS / 10;
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+async function openRealLeases(): Promise<OpenedLeases> {
+  const leaseMs = 1_500;
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startNats());
+  const connections = await Promise.all([1, 2].map(() => connectJetStream({ url: nats.url })));
+  for (const connection of connections) stack.use(connection);
+  const [leases, other] = await Promise.all(
+    connections.map((connection) => createJetStreamLeases(connection, { leaseMs })),
+  );
+  if (leases === undefined || other === undefined) throw new Error('two connections are open');
+  const parts = stack.move();
+  return {
+    leases,
+    other,
+    leaseMs,
+    now: () => Date.now(),
+    moment: () => delay(leaseMs / 10),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}

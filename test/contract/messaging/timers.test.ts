@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ADVISORY_STREAM, firedSubject, TIMERS_STREAM, type TimerKind } from '#events/subjects.ts';
+import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
+import type { Delivery, Inbox } from '#src/messaging/work-queue.ts';
+import { createJetStreamParked } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
+import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
+import type { Timer, Timers } from '#src/messaging/timers.ts';
+import { freshId } from '#test/support/events.fixture.ts';
+import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
+
+type OpenedTimers = AsyncDisposable & {
+  timers: Timers;
+  /** The adapter's clock. */
+  now(): number;
+  /** Lets time pass, where it does not pass by itself. */
+  pass(untilMs: number): void;
+};
+
+const never = new AbortController().signal;
+const SOON_MS = 10_000;
+
+describe.each([
+  { adapter: 'memory', open: openMemoryTimers },
+  { adapter: 'JetStream', open: openRealTimers },
+])('timers ($adapter)', ({ open }) => {
+  let opened: OpenedTimers;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  function arm(timer: Timer, inMs: number): Promise<void> {
+    return opened.timers.arm(timer, new Date(opened.now() + inMs));
+  }
+
+  /** What fires for the organizations of the timers, in order, up to and including the last one. */
+  async function firedUpTo(last: Timer, inMs: number): Promise<Timer[]> {
+    opened.pass(opened.now() + inMs);
+    const inbox = await opened.timers.fired(freshId('inbox'));
+    const fired: Timer[] = [];
+    while (fired.at(-1)?.organizationId !== last.organizationId) {
+      const delivery = await take(inbox);
+      await delivery.ack();
+      fired.push(delivery.item);
+    }
+    return fired;
+  }
+
+  test('fire when they are due, not before, and once', async () => {
+    const inbox = await opened.timers.fired(freshId('inbox'));
+    const [timer, later] = [aTimer(), aTimer()];
+    const due = opened.now() + 300;
+    await arm(timer, 300);
+    await arm(later, 900);
+    opened.pass(due);
+    const delivery = await takeOf(inbox, timer);
+    expect(delivery.item).toEqual(timer);
+    expect(opened.now()).toBeGreaterThanOrEqual(due);
+    await delivery.ack();
+    opened.pass(due + 600);
+    const next = await take(inbox);
+    expect(next.item).toEqual(later);
+  });
+
+  test('fire at once when their time has passed', async () => {
+    const timer = aTimer();
+    await arm(timer, -60_000);
+    expect(await firedUpTo(timer, 0)).toContainEqual(timer);
+  });
+
+  test('move when they are armed anew', async () => {
+    const [moved, between, last] = [aTimer(), aTimer(), aTimer()];
+    await arm(moved, 200);
+    await arm(moved, 1_000);
+    await arm(between, 500);
+    await arm(last, 1_500);
+    const fired = await firedUpTo(last, 1_500);
+    const ours = fired.filter((timer) => [moved, between, last].some((one) => isSame(one, timer)));
+    expect(ours).toEqual([between, moved, last]);
+  });
+
+  test('of one session are independent, and gone together when cancelled', async () => {
+    const expiry = aTimer('expiry');
+    const warning: Timer = { ...expiry, kind: 'expiry-warning' };
+    const [kept, last] = [aTimer('expiry'), aTimer('idle')];
+    const idle: Timer = { ...kept, kind: 'idle' };
+    for (const timer of [expiry, warning, kept, idle]) await arm(timer, 300);
+    await arm(last, 900);
+    await opened.timers.cancel(expiry.organizationId, expiry.sessionId);
+    const fired = await firedUpTo(last, 900);
+    expect(fired).toContainEqual(kept);
+    expect(fired).toContainEqual(idle);
+    expect(fired).not.toContainEqual(expiry);
+    expect(fired).not.toContainEqual(warning);
+  });
+
+  test('may be cancelled where there are none', async () => {
+    await opened.timers.cancel(freshId('org'), freshId('session'));
+  });
+
+  test('come again when their consumer asks for it', async () => {
+    const inbox = await opened.timers.fired(freshId('inbox'));
+    const timer = aTimer();
+    await arm(timer, -1);
+    (await takeOf(inbox, timer)).retryAfter(100);
+    opened.pass(opened.now() + 100);
+    const again = await takeOf(inbox, timer);
+    expect(again.deliveries).toBe(2);
+  });
+});
+
+describe('timers (JetStream) that fired while nobody was there', () => {
+  let nats: RealNats;
+  beforeAll(async () => {
+    nats = await startNats();
+  });
+  afterAll(() => nats[Symbol.asyncDispose]());
+
+  async function away(timer: Timer): Promise<void> {
+    await using connection = await connectJetStream({ url: nats.url });
+    const timers = createJetStreamTimers(connection);
+    await timers.fired('timekeeper');
+    await timers.arm(timer, new Date());
+  }
+  async function heldBy(connection: JetStreamConnection): Promise<string[]> {
+    const { state } = await connection.jsm.streams.info(TIMERS_STREAM, { subjects_filter: '>' });
+    return Object.keys(state.subjects ?? {});
+  }
+
+  test('are held without an end, and not kept once they are acknowledged', async () => {
+    const timer = aTimer();
+    await away(timer);
+    await using connection = await connectJetStream({ url: nats.url });
+    const { jsm } = connection;
+    const subject = firedSubject(timer.organizationId, timer.sessionId, timer.kind);
+    await expect.poll(() => heldBy(connection), { timeout: SOON_MS }).toEqual([subject]);
+    const fired = await jsm.streams.getMessage(TIMERS_STREAM, { last_by_subj: subject });
+    expect(fired?.header.get('Nats-TTL')).toBe('');
+    // The durable consumer waits for its timekeeper as long as it takes, too.
+    const { config } = await jsm.consumers.info(TIMERS_STREAM, 'timekeeper');
+    expect(config.inactive_threshold ?? 0).toBe(0);
+    const inbox = await createJetStreamTimers(connection).fired('timekeeper');
+    const delivery = await take(inbox);
+    expect(delivery.item).toEqual(timer);
+    expect(await heldBy(connection)).toEqual([subject]);
+    await delivery.ack();
+    expect(await heldBy(connection)).toEqual([]);
+  });
+
+  test('come again, and are then removed, where their timekeeper dies over one', async () => {
+    const timer = aTimer();
+    await away(timer);
+    {
+      await using connection = await connectJetStream({ url: nats.url });
+      await take(await createJetStreamTimers(connection, { leaseMs: 500 }).fired('timekeeper'));
+    }
+    await using connection = await connectJetStream({ url: nats.url });
+    const inbox = await createJetStreamTimers(connection, { leaseMs: 500 }).fired('timekeeper');
+    const again = await take(inbox);
+    expect([again.item, again.deliveries]).toEqual([timer, 2]);
+    await again.ack();
+    expect(await heldBy(connection)).toEqual([]);
+    // The server's word on what was given up: none was.
+    expect((await connection.jsm.streams.info(ADVISORY_STREAM)).state.messages).toBe(0);
+  });
+
+  test('are kept while they are parked, and removed once a retry has handled them', async () => {
+    const timer = aTimer();
+    await away(timer);
+    await using connection = await connectJetStream({ url: nats.url });
+    const parked = createJetStreamParked(connection);
+    const inbox = await createJetStreamTimers(connection).fired('timekeeper');
+    (await take(inbox)).park('a bug');
+    await expect.poll(() => parked.list(), { timeout: SOON_MS }).toHaveLength(1);
+    const [event] = await parked.list();
+    if (event === undefined) throw new Error('nothing is parked');
+    expect(await heldBy(connection)).toHaveLength(1);
+    const retried = parked.redeliver(event);
+    const again = await take(inbox);
+    expect(again.item).toEqual(timer);
+    await again.ack();
+    expect(await retried).toEqual({ outcome: 'mended' });
+    expect(await heldBy(connection)).toEqual([]);
+  });
+
+  test('are removed without a later firing of the same timer', async () => {
+    const timer = aTimer();
+    await away(timer);
+    await using connection = await connectJetStream({ url: nats.url });
+    const timers = createJetStreamTimers(connection);
+    const inbox = await timers.fired('timekeeper');
+    const first = await take(inbox);
+    await timers.arm(timer, new Date());
+    const second = await take(inbox);
+    await first.ack();
+    expect(await heldBy(connection)).toHaveLength(1);
+    await second.ack();
+    expect(await heldBy(connection)).toEqual([]);
+  });
+});
+
+describe('timers (JetStream) through a kill of the server', () => {
+  let nats: RealNats;
+  beforeAll(async () => {
+    nats = await startNats();
+  });
+  afterAll(() => nats[Symbol.asyncDispose]());
+
+  test('keep what is armed, and fire what fell due meanwhile', async () => {
+    await using connection = await connectJetStream({ url: nats.url });
+    const timers = createJetStreamTimers(connection);
+    const inbox = await timers.fired('timekeeper');
+    const [overdue, cancelled, later] = [aTimer(), aTimer(), aTimer()];
+    const dueAt = Date.now() + 400;
+    await timers.arm(overdue, new Date(dueAt));
+    await timers.arm(cancelled, new Date(dueAt));
+    await timers.arm(later, new Date(dueAt + 1_500));
+    await timers.cancel(cancelled.organizationId, cancelled.sessionId);
+    await nats.kill();
+    await expect.poll(() => Date.now(), { timeout: SOON_MS }).toBeGreaterThan(dueAt);
+    await nats.restart();
+    const first = await take(inbox, 15_000);
+    expect(first.item).toEqual(overdue);
+    await first.ack();
+    expect((await take(inbox)).item).toEqual(later);
+  });
+});
+
+async function openMemoryTimers(): Promise<OpenedTimers> {
+  let now = Date.now();
+  const timers = createMemoryTimers({ now: () => now });
+  return {
+    timers,
+    now: () => now,
+    pass(untilMs) {
+      now = Math.max(now, untilMs);
+      timers.fireDue();
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+async function openRealTimers(): Promise<OpenedTimers> {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startNats());
+  const connection = stack.use(await connectJetStream({ url: nats.url }));
+  const parts = stack.move();
+  return {
+    timers: createJetStreamTimers(connection),
+    now: () => Date.now(),
+    pass() {},
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+/** A timer of a session and organization that no other test has. */
+function aTimer(kind: TimerKind = 'expiry'): Timer {
+  return { organizationId: freshId('org'), sessionId: freshId('session'), kind };
+}
+
+function isSame(one: Timer, other: Timer): boolean {
+  return one.organizationId === other.organizationId && one.kind === other.kind;
+}
+
+async function take(inbox: Inbox<Timer>, withinMs = SOON_MS): Promise<Delivery<Timer>> {
+  const deadline = Date.now() + withinMs;
+  while (Date.now() < deadline) {
+    const delivery = await inbox.next(1_000, never).catch(() => null);
+    if (delivery !== null) return delivery;
+  }
+  throw new Error(`nothing fired within ${withinMs} ms`);
+}
+
+/** The firing of that timer; those of earlier tests are passed over. */
+async function takeOf(inbox: Inbox<Timer>, timer: Timer): Promise<Delivery<Timer>> {
+  for (;;) {
+    const delivery = await take(inbox);
+    if (isSame(delivery.item, timer)) return delivery;
+    await delivery.ack();
+  }
+}

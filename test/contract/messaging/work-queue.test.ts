@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { filterOf } from '#events/subjects.ts';
+import type { RecordedEvent } from '#events/events.ts';
+import type { Delivery, Inbox } from '#src/messaging/work-queue.ts';
+import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
+import { eventLogs, LEASE_MS, type OpenedLog } from '#test/support/stores/event-stores.ts';
+
+const never = new AbortController().signal;
+const SOON_MS = 10_000;
+
+describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
+  let opened: OpenedLog;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  /** A session with so many events, and an inbox of them in either of two processes. */
+  async function work(count: number, { log, other: otherLog } = opened) {
+    const session = aSession();
+    let sequence = 0;
+    async function append() {
+      const event = sequence === 0 ? requested(session) : accessed(session);
+      const appended = await log.append([change(sequence, event)]);
+      sequence = appended.outcome === 'appended' ? (appended.sequences[0] ?? 0) : -1;
+      return sequence;
+    }
+    const sequences: number[] = [];
+    for (let index = 0; index < count; index++) sequences.push(await append());
+    const name = freshId('inbox');
+    const subjects = [filterOf(session)];
+    const inbox = await log.inbox(name, subjects);
+    const other = await otherLog.inbox(name, subjects);
+    return { session, sequences, append, inbox, other };
+  }
+
+  test('gives the oldest first, then what is appended', async () => {
+    const { inbox, sequences, append } = await work(2);
+    for (const sequence of sequences) {
+      const delivery = await take(inbox);
+      expect(delivery.item.sequence).toBe(sequence);
+      expect(delivery.deliveries).toBe(1);
+      await delivery.ack();
+    }
+    const waiting = take(inbox);
+    const sequence = await append();
+    expect((await waiting).item.sequence).toBe(sequence);
+  });
+
+  test('gives nothing when nothing comes within the bound', async () => {
+    const { inbox } = await work(0);
+    expect(await inbox.next(0, never)).toBeNull();
+    expect(await inbox.next(30, never)).toBeNull();
+  });
+
+  test('gives what is there without waiting', async () => {
+    const { inbox } = await work(1);
+    expect(await inbox.next(0, never)).not.toBeNull();
+  });
+
+  test('loses nothing to a wait that was aborted', async () => {
+    const { inbox, append } = await work(0);
+    const stop = new AbortController();
+    const waiting = inbox.next(SOON_MS, stop.signal);
+    stop.abort();
+    expect(await waiting).toBeNull();
+    expect(await inbox.next(SOON_MS, stop.signal)).toBeNull();
+    const sequence = await append();
+    expect((await take(inbox)).item.sequence).toBe(sequence);
+  });
+
+  test('loses nothing to a wait that is aborted while an item is on its way', async () => {
+    // The lease is so long that nothing comes back by its end.
+    await using patient = await open(60_000);
+    const { inbox, other, append } = await work(0, patient);
+    for (let round = 0; round < 20; round++) {
+      const stop = new AbortController();
+      const waiting = inbox.next(SOON_MS, stop.signal);
+      const appending = append();
+      await new Promise(setImmediate);
+      stop.abort();
+      const sequence = await appending;
+      const delivery = (await waiting) ?? (await take(other));
+      expect(delivery.item.sequence).toBe(sequence);
+      await delivery.ack();
+    }
+  });
+
+  test('gives each item to one consumer', async () => {
+    const { inbox, other, sequences } = await work(30);
+    const taken: number[] = [];
+    async function consume(from: Inbox<RecordedEvent>) {
+      while (taken.length < sequences.length) {
+        const delivery = await from.next(20, never);
+        if (delivery === null) continue;
+        taken.push(delivery.item.sequence);
+        await delivery.ack();
+      }
+    }
+    await Promise.all([consume(inbox), consume(other), consume(inbox)]);
+    expect(taken.toSorted((a, b) => a - b)).toEqual(sequences);
+  });
+
+  test('gives an item again after the time that its consumer asked for', async () => {
+    const { inbox, other } = await work(1);
+    const first = await take(inbox);
+    const askedAt = performance.now();
+    first.retryAfter(200);
+    const again = await take(other);
+    expect(performance.now() - askedAt).toBeGreaterThan(190);
+    expect(again.item).toEqual(first.item);
+    expect(again.deliveries).toBe(2);
+  });
+
+  test('gives an item again when its consumer is lost', async () => {
+    const { inbox, other } = await work(1);
+    const takenAt = performance.now();
+    const first = await take(inbox);
+    const again = await take(other);
+    expect(again.item.sequence).toBe(first.item.sequence);
+    expect(again.deliveries).toBe(2);
+    expect(performance.now() - takenAt).toBeGreaterThan(LEASE_MS * 0.9);
+  });
+
+  test('leaves an item to a consumer that is still at it', async () => {
+    const { inbox, other } = await work(1);
+    const delivery = await take(inbox);
+    let extensions = 0;
+    const extending = setInterval(() => {
+      delivery.extendLease();
+      extensions += 1;
+    }, LEASE_MS / 5);
+    expect(await other.next(LEASE_MS * 2, never)).toBeNull();
+    clearInterval(extending);
+    expect(extensions).toBeGreaterThan(5);
+    await delivery.ack();
+    expect(await other.next(LEASE_MS * 2, never)).toBeNull();
+  });
+
+  test('never gives again what was parked', async () => {
+    const { inbox, other } = await work(2);
+    (await take(inbox)).park('cannot be done');
+    await (await take(inbox)).ack();
+    expect(await other.next(LEASE_MS * 2, never)).toBeNull();
+  });
+
+  test('counts what nobody has taken', async () => {
+    const { inbox, other, append } = await work(3);
+    expect(await inbox.pending()).toBe(3);
+    const delivery = await take(inbox);
+    expect(await other.pending()).toBe(2);
+    await delivery.ack();
+    await append();
+    await vi.waitFor(async () => expect(await inbox.pending()).toBe(3));
+  });
+});
+
+async function take(inbox: Inbox<RecordedEvent>): Promise<Delivery<RecordedEvent>> {
+  const delivery = await inbox.next(SOON_MS, never);
+  if (delivery === null) throw new Error(`nothing came within ${SOON_MS} ms`);
+  return delivery;
+}

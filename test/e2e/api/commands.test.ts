@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import {
+  connectApi,
+  errorOf,
+  timestamp,
+  type ApiClient,
+} from '#test/support/clients/api-client.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+
+/** What the commands do, and that whoever has their answer sees it. */
+
+const HOUR = 3_600_000;
+let service: RunningService;
+let api: ApiClient;
+let log: ServiceLog;
+
+beforeAll(async () => {
+  service = await startService({
+    TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
+    POOL_MAX: '60',
+    POOL_MIN_IDLE: '4',
+  });
+  api = await connectApi(service.apiUrl);
+  log = await openLog(service);
+});
+afterAll(async () => {
+  await log?.[Symbol.asyncDispose]();
+  await service?.[Symbol.asyncDispose]();
+});
+
+async function read(id: string) {
+  return (await api.get(`/api/sessions/${id}`)).body;
+}
+async function list() {
+  return (await api.get('/api/sessions?status=active&limit=1')).body;
+}
+async function count(): Promise<number> {
+  return (await api.get('/api/status')).body.current_load.active_sessions;
+}
+
+describe('create', () => {
+  it('answers at once where that is preferred, and the session becomes active', async () => {
+    const { status, body } = await api.create({}, { prefer: 'respond-async, wait=10' });
+    expect(status).toBe(201);
+    expect(body.status).toMatch(/^(creating|active)$/);
+    await eventually(async () => (await read(body.id)).status === 'active', 'it is active');
+  });
+});
+
+describe('an Idempotency-Key', () => {
+  const body = { session_name: 'once', labels: { a: '1', b: '2' } };
+
+  it('makes a repeat answer the same session, and say so', async () => {
+    const headers = { 'idempotency-key': 'repeat' };
+    const first = await api.create(body, headers);
+    const before = await log.ledger('dev');
+    // The same request, whatever the order of its fields.
+    const again = await api.create({ labels: { b: '2', a: '1' }, session_name: 'once' }, headers);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
+    expect(again.body).toEqual(first.body);
+    expect(await log.ledger('dev')).toEqual(before);
+  });
+
+  it('answers what the session has become since', async () => {
+    const headers = { 'idempotency-key': 'ended' };
+    const { id } = (await api.create({}, headers)).body;
+    await api.stop(id);
+    const again = await api.create({}, headers);
+    expect([again.status, again.body.id, again.body.ended_reason]).toEqual([201, id, 'user']);
+  });
+
+  it('is a conflict with another body, and nothing is made', async () => {
+    const headers = { 'idempotency-key': 'conflict' };
+    const { id } = (await api.create(body, headers)).body;
+    const before = await log.ledger('dev');
+    for (const other of [{}, { ...body, session_name: 'twice' }, { ...body, duration: '1h' }]) {
+      const reply = await api.create(other, headers);
+      expect(errorOf(reply)).toBe('409 IDEMPOTENCY_CONFLICT');
+      expect(reply.body.context).toEqual({ session_id: id });
+    }
+    expect(await log.ledger('dev')).toEqual(before);
+  });
+
+  it('makes one session of twenty requests at once', async () => {
+    const before = (await api.get('/api/sessions')).body.total;
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => api.create(body, { 'idempotency-key': 'stampede' })),
+    );
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(new Set(replies.map(({ body }) => body.id)).size).toBe(1);
+    expect(replies.filter(({ headers }) => !headers['idempotent-replayed'])).toHaveLength(1);
+    expect((await api.get('/api/sessions')).body.total).toBe(before + 1);
+  });
+});
+
+describe('extend', () => {
+  it('adds to the present expiry, every time, and reserves credits', async () => {
+    const { id, expires_at } = (await api.create({ duration: '1h' })).body;
+    const before = await log.ledger('dev');
+    await api.extend(id, '30m');
+    const { body } = await api.extend(id, '30m');
+    expect(Date.parse(body.expires_at) - Date.parse(expires_at)).toBe(HOUR);
+    const after = await log.ledger('dev');
+    expect(after?.creditsReserved).toBe((before?.creditsReserved ?? 0) + 60);
+    expect(after?.creditsAvailable).toBe((before?.creditsAvailable ?? 0) - 60);
+  });
+
+  it('stops at the longest life a session may have', async () => {
+    const { id } = (await api.create({ duration: '24h' })).body;
+    for (const duration of ['24h', '23h59m'])
+      expect((await api.extend(id, duration)).status).toBe(200);
+    const before = await read(id);
+    const reply = await api.extend(id, '2m');
+    expect(errorOf(reply)).toBe('400 INVALID_DURATION');
+    expect(reply.body.context.duration).toBe('2m');
+    expect(await read(id)).toEqual(before);
+    expect((await api.extend(id, '1m')).status).toBe(200);
+  });
+
+  it('is refused once the session is ending or has ended', async () => {
+    const { id } = (await api.create()).body;
+    await api.stop(id);
+    const reply = await api.extend(id, '1h');
+    expect(errorOf(reply)).toBe('409 SESSION_NOT_ACTIVE');
+    expect(reply.body.context).toMatchObject({ session_id: id, status: /^stopp/ });
+    await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
+    expect(errorOf(await api.extend(id, '1h'))).toBe('409 SESSION_NOT_ACTIVE');
+  });
+
+  it('at once, many times, adds up', async () => {
+    const { id, expires_at } = (await api.create({ duration: '1h' })).body;
+    const replies = await Promise.all(Array.from({ length: 10 }, () => api.extend(id, '1h')));
+    expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    const extended = Date.parse((await read(id)).expires_at) - Date.parse(expires_at);
+    expect(extended).toBe(10 * HOUR);
+  });
+});
+
+describe('stop', () => {
+  it('is answered the same again, and writes nothing then', async () => {
+    const { id } = (await api.create()).body;
+    const first = await api.stop(id);
+    await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
+    const before = [await read(id), await log.log.lastSequence([`evt.dev.>`])];
+    const again = await api.stop(id);
+    expect([again.status, again.body.session_id]).toEqual([200, first.body.session_id]);
+    expect([await read(id), await log.log.lastSequence([`evt.dev.>`])]).toEqual(before);
+  });
+
+  it('is final: billed by the minute, the rest given back, no address left', async () => {
+    const before = await log.ledger('dev');
+    const { id } = (await api.create({ duration: '10h' })).body;
+    await api.stop(id);
+    await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
+    expect(await read(id)).toMatchObject({
+      ended_at: timestamp,
+      ended_reason: 'user',
+      credits_used: 1,
+      cdp_url: null,
+      vnc_url: null,
+      vnc_password: null,
+      access_urls: { cdp_url: null, vnc_url: null },
+    });
+    const after = await log.ledger('dev');
+    expect(after?.creditsAvailable).toBe((before?.creditsAvailable ?? 0) - 1);
+    expect(after?.slotsInUse).toBe(before?.slotsInUse);
+    const access = await api.get(`/api/sessions/${id}/access`);
+    expect(errorOf(access)).toBe('410 SESSION_ENDED');
+    const ended = { session_id: id, status: 'stopped', ended_reason: 'user' };
+    expect(access.body.context).toEqual(ended);
+  });
+
+  it('of twenty at once ends it once', async () => {
+    const { id } = (await api.create()).body;
+    const replies = await Promise.all(Array.from({ length: 20 }, () => api.stop(id)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
+    const ends: string[] = [];
+    const session = { kind: 'session', organizationId: 'dev', id } as const;
+    for await (const { type } of log.log.history<'session'>(session))
+      if (type.startsWith('session.stop')) ends.push(type);
+    expect(ends).toEqual(['session.stop-requested', 'session.stopped']);
+  });
+});
+
+describe('read your writes', () => {
+  test('a hundred times: single read, list and status show what a 2xx has said', async () => {
+    const idle = await list();
+    for (let round = 0; round < 100; round += 1) {
+      const { body } = await api.create({ duration: '1h' });
+      expect(body.status).toBe('active');
+      const [single, page, load] = await Promise.all([read(body.id), list(), count()]);
+      expect(single).toEqual(body);
+      expect([page.total, page.sessions[0].id, load]).toEqual([
+        idle.total + 1,
+        body.id,
+        idle.total + 1,
+      ]);
+      const { expires_at } = (await api.extend(body.id, '5m')).body;
+      const [extended, row] = await Promise.all([read(body.id), list()]);
+      expect([extended.expires_at, row.sessions[0].expires_at]).toEqual([expires_at, expires_at]);
+      await api.stop(body.id);
+      const [stopped, rest, left] = await Promise.all([read(body.id), list(), count()]);
+      expect(stopped.status).toMatch(/^stopp/);
+      expect([rest.total, left]).toEqual([idle.total, idle.total]);
+    }
+  });
+});
+
+describe('the pool', () => {
+  it('adds up in every answer, whatever goes on', async () => {
+    const work = Array.from({ length: 30 }, async () => {
+      const { id } = (await api.create()).body;
+      return api.stop(id);
+    });
+    const done = Promise.all(work).then(() => true);
+    let looks = 0;
+    while (!(await Promise.race([done, Promise.resolve(false)]))) {
+      const { total, ...parts } = (await api.get('/api/status')).body.autoscaler.pool_status;
+      const sum = Object.values<number>(parts).reduce((all, count) => all + count, 0);
+      expect(sum).toBe(total);
+      looks += 1;
+    }
+    expect(looks).toBeGreaterThan(3);
+  });
+});
+
+describe('a restart', () => {
+  it('keeps sessions, ledger and what an Idempotency-Key stands for', async () => {
+    const headers = { 'idempotency-key': 'across a restart'.replaceAll(' ', '-') };
+    const { id, created_at } = (await api.create({ session_name: 'kept' }, headers)).body;
+    await service.end('SIGKILL');
+    await service.startAgain();
+    const again = await api.create({ session_name: 'kept' }, headers);
+    expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
+    expect([again.body.id, again.body.created_at]).toEqual([id, created_at]);
+    expect(errorOf(await api.create({}, headers))).toBe('409 IDEMPOTENCY_CONFLICT');
+    const session = await eventually(async () => {
+      const now = await read(id);
+      return now.status === 'failed' && now;
+    }, 'simulated browsers are gone with their process');
+    expect(session).toMatchObject({ ended_reason: 'server_lost', cdp_url: null });
+    const { total, sessions } = (await api.get('/api/sessions?status=active')).body;
+    expect([total, sessions]).toEqual([0, []]);
+  });
+});

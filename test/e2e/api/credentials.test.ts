@@ -1,0 +1,218 @@
+import { createHmac } from 'node:crypto';
+import { exportSPKI, type JWTPayload } from 'jose';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { filters } from '#events/subjects.ts';
+import type { OpenApiDocument } from '#src/api/docs/openapi.ts';
+import {
+  AUDIENCE,
+  forge,
+  goodClaims,
+  ISSUER,
+  newSigner,
+  startKeySetServer,
+} from '#test/support/servers/key-set-server.ts';
+import { DEV_KEY, eventually } from '#test/support/service/service.ts';
+import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
+import { startTwoApis } from '#test/support/service/second-api-process.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+
+/** Who is let in: API keys, and JWTs by a shared secret (one process) or a key set (the other). */
+
+const SECRET = 'a-secret-of-the-issuer-0123456789abcdef';
+const PLENTY = { requests_per_minute: 1_000_000 };
+const signer = await newSigner('RS256', 'rsa-1');
+
+let issuer: Awaited<ReturnType<typeof startKeySetServer>>;
+let apis: Awaited<ReturnType<typeof startTwoApis>>;
+let log: ServiceLog;
+/** Of the process with the secret, and of that with the key set; without a credential. */
+let bySecret: ApiClient;
+let byKeySet: ApiClient;
+/** Every operation that asks for a credential, with an id in its path that nothing has. */
+let routes: { method: string; path: string }[];
+
+beforeAll(async () => {
+  issuer = await startKeySetServer();
+  issuer.state.keys = [signer.jwk];
+  const who = { JWT_ISSUER: ISSUER, JWT_AUDIENCE: AUDIENCE };
+  apis = await startTwoApis(
+    { TIERS: JSON.stringify({ free: PLENTY, max: PLENTY }), ...who },
+    { first: { JWT_SECRET: SECRET }, second: { JWT_JWKS_URL: issuer.url } },
+  );
+  bySecret = (await connectApi(apis.first.apiUrl)).as(null);
+  byKeySet = (await connectApi(apis.second.apiUrl)).as(null);
+  log = await openLog(apis.first);
+  const document = (await bySecret.get('/api/openapi.json')).body as OpenApiDocument;
+  routes = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations)
+      .filter(([, { security }]) => security.length > 0)
+      .map(([method]) => ({
+        method: method.toUpperCase(),
+        path: path.replaceAll(/\{\w+\}/g, 'id_AAAAAAAAAAAAAAAAAAAAAA'),
+      })),
+  );
+});
+afterAll(async () => {
+  await log?.[Symbol.asyncDispose]();
+  await apis?.[Symbol.asyncDispose]();
+  await issuer?.[Symbol.asyncDispose]();
+});
+
+const dev = (more = {}) => goodClaims({ org_id: 'dev', ...more });
+const seconds = () => Math.floor(Date.now() / 1000);
+const hs256 = (secret: string, claims: JWTPayload, header: object = {}) =>
+  forge({ alg: 'HS256', ...header }, claims, (signed) =>
+    createHmac('sha256', secret).update(signed).digest('base64url'),
+  );
+
+/** Every route refuses it by the very same bytes, with the headers that every answer has. */
+async function expectRefused(client: ApiClient, authorization: string | null): Promise<void> {
+  const headers: Record<string, string> = authorization === null ? {} : { authorization };
+  expect(routes.length).toBeGreaterThan(10);
+  for (const { method, path } of routes) {
+    const { status, body, headers: got } = await client.send(method, path, { headers });
+    expect([method, path, status]).toEqual([method, path, 401]);
+    const message = 'A valid API key or token is required.';
+    expect(body).toEqual({ error: 'UNAUTHORIZED', message, code: 401, context: {} });
+    // Two are compared with what the specification says by the client itself: limit and reset.
+    expect(Number(got['x-ratelimit-remaining'])).toBeLessThan(PLENTY.requests_per_minute);
+  }
+  // Who asks for nothing that needs one is not refused for it.
+  expect((await client.get('/api/health', { headers })).status).toBe(200);
+}
+
+describe('UNAUTHORIZED on every route is', () => {
+  test.each<[string, string | null]>([
+    ['no credential', null],
+    ['an empty one', ''],
+    ['a scheme alone', 'Bearer'],
+    ['a scheme and spaces', 'Bearer     '],
+    ['another scheme', `Basic ${Buffer.from(`dev:${DEV_KEY}`).toString('base64')}`],
+    ['the key without a scheme', DEV_KEY],
+    ['garbage', 'Bearer %00\u00ff{}..."\'<>'],
+    ['a key that never was', 'Bearer bss_dev_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
+    ['64 KiB', `Bearer ${'x'.repeat(65_536)}`],
+    ['64 KiB of a JWT', `Bearer ${`${'x'.repeat(21_844)}.`.repeat(3)}x`],
+  ])('%s', async (_, authorization) => {
+    await expectRefused(bySecret, authorization);
+    await expectRefused(byKeySet, authorization);
+  });
+
+  it('a revoked key', async () => {
+    const key = await log.issueKey('dev', 'owner', bySecret);
+    await log.revokeKey('dev', key);
+    for (const client of [bySecret, byKeySet]) {
+      const refused = async () => (await client.get('/api/status', { key })).status === 401;
+      await eventually(refused, 'it is refused', 2_000);
+      await expectRefused(client, `Bearer ${key}`);
+    }
+  });
+});
+
+describe('UNAUTHORIZED on every route, by a shared secret, is a JWT that', () => {
+  test.each<[string, () => string]>([
+    ['has expired', () => hs256(SECRET, dev({ exp: seconds() - 60 }))],
+    ['is not yet valid', () => hs256(SECRET, dev({ nbf: seconds() + 60 }))],
+    ['never expires', () => hs256(SECRET, dev({ exp: undefined }))],
+    ['is signed by nobody: alg none', () => forge({ alg: 'none', typ: 'JWT' }, dev())],
+    ['is signed with another secret', () => hs256(`${SECRET}x`, dev())],
+    ['is by another issuer', () => hs256(SECRET, dev({ iss: 'https://evil.example' }))],
+    ['is for another audience', () => hs256(SECRET, dev({ aud: 'mail' }))],
+    ['is of no registered organization', () => hs256(SECRET, dev({ org_id: 'umbrella' }))],
+    ['has a role that is none', () => hs256(SECRET, dev({ role: 'root' }))],
+    ['is good, but longer than 16 KiB', () => hs256(SECRET, dev({ x: 'x'.repeat(49_152) }))],
+  ])('%s', async (_, token) => {
+    await expectRefused(bySecret, `Bearer ${token()}`);
+  });
+});
+
+describe('UNAUTHORIZED on every route, by a key set, is a JWT that', () => {
+  test.each<[string, () => Promise<string> | string]>([
+    ['has expired', () => signer.sign(dev({ exp: seconds() - 60 }))],
+    ['is not yet valid', () => signer.sign(dev({ nbf: seconds() + 60 }))],
+    ['is signed by nobody: alg none', () => forge({ alg: 'none', kid: 'rsa-1' }, dev())],
+    [
+      'is signed with the public key as a secret: RS as HS',
+      async () => hs256(await exportSPKI(signer.publicKey), dev(), { kid: 'rsa-1' }),
+    ],
+    ['is signed with the other process’s secret', () => hs256(SECRET, dev())],
+    ['is by another issuer', () => signer.sign(dev({ iss: 'https://evil.example' }))],
+    ['is for another audience', () => signer.sign(dev({ aud: 'mail' }))],
+    ['has an unknown key id', () => signer.sign(dev(), { kid: 'rsa-2' })],
+    [
+      'has a known key id and another key',
+      async () => (await newSigner('RS256', 'rsa-1')).sign(dev()),
+    ],
+    ['is of no registered organization', () => signer.sign(dev({ org_id: 'umbrella' }))],
+  ])('%s', async (_, token) => {
+    await expectRefused(byKeySet, `Bearer ${await token()}`);
+  });
+});
+
+describe('a good JWT', () => {
+  it('is its user, with the role it says, in each process by its own configuration', async () => {
+    const cases = [
+      [bySecret, (claims: JWTPayload) => hs256(SECRET, claims)],
+      [byKeySet, signer.sign],
+    ] as const;
+    for (const [client, sign] of cases) {
+      const member = client.as(await sign(dev({ sub: 'Grace 😀', role: 'member' })));
+      const created = await member.create({ duration: '30m' });
+      expect(created).toMatchObject({
+        status: 201,
+        body: { organization_id: 'dev', user_id: 'Grace 😀', organization_role: 'member' },
+      });
+      const last = await log.log.last({
+        kind: 'session',
+        organizationId: 'dev',
+        id: created.body.id,
+      });
+      expect(last?.state.userId).toBe('Grace 😀');
+      expect((await member.stop(created.body.id)).status).toBe(200);
+      const viewer = client.as(await sign(dev({ role: 'viewer' })));
+      expect((await viewer.get('/api/sessions')).status).toBe(200);
+      expect(errorOf(await viewer.create())).toBe('403 FORBIDDEN');
+    }
+  });
+
+  it('may be of a user of 256 characters, whatever they are', async () => {
+    for (const sub of ['機'.repeat(256), '😀'.repeat(128)]) {
+      const { status, body } = await bySecret.as(hs256(SECRET, dev({ sub }))).create();
+      expect([status, body.user_id]).toEqual([201, sub]);
+      const session = { kind: 'session', organizationId: 'dev', id: body.id } as const;
+      expect((await log.log.last(session))?.state.userId).toBe(sub);
+      expect((await bySecret.as(DEV_KEY).stop(body.id)).status).toBe(200);
+    }
+  });
+
+  it('that begins or ends within the clock skew of 30 s is taken', async () => {
+    for (const claims of [{ exp: seconds() - 10 }, { nbf: seconds() + 20 }]) {
+      const key = hs256(SECRET, dev(claims));
+      expect((await bySecret.get('/api/status', { key })).status).toBe(200);
+    }
+  });
+
+  it('counts on its organization’s rate limit', async () => {
+    const client = bySecret.as(hs256(SECRET, dev()));
+    const left = async (one: ApiClient) =>
+      Number((await one.get('/api/status')).headers['x-ratelimit-remaining']);
+    await eventually(() => Date.now() % 60_000 < 50_000, 'a window has begun', 15_000);
+    const before = await left(bySecret.as(DEV_KEY));
+    expect(await left(client)).toBe(before - 1);
+  });
+});
+
+it('nothing that was refused is in the log', async () => {
+  await eventually(async () => {
+    const { body } = await bySecret.get('/api/sessions', { key: DEV_KEY });
+    return body.sessions.every((one: { status: string }) => one.status === 'stopped');
+  }, 'what was accepted is over');
+  const before = await log.log.lastSequence([...filters.sessions, ...filters.organizations]);
+  await expectRefused(bySecret, `Bearer ${hs256(`${SECRET}x`, dev())}`);
+  await expectRefused(byKeySet, 'Bearer bss_dev_wrong');
+  expect(await log.log.lastSequence([...filters.sessions, ...filters.organizations])).toBe(before);
+  for (const { output } of [apis.first, apis.second]) {
+    expect(output()).not.toContain('"msg":"bug"');
+    expect(output()).not.toContain(SECRET);
+  }
+});

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import type { RecordedOf } from '#events/events.ts';
+import type { Role } from '#events/organization.ts';
+import { hashKey } from '#src/ids.ts';
+import { startService, type RunningService } from '#test/support/service/service.ts';
+import {
+  connectApi,
+  errorOf,
+  timestamp,
+  type ApiClient,
+} from '#test/support/clients/api-client.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+
+/** An organization's keys in its own hands, and what it has. */
+
+let service: RunningService;
+let log: ServiceLog;
+let anybody: ApiClient;
+let owner: ApiClient;
+const clients: Partial<Record<Role, ApiClient>> = {};
+
+beforeAll(async () => {
+  service = await startService({
+    TIERS: JSON.stringify({ pro: { requests_per_minute: 100_000, concurrent_sessions: 7 } }),
+    POOL_MIN_IDLE: '2',
+  });
+  anybody = await connectApi(service.apiUrl);
+  log = await openLog(service);
+  await log.register('acme', 'pro', 500);
+  for (const role of ['owner', 'admin', 'member', 'viewer'] as const)
+    clients[role] = anybody.as(await log.issueKey('acme', role, anybody));
+  owner = as('owner');
+});
+afterAll(async () => {
+  await log?.[Symbol.asyncDispose]();
+  await service?.[Symbol.asyncDispose]();
+});
+
+const as = (role: Role) => clients[role] ?? anybody;
+const issue = (client: ApiClient, body: unknown) => client.send('POST', '/api/keys', { body });
+const revoke = (client: ApiClient, id: string) => client.send('DELETE', `/api/keys/${id}`);
+const keysOf = async (client: ApiClient) =>
+  (await client.get('/api/keys')).body.keys as { key_id: string; role: string }[];
+
+async function history(organizationId: string): Promise<RecordedOf<'organization'>[]> {
+  const events = [];
+  for await (const event of log.log.history<'organization'>({
+    kind: 'organization',
+    organizationId,
+  }))
+    events.push(event);
+  return events;
+}
+
+describe('a key', () => {
+  it('is shown once, works at once, and is nowhere but with its holder', async () => {
+    const { status, body, headers } = await issue(owner, { role: 'member', user_id: 'Ci 機' });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      key_id: expect.stringMatching(/^key_[\w-]{22}$/),
+      role: 'member',
+      user_id: 'Ci 機',
+      issued_at: timestamp,
+      api_key: expect.stringMatching(/^bss_acme_[\w-]{32}$/),
+    });
+    expect(headers['cache-control']).toBe('no-store');
+    const created = await anybody.as(body.api_key).create();
+    expect([created.status, created.body.user_id]).toEqual([201, 'Ci 機']);
+    await owner.stop(created.body.id);
+
+    const { api_key, ...listed } = body;
+    expect(await keysOf(owner)).toContainEqual(listed);
+    const events = await history('acme');
+    expect(events.at(-1)).toMatchObject({
+      type: 'organization.key-issued',
+      cause: { actor: { kind: 'user', id: 'owner-user' } },
+      data: { keyId: body.key_id, hash: hashKey(api_key) },
+    });
+    const secret = api_key.slice('bss_acme_'.length);
+    expect(JSON.stringify(events)).not.toContain(secret);
+    expect(JSON.stringify(await keysOf(owner))).not.toContain(secret);
+    expect(service.output()).not.toContain(secret);
+  });
+
+  it('is the caller’s own where no user is named', async () => {
+    expect((await issue(as('admin'), { role: 'viewer' })).body.user_id).toBe('admin-user');
+  });
+
+  it('is refused from the answer of its revocation on, and goes from the list', async () => {
+    const { key_id, api_key } = (await issue(owner, { role: 'member' })).body;
+    const caller = anybody.as(api_key);
+    expect((await caller.get('/api/status')).status).toBe(200);
+    const { status, body } = await revoke(as('admin'), key_id);
+    expect(status).toBe(200);
+    expect(body).toEqual({ message: `Key ${key_id} has been revoked.`, key_id });
+    expect(errorOf(await caller.get('/api/status'))).toBe('401 UNAUTHORIZED');
+    expect((await keysOf(owner)).map((key) => key.key_id)).not.toContain(key_id);
+    expect(errorOf(await revoke(owner, key_id))).toBe('404 KEY_NOT_FOUND');
+  });
+
+  it('may revoke itself', async () => {
+    const { key_id, api_key } = (await issue(owner, { role: 'admin' })).body;
+    expect((await revoke(anybody.as(api_key), key_id)).status).toBe(200);
+    expect(errorOf(await anybody.as(api_key).get('/api/keys'))).toBe('401 UNAUTHORIZED');
+  });
+});
+
+describe('roles', () => {
+  it('an owner issues and revokes keys of any role', async () => {
+    for (const role of ['owner', 'admin', 'member', 'viewer']) {
+      const { status, body } = await issue(owner, { role });
+      expect([status, body.role]).toEqual([201, role]);
+      expect((await anybody.as(body.api_key).get('/api/organization')).status).toBe(200);
+      expect((await revoke(owner, body.key_id)).status).toBe(200);
+    }
+  });
+
+  it('an admin neither makes nor unmakes an owner', async () => {
+    const before = await history('acme');
+    const issued = await issue(as('admin'), { role: 'owner' });
+    expect(errorOf(issued)).toBe('403 FORBIDDEN');
+    expect(issued.body.context).toEqual({ role: 'admin', action: 'issue an owner key' });
+    const ownersKey =
+      (await keysOf(as('admin'))).find(({ role }) => role === 'owner')?.key_id ?? '';
+    const revoked = await revoke(as('admin'), ownersKey);
+    expect(errorOf(revoked)).toBe('403 FORBIDDEN');
+    expect(revoked.body.context).toEqual({ role: 'admin', action: 'revoke an owner key' });
+    expect(await history('acme')).toHaveLength(before.length);
+  });
+
+  test.each(['member', 'viewer'] as const)('a %s has nothing to do with keys', async (role) => {
+    const before = await history('acme');
+    for (const reply of [
+      await as(role).get('/api/keys'),
+      await issue(as(role), { role: 'viewer' }),
+      await issue(as(role), { role: 'nonsense' }),
+      await revoke(as(role), before.at(-1)?.state.keys[0]?.keyId ?? ''),
+      await revoke(as(role), 'key_none'),
+    ]) {
+      expect(errorOf(reply)).toBe('403 FORBIDDEN');
+      expect(reply.body.context).toEqual({ role, action: 'administer' });
+    }
+    expect(await history('acme')).toHaveLength(before.length);
+  });
+});
+
+describe('what is refused', () => {
+  test.each<[string, unknown]>([
+    ['no body', undefined],
+    ['no role', {}],
+    ['a role that is none', { role: 'root' }],
+    ['a role of every object', { role: 'constructor' }],
+    ['an empty user', { role: 'member', user_id: '' }],
+    ['a user of 257 characters', { role: 'member', user_id: 'u'.repeat(257) }],
+    ['a user with a line feed', { role: 'member', user_id: 'a\nb' }],
+    ['a user with half a character', { role: 'member', user_id: 'a\ud83d' }],
+    ['a field that is not known', { role: 'member', name: 'ci' }],
+    ['a key of one’s own', { role: 'member', api_key: 'bss_acme_mine' }],
+    ['a list', []],
+  ])('%s', async (_, body) => {
+    expect(errorOf(await issue(owner, body))).toBe('400 INVALID_REQUEST');
+  });
+
+  test.each(['key_none', 'a.b', '*', '>', '%00', '%2F', 'x'.repeat(65), 'bss_acme_x'])(
+    'to revoke %s, which is no key’s id',
+    async (id) => {
+      const { status, body } = await revoke(owner, id);
+      expect([status, body.error]).toEqual([404, 'KEY_NOT_FOUND']);
+      expect(body.context).toEqual({ key_id: decodeURIComponent(id) });
+    },
+  );
+
+  it('another organization’s key, as one that never was', async () => {
+    await log.register('umbrella', 'pro', 500);
+    const stranger = anybody.as(await log.issueKey('umbrella', 'owner', anybody));
+    const { key_id, api_key } = (await issue(owner, { role: 'member' })).body;
+    const [theirs, nobodys] = [
+      await revoke(stranger, key_id),
+      await revoke(stranger, 'key_AAAAAAAAAAAAAAAAAAAAAA'),
+    ];
+    expect(errorOf(theirs)).toBe('404 KEY_NOT_FOUND');
+    expect(JSON.stringify(theirs.body).replace(key_id, '…')).toBe(
+      JSON.stringify(nobodys.body).replace('key_AAAAAAAAAAAAAAAAAAAAAA', '…'),
+    );
+    expect((await anybody.as(api_key).get('/api/status')).status).toBe(200);
+    expect((await keysOf(stranger)).map(({ role }) => role)).toEqual(['owner']);
+  });
+});
+
+describe('GET /api/organization', () => {
+  it('tells every role its tier, limits, credits and the sessions that count', async () => {
+    await log.register('initech', 'pro', 500);
+    const caller = anybody.as(await log.issueKey('initech', 'member', anybody));
+    const viewer = anybody.as(await log.issueKey('initech', 'viewer', anybody));
+    const limits = { requests_per_minute: 100_000, concurrent_sessions: 7 };
+    const about = { id: 'initech', name: 'initech', tier: 'pro', limits };
+    const credits = { balance: 500, reserved: 0, used: 0, granted: 500 };
+    const before = await viewer.get('/api/organization');
+    expect(before.body).toEqual({ ...about, concurrent_sessions: 0, credits });
+    // What a create has taken is in the next answer.
+    const { id } = (await caller.create({ duration: '2h' })).body;
+    expect((await viewer.get('/api/organization')).body).toEqual({
+      ...about,
+      concurrent_sessions: 1,
+      credits: { balance: 380, reserved: 120, used: 0, granted: 500 },
+    });
+    await caller.stop(id);
+  });
+});

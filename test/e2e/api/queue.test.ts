@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import {
+  connectApi,
+  errorOf,
+  timestamp,
+  type ApiClient,
+} from '#test/support/clients/api-client.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+
+/** One browser, one place in the queue: what those get who come second and third. */
+
+let service: RunningService;
+let api: ApiClient;
+let log: ServiceLog;
+
+beforeAll(async () => {
+  service = await startService({
+    POOL_MAX: '1',
+    POOL_MIN_IDLE: '1',
+    CREATE_WAIT: '300ms',
+    QUEUE_AFTER: '100ms',
+    QUEUE_TIMEOUT: '2s',
+    QUEUE_MAX: '1',
+  });
+  api = await connectApi(service.apiUrl);
+  log = await openLog(service);
+});
+afterAll(async () => {
+  await log?.[Symbol.asyncDispose]();
+  await service?.[Symbol.asyncDispose]();
+});
+
+async function becomes(id: string, status: string) {
+  return eventually(async () => {
+    const { body } = await api.get(`/api/sessions/${id}`);
+    return body.status === status && body;
+  }, `${id} is ${status}`);
+}
+
+it('a session that finds no browser is answered without one, waits, and is served when one is free', async () => {
+  const first = (await api.create({ session_name: 'first' })).body;
+  expect(first.status).toBe('active');
+
+  const second = await api.create({ session_name: 'second' });
+  expect(second.status).toBe(201);
+  const nothingYet = { started_at: null, vnc_password: null, autoscaler_workload_id: null };
+  expect(second.body).toMatchObject({ ...nothingYet, status: /^(creating|queued)$/ });
+  const { id } = second.body;
+  expect(await becomes(id, 'queued')).toMatchObject(nothingYet);
+
+  const access = await api.get(`/api/sessions/${id}/access`);
+  expect(errorOf(access)).toBe('409 SESSION_NOT_READY');
+  expect(access.body.context).toEqual({ session_id: id, status: 'queued' });
+
+  const third = await api.create({ session_name: 'third' });
+  expect(errorOf(third)).toBe('503 NO_SERVERS_AVAILABLE');
+  expect(third.body.context.servers).toEqual([
+    { server_id: first.autoscaler_server_id, pool_max: 1, reason: 'full' },
+  ]);
+
+  await api.stop(first.id);
+  const served = await becomes(id, 'active');
+  expect(served).toMatchObject({ started_at: timestamp, vnc_password: /\S{8,}/ });
+  // Its address was good from the first answer on.
+  expect(served.cdp_url).toBe(second.body.cdp_url);
+  expect((await api.get(`/api/sessions/${id}/access`)).status).toBe(200);
+  await api.stop(id);
+  await becomes(id, 'stopped');
+});
+
+it('a session that waits too long fails with queue_timeout, and costs nothing', async () => {
+  const first = (await api.create()).body;
+  const before = await log.ledger('dev');
+  const { id } = (await api.create({ session_name: 'in vain' })).body;
+  expect(await log.ledger('dev')).toMatchObject({ slotsInUse: (before?.slotsInUse ?? 0) + 1 });
+  const failed = await becomes(id, 'failed');
+  expect(failed).toMatchObject({ ended_reason: 'queue_timeout', credits_used: 0, cdp_url: null });
+  expect(Date.parse(failed.ended_at) - Date.parse(failed.created_at)).toBeGreaterThanOrEqual(2_000);
+  const ended = (before?.sessionsEnded ?? 0) + 1;
+  expect(await log.ledger('dev')).toEqual({ ...before, sessionsEnded: ended });
+  expect(errorOf(await api.get(`/api/sessions/${id}/access`))).toBe('410 SESSION_ENDED');
+  await api.stop(first.id);
+  await becomes(first.id, 'stopped');
+});
+
+it('a session can be extended and stopped while it waits, and leaves its place then', async () => {
+  const first = (await api.create()).body;
+  const { id, expires_at } = (await api.create({ duration: '1h' })).body;
+  const extended = await api.extend(id, '1h');
+  expect(extended.status).toBe(200);
+  expect(Date.parse(extended.body.expires_at) - Date.parse(expires_at)).toBe(3_600_000);
+  await api.stop(id);
+  const { body } = await api.get(`/api/sessions/${id}`);
+  expect(body).toMatchObject({ status: 'stopped', ended_reason: 'user', credits_used: 0 });
+
+  const next = (await api.create()).body;
+  await api.stop(first.id);
+  await becomes(next.id, 'active');
+  await api.stop(next.id);
+  await becomes(next.id, 'stopped');
+});
+
+it('without a queue, a create that finds the pool full is refused and leaves nothing', async () => {
+  await service.end('SIGTERM');
+  await log[Symbol.asyncDispose]();
+  await service.startAgain({ QUEUE_MAX: '0' });
+  log = await openLog(service);
+  const headers = { 'idempotency-key': 'the-first' };
+  const first = (await api.create({}, headers)).body;
+  expect(first.status).toBe('active');
+  const before = await log.ledger('dev');
+  const { total } = (await api.get('/api/sessions')).body;
+  const refused = await api.create();
+  expect(errorOf(refused)).toBe('503 NO_SERVERS_AVAILABLE');
+  expect(refused.body.context).toMatchObject({ waiting: 0, queue_max: 0 });
+  // A repeat asks for nothing new.
+  const again = await api.create({}, headers);
+  expect([again.status, again.body.id]).toEqual([201, first.id]);
+  expect(await log.ledger('dev')).toEqual(before);
+  expect((await api.get('/api/sessions')).body.total).toBe(total);
+});

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import type { OpenApiDocument } from '#src/api/docs/openapi.ts';
+import { newId } from '#src/ids.ts';
+import { createTickets } from '#src/gateway/access/ticket.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
+import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';
+import { MASTER_KEY } from '#test/support/service/second-api-process.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+
+/** Another organization's session is, byte for byte, one that never was. */
+
+let service: RunningService;
+let log: ServiceLog;
+let owner: ApiClient;
+let strangersKey: string;
+/** Sessions of acme's, by what they are at: a stranger must not tell one from another either. */
+const sessions: Record<string, string> = {};
+/** Operations on one session: method and path with `{id}` in it. */
+let routes: { method: string; path: string }[];
+
+beforeAll(async () => {
+  service = await startService({
+    TIERS: JSON.stringify({ pro: { requests_per_minute: 1_000_000 } }),
+    POOL_MAX: '3',
+    POOL_MIN_IDLE: '1',
+    QUEUE_AFTER: '50ms',
+    MASTER_KEY,
+  });
+  const anybody = await connectApi(service.apiUrl);
+  log = await openLog(service);
+  await log.register('acme', 'pro', 10_000);
+  await log.register('umbrella', 'pro', 10_000);
+  owner = anybody.as(await log.issueKey('acme', 'owner', anybody));
+  strangersKey = await log.issueKey('umbrella', 'owner', anybody);
+  sessions['stopped'] = (await owner.create({}, { 'idempotency-key': 'acme-1' })).body.id;
+  await owner.stop(sessions['stopped'] ?? '');
+  sessions['active'] = (await owner.create({ labels: { secret: 'plan' } })).body.id;
+  sessions['queued'] = await firstQueued();
+  const document = (await anybody.get('/api/openapi.json')).body as OpenApiDocument;
+  routes = Object.entries(document.paths)
+    .filter(([path]) => path.startsWith('/api/sessions/{id}'))
+    .flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => ({ method: method.toUpperCase(), path })),
+    );
+});
+afterAll(async () => {
+  await log?.[Symbol.asyncDispose]();
+  await service?.[Symbol.asyncDispose]();
+});
+
+/** Sessions are made until there is no browser for one. */
+async function firstQueued(): Promise<string> {
+  return eventually(async () => {
+    const { id } = (await owner.create({}, { prefer: 'respond-async' })).body;
+    const settled = await eventually(async () => {
+      const { status } = (await owner.get(`/api/sessions/${id}`)).body;
+      return status !== 'creating' && status;
+    }, `${id} is no longer creating`);
+    return settled === 'queued' && id;
+  }, 'one is queued');
+}
+
+/** All bytes but the id and what tells one moment from another: date, place in the window. */
+function comparable(answer: string, id: string): string {
+  return answer
+    .replaceAll(id, '{id}')
+    .replace(/^date: .*$/im, 'date: {date}')
+    .replace(/^x-ratelimit-(remaining|reset): \d+$/gim, 'x-ratelimit-$1: {n}');
+}
+
+async function answerTo(
+  { ask }: RawConnection,
+  { method, path }: { method: string; path: string },
+  id: string,
+  sent: { body?: unknown; headers?: Record<string, string> } = {},
+): Promise<string> {
+  const request = rawRequest(method, path.replace('{id}', id), { key: strangersKey, ...sent });
+  return comparable(await ask(request), id);
+}
+
+describe('the API', () => {
+  const requests: [what: string, sent: { body?: unknown; headers?: Record<string, string> }][] = [
+    ['as it should be', { body: { duration: '1h' } }],
+    ['without a body', {}],
+    ['with a wrong body', { body: { duration: '25h' } }],
+    ['with an unknown field', { body: { duration: '1h', x: 1 } }],
+    ['with a key that its owner used', { headers: { 'idempotency-key': 'acme-1' } }],
+    ['of a browser that reconnects', { headers: { 'last-event-id': '1' } }],
+  ];
+  test.each(requests)('is told nothing by a request %s', async (_, sent) => {
+    expect(routes.length).toBeGreaterThan(3);
+    using connection = await openRaw(service.apiUrl);
+    for (const route of routes) {
+      // A GET or DELETE with a body is read, and refused, before its session is looked for.
+      const own = route.method === 'POST' ? sent : { ...sent, body: undefined };
+      const never = await answerTo(connection, route, newId('ses'), own);
+      expect(never).toMatch(/^HTTP\/1\.1 40[04] /);
+      for (const [at, id] of Object.entries(sessions))
+        expect([route, at, await answerTo(connection, route, id, own)]).toEqual([route, at, never]);
+    }
+  });
+
+  it('is told SESSION_NOT_FOUND on every route', async () => {
+    using connection = await openRaw(service.apiUrl);
+    const sent = { body: { duration: '1h' } };
+    for (const route of routes) {
+      const own = route.method === 'POST' ? sent : {};
+      const answer = await answerTo(connection, route, sessions['active'] ?? '', own);
+      expect(answer).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
+      const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
+      expect(JSON.parse(body)).toEqual({
+        error: 'SESSION_NOT_FOUND',
+        message: 'There is no session with this id.',
+        code: 404,
+        context: { session_id: '{id}' },
+      });
+    }
+  });
+
+  it('nothing has happened to the sessions', async () => {
+    const before = await log.log.lastSequence(['evt.acme.>']);
+    using connection = await openRaw(service.apiUrl);
+    for (const id of Object.values(sessions))
+      for (const route of routes) await answerTo(connection, route, id);
+    expect(await log.log.lastSequence(['evt.acme.>'])).toBe(before);
+    expect((await owner.get(`/api/sessions/${sessions['active']}`)).body.status).toBe('active');
+    expect((await owner.get(`/api/sessions/${sessions['queued']}`)).body.status).toBe('queued');
+  });
+});
+
+describe('the gateway', () => {
+  const UPGRADE = {
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  };
+  /** Where a ticket stands in a path, of the browser's kind or the screen's. */
+  const places = [
+    { kind: 'cdp', path: '/devtools/browser/{t}', headers: UPGRADE },
+    { kind: 'cdp', path: '/devtools/page/{t}/A1', headers: UPGRADE },
+    { kind: 'vnc', path: '/vnc/{t}/websockify', headers: UPGRADE },
+    { kind: 'cdp', path: '/devtools/browser/{t}', headers: {} },
+    { kind: 'cdp', path: '/devtools/{t}/json/version', headers: {} },
+    { kind: 'cdp', path: '/devtools/browser/{t}/json/list', headers: {} },
+    { kind: 'vnc', path: '/vnc/{t}/', headers: {} },
+    { kind: 'vnc', path: '/vnc/{t}/state', headers: {} },
+    { kind: 'vnc', path: '/vnc/{t}/websockify', headers: {} },
+  ] as const;
+
+  it.each(places)('answers every ticket but the right one alike: $kind $path', async (place) => {
+    const ours = createTickets(Buffer.from(MASTER_KEY));
+    const others = createTickets(Buffer.from('another-master-key-of-another-service'));
+    const active = sessions['active'] ?? '';
+    const other = place.kind === 'cdp' ? 'vnc' : 'cdp';
+    const right = ours.issue(place.kind, 'acme', active);
+    const answers = [];
+    for (const ticket of [
+      'never-was-a-ticket-at-all-0123456789',
+      // Whoever could write tickets for themselves would still only reach their own.
+      ours.issue(place.kind, 'umbrella', active),
+      ours.issue(place.kind, 'umbrella', newId('ses')),
+      ours.issue(place.kind, 'acme', newId('ses')),
+      ours.issue(other, 'acme', active),
+      others.issue(place.kind, 'acme', active),
+      right.slice(0, -1),
+      `${right}A`,
+      `${right.startsWith('A') ? 'B' : 'A'}${right.slice(1)}`,
+    ]) {
+      using connection = await openRaw(service.runtime.gateway_ws_url ?? '');
+      const request = rawRequest('GET', place.path.replace('{t}', ticket), {
+        headers: place.headers,
+      });
+      answers.push(comparable(await connection.ask(request), ticket));
+    }
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
+    expect(answers[0]).toContain('"error":"NOT_FOUND"');
+    using connection = await openRaw(service.runtime.gateway_ws_url ?? '');
+    const path = place.path.replace('{t}', right);
+    const answer = await connection.ask(rawRequest('GET', path, { headers: place.headers }));
+    if (!path.includes('/page/')) expect(answer).not.toMatch(/^HTTP\/1\.1 404 /);
+  });
+});

@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { connectApi, type ApiClient, type Reply } from '#test/support/clients/api-client.ts';
+import { poolOf } from '#test/support/service/real-session.ts';
+
+let service: RunningService;
+let api: ApiClient;
+beforeAll(async () => {
+  service = await startService({ POOL_MIN_IDLE: '3', POOL_MAX: '40' });
+  api = await connectApi(service.apiUrl);
+});
+afterAll(() => service?.[Symbol.asyncDispose]());
+
+/** How the session came by its browser, as the answer says. */
+function startOf({ status, headers }: Reply): string | undefined {
+  expect(status).toBe(201);
+  const timing = String(headers['server-timing']);
+  expect(timing).toMatch(
+    /^accept;dur=[\d.]+, browser;dur=[\d.]+(;desc=\w+)?, readable;dur=[\d.]+$/,
+  );
+  return /desc=(\w+)/.exec(timing)?.[1];
+}
+
+/** A create while browsers wait. */
+async function createBeside(body: object): Promise<Reply> {
+  await eventually(
+    async () => ((await poolOf(service))['idle'] ?? 0) >= 3,
+    'browsers wait for a session',
+  );
+  return api.create(body);
+}
+
+test('what a waiting browser can become does not launch another', async () => {
+  for (const wish of [
+    {},
+    { idle_timeout: '5m' },
+    { labels: { team: 'web' } },
+    { headless: false },
+    { viewport: { width: 800, height: 600 } },
+    { viewport: { width: 1280, height: 800 }, labels: { size: 'default' } },
+  ])
+    expect([wish, startOf(await createBeside(wish))]).toEqual([wish, 'warm']);
+});
+
+test('what it cannot become does, and says so', async () => {
+  for (const wish of [
+    { locale: 'fr-FR' },
+    { timezone: 'Europe/Rome' },
+    { headless: true },
+    { viewport: { width: 400, height: 600 } },
+    { viewport: { width: 800, height: 600 }, timezone: 'Europe/Rome' },
+  ])
+    expect([wish, startOf(await createBeside(wish))]).toEqual([wish, 'cold']);
+});
+
+test('a create that does not wait for its browser, or only repeats, says neither', async () => {
+  expect(startOf(await api.create({}, { prefer: 'respond-async' }))).toBeUndefined();
+  const headers = { 'idempotency-key': 'the-same' };
+  await api.create({}, headers);
+  expect(startOf(await api.create({}, headers))).toBeUndefined();
+});
+
+test('a headless session is driven, and has no screen to look at', async () => {
+  const { body } = await api.create({ headless: true });
+  const cdp_url = expect.stringMatching(/^ws:/) as string;
+  const none = { vnc_url: null, vnc_password: null, viewer_url: null };
+  const connection = { ...none, cdp_url, access_urls: { vnc_url: null, cdp_url } };
+  const active = { status: 'active', headless: true };
+  expect(body).toMatchObject({ ...active, ...connection });
+  expect((await api.get(`/api/sessions/${body.id}`)).body).toMatchObject({
+    ...active,
+    ...connection,
+  });
+  const access = await api.get(`/api/sessions/${body.id}/access`);
+  expect([access.status, access.body]).toMatchObject([200, connection]);
+  expect((await api.create({})).body).toMatchObject({ headless: false });
+});

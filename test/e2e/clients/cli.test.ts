@@ -1,0 +1,244 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { startService, type RunningService } from '#test/support/service/service.ts';
+import { textFiles } from '#test/support/source-files.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import {
+  bss,
+  bssWith,
+  create,
+  json,
+  newKey,
+  newOrganization,
+  npxBss,
+  untilAnswered,
+} from '#test/support/clients/command-line.ts';
+
+let service: RunningService;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service[Symbol.asyncDispose]());
+
+describe('an operator', () => {
+  it('opens an organization, whose key works at once and until it is revoked', async () => {
+    const organization = await newOrganization(service, '--tier', 'pro');
+    const { key_id, api_key } = await newKey(service, organization, 'member');
+    expect(api_key).toMatch(new RegExp(`^bss_${organization}_.{32}$`));
+    await untilAnswered(service, api_key, 200);
+
+    const revoked = await json(service, 'keys', 'revoke', '--key', key_id);
+    expect(revoked).toEqual({ key_id, organization_id: organization });
+    await untilAnswered(service, api_key, 401);
+    const again = await bss(service, 'keys', 'revoke', '--key', key_id, '--json');
+    expect(again.code).toBe(1);
+    expect(JSON.parse(again.stderr)).toEqual({ error: 'NOT_FOUND', message: 'No such live key.' });
+  });
+
+  it('sees the organizations and their live keys, but no key again', async () => {
+    const name = 'Ann\u202e & sons';
+    const organization = await newOrganization(service, '--tier', 'free', '--name', name);
+    const { key_id, api_key } = await newKey(service, organization, 'admin');
+    expect(await json(service, 'orgs', 'list')).toContainEqual({
+      organization_id: organization,
+      name,
+      tier: 'free',
+      live_keys: 1,
+      created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(await json(service, 'keys', 'list', '--org', organization)).toEqual([
+      { key_id, role: 'admin', user_id: 'ann', issued_at: expect.stringMatching(/^20.*Z$/) },
+    ]);
+    const readable = await bss(service, 'orgs', 'list');
+    expect(readable.stdout).toContain('Ann\\u{202e} & sons');
+    const log = await bss(
+      service,
+      'events',
+      'tail',
+      '--org',
+      organization,
+      '--from',
+      '1',
+      '--limit',
+      '3',
+    );
+    expect(readable.stdout + log.stdout).not.toContain(api_key.slice(-32));
+  });
+
+  it('gives a key that may look but not touch', async () => {
+    const organization = await newOrganization(service, '--tier', 'free');
+    const { api_key } = await newKey(service, organization, 'viewer');
+    await untilAnswered(service, api_key, 200);
+    expect((await create(service, api_key)).status).toBe(403);
+  });
+
+  it('sets and grants credits, which sessions use', async () => {
+    const organization = await newOrganization(service, '--tier', 'free', '--credits', '7');
+    expect(await json(service, 'credits', 'show', '--org', organization)).toEqual({
+      organization_id: organization,
+      credits_granted: 7,
+      credits_available: 7,
+      credits_reserved: 0,
+      credits_used: 0,
+      slots_in_use: 0,
+    });
+    const granted = await json(
+      service,
+      'credits',
+      'grant',
+      '--org',
+      organization,
+      '--amount',
+      '40',
+    );
+    expect(granted).toMatchObject({ credits_granted: 47, credits_available: 47 });
+    const { api_key } = await newKey(service, organization, 'member');
+    await untilAnswered(service, api_key, 200);
+    expect((await create(service, api_key)).status).toBe(201);
+    const after = await json(service, 'credits', 'show', '--org', organization);
+    expect(after).toMatchObject({ credits_available: 17, credits_reserved: 30, slots_in_use: 1 });
+  });
+
+  it('begins an organization with the credits of its tier, as TIERS has it', async () => {
+    const free = await newOrganization(service, '--tier', 'free');
+    expect(await json(service, 'credits', 'show', '--org', free)).toMatchObject({
+      credits_granted: 600,
+    });
+    const env = { TIERS: '{"free":{"credits":11}}' };
+    const created = await bssWith(
+      { ...env, DATA_DIR: service.dataDir },
+      'orgs',
+      'create',
+      '--name',
+      'N',
+      '--tier',
+      'free',
+      '--json',
+    );
+    const { organization_id } = JSON.parse(created.stdout) as { organization_id: string };
+    expect(await json(service, 'credits', 'show', '--org', organization_id)).toMatchObject({
+      credits_available: 11,
+    });
+  });
+});
+
+describe('the command line', () => {
+  test.each([
+    [[], 2],
+    [['orgs'], 2],
+    [['orgs', 'create', '--name', 'N'], 2],
+    [['orgs', 'create', '--name', 'N', '--tier', 'gold'], 2],
+    [['orgs', 'create', '--name', 'N', '--tier', 'free', '--credits', '-1'], 2],
+    [['orgs', 'list', '--fast'], 2],
+    [['session', 'history'], 2],
+    [['session', 'history', 'a.b'], 2],
+    [['session', 'history', 'ses_none'], 1],
+    [['keys', 'issue', '--org', 'none', '--role', 'member', '--user', 'u'], 1],
+    [['keys', 'list', '--org', '*'], 2],
+    [['keys', 'revoke', '--key', 'key_none'], 1],
+    [['credits', 'grant', '--org', 'none', '--amount', '5'], 1],
+    [['credits', 'grant', '--org', 'dev', '--amount', '0'], 2],
+    [['credits', 'show', '--org', 'none'], 1],
+    [['events', 'show', '999999999'], 1],
+    [['events', 'tail', '--type', 'session.slept'], 2],
+    [['events', 'tail', '--org', 'dev', '--type', 'workload.idle'], 2],
+  ])('of %j is answered with exit code %i and why', async (args, code) => {
+    const answer = await bss(service, ...args, '--json');
+    expect({ code: answer.code, stdout: answer.stdout }).toEqual({ code, stdout: '' });
+    expect(JSON.parse(answer.stderr)).toEqual({
+      error: expect.stringMatching(/^[A-Z_]+$/),
+      message: expect.stringMatching(/.{10}/),
+    });
+  });
+
+  it('does not repeat a key that stands in the wrong place', async () => {
+    const key = 'bss_org_a-key-that-nobody-should-see';
+    for (const args of [
+      ['keys', 'revoke', '--key', key],
+      ['orgs', key],
+      ['orgs', 'list', key],
+    ])
+      expect((await bss(service, ...args)).stderr).not.toContain('nobody');
+  });
+
+  it('explains itself', async () => {
+    const all = await bss(service, '--help');
+    expect([all.code, all.stderr]).toEqual([0, '']);
+    const names = all.stdout.matchAll(/^ {2}bss (\w+ \w+) /gm).map(([, name = '']) => name);
+    const commands = [...names];
+    expect(commands).toContain('session history');
+    const one = await bss(service, ...(commands[0] ?? '').split(' '), '--help');
+    expect([one.code, one.stdout.split('\n')[0]]).toEqual([0, 'usage: bss orgs create [OPTIONS]']);
+  });
+
+  it('has every command that a document of ours names', async () => {
+    const { stdout } = await bss(service, '--help');
+    const names = new Set(stdout.matchAll(/^ {2}bss (\w+(?: \w+)?) {2}/gm).map(([, name]) => name));
+    expect([...names]).toEqual(expect.arrayContaining(['why', 'session history']));
+    const named = textFiles()
+      .filter(({ path }) => path.endsWith('.md'))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/\bbss ([a-z]+)(?: ([a-z]+))?/g)].map(([, first = '', second = '']) => {
+          return { path, first, both: `${first} ${second}` };
+        }),
+      );
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter(({ first, both }) => !names.has(first) && !names.has(both))).toEqual([]);
+  });
+
+  it('is the program of the package', async () => {
+    const npx = await npxBss(service, 'orgs', 'list', '--json');
+    expect(npx.code).toBe(0);
+    expect(JSON.parse(npx.stdout)).toContainEqual(expect.objectContaining({ name: 'Development' }));
+  });
+});
+
+describe('where no service runs', () => {
+  it('says so, whether none has run, one was killed, or it is elsewhere', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
+    const never = await bssWith({ DATA_DIR: dataDir }, 'orgs', 'list');
+    expect(never).toMatchObject({ code: 1, stderr: expect.stringContaining('no service runs on') });
+
+    const ended = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+    await once(ended, 'exit');
+    const runtime = JSON.stringify({ ...service.runtime, pid: ended.pid });
+    await writeFile(join(dataDir, 'runtime.json'), runtime);
+    const killed = await bssWith({ DATA_DIR: dataDir }, 'orgs', 'list');
+    expect(killed).toMatchObject({ code: 1, stderr: expect.stringContaining('is gone') });
+
+    const env = { DATA_DIR: dataDir, NATS_URL: 'nats://127.0.0.1:1' };
+    const elsewhere = await bssWith(env, 'orgs', 'list', '--json');
+    expect(elsewhere).toMatchObject({ code: 1, stderr: expect.stringContaining('UNAVAILABLE') });
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('makes no log where there is none but for the first organization', async () => {
+    await using nats = await startNats();
+    const env = { DATA_DIR: '/nowhere', NATS_URL: nats.url };
+    const told = expect.stringContaining("there is no service's log at");
+    expect(await bssWith(env, 'orgs', 'list')).toMatchObject({ code: 1, stderr: told });
+    expect(await bssWith(env, 'events', 'tail')).toMatchObject({ code: 1, stderr: told });
+    const streams = async () => {
+      const nc = await connect({ servers: nats.url.replace('nats://', '') });
+      const found = await (await jetstreamManager(nc)).streams.list().next();
+      await nc.close();
+      return found.map(({ config }) => config.name).toSorted();
+    };
+    expect(await streams()).toEqual([]);
+    expect(await bssWith(env, 'orgs', 'create', '--name', 'N', '--tier', 'pro')).toMatchObject({
+      code: 0,
+    });
+    expect(await streams()).toEqual(['ADVISORY', 'EVENTS', 'PARKED', 'PUBLIC', 'TIMERS']);
+  });
+
+  it('works on the log that NATS_URL names', async () => {
+    const env = { DATA_DIR: '/nowhere', NATS_URL: service.runtime.nats_url };
+    expect((await bssWith(env, 'orgs', 'list')).code).toBe(0);
+  });
+});

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createClient, type Client } from '#src/client/client.ts';
+import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
+
+/** The client against the whole service, with room for two sessions. */
+let service: RunningService;
+let client: Client;
+beforeAll(async () => {
+  service = await startService({ POOL_MIN_IDLE: '1', POOL_MAX: '2' });
+  client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
+});
+afterAll(() => service?.[Symbol.asyncDispose]());
+
+describe('the client', () => {
+  it('creates, reads, lists, extends, opens and stops', async () => {
+    const { sessions } = client;
+    await using session = await sessions.create({ duration: '10m', labels: { test: 'client' } });
+    expect(session).toMatchObject({ status: 'active', organization_id: 'dev' });
+    expect(await sessions.get(session.id)).toMatchObject({ id: session.id, status: 'active' });
+    const page = await sessions.list({ labels: { test: 'client' }, status: 'active', limit: 5 });
+    expect(page).toMatchObject({ sessions: [{ id: session.id }], total: 1 });
+    const { expires_at } = await session.extend('20m');
+    expect(Date.parse(expires_at) - Date.parse(session.expires_at)).toBe(20 * 60_000);
+    const { cdp_url, vnc_password } = await session.access();
+    expect([cdp_url, vnc_password?.length]).toEqual([session.cdp_url, 8]);
+    expect(await session.stop()).toMatchObject({ session_id: session.id });
+    await expect(session.access()).rejects.toMatchObject({ error: 'SESSION_ENDED', code: 410 });
+    await expect(sessions.get('ses_none')).rejects.toMatchObject({
+      error: 'SESSION_NOT_FOUND',
+      context: { session_id: 'ses_none' },
+    });
+    await expect(sessions.create({ duration: '90s' })).rejects.toMatchObject({
+      error: 'INVALID_DURATION',
+      context: { duration: '90s' },
+    });
+  });
+
+  it('makes one session, and charges once, however often an answer is lost', async () => {
+    let lost = 0;
+    const frail = createClient({
+      url: service.apiUrl,
+      apiKey: DEV_KEY,
+      async fetch(input, init) {
+        const response = await fetch(input, init);
+        if (init?.method !== 'POST' || (lost += 1) % 3 === 0) return response;
+        throw new TypeError('the connection was lost with the answer');
+      },
+    });
+    const labels = { test: 'lost' };
+    await using session = await frail.sessions.create({ duration: '10m', labels });
+    expect(lost).toBe(3);
+    expect((await client.sessions.list({ labels })).total).toBe(1);
+    await session.extend('10m');
+    expect(lost).toBe(6);
+    expect((await client.sessions.get(session.id)).credits_reserved).toBe(20);
+  });
+
+  it('waits for a session that has to wait for a browser', async () => {
+    const { sessions } = client;
+    const first = await sessions.create({ duration: '5m' });
+    const second = await sessions.create({ duration: '5m' });
+    const third = await sessions.create({ duration: '5m' }, { waitMs: 0 });
+    expect(third.status).toMatch(/^(creating|queued)$/);
+    await expect(sessions.waitUntilActive(third.id, { waitMs: 200 })).rejects.toMatchObject({
+      error: 'SESSION_NOT_READY',
+    });
+    const waiting = sessions.waitUntilActive(third.id);
+    await first.stop();
+    expect(await waiting).toMatchObject({ id: third.id, status: 'active' });
+    const fourth = await sessions.create({ duration: '5m' }, { waitMs: 0 });
+    const failing = sessions.waitUntilActive(fourth.id);
+    await fourth.stop();
+    await expect(failing).rejects.toMatchObject({
+      error: 'SESSION_ENDED',
+      context: { ended_reason: 'user' },
+    });
+    await Promise.all([second.stop(), third.stop()]);
+  });
+});

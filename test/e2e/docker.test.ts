@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { failToStart } from '#test/support/service/main-process.ts';
+import { createWarm, type CreatedSession } from '#test/support/service/real-session.ts';
+
+const TIERS = JSON.stringify({ max: { requests_per_minute: 1_000_000 } });
+
+test('without a Docker engine the start says which variable names it, and fails', async () => {
+  const env = { BROWSERS: 'docker', DOCKER_HOST: 'unix:///nowhere/docker.sock' };
+  const { code, said } = await failToStart(env);
+  expect(code).toBe(1);
+  expect(said).toMatch(/DOCKER_HOST: no Docker engine answers at unix:\/\/\/nowhere/);
+});
+
+describe.runIf(hasDocker())('the service with Docker browsers', () => {
+  let service: RunningService;
+  beforeAll(async () => {
+    service = await startService({
+      BROWSERS: 'docker',
+      DOCKER_NETWORK: testNetwork(),
+      // On every address of the machine: what sessions do not reach is not merely elsewhere.
+      HOST: '0.0.0.0',
+      POOL_MIN_IDLE: '1',
+      TIERS,
+    });
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  test('drives a session, from which the API and the gateway are not reached', async () => {
+    const session = await createWarm(service);
+    using cdp = await attach(session);
+    const page = await attachPage(cdp);
+    const format = '{{(index .IPAM.Config 0).Gateway}}';
+    const gateway = docker('network', 'inspect', '--format', format, testNetwork());
+    const { gateway_ws_url: plain, gateway_wss_url: tls } = service.runtime;
+    for (const port of [service.apiUrl, plain, tls].map((url) => Number(new URL(url ?? '').port))) {
+      const socket = connect(port, gateway);
+      await once(socket, 'connect');
+      socket.destroy();
+      const params = { url: `http://${gateway}:${port}/` };
+      const { errorText } = await cdp.send('Page.navigate', params, page);
+      expect([port, errorText]).toEqual([port, 'net::ERR_CONNECTION_REFUSED']);
+    }
+    await end(session);
+  });
+
+  test('fails the session whose container is killed within two seconds, and no other', async () => {
+    const [struck, other] = [await createWarm(service), await createWarm(service)];
+    using watched = await attach(other);
+    const socket = new WebSocket(struck.cdp_url);
+    await once(socket, 'open');
+    const closed = once(socket, 'close');
+    const viewer = new WebSocket(struck.vnc_url, 'binary', { rejectUnauthorized: false });
+    await once(viewer, 'open');
+    const viewerClosed = once(viewer, 'close');
+
+    docker('kill', containerOf(struck));
+    const killedAt = Date.now();
+    const { body } = await eventually(async () => {
+      const answer = await service.request('GET', `/api/sessions/${struck.id}`);
+      return answer.body.status === 'failed' && answer;
+    }, 'the session has failed');
+    expect(body.ended_reason).toBe('browser_crashed');
+    expect(Date.parse(body.ended_at) - killedAt).toBeLessThan(2_000);
+    await Promise.all([closed, viewerClosed]);
+    expect(await watched.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
+    await end(other);
+  });
+
+  test('stops the session whose browser is closed, also where that was while it was away', async () => {
+    const [one, other] = [await createWarm(service), await createWarm(service)];
+    const told = { status: 'stopped', ended_reason: 'browser_closed', credits_used: 1 };
+    {
+      using cdp = await attach(one);
+      await cdp.send('Browser.close').catch(() => undefined);
+    }
+    expect(await ended(one)).toMatchObject(told);
+
+    const container = containerOf(other);
+    const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
+    const host = docker('inspect', '--format', format, container);
+    const version = await fetch(`http://${host}:9223/json/version`);
+    const { webSocketDebuggerUrl } = (await version.json()) as { webSocketDebuggerUrl: string };
+    await service.end('SIGKILL');
+    {
+      using cdp = await openCdp({ host, port: 9223, path: new URL(webSocketDebuggerUrl).pathname });
+      await cdp.send('Browser.close').catch(() => undefined);
+    }
+    const state = () => docker('inspect', '--format', '{{.State.Status}}', container);
+    await eventually(() => state() === 'exited', 'its container has ended');
+    await service.startAgain();
+    expect(await ended(other)).toMatchObject(told);
+    expect(docker('ps', '-aq', '--filter', `id=${container}`)).toBe('');
+  }, 120_000);
+
+  test('goes on with its sessions after a kill -9, and ends them as it would have', async () => {
+    const session = await createWarm(service);
+    {
+      using cdp = await attach(session);
+      await evaluate(cdp, await attachPage(cdp), 'document.title = "still here"');
+    }
+    await service.end('SIGKILL');
+    await service.startAgain();
+    const { body } = await service.request('GET', `/api/sessions/${session.id}`);
+    expect(body).toMatchObject({ status: 'active', cdp_url: session.cdp_url });
+    using cdp = await attach(session);
+    expect(await evaluate(cdp, await attachPage(cdp), 'document.title')).toBe('still here');
+    const container = containerOf(session);
+    await end(session);
+    await eventually(() => docker('ps', '-aq', '--filter', `id=${container}`) === '', 'it is gone');
+  });
+
+  /** The engine's id of a session's container, found by its name. */
+  function containerOf({ id }: CreatedSession): string {
+    return docker('ps', '-q', '--filter', `name=\\.${id}$`);
+  }
+
+  /** The session once it has ended. */
+  async function ended({ id }: CreatedSession) {
+    return eventually(async () => {
+      const { body } = await service.request('GET', `/api/sessions/${id}`);
+      return body.ended_at !== null && body;
+    }, `${id} has ended`);
+  }
+
+  async function end({ id }: CreatedSession): Promise<void> {
+    await service.request('DELETE', `/api/sessions/${id}`);
+  }
+
+  function attach({ cdp_url }: CreatedSession): Promise<Cdp> {
+    const { hostname, port, pathname } = new URL(cdp_url);
+    return openCdp({ host: hostname, port: Number(port), path: pathname });
+  }
+});

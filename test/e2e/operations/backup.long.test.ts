@@ -1,0 +1,126 @@
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Manifest } from '#src/backup/manifest.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { LogRecord } from '#src/event-store/raw-records.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { auditLog } from '#test/support/service/audit-event-store.ts';
+import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
+
+const WITHIN_MS = 60_000;
+
+type Row = { stream: string; messages: number; last_sequence: number };
+/** What an operator would hold against each other: every stored record, balances, a history. */
+type Told = { records: LogRecord[]; statement: unknown; history: unknown[] };
+
+describe('a log that was backed up, wiped and restored', () => {
+  let service: RunningService;
+  let folder: string;
+  let backup: string;
+  let before: Told;
+  const ids: string[] = [];
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'bss-backup-'));
+    backup = join(folder, 'backup');
+    service = await startService({ POOL_MIN_IDLE: '0', POOL_MAX: '40' });
+    for (let number = 0; number < 12; number += 1) await live(number);
+    await json(service, 'credits', 'grant', '--org', 'dev', '--amount', '77');
+  });
+  afterAll(async () => {
+    await service?.[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** A session of which some are extended, some stopped, and the rest go on. */
+  async function live(number: number): Promise<void> {
+    const { status, body } = await service.request('POST', '/api/sessions', { duration: '2h' });
+    expect(status).toBe(201);
+    ids.push(body.id);
+    const path = `/api/sessions/${body.id}`;
+    if (number % 3 === 0) await service.request('POST', `${path}/extend`, { duration: '30m' });
+    if (number % 2 === 0) return;
+    expect((await service.request('DELETE', path)).status).toBe(200);
+    await eventually(
+      async () => (await service.request('GET', path)).body.status === 'stopped',
+      'it has stopped',
+      WITHIN_MS,
+    );
+  }
+
+  async function told(upTo: number): Promise<Told> {
+    const url = service.runtime.nats_url;
+    await using connection = await connectJetStream({ url, makesStreams: false });
+    const range = { after: 0, upTo, organizationId: null };
+    const records: LogRecord[] = [];
+    for await (const batch of createJetStreamRecords(connection, 'log').read(range))
+      records.push(...batch);
+    return {
+      records,
+      statement: await json(service, 'credits', 'statement', '--org', 'dev', '--to', asOf()),
+      history: (await json(service, 'session', 'history', ids[0] ?? '')) as unknown[],
+    };
+  }
+  let moment = '';
+  function asOf(): string {
+    moment ||= new Date().toISOString();
+    return moment;
+  }
+
+  it('is written to a folder while the service runs, and not to one that has something', async () => {
+    // What is told of money is as of a moment before it; the service goes on meanwhile.
+    asOf();
+    const { streams } = (await json(service, 'backup', '--to', backup)) as { streams: Row[] };
+    const events = streams.at(-1);
+    expect(events).toMatchObject({ stream: 'EVENTS', messages: events?.last_sequence });
+    before = await told(events?.last_sequence ?? 0);
+    expect(before.records.at(-1)?.sequence).toBe(events?.last_sequence);
+    const again = await bss(service, 'backup', '--to', backup, '--json');
+    expect(again.code).toBe(1);
+    expect(JSON.parse(again.stderr)).toMatchObject({ error: 'UNAVAILABLE' });
+  });
+
+  it('is not restored over a log, nor beside a service, nor of a file that was changed', async () => {
+    const env = { DATA_DIR: service.dataDir };
+    const running = await bssWith(env, 'restore', '--from', backup);
+    expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('use')]);
+    await service.end('SIGTERM');
+    const over = await bssWith(env, 'restore', '--from', backup);
+    expect([over.code, over.stderr]).toEqual([1, expect.stringContaining('never overwrites')]);
+
+    const manifest = JSON.parse(await readFile(join(backup, 'manifest.json'), 'utf8')) as Manifest;
+    const events = manifest.streams.find(({ name }) => name === 'EVENTS');
+    const path = join(backup, events?.file ?? '');
+    const whole = await readFile(path);
+    await appendFile(path, 'x');
+    const changed = await bssWith(env, 'restore', '--from', backup);
+    expect([changed.code, changed.stderr]).toEqual([1, expect.stringContaining('is not what')]);
+    await writeFile(path, whole);
+  });
+
+  it('has every record, history and balance as before, and goes on', async () => {
+    for (const part of ['nats', 'redis'])
+      await rm(join(service.dataDir, part), { recursive: true, force: true });
+    const restored = await bssWith({ DATA_DIR: service.dataDir }, 'restore', '--from', backup);
+    expect([restored.code, restored.stderr]).toEqual([0, '']);
+    await service.startAgain();
+
+    const after = await told(before.records.length);
+    expect(after.records).toEqual(before.records);
+    expect(after.statement).toEqual(before.statement);
+    // It ran when the backup was taken: how it ended since comes after what is restored.
+    expect(after.history.slice(0, before.history.length)).toEqual(before.history);
+    // The read model is folded again by itself, and holds what the log does.
+    const { body } = await service.request('GET', '/api/sessions?limit=100');
+    expect(body.total).toBe(ids.length);
+    await json(service, 'projections', 'verify');
+    const answer = await service.request('POST', '/api/sessions', {});
+    expect([answer.status, answer.body.status]).toEqual([201, 'active']);
+    // Browsers that ran are gone with the machine: their sessions end, and are given back.
+    const { ledger, sessions } = await auditLog(service);
+    expect(sessions.size).toBe(ids.length + 1);
+    expect(ledger).not.toBeNull();
+  });
+});

@@ -1,0 +1,165 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
+
+// Each command is a process of its own, which takes seconds on a busy machine.
+
+type Step = { sequence: number; type: string; time: string; state: { status: string } };
+
+let service: RunningService;
+/** A session that has ended, and a moment at which it was active. */
+let session: { id: string; activeAt: string };
+beforeAll(async () => {
+  service = await startService({ ARCHIVE: 'on' });
+  const created = await service.request('POST', '/api/sessions', { duration: '30m' });
+  const path = `/api/sessions/${created.body.id}`;
+  await service.request('GET', `${path}/access`);
+  const activeAt = new Date().toISOString();
+  await eventually(() => new Date().toISOString() > activeAt, 'the millisecond is over');
+  await service.request('POST', `${path}/extend`, { duration: '1h' });
+  await service.request('DELETE', path);
+  const isStopped = async () => (await service.request('GET', path)).body.status === 'stopped';
+  await eventually(isStopped, 'it has stopped');
+  session = { id: created.body.id, activeAt };
+});
+afterAll(() => service[Symbol.asyncDispose]());
+
+describe('the past of a session', () => {
+  it('is told whole, with what each event changed, and after how long', async () => {
+    const { id } = session;
+    const steps = (await json(service, 'session', 'history', id)) as Step[];
+    expect(steps.map(({ type }) => type)).toEqual([
+      'session.requested',
+      'session.activated',
+      'session.accessed',
+      'session.extended',
+      'session.stop-requested',
+      'session.stopped',
+    ]);
+    expect(steps[1]).toMatchObject({
+      type: 'session.activated',
+      state: { status: 'active' },
+      actor: { kind: 'service', id: 'provisioner' },
+      cause: { causationId: expect.stringMatching(/^evt_/) },
+      causedBy: { sequence: steps[0]?.sequence, type: 'session.requested' },
+      sincePreviousMs: expect.any(Number),
+    });
+    expect(steps[1]).toHaveProperty(
+      'changes',
+      expect.arrayContaining([{ field: 'status', from: 'creating', to: 'active' }]),
+    );
+    const { stdout } = await bss(service, 'session', 'history', id);
+    expect(stdout).toMatch(/session\.extended +active +user:dev/);
+    expect(stdout).toMatch(/\nin all creating \S+, active \S+, stopping \S+\n$/);
+  });
+
+  it('is shown at a time and at a sequence', async () => {
+    const { id, activeAt } = session;
+    const steps = (await json(service, 'session', 'history', id)) as Step[];
+    const accessed = steps[2];
+    expect(await json(service, 'session', 'at', id, '--time', activeAt)).toMatchObject({
+      sequence: accessed?.sequence,
+      state: accessed?.state,
+    });
+    const before = String((accessed?.sequence ?? 0) - 1);
+    expect(await json(service, 'session', 'at', id, '--seq', before)).toMatchObject({
+      type: 'session.activated',
+    });
+    const early = await bss(service, 'session', 'at', id, '--seq', '1');
+    expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('It began later') });
+    const late = await bss(service, 'session', 'at', id, '--time', '2999-01-01T00:00:00Z');
+    expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining('not reach that far') });
+    expect((await bss(service, 'session', 'at', id)).code).toBe(2);
+  });
+
+  it('is told in plain words, over all that took part in it', async () => {
+    const { stdout, code } = await bss(service, 'why', session.id);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Session \S+ of organization dev stopped \(user\) at /);
+    expect(stdout).toMatch(
+      /\n  because its stop was asked for by its user — event \d+, .* user:dev/,
+    );
+    for (const words of [/browser wl_\S+ answered/, /a slot and 30 credits were reserved/])
+      expect(stdout).toMatch(words);
+    const told = await json(service, 'why', session.id);
+    expect(told).toMatchObject({ status: 'stopped', ended_reason: 'user', chain: [{}, {}] });
+    expect((await bss(service, 'why', 'ses_none')).code).toBe(1);
+  });
+});
+
+describe('an audit', () => {
+  const file = () => join(service.dataDir, 'audit.ndjson');
+
+  it('is exported from the log and from its archive, and proved without either', async () => {
+    const exported = await json(service, 'audit', 'export', '--out', file());
+    const { public_key, fingerprint } = (await json(service, 'audit', 'key')) as {
+      public_key: { crv: string };
+      fingerprint: string;
+    };
+    expect(exported).toMatchObject({ fingerprint });
+    expect(public_key.crv).toBe('Ed25519');
+    const env = { DATA_DIR: '/nowhere', NATS_URL: 'nats://127.0.0.1:1' };
+    const offline = await bssWith(env, 'audit', 'verify', file(), '--key', fingerprint);
+    expect(offline).toMatchObject({ code: 0, stdout: expect.stringContaining('WHOLE: ') });
+    const foreign = await bssWith(env, 'audit', 'verify', file(), '--key', 'another');
+    expect(foreign).toMatchObject({ code: 1, stdout: expect.stringContaining('signed by') });
+    for (const against of ['--against-log', '--against-archive'])
+      expect(await json(service, 'audit', 'verify', file(), against)).toMatchObject({
+        whole: true,
+      });
+
+    const copy = `${file()}.archive`;
+    await json(service, 'audit', 'export', '--archive', '--org', 'dev', '--out', copy);
+    expect(await json(service, 'audit', 'verify', copy, '--against-log')).toMatchObject({
+      head: { organization: 'dev' },
+    });
+  });
+
+  it('of a span holds what was stored in it', async () => {
+    const { activeAt } = session;
+    const early = { from: '2020-01-01', to: activeAt };
+    const span = ['--from', early.from, '--to', early.to, '--org', 'dev', '--out', file()];
+    await json(service, 'audit', 'export', ...span);
+    const types = async () => {
+      const [, ...lines] = (await readFile(file(), 'utf8')).trimEnd().split('\n');
+      return lines.map((line) => JSON.parse(line).record.subject.split('.').at(-1) as string);
+    };
+    expect((await types()).at(-1)).toBe('accessed');
+    await json(service, 'audit', 'export', '--from', activeAt, '--org', 'dev', '--out', file());
+    expect((await types())[0]).toBe('extended');
+  });
+
+  it('that was altered is found, and one that the log does not bear out', async () => {
+    await json(service, 'audit', 'export', '--out', file());
+    const text = await readFile(file(), 'utf8');
+    const lines = text.split('\n');
+    await writeFile(file(), lines.toSpliced(4, 1).join('\n'));
+    const removed = await bss(service, 'audit', 'verify', file(), '--json');
+    expect(removed.code).toBe(1);
+    expect(JSON.parse(removed.stdout)).toMatchObject({ whole: false, line: 5 });
+
+    // Signed by the same key, but of another log: by one who has both.
+    await writeFile(file(), text);
+    await using other = await startService();
+    await rm(join(other.dataDir, 'audit-key'), { force: true });
+    await writeFile(
+      join(other.dataDir, 'audit-key'),
+      await readFile(join(service.dataDir, 'audit-key')),
+    );
+    const strange = await bss(other, 'audit', 'verify', file(), '--against-log');
+    expect(strange).toMatchObject({ code: 1, stdout: expect.stringContaining('another log') });
+    expect((await bss(service, 'audit', 'verify', '/nowhere')).code).toBe(2);
+    const none = await bss(other, 'audit', 'export', '--archive', '--out', `${file()}.x`);
+    expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('ARCHIVE=on') });
+  });
+});
+
+it('read models are folded afresh from the archive, and are equal to the log', async () => {
+  const rebuilt = await json(service, 'projections', 'rebuild', 'session-view', '--archive');
+  expect(rebuilt).toMatchObject([{ events: expect.any(Number), parked: 0 }]);
+  const [{ events }] = rebuilt as [{ events: number }];
+  expect(events).toBeGreaterThan(3);
+  expect((await bss(service, 'projections', 'verify')).code).toBe(0);
+});

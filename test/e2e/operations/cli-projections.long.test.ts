@@ -1,0 +1,104 @@
+import { connect } from '@nats-io/transport-node';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { idOf } from '#projections/projection.ts';
+import { sessionView } from '#projections/session-view.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { bss, json } from '#test/support/clients/command-line.ts';
+
+/** Each of its commands is a process of its own. */
+const views = idOf(sessionView);
+let service: RunningService;
+let redis: Redis;
+beforeAll(async () => {
+  service = await startService();
+  redis = new Redis(service.runtime.redis_url);
+  for (let n = 0; n < 5; n += 1) await service.request('POST', '/api/sessions', {});
+});
+afterAll(async () => {
+  redis.disconnect();
+  await service[Symbol.asyncDispose]();
+});
+
+type Listed = { projection: string; views: number; behind: number; state: string };
+
+test('the read models are listed, with how far they are', async () => {
+  const listed = (await json(service, 'projections', 'list')) as Listed[];
+  const found = listed.find(({ projection }) => projection === views);
+  expect(found).toMatchObject({ views: 5, behind: 0, state: 'in use' });
+  expect((await bss(service, 'projections', 'list')).stdout).toMatch(
+    /session-view:v\d+ +5 .*in use/,
+  );
+});
+
+test('what was altered by hand is found and named, and a rebuild puts it right', async () => {
+  const equal = await bss(service, 'projections', 'verify');
+  expect([equal.code, equal.stdout.trimEnd().split('\n').at(-1)]).toEqual([0, 'equal']);
+  const [key = ''] = await redis.hkeys(`${views}:views`);
+  const text = (await redis.hget(`${views}:views`, key)) ?? '';
+  await redis.hset(`${views}:views`, key, text.replace('"description":""', '"description":"x"'));
+
+  for (const options of [['session-view'], ['--all', '--sample', '100']]) {
+    const { code, stdout } = await bss(service, 'projections', 'verify', ...options);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining(`${key}  description: stored "x", the log says ""`),
+    ]);
+    expect(stdout.trimEnd()).toMatch(/\ndifferent: session-view:v\d+$/);
+  }
+
+  const rebuilt = await json(service, 'projections', 'rebuild', 'session-view');
+  expect(rebuilt).toMatchObject([{ projection: views, parked: 0 }]);
+  expect(await json(service, 'projections', 'verify')).toMatchObject({ equal: true });
+  const all = await bss(service, 'projections', 'rebuild', '--all');
+  expect([all.code, all.stdout.trimEnd().split('\n').length]).toEqual([0, 5]);
+  expect(await json(service, 'projections', 'verify', '--all')).toMatchObject({ equal: true });
+});
+
+test('names that are none, and too much at once, are not understood', async () => {
+  for (const args of [
+    ['projections', 'verify', 'none'],
+    ['parked', 'retry', '7', '--all'],
+  ])
+    expect((await bss(service, ...args)).code).toBe(2);
+});
+
+test('an unreadable event is parked until it is skipped, also after FLUSHALL', async () => {
+  const { host: servers, username: user, password: pass } = new URL(service.runtime.nats_url);
+  const nats = await connect({ servers, user, pass });
+  const { seq } = (await nats.request('evt.dev.session.broken.queued', '{"not":"an event"}')).json<{
+    seq: number;
+  }>();
+  await nats.close();
+  const parkedBy = async () => {
+    const listed = (await json(service, 'parked', 'list')) as {
+      sequence: number;
+      parked_by: string;
+    }[];
+    return listed.filter(({ sequence }) => sequence === seq).map((one) => one.parked_by);
+  };
+  await eventually(async () => (await parkedBy()).includes(views), 'it is parked');
+  expect((await service.request('POST', '/api/sessions', {})).status).toBe(201);
+  await redis.flushall();
+  await eventually(
+    async () => Number(await redis.get(`${views}:checkpoint`)) >= seq,
+    'it is folded',
+  );
+  expect(await parkedBy()).toContain(views);
+
+  const shown = await bss(service, 'parked', 'show', `${seq}`);
+  expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining('ce-dataschema')]);
+  const retried = await bss(service, 'parked', 'retry', `${seq}`);
+  expect([retried.code, retried.stdout]).toEqual([1, expect.stringContaining('it stays parked')]);
+  expect((await bss(service, 'parked', 'skip', `${seq}`)).code).toBe(0);
+  expect(await parkedBy()).toEqual([]);
+  expect((await bss(service, 'parked', 'skip', `${seq}`)).code).toBe(1);
+  await redis.flushall();
+  await eventually(
+    async () => Number(await redis.get(`${views}:checkpoint`)) >= seq,
+    'it is folded',
+  );
+  expect(await parkedBy()).toEqual([]);
+  expect((await bss(service, 'parked', 'list')).stdout).toBe('nothing is parked\n');
+  expect(await json(service, 'projections', 'verify')).toMatchObject({ equal: true });
+});

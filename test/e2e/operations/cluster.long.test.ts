@@ -1,0 +1,250 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { WebSocket } from 'ws';
+import { startSteadyTraffic } from '#test/support/load/steady-traffic.ts';
+import { startTopology, type Topology } from '#test/support/service/compose-topology.ts';
+import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
+import { eventually, type Answer } from '#test/support/service/service.ts';
+
+/** Beyond what a proxy closes by default. */
+const IDLE_MS = 65_000;
+const WITHIN_MS = 120_000;
+/** Twenty a minute. */
+const EVERY_MS = 3_000;
+
+describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
+  let topology: Topology;
+  beforeAll(async () => {
+    topology = await startTopology('cluster', { POOL_MIN_IDLE: '2', POOL_MAX: '8', TIERS: PLENTY });
+  }, 600_000);
+  afterAll(() => topology?.[Symbol.asyncDispose](), 300_000);
+
+  async function statusOf(id: string): Promise<string> {
+    return String((await topology.request('GET', `/api/sessions/${id}`)).body.status);
+  }
+
+  it('gives a session that is driven, watched, left idle, extended and stopped', async () => {
+    const { prefix } = topology;
+    const { status, body } = await topology.request('POST', '/api/sessions', { duration: '1h' });
+    expect([status, body.status]).toEqual([201, 'active']);
+    expect(body.cdp_url.startsWith(`${prefix}/devtools/browser/`)).toBe(true);
+    expect(body.vnc_url.startsWith(`${prefix}/vnc/`)).toBe(true);
+    expect(body.viewer_url.startsWith(`${prefix.replace('wss', 'https')}/vnc/`)).toBe(true);
+
+    const driver = await topology.open(body.cdp_url);
+    const watcher = await topology.open(body.vnc_url, ['binary']);
+    const [greeting] = (await once(watcher, 'message')) as [Buffer];
+    expect(greeting.toString()).toMatch(/^RFB 003\.00\d\n$/);
+    expect(await product(driver)).toContain('Chrome');
+
+    const extended = await topology.request('POST', `/api/sessions/${body.id}/extend`, {
+      duration: '30m',
+    });
+    expect(Date.parse(extended.body.expires_at) - Date.parse(body.expires_at)).toBe(30 * 60_000);
+    // Time has to pass here: it is what is tested.
+    await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+    expect(await product(driver)).toContain('Chrome');
+    expect(watcher.readyState).toBe(watcher.OPEN);
+
+    const closed = [once(driver, 'close'), once(watcher, 'close')];
+    expect((await topology.request('DELETE', `/api/sessions/${body.id}`)).status).toBe(200);
+    await Promise.all(closed);
+    await eventually(async () => (await statusOf(body.id)) === 'stopped', 'stopped', WITHIN_MS);
+  });
+
+  it('runs each part as an ordinary user that can write nothing but its data, from a small image', async () => {
+    const inspect = (format: string, id: string) => docker('inspect', '--format', format, id);
+    const [image, base] = ['browser-session-service', 'node:24-bookworm-slim'];
+    const bytes = Number(inspect('{{.Size}}', image)) - Number(inspect('{{.Size}}', base));
+    expect(bytes).toBeLessThan(300_000_000);
+    const part = topology.container('timekeeper');
+    expect(inspect('{{.HostConfig.ReadonlyRootfs}} {{.Config.User}}', part)).toBe('true node');
+    const absent = ['exec', part, 'sh', '-c', 'command -v nats-server redis-server || echo none'];
+    expect(docker(...absent)).toBe('none');
+    const isHealthy = () => inspect('{{.State.Health.Status}}', part) === 'healthy';
+    await eventually(isHealthy, 'it says that it is well', WITHIN_MS);
+    // Were the signal lost on its way, the engine would kill it in the end: 137.
+    docker('stop', '--time', '60', part);
+    expect(inspect('{{.State.ExitCode}}', part)).toBe('0');
+    docker('start', part);
+    await eventually(isHealthy, 'it is well again', WITHIN_MS);
+  });
+
+  it('counts strangers by their own address, whatever they say it is', async () => {
+    const { mine, other } = await eventually(
+      async () => {
+        const mine: Counted[] = [];
+        for (let claimed = 1; claimed <= 6; claimed += 1)
+          mine.push(await stranger({ 'x-forwarded-for': `203.0.113.${claimed}` }));
+        const other = countedElsewhere(topology);
+        // All in one window, or once more.
+        return mine.every(({ reset }) => reset === other.reset) ? { mine, other } : null;
+      },
+      'a window in which all were counted',
+      WITHIN_MS,
+    );
+    // Each of the two API processes counts strangers by itself: one of them has had three.
+    expect(Math.min(...mine.map(({ remaining }) => remaining))).toBeLessThanOrEqual(97);
+    // The proxy's own address would be the same for both.
+    expect(other.remaining).toBe(99);
+  });
+
+  async function stranger(headers: Record<string, string>): Promise<Counted> {
+    const none = { authorization: '', ...headers };
+    return countedBy(await topology.request('GET', '/api/sessions', undefined, none));
+  }
+
+  it('tells whoever has the token how each part does, inside alone', async () => {
+    const roles = {
+      'api-2': ['api', 'bss_pool_browsers'],
+      'projector-1': ['projector', 'bss_projection_lag_seconds'],
+      'gateway-1': ['gateway', 'bss_gateway_connections_total'],
+      timekeeper: ['timekeeper', 'bss_event_loop_delay_seconds'],
+      provisioner: ['provisioner', 'bss_session_starts_total'],
+    };
+    for (const [part, [role, family]] of Object.entries(roles)) {
+      const { status, text } = topology.scrape(part, true);
+      expect([part, status]).toEqual([part, 200]);
+      expect(text).toContain(`bss_process_info{roles="${role}"} 1`);
+      expect(text).toMatch(new RegExp(`^${family}\\b.* \\d`, 'm'));
+      expect([part, topology.scrape(part, false).status]).toEqual([part, 401]);
+    }
+  });
+
+  it('refuses in the API’s own words, whoever refuses', async () => {
+    const { request } = topology;
+    const told = ({ status, body }: Answer) => [status, body.error, body.code];
+    const long = { authorization: `Bearer ${'x'.repeat(10_000)}` };
+    expect(told(await request('GET', '/api/sessions', undefined, long))).toEqual([
+      ...[401, 'UNAUTHORIZED', 401],
+    ]);
+    const large = { description: 'x'.repeat(1_200_000) };
+    expect(told(await request('POST', '/api/sessions', large))).toEqual([
+      ...[413, 'PAYLOAD_TOO_LARGE', 413],
+    ]);
+    expect(told(await request('GET', '/metrics'))).toEqual([404, 'NOT_FOUND', 404]);
+  });
+
+  it('loses and doubles nothing while its parts are killed in turn, and then replaced', async () => {
+    const traffic = startSteadyTraffic(topology, EVERY_MS);
+    const { created, names, stopped } = traffic;
+    async function moreCreated(more: number): Promise<void> {
+      const enough = created.size + more;
+      await eventually(() => created.size >= enough, `${more} more creates`, WITHIN_MS);
+    }
+    const lines: string[] = [];
+    function lineOf(what: string, since: number): string {
+      const refused = traffic.refusedSince(since).toFixed(1);
+      const slowest = traffic.slowestSince(since).toFixed(1);
+      return `${what.padEnd(20)} ${refused} s of refusals, slowest ${slowest} s`;
+    }
+    for (const part of ['nats', 'api-1', 'projector-1', 'gateway-1', 'provisioner', 'redis']) {
+      await moreCreated(2);
+      const name = part === 'nats' ? await leader() : part;
+      const killedAt = performance.now();
+      await topology.crash(name);
+      await moreCreated(3);
+      await eventually(isWhole, `the cluster is whole without ${name}’s first life`, WITHIN_MS);
+      lines.push(lineOf(`${name} killed`, killedAt));
+    }
+    for (const part of ['api-1', 'api-2', 'gateway-1', 'gateway-2', 'provisioner']) {
+      const replacedAt = performance.now();
+      await topology.replace(part);
+      await moreCreated(1);
+      await eventually(isWhole, `the cluster is whole with another ${part}`, WITHIN_MS);
+      lines.push(lineOf(`another ${part}`, replacedAt));
+    }
+    await traffic.finish();
+    expect(await isDrivable()).toBe(true);
+    console.log(`At 20 sessions a minute:\n  ${lines.join('\n  ')}`);
+
+    expect(traffic.wrong).toEqual([]);
+    expect([created.size, stopped.size]).toEqual([names.size, names.size]);
+    for (const id of stopped)
+      await eventually(async () => ENDED.includes(await statusOf(id)), `${id} ended`, WITHIN_MS);
+    const listed = await everySession();
+    const told = listed.filter(({ session_name: name }) => names.has(name));
+    expect(told.map(({ session_name: name, id }) => [name, id]).toSorted()).toEqual(
+      [...created].toSorted(),
+    );
+    // Both fold the whole log afresh, and fail where anything differs.
+    await topology.bss('audit', 'ledger');
+    await topology.bss('projections', 'verify');
+    await eventually(() => leaks() === 0, 'no browser is left of a session', WITHIN_MS);
+    // As of the server's next comparison, within a minute.
+    await eventually(hasNoLeaks, 'the server’s own comparison finds none', WITHIN_MS);
+  });
+
+  async function isDrivable(): Promise<boolean> {
+    const { body } = await topology.request('POST', '/api/sessions', { duration: '1h' });
+    const driver = await topology.open(body.cdp_url);
+    const says = await product(driver);
+    driver.close();
+    await topology.request('DELETE', `/api/sessions/${body.id}`);
+    return says.includes('Chrome');
+  }
+
+  async function isWhole(): Promise<boolean> {
+    const answer = await topology.request('GET', '/api/health').catch(() => null);
+    return answer?.body.status === 'healthy';
+  }
+
+  /** Which server has the last word on events. */
+  async function leader(): Promise<string> {
+    const { findings } = (await topology.bss('doctor')) as { findings: { what: string }[] };
+    const led = findings.map(({ what }) => /^EVENTS .* led by (nats-\d)$/.exec(what)?.[1]);
+    return led.find((name) => name !== undefined) ?? 'nobody leads EVENTS';
+  }
+
+  async function everySession(): Promise<{ id: string; session_name: string }[]> {
+    const all: { id: string; session_name: string }[] = [];
+    for (;;) {
+      const path = `/api/sessions?limit=100&offset=${all.length}`;
+      const { body } = await topology.request('GET', path);
+      all.push(...body.sessions);
+      if (all.length >= body.total || body.sessions.length === 0) return all;
+    }
+  }
+
+  async function hasNoLeaks(): Promise<boolean> {
+    const servers = (await topology.bss('servers', 'list')) as Record<string, unknown>[];
+    const found = servers.map((server) => [server['leaked_browsers'], server['leaked_sessions']]);
+    return found.flat().join() === '0,0';
+  }
+
+  /** Containers that have a session's name: each of them has ended. */
+  function leaks(): number {
+    const filter = ['--filter', `network=${topology.sessionsNetwork}`];
+    const names = docker('ps', '-a', ...filter, '--format', '{{.Names}}').split('\n');
+    return names.filter((name) => name.includes('.ses_')).length;
+  }
+});
+
+const PLENTY = JSON.stringify({ max: { requests_per_minute: 100_000 } });
+const ENDED = ['stopped', 'failed'];
+
+async function product(socket: WebSocket): Promise<string> {
+  socket.send(JSON.stringify({ id: 1, method: 'Browser.getVersion' }));
+  const [reply] = (await once(socket, 'message')) as [Buffer];
+  return (JSON.parse(reply.toString()) as { result: { product: string } }).result.product;
+}
+
+type Counted = { remaining: number; reset: string };
+
+function countedBy({ headers }: Pick<Answer, 'headers'>): Counted {
+  return {
+    remaining: Number(headers.get('x-ratelimit-remaining')),
+    reset: headers.get('x-ratelimit-reset') ?? '',
+  };
+}
+
+/** The same as a stranger on another machine is told: a part's container asks the proxy. */
+function countedElsewhere(topology: Topology): Counted {
+  const script = `
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    const { headers } = await fetch('https://nginx:8443/api/sessions');
+    console.log(JSON.stringify([...headers]));`;
+  const args = ['--no-warnings', '--input-type=module', '--eval', script];
+  const said = docker('exec', topology.container('gateway-2'), 'node', ...args);
+  return countedBy({ headers: new Headers(JSON.parse(said) as [string, string][]) });
+}

@@ -1,0 +1,176 @@
+import { rm } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { Finding } from '#src/doctor/finding.ts';
+import {
+  passwordOf,
+  startNatsWithRoles,
+  type NatsUser,
+  type NatsWithRoles,
+} from '#test/support/servers/nats-roles.ts';
+import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
+import { freePorts } from '#test/support/servers/ports.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { bssWith } from '#test/support/clients/command-line.ts';
+
+/**
+ * The service role by role, a process and a NATS user each, on the configuration that is shipped:
+ * nobody asks for what it may not, and everything works.
+ */
+
+const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper'] as const;
+const MASTER_KEY = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
+
+let nats: NatsWithRoles;
+let redis: RealRedis;
+let services: Record<(typeof roles)[number], RunningService>;
+let archive = '';
+
+beforeAll(async () => {
+  nats = await startNatsWithRoles();
+  redis = await startRedis();
+  const [gatewayPort, tlsPort] = await freePorts(2);
+  const shared = {
+    MASTER_KEY,
+    REDIS_URL: redis.url,
+    GATEWAY_PORT: `${gatewayPort}`,
+    GATEWAY_TLS_PORT: `${tlsPort}`,
+    NATS_ISSUER_SEED: nats.issuerSeed,
+    QUEUE_AFTER: '100ms',
+    ARCHIVE: 'on',
+  };
+  const started = roles.map(async (role) => {
+    const env = { ...shared, ...access(role), ROLES: role };
+    return [role, await startService(env)] as const;
+  });
+  services = Object.fromEntries(await Promise.all(started)) as typeof services;
+  archive = `${services.api.dataDir}.audit.jsonl`;
+});
+afterAll(async () => {
+  for (const service of Object.values(services ?? {})) await service[Symbol.asyncDispose]();
+  await redis?.[Symbol.asyncDispose]();
+  await nats?.[Symbol.asyncDispose]();
+  if (archive !== '') await rm(archive, { force: true });
+});
+
+function access(user: NatsUser) {
+  return { NATS_URL: nats.url, NATS_USER: user, NATS_PASSWORD: passwordOf(user) };
+}
+
+async function bss(...args: string[]): Promise<string> {
+  const env = { ...access('operator'), REDIS_URL: redis.url, MASTER_KEY };
+  const { code, stdout, stderr } = await bssWith(env, ...args);
+  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
+  return stdout;
+}
+
+async function bssJson<Found>(...args: string[]): Promise<Found> {
+  return JSON.parse(await bss(...args, '--json')) as Found;
+}
+
+/** What a browser says of itself. */
+async function drive(cdpUrl: string): Promise<unknown> {
+  const socket = new WebSocket(cdpUrl);
+  try {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    socket.once('error', reject);
+    socket.once('open', () => socket.send('{"id":1,"method":"Browser.getVersion"}'));
+    socket.once('message', (data: Buffer) => resolve(JSON.parse(data.toString())));
+    return await promise;
+  } finally {
+    socket.terminate();
+  }
+}
+
+/** What the servers did not allow, and what a process was told that it may not. */
+function objections(): string[] {
+  const told = Object.values(services).flatMap((service) =>
+    service
+      .output()
+      .split('\n')
+      .filter((line) => /Violation|it objects/.test(line)),
+  );
+  return [...nats.violations(), ...told];
+}
+
+describe('role by role', () => {
+  test('a session lives from its create to its end', async () => {
+    const { api } = services;
+    await eventually(
+      async () => (await api.request('GET', '/api/health')).body.status === 'healthy',
+      'all roles are there',
+    );
+    const created = await api.request('POST', '/api/sessions', { duration: '30m' });
+    expect(created).toMatchObject({ status: 201, body: { status: 'active' } });
+    const { id, cdp_url } = created.body;
+    expect(await drive(cdp_url)).toMatchObject({ id: 1, result: { product: expect.any(String) } });
+    const path = `/api/sessions/${id}`;
+    expect((await api.request('POST', `${path}/extend`, { duration: '30m' })).status).toBe(200);
+    expect((await api.request('GET', `${path}/access`)).status).toBe(200);
+    expect((await api.request('DELETE', path)).status).toBe(200);
+    const isOver = async () => (await api.request('GET', path)).body.status === 'stopped';
+    await eventually(isOver, 'it is stopped', 30_000);
+    const history = await bss('session', 'history', id);
+    for (const type of ['requested', 'activated', 'accessed', 'extended', 'stopped'])
+      expect(history).toContain(`session.${type}`);
+  });
+
+  test('sessions wait for a browser, and go', async () => {
+    const { api } = services;
+    const now = { prefer: 'respond-async' };
+    const many = Array.from({ length: 6 }, () =>
+      api.request('POST', '/api/sessions', { duration: '30m' }, now),
+    );
+    const made = (await Promise.all(many)).map(({ body }) => body as { id: string });
+    const queued = async () => {
+      const { body } = await api.request('GET', '/api/sessions?status=queued');
+      return (body.total as number) > 0;
+    };
+    await eventually(queued, 'those beyond the pool wait', 30_000);
+    for (const { id } of made) await api.request('DELETE', `/api/sessions/${id}`);
+    const left = async () => {
+      const asked = ['active', 'queued', 'creating', 'stopping'].map((status) =>
+        api.request('GET', `/api/sessions?status=${status}`),
+      );
+      return (await Promise.all(asked)).every(({ body }) => body.total === 0);
+    };
+    await eventually(left, 'all are gone', 30_000);
+  });
+
+  test('the command line does its work as the operator', async () => {
+    const { organization_id: org } = await bssJson<{ organization_id: string }>(
+      ...['orgs', 'create', '--name', 'Acme', '--tier', 'pro'],
+    );
+    const { key_id } = await bssJson<{ key_id: string }>(
+      ...['keys', 'issue', '--org', org, '--role', 'member', '--user', 'ann'],
+    );
+    await bss('credits', 'grant', '--org', org, '--amount', '100');
+    await bss('keys', 'revoke', '--key', key_id);
+    for (const command of ['orgs list', `keys list --org ${org}`, `credits show --org ${org}`])
+      await bss(...command.split(' '));
+    await bss('credits', 'statement', '--org', org);
+    await bss('parked', 'list');
+    await bss('projections', 'list');
+    await bss('projections', 'rebuild', 'session-view');
+    await bss('projections', 'verify', 'session-view');
+    await bss('audit', 'export', '--org', org, '--out', archive);
+    const [server = ''] = /srv_[\w-]+/.exec(await bss('servers', 'list')) ?? [];
+    await bss('servers', 'drain', server);
+    await bss('servers', 'undrain', server);
+  });
+
+  test('the doctor is told how the log is set', async () => {
+    const env = { ...access('operator'), REDIS_URL: redis.url, MASTER_KEY };
+    const { stdout } = await bssWith(env, 'doctor', '--json');
+    const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+    const log = findings.filter(({ check }) => check.startsWith('log.'));
+    expect(log.filter(({ level }) => level !== 'ok')).toEqual([]);
+    expect(log.map(({ check }) => check)).toEqual(
+      expect.arrayContaining(['log.sync', 'log.streams', 'log.permissions', 'log.clock']),
+    );
+  });
+
+  test('nobody has asked for what it may not', () => {
+    expect(objections()).toEqual([]);
+  });
+});

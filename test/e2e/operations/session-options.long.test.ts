@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import {
+  onPage,
+  openScreen,
+  poolOf,
+  type CreatedSession,
+} from '#test/support/service/real-session.ts';
+
+/** What a session asks of its browser, as its client finds it there. */
+
+const viewport = { width: 1000, height: 700 };
+
+describe.runIf(hasDocker())('a session with Docker browsers', () => {
+  let service: RunningService;
+  beforeAll(async () => {
+    service = await startService({
+      BROWSERS: 'docker',
+      DOCKER_NETWORK: testNetwork(),
+      ...{ POOL_MIN_IDLE: '1', POOL_MAX: '8' },
+    });
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  async function create(body: object) {
+    const isWaiting = async () => ((await poolOf(service))['idle'] ?? 0) > 0;
+    await eventually(isWaiting, 'a browser waits', 60_000);
+    const { status, body: session, headers } = await service.request('POST', '/api/sessions', body);
+    expect([status, session.status]).toEqual([201, 'active']);
+    const how = /;desc=(\w+)/.exec(headers.get('server-timing') ?? '')?.[1];
+    return { session: session as CreatedSession, how };
+  }
+  async function end({ id }: CreatedSession): Promise<void> {
+    expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
+  }
+
+  test('has on a browser that waited the window that it has on one launched for it', async () => {
+    // A zone of its own: no browser that waits can become that.
+    const launched = await create({ viewport, timezone: 'Europe/Rome' });
+    expect(launched.how).toBe('cold');
+    const warm = await eventually(
+      async () => {
+        const { session, how } = await create({ viewport });
+        if (how === 'warm') return session;
+        await end(session);
+        return null;
+      },
+      'a browser that waits takes the viewport on',
+      120_000,
+    );
+
+    const sizes = await sizesOf(warm);
+    expect(sizes.slice(0, 2)).toEqual([1000, 700]);
+    await expect.poll(() => sizesOf(launched.session), { timeout: 10_000 }).toEqual(sizes);
+    const { rfb, socket } = await openScreen(warm, warm.vnc_password);
+    expect([rfb.width, rfb.height]).toEqual([1000, 700]);
+    socket.close();
+    await end(warm);
+    await end(launched.session);
+  });
+
+  test('is headless where that is asked for', async () => {
+    const { session, how } = await create({ headless: true, viewport });
+    expect(how).toBe('cold');
+    expect(session).toMatchObject({ vnc_url: null, vnc_password: null, viewer_url: null });
+    const agent = await onPage(session, (page) => page.evaluate('navigator.userAgent'));
+    expect(agent).toContain('HeadlessChrome');
+    expect((await sizesOf(session)).slice(0, 4)).toEqual([1000, 700, 1000, 700]);
+    await end(session);
+  });
+});
+
+/** Of the screen, the window and the page. */
+async function sizesOf(session: CreatedSession): Promise<number[]> {
+  const script = '[screen.width,screen.height,outerWidth,outerHeight,innerWidth,innerHeight]';
+  return (await onPage(session, (page) => page.evaluate(script))) as number[];
+}

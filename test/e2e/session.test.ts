@@ -1,0 +1,241 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect as connectPuppeteer } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RfbRefused } from '#test/support/clients/rfb-client.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { bss } from '#test/support/clients/command-line.ts';
+import { auditLog, movesOf, nameOf } from '#test/support/service/audit-event-store.ts';
+import { connectionsTo, stillRunning } from '#test/support/service/processes.ts';
+import {
+  colourOf,
+  createWarm,
+  onPage,
+  openCdp,
+  openScreen,
+  pageOf,
+  poolOf,
+  reaches,
+  readSession,
+  startRealService,
+  temporaryFiles,
+  tracesOf,
+  type CreatedSession,
+  type RealService,
+} from '#test/support/service/real-session.ts';
+
+const RED = '#c81e28';
+const GREEN = '#1ec828';
+const TIMES = 30;
+
+/** The life of sessions with real browsers, over the whole service. */
+let service: RealService;
+
+beforeAll(async () => {
+  service = await startRealService({ POOL_MIN_IDLE: '2', POOL_MAX_IDLE: '2', POOL_MAX: '6' });
+});
+
+afterAll(() => service[Symbol.asyncDispose]());
+
+test(`a warm create answers active, and its browser takes its first command at once, ${TIMES} times in a row`, async () => {
+  for (let time = 1; time <= TIMES; time += 1) {
+    const session = await createWarm(service);
+    const driver = await openCdp(session.cdp_url);
+    expect(driver.reply).toMatchObject({ id: 1, result: { product: expect.any(String) } });
+    const stopped = await service.request('DELETE', `/api/sessions/${session.id}`);
+    expect(stopped.status).toBe(200);
+    await driver.closed;
+  }
+});
+
+test('what a driver shows is what a viewer sees, with the password of the session alone', async () => {
+  const session = await createWarm(service);
+  await expect(openScreen(session, 'wrong123')).rejects.toThrow(RfbRefused);
+  const { rfb } = await openScreen(session, session.vnc_password);
+  for (const colour of [RED, GREEN]) {
+    await onPage(session, (page) => page.goto(pageOf(colour)));
+    await eventually(async () => (await colourOf(rfb)) === colour, `the screen shows ${colour}`);
+  }
+  rfb[Symbol.dispose]();
+  await stop(session);
+});
+
+test('a stop leaves no process, no file and no socket of the session, and the pool refills', async () => {
+  const session = await createWarm(service);
+  const driver = await openCdp(session.cdp_url);
+  const viewer = await openScreen(session, session.vnc_password);
+  const { processes, files } = tracesOf(service, session.autoscaler_workload_id);
+  expect(stillRunning(processes)).toHaveLength(processes.length);
+  expect(files()).not.toEqual([]);
+
+  expect((await service.request('DELETE', `/api/sessions/${session.id}`)).status).toBe(200);
+  expect(await viewer.closed).toBe(4001);
+  expect(await driver.closed).toBe(1006);
+  await reaches(service, session.id, 'stopped');
+  expect(stillRunning(processes)).toEqual([]);
+  expect(files()).toEqual([]);
+  for (const port of gatewayPorts())
+    await eventually(() => connectionsTo(port) === 0, `no connection to ${port} is left`);
+  const pool = await eventually(async () => {
+    const { idle = 0, busy, launching, terminating } = await poolOf(service);
+    return idle === 2 && { busy, launching, terminating };
+  }, 'the pool is filled again');
+  expect(pool).toEqual({ busy: 0, launching: 0, terminating: 0 });
+  // One each for the two that wait.
+  expect(await temporaryFiles(service)).toHaveLength(2);
+});
+
+test('a life in the log is each thing that happened, once, with each of its moves of slot and credits', async () => {
+  const session = await createWarm(service, { duration: '1h' });
+  await onPage(session, (page) => page.goto(pageOf(RED)));
+  const path = `/api/sessions/${session.id}`;
+  await eventually(async () => {
+    return (await readSession(service, session.id)).last_accessed_at !== null;
+  }, 'its use is recorded');
+  const extended = await service.request('POST', `${path}/extend`, { duration: '30m' });
+  const expiresAt = new Date(Date.parse(session.expires_at) + 30 * 60_000).toISOString();
+  expect([extended.status, extended.body.expires_at]).toEqual([200, expiresAt]);
+  expect((await readSession(service, session.id)).expires_at).toBe(expiresAt);
+  await stop(session);
+
+  const { sessions, ledgerEvents } = await auditLog(service);
+  expect(sessions.get(session.id)?.events.map(nameOf)).toEqual([
+    ...['requested', 'activated', 'accessed', 'extended', 'stop-requested', 'stopped'],
+  ]);
+  expect(movesOf(ledgerEvents, session.id)).toEqual([
+    ...['slot-reserved', 'credits-reserved', 'slot-released'],
+  ]);
+  expect(sessions.get(session.id)?.state).toMatchObject({ creditsUsed: 1, creditsReserved: 90 });
+});
+
+describe('what one session has stored', () => {
+  test('is not in the next', async () => {
+    await using site = await startSite();
+    const first = await createWarm(service);
+    expect(await onPage(first, (page) => storeAt(page, site.url, 'first'))).toBe('first first');
+    await stop(first);
+    const next = await createWarm(service);
+    expect(next.autoscaler_workload_id).not.toBe(first.autoscaler_workload_id);
+    expect(await onPage(next, (page) => storedAt(page, site.url))).toBe(' ');
+    await stop(next);
+  });
+
+  test('is not in another at the same time', async () => {
+    await using site = await startSite();
+    const [one, other] = [await createWarm(service), await createWarm(service)];
+    expect(await onPage(one, (page) => storeAt(page, site.url, 'one'))).toBe('one one');
+    expect(await onPage(other, (page) => storedAt(page, site.url))).toBe(' ');
+    expect(await onPage(other, (page) => storeAt(page, site.url, 'other'))).toBe('other other');
+    expect(await onPage(one, (page) => storedAt(page, site.url))).toBe('one one');
+    expect(await onPage(one, async (page) => (await page.browser().pages()).length)).toBe(1);
+    await Promise.all([stop(one), stop(other)]);
+  });
+});
+
+test('a browser that is killed fails its session within 2 s, with its slot and unused credits back, and no other', async () => {
+  const unharmed = await createWarm(service);
+  const session = await createWarm(service, { duration: '1h' });
+  const driver = await openCdp(session.cdp_url);
+  const viewer = await openScreen(session, session.vnc_password);
+  const { chromium, processes, files } = tracesOf(service, session.autoscaler_workload_id);
+
+  const killedAt = Date.now();
+  process.kill(chromium, 'SIGKILL');
+  const failed = await reaches(service, session.id, 'failed', 2_000);
+  expect(failed).toMatchObject({ ended_reason: 'browser_crashed', credits_used: 1 });
+  // The screen goes with the browser, sometimes before the log has the reason.
+  expect([4005, 4009]).toContain(await viewer.closed);
+  expect(await driver.closed).toBe(1006);
+  expect(stillRunning(processes)).toEqual([]);
+  expect(files()).toEqual([]);
+  await eventually(async () => (await poolOf(service))['idle'] === 2, 'the pool is filled again');
+  expect(await onPage(unharmed, (page) => page.evaluate('6 * 7'))).toBe(42);
+
+  const { sessions } = await auditLog(service);
+  const life = sessions.get(session.id);
+  expect(life?.state).toMatchObject({ status: 'failed', creditsReserved: 60, creditsUsed: 1 });
+  expect(Date.parse(life?.events.at(-1)?.time ?? '') - killedAt).toBeLessThan(2_000);
+  expect(sessions.get(unharmed.id)?.state.status).toBe('active');
+  await stop(unharmed);
+});
+
+test('a session goes on without a page, and is stopped when its driver closes the browser', async () => {
+  const session = await createWarm(service, { duration: '1h' });
+  const viewer = await openScreen(session, session.vnc_password);
+  const { processes, files } = tracesOf(service, session.autoscaler_workload_id);
+  const { cdp_url: browserWSEndpoint } = session;
+  const browser = await connectPuppeteer({ browserWSEndpoint, defaultViewport: null });
+  for (const page of await browser.pages()) await page.close();
+  const page = await browser.newPage();
+  await page.goto(pageOf(RED));
+  await eventually(async () => (await colourOf(viewer.rfb)) === RED, 'the screen shows the page');
+  expect((await readSession(service, session.id)).status).toBe('active');
+
+  await browser.close();
+  const stopped = await reaches(service, session.id, 'stopped');
+  expect(stopped).toMatchObject({ ended_reason: 'browser_closed', credits_used: 1, cdp_url: null });
+  // The screen goes with the browser, as a rule before the log has the reason.
+  expect([4005, 4017]).toContain(await viewer.closed);
+  expect(stillRunning(processes)).toEqual([]);
+  expect(files()).toEqual([]);
+  const again = await service.request('DELETE', `/api/sessions/${session.id}`);
+  expect([again.status, again.body.message]).toEqual([200, expect.stringContaining('stopped')]);
+
+  const { sessions, ledgerEvents } = await auditLog(service);
+  const names = sessions.get(session.id)?.events.map(nameOf) ?? [];
+  expect(names.filter((name) => name !== 'accessed')).toEqual([
+    ...['requested', 'activated', 'stop-requested', 'stopped'],
+  ]);
+  expect(movesOf(ledgerEvents, session.id)).toEqual(['slot-reserved', 'slot-released']);
+  const why = await bss(service, 'why', session.id);
+  expect([why.code, why.stderr]).toEqual([0, '']);
+  expect(why.stdout).toMatch(/ stopped \(browser_closed\) at /);
+  expect(why.stdout).toContain('because its user closed its browser');
+});
+
+async function stop({ id }: CreatedSession): Promise<void> {
+  expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
+  await reaches(service, id, 'stopped');
+}
+
+function gatewayPorts(): number[] {
+  const { gateway_ws_url: plain, gateway_wss_url: tls } = service.runtime;
+  return [plain, tls].map((url) => Number(new URL(url ?? '').port));
+}
+
+type Page = Parameters<Parameters<typeof onPage>[1]>[0];
+
+async function storeAt(page: Page, url: string, value: string): Promise<string> {
+  await page.goto(url);
+  await page.evaluate(`document.cookie = 'kept=${value}; max-age=3600'`);
+  await page.evaluate(`localStorage.setItem('kept', '${value}')`);
+  return storedAt(page, url);
+}
+
+/** What the site has of cookie and of local storage, with a space between. */
+async function storedAt(page: Page, url: string): Promise<string> {
+  await page.goto(url);
+  return String(
+    await page.evaluate(
+      `document.cookie.replace('kept=', '') + ' ' + (localStorage.getItem('kept') ?? '')`,
+    ),
+  );
+}
+
+/** A web site of its own origin. */
+async function startSite() {
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'text/html').end('<title>site</title>');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

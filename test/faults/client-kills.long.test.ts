@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { createClient } from '#src/client/client.ts';
+import { DEV_KEY, eventually, startService } from '#test/support/service/service.ts';
+
+test('the client hears each event once and in order, over kills of the service', async () => {
+  await using service = await startService({ POOL_MAX: '10' });
+  const client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
+  const heard: number[] = [];
+  const stop = new AbortController();
+  const listening = (async () => {
+    const events = client.events({ from: 1, signal: stop.signal });
+    for await (const { sequence } of events) heard.push(sequence);
+  })();
+  for (let round = 1; round <= 5; round += 1) {
+    const before = heard.length;
+    await using session = await client.sessions.create({ duration: '5m' });
+    await session.access();
+    await eventually(() => heard.length > before, 'it hears');
+    await service.end('SIGKILL');
+    await service.startAgain();
+  }
+  await using last = await client.sessions.create({ duration: '1m' });
+  const lifeOf = async () => {
+    const life: number[] = [];
+    for await (const { sequence, type } of last.events()) {
+      life.push(sequence);
+      if (type === 'session.stop-requested') break;
+    }
+    return life;
+  };
+  await last.stop();
+  const end = (await lifeOf()).at(-1) ?? 0;
+  await eventually(() => (heard.at(-1) ?? 0) >= end, 'it has heard of the last');
+  stop.abort();
+  await listening.catch(() => undefined);
+
+  const log: number[] = [];
+  for await (const { sequence } of client.events({ from: 1 })) {
+    log.push(sequence);
+    if (sequence >= end) break;
+  }
+  expect(heard.slice(0, log.length)).toEqual(log);
+});

@@ -1,0 +1,203 @@
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createAvailability } from '#src/provisioner/browsers/docker/availability.ts';
+import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
+import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
+import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
+import {
+  checkIsolation,
+  enforceRules,
+  setRules,
+} from '#src/provisioner/browsers/docker/isolation.ts';
+import type { IsolationParts } from '#src/provisioner/browsers/docker/isolation.ts';
+import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
+import type { SessionsNetwork } from '#src/provisioner/browsers/docker/network.ts';
+import { noRulesText, tableOf } from '#src/provisioner/browsers/docker/rules.ts';
+import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import type { DockerSite, DockerSiteOptions } from '#src/provisioner/browsers/docker/site.ts';
+import { dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
+import {
+  docker,
+  hasDocker,
+  removeNetwork,
+  testNetwork,
+} from '#test/support/servers/docker-engine.ts';
+import { openHosts } from '#test/support/servers/network-hosts.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
+
+describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
+  let parts: IsolationParts;
+  let site: DockerSite;
+  let network: SessionsNetwork;
+  beforeAll(async () => {
+    site = await openSite(dockerOptions());
+    network = await ensureNetwork(site.docker, testNetwork());
+    parts = {
+      docker: site.docker,
+      network,
+      confinement: site.confinement,
+      rulesImage: () => ensureRulesImage(site.docker, console.log),
+    };
+  });
+
+  test('are missed by the check when they are not there, and whole again after a start', async () => {
+    await setRules(parts, noRulesText(network.bridge));
+    const check = checkIsolation(parts);
+    await expect(check).rejects.toThrow(`${network.gateway} 9: Connection refused`);
+    await enforceRules(parts);
+    await checkIsolation(parts);
+  });
+
+  test('may be put in force again and again, at once too', async () => {
+    await Promise.all([enforceRules(parts), enforceRules(parts), enforceRules(parts)]);
+    await checkIsolation(parts);
+  });
+
+  test('are put back where somebody has taken them away, and proved anew', async () => {
+    const { guard, warnings } = await openWatched();
+    await guard.check();
+    expect(warnings).toEqual([]);
+    await setRules(parts, noRulesText(network.bridge));
+    await guard.check();
+    expect(warnings).toEqual([expect.stringContaining('not as they were proved')]);
+    await checkIsolation(parts);
+    // One line less, as by hand.
+    await setRules(parts, `flush chain inet ${tableOf(network.bridge)} from_sessions\n`);
+    await guard.check();
+    expect(warnings).toHaveLength(2);
+    await checkIsolation(parts);
+    await guard.check();
+    expect(warnings).toHaveLength(2);
+  });
+
+  test('keep browsers from being launched while they cannot be put back', async () => {
+    await using hosts = await openHosts();
+    const { guard } = await openWatched();
+    const table = `ip bss_leak_${process.pid}`;
+    const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
+    const hook = 'type nat hook prerouting priority -110;';
+    await setRules(parts, `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`);
+    await setRules(parts, noRulesText(network.bridge));
+    const said: boolean[] = [];
+    using availability = createAvailability(guard, { warn: () => {} }, 10);
+    availability.onChange((isAvailable) => said.push(isAvailable));
+    await eventually(() => said.length === 1, 'it is told', 90_000);
+    await setRules(parts, `delete table ${table}\n`);
+    await eventually(() => said.length === 2, 'it is told again', 90_000);
+    expect(said).toEqual([false, true]);
+  });
+
+  test('and their network are made again where that was cleaned away', async () => {
+    const name = `${testNetwork()}-gone`;
+    onTestFinished(() => removeNetwork(name));
+    const other = await openSite(dockerOptions({ network: name }));
+    docker('network', 'rm', name);
+    await other.guard.check();
+    expect(await ensureNetwork(site.docker, name)).toMatchObject({ name });
+    const { confinement } = other;
+    await checkIsolation({
+      ...parts,
+      network: await ensureNetwork(site.docker, name),
+      confinement,
+    });
+  });
+
+  test('are put in force by a container where this process may not', async () => {
+    await setRules(parts, noRulesText(network.bridge));
+    const { PATH } = process.env;
+    onTestFinished(() => void (process.env['PATH'] = PATH));
+    process.env['PATH'] = '/nowhere';
+    await enforceRules(parts);
+    process.env['PATH'] = PATH;
+    await checkIsolation(parts);
+    expect(tableOf(network.bridge)).toMatch(/^bss_[\da-f]{8}$/);
+  });
+
+  test('refuse the start where they do not hold, unless the operator says otherwise', async () => {
+    await using hosts = await openHosts();
+    const table = `ip bss_leak_${process.pid}`;
+    const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
+    const hook = 'type nat hook prerouting priority -110;';
+    await setRules(parts, `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`);
+    onTestFinished(async () => void (await setRules(parts, `delete table ${table}\n`)));
+    const start = openSite(dockerOptions());
+    await expect(start).rejects.toThrow(/^DOCKER_ISOLATION: .* tcp 10[\d.]+ 9: reached/);
+    const warnings: unknown[] = [];
+    const log = { info: () => {}, warn: (...said: unknown[]) => void warnings.push(said) };
+    await openSite(dockerOptions({ isolation: 'best-effort', log }));
+    expect(warnings).toHaveLength(1);
+  });
+
+  /** The guard of a service of its own, and what it says. */
+  async function openWatched() {
+    const warnings: string[] = [];
+    const log = {
+      info: () => {},
+      warn: (_: unknown, text: string) => void warnings.push(text),
+    } as unknown as DockerSiteOptions['log'];
+    const { guard } = await openSite(dockerOptions({ log }));
+    return { guard, warnings };
+  }
+
+  test('are not put on a network whose containers reach each other', async () => {
+    const name = `${testNetwork()}-open`;
+    docker('network', 'create', name);
+    onTestFinished(() => void docker('network', 'rm', name));
+    await expect(ensureNetwork(site.docker, name)).rejects.toThrow(/^DOCKER_NETWORK: /);
+  });
+});
+
+describe.runIf(hasDocker())('what a service leaves that is gone before it removes it', () => {
+  const inContainers = (filter: string, ...which: string[]): string[] =>
+    docker('ps', '-q', ...which, '--filter', filter)
+      .split('\n')
+      .filter(Boolean);
+
+  test('of a check of its network ends and goes by itself', async () => {
+    const name = `${testNetwork()}-left`;
+    onTestFinished(() => removeNetwork(name));
+    await using engine = await openEngineDoor();
+    const options = dockerOptions({ network: name, host: engine.host });
+    const { docker: asked, confinement } = await openSite(options);
+    const network = await ensureNetwork(asked, name);
+    const check = expect(
+      checkIsolation({ docker: asked, network, confinement }, 15_000),
+    ).rejects.toThrow();
+    const both = () => inContainers(`network=${name}`).length === 2;
+    await eventually(both, 'a neighbour and who asks for it run', 20_000);
+    engine.shut();
+    await check;
+    expect(inContainers(`network=${name}`, '--all')).not.toEqual([]);
+    const none = () => inContainers(`network=${name}`, '--all').length === 0;
+    await eventually(none, 'both are gone', 90_000);
+  }, 120_000);
+
+  test('of a container that was to run once ends and goes by itself', async () => {
+    await using engine = await openEngineDoor();
+    const { docker: asked } = await connectEngine(engine.host);
+    const label = `test=once-${process.pid}`;
+    const options = {
+      Image: await ensureRulesImage(asked, console.log),
+      Labels: { test: `once-${process.pid}` },
+      Entrypoint: ['sleep', '600'],
+    };
+    onTestFinished(() => {
+      const left = inContainers(`label=${label}`, '--all');
+      if (left.length > 0) docker('rm', '-fv', ...left);
+    });
+    const run = expect(runContainer(asked, options, 3_000)).rejects.toThrow();
+    await eventually(() => inContainers(`label=${label}`).length === 1, 'it runs', 20_000);
+    engine.shut();
+    await run;
+    const none = () => inContainers(`label=${label}`, '--all').length === 0;
+    await eventually(none, 'it is gone', 30_000);
+  }, 60_000);
+
+  test('is no neighbour to prove anything by: it is silent for another reason', async () => {
+    const { docker: asked, confinement } = await openSite(dockerOptions());
+    const network = await ensureNetwork(asked, testNetwork());
+    const check = checkIsolation({ docker: asked, network, confinement }, 1_000);
+    await expect(check).rejects.toThrow();
+    await checkIsolation({ docker: asked, network, confinement });
+  });
+});

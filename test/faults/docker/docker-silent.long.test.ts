@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
+import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
+import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
+import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import { containersOf, dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
+import { hasDocker } from '#test/support/servers/docker-engine.ts';
+import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
+
+let launches = 0;
+
+describe.runIf(hasDocker())('while the engine takes requests to attach and answers none', () => {
+  const ATTACH = /^POST \S*\/attach/;
+  const options = (host: string, launchTimeoutMs: number) =>
+    dockerOptions({ host, launchTimeoutMs, log: { info: () => {}, warn: () => {} } });
+
+  test('a launch fails within its time, and the next one after that succeeds', async () => {
+    await using engine = await openEngineDoor();
+    const given = options(engine.host, 12_000);
+    await using browsers = await createDockerBrowsers(given);
+    engine.hold(ATTACH);
+    const launched = browsers.launch(aSpec());
+    await expect(launched).rejects.toThrow('not ready within 12000 ms');
+    expect(containersOf(given.serverId)).toEqual([]);
+    expect(await browsers.list()).toEqual([]);
+    engine.hold(null);
+    await browsers.launch(aSpec());
+  });
+
+  test('a launch can be stopped', async () => {
+    await using engine = await openEngineDoor();
+    const given = options(engine.host, 300_000);
+    await using browsers = await createDockerBrowsers(given);
+    engine.hold(ATTACH);
+    const spec = aSpec();
+    const launched = expect(browsers.launch(spec)).rejects.toThrow('stopped while');
+    await expect.poll(() => engine.held(), { timeout: 20_000 }).toBe(1);
+    await browsers.stop(spec.workloadId);
+    await launched;
+    expect(containersOf(given.serverId)).toEqual([]);
+  });
+
+  test('a look at the network’s isolation comes to an end', async () => {
+    await using engine = await openEngineDoor();
+    const { docker: asked, confinement } = await openSite(options(engine.host, 12_000));
+    const network = await ensureNetwork(asked, confinement.network);
+    engine.hold(ATTACH);
+    await expect(checkIsolation({ docker: asked, network, confinement })).rejects.toThrow();
+    expect(engine.held()).toBe(1);
+  });
+});
+
+function aSpec(): BrowserSpec {
+  launches += 1;
+  const workloadId = `wl_silent_${process.pid}_${launches}`;
+  return { workloadId, vncPassword: 'aB3dE6gH', screen: { width: 800, height: 600 } };
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { isFinal } from '#src/domain/session/session.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { auditLog } from '#test/support/service/audit-event-store.ts';
+
+const PARALLEL = 50;
+/**
+ * Acknowledged creates after which the service is killed: at the first, amid them, near the last.
+ */
+const MOMENTS = [1, 15, 40];
+const PLENTY = JSON.stringify({
+  max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
+});
+const ENV = {
+  POOL_MIN_IDLE: '4',
+  POOL_MAX: '400',
+  SIMULATED_LAUNCH_MS: '100ms',
+  QUEUE_AFTER: '200ms',
+  QUEUE_TIMEOUT: '3s',
+  TIERS: PLENTY,
+};
+
+test(`a service that is killed with -9 amid ${PARALLEL} creates has, when it is back, each that it acknowledged, once, and a ledger that agrees`, async () => {
+  await using service = await startService(ENV);
+  const acknowledged: string[] = [];
+  for (const [index, moment] of MOMENTS.entries()) {
+    const before = new Set(acknowledged);
+    const creates = createMany(service, acknowledged);
+    await eventually(() => acknowledged.length - before.size >= moment, `${moment} creates`);
+    await service.end('SIGKILL');
+    await creates;
+    await service.startAgain();
+
+    const { sessions } = await settle(service);
+    for (const id of acknowledged) expect([id, sessions.has(id)]).toEqual([id, true]);
+    expect(sessions.size).toBeLessThanOrEqual(PARALLEL * (index + 1));
+    // A simulated browser ends with its process: who had one has lost it. A request that the killed
+    // process had in its hands comes again when its lease is over, or its time in the queue is.
+    for (const { state } of sessions.values())
+      if (state.status !== 'active')
+        expect(state.endedReason).toBe(state.startedAt === null ? 'queue_timeout' : 'server_lost');
+    for (const id of before) expect(sessions.get(id)?.state.status).toBe('failed');
+    await listAgrees(service, sessions.size);
+  }
+});
+
+/** Resolves when each has been answered, or its connection cut. */
+async function createMany(service: RunningService, acknowledged: string[]): Promise<void> {
+  await Promise.allSettled(
+    Array.from({ length: PARALLEL }, async () => {
+      const { status, body } = await service.request('POST', '/api/sessions', { duration: '1h' });
+      if (status === 201) acknowledged.push(body.id);
+    }),
+  );
+}
+
+/** The log once no session waits any more: each has a browser of the new process, or has ended. */
+async function settle(service: RunningService) {
+  return eventually(async () => {
+    const audit = await auditLog(service);
+    const states = [...audit.sessions.values()].map(({ state }) => state);
+    const isSettled = states.every(({ status }) => status === 'active' || isFinal(status));
+    return isSettled && audit;
+  }, 'no session waits');
+}
+
+async function listAgrees(service: RunningService, total: number): Promise<void> {
+  const { status, body } = await service.request('GET', '/api/sessions');
+  expect([status, body.total]).toEqual([200, total]);
+  const { sessions } = await auditLog(service);
+  const active = [...sessions.values()].filter(({ state }) => state.status === 'active').length;
+  const { body: load } = await service.request('GET', '/api/status');
+  expect(load.current_load.active_sessions).toBe(active);
+  expect(load.autoscaler.pool_status.busy).toBe(active);
+}

@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTopology, type Topology } from '#test/support/service/compose-topology.ts';
+import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+const WITHIN_MS = 60_000;
+
+describe.runIf(hasDocker())('one host, brought up by one command', () => {
+  let topology: Topology;
+  beforeAll(async () => {
+    topology = await startTopology('single', { POOL_MIN_IDLE: '1', POOL_MAX: '2' });
+  }, 600_000);
+  afterAll(() => topology?.[Symbol.asyncDispose](), 300_000);
+
+  it('gives a session that is driven by TLS, and ends it', async () => {
+    const { status, body } = await topology.request('POST', '/api/sessions', { duration: '1h' });
+    expect([status, body.status]).toEqual([201, 'active']);
+    expect(body.cdp_url.startsWith(`${topology.prefix}/devtools/browser/`)).toBe(true);
+    // Its host's, on the network inside: the container's own would say nothing of that.
+    expect(body.autoscaler_server_ip).toMatch(/^10\.214\.\d+\.1$/);
+    const driver = await topology.open(body.cdp_url);
+    driver.send(JSON.stringify({ id: 1, method: 'Browser.getVersion' }));
+    const [said] = (await once(driver, 'message')) as [Buffer];
+    expect(JSON.parse(said.toString())).toMatchObject({
+      result: { product: expect.stringContaining('Chrome') },
+    });
+    const closed = once(driver, 'close');
+    await topology.request('DELETE', `/api/sessions/${body.id}`);
+    await closed;
+  });
+
+  it('keeps all that it was told while its containers are made anew', async () => {
+    const kept = await topology.request('POST', '/api/sessions', { duration: '1h' });
+    expect([kept.status, kept.body.status]).toEqual([201, 'active']);
+    for (const part of ['nats', 'redis', 'service']) await topology.replace(part);
+    const read = () => topology.request('GET', `/api/sessions/${kept.body.id}`).catch(() => null);
+    const isActive = async () => (await read())?.body.status === 'active';
+    await eventually(isActive, 'the session goes on', WITHIN_MS);
+    const listed = await topology.request('GET', '/api/sessions?limit=100');
+    expect(listed.body.total).toBe(2);
+    await topology.bss('audit', 'ledger');
+    await topology.bss('projections', 'verify');
+    await topology.request('DELETE', `/api/sessions/${kept.body.id}`);
+    await eventually(() => browsersOfSessions() === 0, 'its browser is gone', WITHIN_MS);
+  });
+
+  it('is found fit by the doctor', async () => {
+    const { findings } = (await topology.bss('doctor')) as { findings: { level: string }[] };
+    expect(findings.filter(({ level }) => level === 'bad')).toEqual([]);
+  });
+
+  /** Containers that have a session's name. */
+  function browsersOfSessions(): number {
+    const filter = ['--filter', `network=${topology.sessionsNetwork}`];
+    const names = docker('ps', '-a', ...filter, '--format', '{{.Names}}').split('\n');
+    return names.filter((name) => name.includes('.ses_')).length;
+  }
+});

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { startRedis } from '#test/support/servers/real-redis.ts';
+import { eventually, startService } from '#test/support/service/service.ts';
+
+/** A user that may do everything, but for a while make no consumer of the event log. */
+function users(mayFollow: boolean): string {
+  const denied = mayFollow ? [] : ['$JS.API.CONSUMER.CREATE.EVENTS.>'];
+  const permissions = JSON.stringify({ publish: { allow: ['>'], deny: denied } });
+  return `authorization: { users: [ { user: app, password: pw, permissions: ${permissions} } ] }`;
+}
+
+test('a process that cannot follow the log says so, and serves again once it can', async () => {
+  await using nats = await startNats(users(true));
+  await using redis = await startRedis();
+  await using service = await startService({
+    NATS_URL: nats.url.replace('//', '//app:pw@'),
+    REDIS_URL: redis.url,
+    MASTER_KEY: 'master-key-of-a-permission-0123456789',
+  });
+  const database = async () =>
+    (await service.request('GET', '/api/health')).body.dependencies.database;
+  expect(await database()).toBe('healthy');
+  const before = await service.request('POST', '/api/sessions', {});
+  expect(before.status).toBe(201);
+
+  await nats.reconfigure(users(false));
+  // More than one try has failed, and each is in the service's log with what is tried again.
+  const failed = 'the event log is not heard by this process';
+  await eventually(() => service.output().split(failed).length > 2, 'it is tried again');
+  await eventually(async () => (await database()) === 'degraded', 'its health says so');
+  const unready = await service.request('GET', '/api/ready');
+  expect(unready.status).toBe(503);
+  expect(unready.body.context.waiting_for).toContain('event log, which this process does not hear');
+
+  await nats.reconfigure(users(true));
+  await eventually(async () => (await database()) === 'healthy', 'it is heard again');
+  await eventually(
+    async () => (await service.request('GET', '/api/ready')).status === 200,
+    'it is ready again',
+  );
+  // A create is answered once this process has heard that its session is active.
+  const after = await service.request('POST', '/api/sessions', {});
+  expect([after.status, after.body.status]).toEqual([201, 'active']);
+});

@@ -1,0 +1,44 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
+import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
+import { watchServers } from '#src/timekeeper/lost-servers.ts';
+import { openFleet } from '#test/support/service/fleet.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+const join = { type: 'Join', ip: '10.0.0.1', browsers: 'docker', poolMax: 1 } as const;
+
+test('a server that is to be back is lost a minute later, not with its lease', async () => {
+  await using fleet = await openFleet();
+  let offsetMs = 30_000;
+  const now = () => Date.now() + offsetMs;
+  const stop = new AbortController();
+  await fleet.say('srv_back', join);
+  await fleet.say('srv_back', { type: 'Restart' });
+  const watching = watchServers(
+    {
+      desk: { ...fleet.desk, now },
+      timers: createMemoryTimers({ now }),
+      // Nobody has one.
+      leases: createMemoryLeases({ now }),
+      views: fleet.views,
+      queue: { afterMs: 1_000, timeoutMs: 60_000 },
+      onLogReconnect: () => () => undefined,
+      log: pino({ level: 'silent' }),
+    },
+    stop.signal,
+  );
+  const statusOf = async (id: string) => (await fleet.serverOf(id))?.status;
+  const isLost = (id: string) =>
+    eventually(async () => (await statusOf(id)) === 'lost', `${id} is lost`, 60_000);
+  // Each is looked for twice: what comes after the first was seen by both.
+  for (const id of ['srv_first', 'srv_second']) {
+    await fleet.say(id, join);
+    await isLost(id);
+  }
+  expect(await statusOf('srv_back')).toBe('live');
+  offsetMs = 61_000;
+  await isLost('srv_back');
+  stop.abort();
+  await watching;
+});

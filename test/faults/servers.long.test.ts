@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { auditLog } from '#test/support/service/audit-event-store.ts';
+import { json } from '#test/support/clients/command-line.ts';
+
+/** Two provisioners, each a process and a server of its own, on one log and one read model. */
+
+const ENV = {
+  MASTER_KEY: 'the-same-in-every-process-of-the-service',
+  ...{ POOL_MIN_IDLE: '1', POOL_MAX: '4', POOL_MAX_IDLE: '1', QUEUE_AFTER: '200ms' },
+};
+/** A lease, two looks at it and a moment: then a server that was killed is known to be lost. */
+const LOST_WITHIN_MS = 30_000;
+
+let service: RunningService;
+let second: RunningService;
+let servers: { first: string; second: string };
+
+beforeAll(async () => {
+  service = await startService(ENV);
+  const first = await serverIds();
+  const { nats_url: NATS_URL, redis_url: REDIS_URL } = service.runtime;
+  second = await startService({ ...ENV, ROLES: 'provisioner', NATS_URL, REDIS_URL });
+  const [other] = (await serverIds()).filter((id) => !first.includes(id));
+  servers = { first: first[0] ?? '', second: other ?? '' };
+});
+afterAll(async () => {
+  await second?.[Symbol.asyncDispose]();
+  await service?.[Symbol.asyncDispose]();
+});
+
+async function list(): Promise<{ server_id: string; status: string; leaked_browsers: number }[]> {
+  return (await json(service, 'servers', 'list')) as Awaited<ReturnType<typeof list>>;
+}
+async function serverIds(): Promise<string[]> {
+  return (await list()).map(({ server_id: id }) => id);
+}
+async function statusOf(id: string): Promise<string | undefined> {
+  return (await list()).find(({ server_id: one }) => one === id)?.status;
+}
+async function create(): Promise<{ id: string; status: string; autoscaler_server_id: string }> {
+  const { status, body } = await service.request('POST', '/api/sessions', { duration: '1h' });
+  expect(status).toBe(201);
+  return body;
+}
+async function read(id: string) {
+  return (await service.request('GET', `/api/sessions/${id}`)).body;
+}
+async function stop(id: string): Promise<void> {
+  expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
+  await eventually(async () => (await read(id)).status === 'stopped', `${id} has stopped`);
+}
+async function createMany(count: number) {
+  const sessions = [];
+  for (const _ of Array.from({ length: count })) sessions.push(await create());
+  return sessions;
+}
+
+test('sessions are spread over the servers', async () => {
+  const sessions = await createMany(6);
+  const on = (server: string) =>
+    sessions.filter(({ autoscaler_server_id: id }) => id === server).length;
+  expect(on(servers.first) + on(servers.second)).toBe(6);
+  expect(Math.min(on(servers.first), on(servers.second))).toBeGreaterThanOrEqual(2);
+  for (const { id } of sessions) await stop(id);
+});
+
+test('a drain empties a server without hurting its sessions, until it is taken back', async () => {
+  const sessions = await createMany(4);
+  const there = sessions.filter(({ autoscaler_server_id: id }) => id === servers.second);
+  expect(there.length).toBeGreaterThan(0);
+  await json(service, 'servers', 'drain', servers.second);
+  const elsewhere = await createMany(2);
+  for (const { id } of elsewhere) expect((await read(id)).autoscaler_server_id).toBe(servers.first);
+  for (const { id } of there) expect((await read(id)).status).toBe('active');
+  expect(await statusOf(servers.second)).toBe('draining');
+
+  for (const { id } of there) {
+    await stop(id);
+    expect(await read(id)).toMatchObject({ status: 'stopped', ended_reason: 'user' });
+  }
+  await eventually(async () => (await statusOf(servers.second)) === 'drained', 'it has drained');
+  for (const { id } of [...sessions, ...elsewhere])
+    if ((await read(id)).status === 'active') await stop(id);
+  await json(service, 'servers', 'undrain', servers.second);
+  expect(await statusOf(servers.second)).toBe('live');
+});
+
+test('a full service tells why each server refuses', async () => {
+  const sessions = await createMany(4);
+  await json(service, 'servers', 'drain', servers.second);
+  const mine = await json(service, 'servers', 'history', servers.second);
+  expect(JSON.stringify(mine)).toContain('server.draining');
+  await json(service, 'servers', 'drain', servers.first);
+  const refused = await eventually(async () => {
+    const answer = await service.request('POST', '/api/sessions', {});
+    if (answer.status === 201) await stop(answer.body.id);
+    return answer.status === 503 && answer;
+  }, 'nobody takes sessions');
+  expect(refused.body.error).toBe('NO_SERVERS_AVAILABLE');
+  expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+  const reasons = refused.body.context.servers.map((one: { reason: string }) => one.reason);
+  expect(reasons).toEqual(['draining', 'draining']);
+  for (const { id } of sessions) await stop(id);
+  for (const id of Object.values(servers)) await json(service, 'servers', 'undrain', id);
+});
+
+test('a provisioner that is killed loses exactly its sessions, and the queue goes on', async () => {
+  const sessions = await createMany(8);
+  const [mine, theirs] = [
+    sessions.filter(({ autoscaler_server_id: id }) => id === servers.first),
+    sessions.filter(({ autoscaler_server_id: id }) => id === servers.second),
+  ];
+  expect([mine.length, theirs.length]).toEqual([4, 4]);
+  const prefer = { prefer: 'respond-async' };
+  const asked = await service.request('POST', '/api/sessions', { duration: '1h' }, prefer);
+  const { id: waiting } = asked.body;
+  await eventually(async () => (await read(waiting)).status === 'queued', 'it waits');
+
+  await second.end('SIGKILL');
+  const [unharmed] = mine;
+  await stop(unharmed?.id ?? '');
+  await eventually(async () => (await read(waiting)).status === 'active', 'the queue goes on');
+  for (const { id } of theirs) {
+    const isLost = async () => (await read(id)).status === 'failed';
+    await eventually(isLost, `${id} is lost`, LOST_WITHIN_MS);
+    expect((await read(id)).ended_reason).toBe('server_lost');
+  }
+  for (const { id } of mine.slice(1)) expect((await read(id)).status).toBe('active');
+  expect((await list()).map(({ server_id: id }) => id)).toEqual([servers.first]);
+  await auditLog(service);
+
+  await second.startAgain();
+  expect(await statusOf(servers.second)).toBe('live');
+  const next = await create();
+  expect((await read(next.id)).autoscaler_server_id).toBe(servers.second);
+  for (const { leaked_browsers: leaked } of await list()) expect(leaked).toBe(0);
+});

@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { pino } from 'pino';
+import { FIRED_SUBJECTS, firedSubject, timerSubject, TIMERS_STREAM } from '#events/subjects.ts';
+import { organizationSessions } from '#projections/organization-sessions.ts';
+import { runProjection } from '#projections/runner/run-projection.ts';
+import { sessionView } from '#projections/session-view.ts';
+import { createMemoryViews } from '#projections/store/views.memory.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { load } from '#src/event-store/load-state.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import type { Desk } from '#src/commands/handle-command.ts';
+import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
+import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
+import { registerOrganization } from '#src/commands/register-organization.ts';
+import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
+import type { Timer } from '#src/messaging/timers.ts';
+import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
+import { createSession } from '#test/support/examples.ts';
+import { freshId } from '#test/support/events.fixture.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** What becomes of timers that fire while no timekeeper runs, on a real nats-server. */
+
+const organizationId = 'acme';
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+let service: Awaited<ReturnType<typeof openService>>;
+beforeEach(async () => {
+  service = await openService();
+});
+afterEach(() => service?.[Symbol.asyncDispose]());
+
+test('a session expires though its timer fired while every timekeeper was away', async () => {
+  const { connection } = service;
+  const id = await service.createArmed();
+  service.pass(HOUR + SECOND);
+  await createJetStreamTimers(connection).arm(expiryOf(id), new Date());
+  const fired = await eventually(() => firing(connection, id), 'it has fired');
+  // The server forgets it at no time: nothing but a timekeeper's acknowledgement removes it.
+  expect(fired.header.get('Nats-TTL')).toBe('');
+  await service.startTimekeeper();
+  await eventually(async () => (await service.read(id))?.status === 'stopped', 'it has expired');
+  expect(await service.read(id)).toMatchObject({ endedReason: 'expired' });
+  await eventually(async () => (await stored(connection)) === 0, 'the stream keeps no firing');
+});
+
+test('a session expires though its timer is lost, as an earlier version would lose it', async () => {
+  const { connection } = service;
+  const id = await service.createArmed();
+  service.pass(HOUR + 2 * MINUTE);
+  // An earlier version had the server forget a firing that nobody took, after an hour.
+  const target = firedSubject(organizationId, id, 'expiry');
+  const schedule = { specification: new Date(), target, ttl: '1s' };
+  const timer = JSON.stringify(expiryOf(id));
+  await connection.js.publish(timerSubject(organizationId, id, 'expiry'), timer, { schedule });
+  await eventually(async () => !(await service.isArmed(id)), 'it has fired');
+  await eventually(async () => (await stored(connection)) === 0, 'the server has forgotten it');
+  await service.startTimekeeper();
+  await eventually(async () => (await service.read(id))?.status === 'stopped', 'it has expired');
+  expect(await service.read(id)).toMatchObject({ endedReason: 'expired' });
+});
+
+function expiryOf(sessionId: string): Timer {
+  return { organizationId, sessionId, kind: 'expiry' };
+}
+
+/** The log and the timers on a nats-server, and timekeepers on a clock that is moved by hand. */
+async function openService() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await startNats());
+  const connection = stack.use(await connectJetStream({ url: nats.url }));
+  let offsetMs = 0;
+  const now = () => Date.now() + offsetMs;
+  const desk: Desk = { log: createJetStreamEventLog(connection), now };
+  const views = stack.use(createMemoryViews());
+  const stop = new AbortController();
+  const folding = {
+    log: desk.log,
+    views,
+    parked: createMemoryParked(),
+    signal: stop.signal,
+    onParked(event: unknown): never {
+      throw new Error(JSON.stringify(event));
+    },
+  };
+  const projecting = Promise.all([
+    runProjection({ ...folding, projection: organizationSessions }),
+    runProjection({ ...folding, projection: sessionView }),
+  ]);
+  stack.defer(async () => {
+    stop.abort();
+    await projecting;
+  });
+  const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 1_000 } as const;
+  await registerOrganization(desk, asked, causeBy('test'));
+  const parts = stack.move();
+
+  const keepTime = () =>
+    startTimekeeper({
+      desk,
+      views,
+      timers: createJetStreamTimers(connection),
+      leases: createMemoryLeases(desk),
+      // Nothing but its expiry ends a session here.
+      queue: { afterMs: 10 * HOUR, timeoutMs: 10 * HOUR },
+      onLogReconnect: () => () => undefined,
+      log: pino({ level: 'silent' }),
+    });
+  const isArmed = async (id: string) =>
+    (await held(connection, timerSubject(organizationId, id, 'expiry'))) > 0;
+
+  return {
+    connection,
+    pass(ms: number) {
+      offsetMs += ms;
+    },
+    /** A session of an hour whose timers are set, and whose timekeeper has gone since. */
+    async createArmed(): Promise<string> {
+      const id = freshId('ses');
+      const command = createSession({ durationMs: HOUR, now: now(), fingerprint: null });
+      const limits = { concurrentSessions: 10 };
+      const timekeeper = await keepTime();
+      await handleSession(desk, { organizationId, id }, command, causeBy('test'), limits);
+      await eventually(() => isArmed(id), 'its expiry is armed');
+      await timekeeper[Symbol.asyncDispose]();
+      return id;
+    },
+    async read(id: string) {
+      return (await load<'session'>(desk.log, { kind: 'session', organizationId, id })).state;
+    },
+    isArmed,
+    /** Runs until the end of the test. */
+    async startTimekeeper() {
+      parts.use(await keepTime());
+    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+/** The stored firing of a session's expiry; null while there is none. */
+function firing({ jsm }: JetStreamConnection, id: string) {
+  const subject = firedSubject(organizationId, id, 'expiry');
+  return jsm.streams.getMessage(TIMERS_STREAM, { last_by_subj: subject });
+}
+
+/** How many firings the stream holds. */
+function stored(connection: JetStreamConnection): Promise<number> {
+  return held(connection, FIRED_SUBJECTS);
+}
+
+async function held({ jsm }: JetStreamConnection, subjects_filter: string): Promise<number> {
+  const { state } = await jsm.streams.info(TIMERS_STREAM, { subjects_filter });
+  return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+}

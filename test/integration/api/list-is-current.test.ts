@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Views } from '#projections/store/views.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+
+/** A list or status whose read model stands still: it waits for it, and sends no old one. */
+
+let app: Awaited<ReturnType<typeof startApp>>;
+/** Whether the read model is behind what this process has seen, and whether it comes round. */
+let isBehind = false;
+let catchesUp = false;
+
+beforeAll(async () => {
+  app = await startApp(standingStill);
+  expect((await app.request('POST', '/api/sessions')).status).toBe(201);
+});
+afterAll(() => app?.[Symbol.asyncDispose]());
+
+function standingStill(views: Views): Views {
+  return {
+    ...views,
+    async page(projection, query) {
+      const page = await views.page(projection, query);
+      return isBehind ? { ...page, items: '', total: 0, checkpoint: 1 } : page;
+    },
+    async reached(projection, sequence, timeoutMs) {
+      if (isBehind && !catchesUp) return false;
+      isBehind = false;
+      return views.reached(projection, sequence, timeoutMs);
+    },
+  };
+}
+
+test('a list from a read model that stays behind is refused, not old', async () => {
+  [isBehind, catchesUp] = [true, false];
+  const { status, body } = await app.request('GET', '/api/sessions');
+  expect([status, body.error, body.context]).toEqual([503, 'UNAVAILABLE', { part: 'read-model' }]);
+});
+
+test('a list from a read model that catches up is that of then', async () => {
+  [isBehind, catchesUp] = [true, true];
+  const { status, body } = await app.request('GET', '/api/sessions');
+  expect([status, body.total]).toEqual([200, 1]);
+});
+
+test('a status from a read model that stays behind is refused, not old', async () => {
+  [isBehind, catchesUp] = [true, false];
+  const { status, body } = await app.request('GET', '/api/status');
+  expect([status, body.error, body.context]).toEqual([503, 'UNAVAILABLE', { part: 'read-model' }]);
+});
+
+test('a status from a read model that catches up is that of then', async () => {
+  [isBehind, catchesUp] = [true, true];
+  const { status, body } = await app.request('GET', '/api/status');
+  expect([status, body.current_load.active_sessions]).toEqual([200, 1]);
+});

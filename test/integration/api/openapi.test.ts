@@ -1,0 +1,194 @@
+import { Compile } from 'typebox/schema';
+import { describe, expect, it, test } from 'vitest';
+import type { DocumentSchema } from '#src/api/openapi-schema.ts';
+import { openApiDocument, type DocumentOperation } from '#src/api/docs/openapi.ts';
+import { problemContexts } from '#src/api/docs/problem-contexts.ts';
+import { apiRoutes } from '#src/api/routes.ts';
+import { errors, type ErrorName } from '#src/errors.ts';
+import { readText } from '#test/support/source-files.ts';
+import { noParts } from '#test/support/service/api-in-memory.ts';
+
+const routes = apiRoutes(noParts);
+// As clients get it: what JSON cannot say is not in it.
+const document = JSON.parse(JSON.stringify(openApiDocument(routes))) as ReturnType<
+  typeof openApiDocument
+>;
+const { components, paths } = document;
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+);
+const named = operations.map((one) => [one.operation.operationId, one] as const);
+
+describe('the document', () => {
+  it('has every route that is served, and no other', () => {
+    const served = routes.map(
+      ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+    );
+    const documented = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(documented.toSorted()).toEqual(served.toSorted());
+    expect(documented).toContain('POST /api/sessions/{id}/extend');
+  });
+
+  it('gives each operation a name of its own, and each tag a description', () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z]+$/);
+    const tags = new Set(operations.flatMap(({ operation }) => operation.tags));
+    expect(document.tags.map(({ name }) => name)).toEqual([...tags]);
+  });
+
+  it('refers only to what is there, and has nothing that nobody refers to', () => {
+    const references = new Set(
+      JSON.stringify(document)
+        .matchAll(/"\$ref":"#\/components\/(\w+\/[\w-]+)"/g)
+        .map(([, reference]) => reference),
+    );
+    const there = ['schemas', 'headers'].flatMap((kind) =>
+      Object.keys(components[kind as 'schemas' | 'headers']).map((name) => `${kind}/${name}`),
+    );
+    expect(references).toEqual(new Set(there));
+    expect(JSON.stringify(document).match(/"\$ref"/g)?.length).toBeGreaterThan(100);
+  });
+
+  it('names its licence as generators of clients want it: by its SPDX identifier', () => {
+    expect(document.info.license).toEqual({ name: 'MIT', identifier: 'MIT' });
+  });
+
+  it('has an object that may be null as one or the other, which generated clients understand', () => {
+    const found = schemasIn(document);
+    const isNullable = ({ anyOf }: DocumentSchema) =>
+      anyOf?.some(({ type }) => type === 'null') === true;
+    const nullable = found.filter(isNullable);
+    expect(nullable).toContainEqual(
+      expect.objectContaining({
+        anyOf: [expect.objectContaining({ type: 'object' }), { type: 'null' }],
+      }),
+    );
+    for (const { type } of found) if (Array.isArray(type)) expect(type).not.toContain('object');
+  });
+
+  it('leaves no trace of how it is made', () => {
+    expect(JSON.stringify(document)).not.toMatch(/documentedAs|~kind|~optional/);
+  });
+});
+
+describe.each(named)('%s', (_, { path, operation }) => {
+  it('has schemas that compile, and examples that fit them', () => {
+    const bodies = [operation.requestBody, ...Object.values(operation.responses)].flatMap((one) =>
+      Object.values(one?.content ?? {}),
+    );
+    for (const { schema, ...shown } of bodies) {
+      const validator = compile(schema);
+      for (const example of examplesOf(shown)) {
+        const [isValid, flaws] = [validator.Check(example), validator.Errors(example)[1]];
+        expect([isValid, flaws]).toEqual([true, []]);
+      }
+    }
+    for (const { schema } of operation.parameters) compile(schema);
+  });
+
+  it('declares the parameters of its path', () => {
+    const inPath = operation.parameters.filter((one) => one.in === 'path');
+    expect(inPath.map(({ name }) => `{${name}}`)).toEqual(path.match(/\{\w+\}/g) ?? []);
+    for (const { required } of inPath) expect(required).toBe(true);
+  });
+
+  it('carries the three headers on every answer', () => {
+    for (const { headers } of Object.values(operation.responses))
+      for (const name of ['Limit', 'Remaining', 'Reset'])
+        expect(headers[`X-RateLimit-${name}`]).toEqual({
+          $ref: `#/components/headers/X-RateLimit-${name}`,
+        });
+  });
+
+  it('names its errors under their status, each with an example', () => {
+    for (const [status, answer] of Object.entries(operation.responses)) {
+      if (Number(status) < 400) continue;
+      const { examples = {} } = answer.content['application/json'] ?? {};
+      const names = Object.keys(examples) as ErrorName[];
+      expect(names.length).toBeGreaterThan(0);
+      for (const name of names) {
+        expect(errors[name].status).toBe(Number(status));
+        expect(examples[name]?.value).toMatchObject({ error: name, code: Number(status) });
+      }
+    }
+  });
+});
+
+describe('access', () => {
+  const find = (id: string) => new Map(named).get(id)?.operation as DocumentOperation;
+  const namesOf = ({ responses }: DocumentOperation) =>
+    Object.values(responses).flatMap(({ content }) =>
+      Object.keys(content['application/json']?.examples ?? {}),
+    );
+
+  it('needs the bearer scheme, but where nobody is asked', () => {
+    const open = operations.filter(({ operation }) => operation.security.length === 0);
+    expect(open.map(({ path }) => path)).toEqual([
+      '/api/health',
+      '/api/ready',
+      '/metrics',
+      '/api/openapi.json',
+      '/api/asyncapi.json',
+      '/docs',
+      '/docs/events',
+    ]);
+    // What it may ask for is no credential of the API.
+    for (const { operation } of open.filter(({ path }) => path !== '/metrics'))
+      expect(namesOf(operation)).not.toEqual(expect.arrayContaining(['UNAUTHORIZED']));
+    expect(components.securitySchemes['bearer']).toMatchObject({ type: 'http', scheme: 'bearer' });
+    expect(find('getStatus').security).toEqual([{ bearer: [] }]);
+  });
+
+  it('tells the roles, and FORBIDDEN where there are others', () => {
+    expect(find('createSession')['x-roles']).toEqual(['owner', 'admin', 'member']);
+    expect(namesOf(find('createSession'))).toContain('FORBIDDEN');
+    expect(find('listSessions')['x-roles']).toContain('viewer');
+    expect(namesOf(find('listSessions'))).not.toContain('FORBIDDEN');
+  });
+
+  it('tells the errors of the specification where it has them', () => {
+    const specified = [
+      'INVALID_DURATION',
+      'UNAUTHORIZED',
+      'INSUFFICIENT_CREDITS',
+      'SESSION_LIMIT_EXCEEDED',
+      'NO_SERVERS_AVAILABLE',
+    ];
+    expect(namesOf(find('createSession'))).toEqual(expect.arrayContaining(specified));
+    for (const id of ['getSession', 'getSessionAccess', 'extendSession', 'stopSession'])
+      expect(namesOf(find(id))).toContain('SESSION_NOT_FOUND');
+  });
+});
+
+test('a duration is a text of hours and minutes there, though anything is taken to be judged', () => {
+  const schema = components.schemas['Duration'] as DocumentSchema;
+  const validator = compile(schema);
+  for (const good of ['30m', '1h', '1h30m']) expect(validator.Check(good)).toBe(true);
+  for (const bad of ['', 'h', '1H', '30m1h', 30, null]) expect(validator.Check(bad)).toBe(false);
+});
+
+test('the contexts shown are those of the table of errors', () => {
+  const rows = readText('src/api/README.md').matchAll(/^\| \d+ \| (\w+) \|[^|]*\|([^|]*)\|$/gm);
+  for (const [, name = '', context = ''] of rows) {
+    const told = [...context.matchAll(/`(\w+)`/g)].map(([, field]) => field);
+    const shown = Object.keys(problemContexts[name as ErrorName]);
+    expect([name, ...shown]).toEqual(expect.arrayContaining([name, ...told]));
+  }
+});
+
+/** All that has the form of a schema in it. */
+function schemasIn(value: unknown): DocumentSchema[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.values(value).flatMap(schemasIn);
+  return 'type' in value || 'anyOf' in value ? [value as DocumentSchema, ...inner] : inner;
+}
+
+function compile(schema: DocumentSchema) {
+  return Compile({ components, ...schema });
+}
+
+function examplesOf(shown: { example?: unknown; examples?: Record<string, { value: unknown }> }) {
+  const more = Object.values(shown.examples ?? {}).map(({ value }) => value);
+  return shown.example === undefined ? more : [shown.example, ...more];
+}

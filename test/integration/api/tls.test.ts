@@ -1,0 +1,167 @@
+import { once } from 'node:events';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setCertificate, type Incoming } from '#src/api/http/tls.ts';
+import { buildServer } from '#src/api/http/server.ts';
+import { followCertificate } from '#src/bootstrap/certificate-watcher.ts';
+import { startListener } from '#src/gateway/listeners.ts';
+import { trustProxies } from '#src/gateway/proxies.ts';
+import { makeCertificate, type CertificateFiles } from '#test/support/servers/certificates.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** How requests come in: by a proxy of ours or somebody's, and by TLS with given certificates. */
+
+const log = pino({ level: 'silent' });
+const LIMIT = 100;
+const PROXY = '10.1.2.3';
+const CLIENT = '203.0.113.9';
+
+/** An API without routes: who asks for nothing that is there is counted by address. */
+function anApi(incoming: Incoming) {
+  const limits = { requestsPerMinute: LIMIT, concurrentSessions: 1, credits: 1 };
+  const allowance = { limit: LIMIT, remaining: 1, resetAtSeconds: 60, isAllowed: true };
+  return buildServer({
+    routes: [],
+    gatekeeper: {
+      authenticate: () => null,
+      rateLimiter: { take: async () => allowance, isShared: () => true },
+      anonymous: limits,
+      now: () => 0,
+    },
+    log,
+    incoming,
+  });
+}
+
+describe('the API counts', () => {
+  /** How many requests of whoever this one is from have been counted, this one included. */
+  function countedBy(api: ReturnType<typeof anApi>) {
+    return async (remoteAddress: string, forwarded?: string): Promise<number> => {
+      const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
+      const reply = await api.inject({ url: '/nothing', remoteAddress, headers });
+      return LIMIT - Number(reply.headers['x-ratelimit-remaining']);
+    };
+  }
+
+  it('the client that a proxy of ours names, however many are before it', async () => {
+    const counted = countedBy(anApi({ trustedProxies: ['10.0.0.0/8', '::1'] }));
+    expect(await counted(PROXY, CLIENT)).toBe(1);
+    expect(await counted(PROXY, `${CLIENT}, 10.9.9.9`)).toBe(2);
+    expect(await counted('::1', CLIENT)).toBe(3);
+    expect(await counted(`::ffff:${PROXY}`, CLIENT)).toBe(4);
+    expect(await counted(CLIENT)).toBe(5);
+    // What a client says of others before it is only its own word.
+    expect(await counted(PROXY, `198.51.100.1, ${CLIENT}`)).toBe(6);
+    expect(await counted(PROXY, '198.51.100.1')).toBe(1);
+  });
+
+  it('whoever connects, where that is no proxy of ours', async () => {
+    for (const incoming of [{}, { trustedProxies: ['10.9.0.0/16'] }]) {
+      const counted = countedBy(anApi(incoming));
+      for (const [index, forged] of ['192.0.2.1', '192.0.2.2', PROXY].entries())
+        expect(await counted(CLIENT, forged)).toBe(index + 1);
+      expect(await counted(PROXY, CLIENT)).toBe(1);
+    }
+  });
+});
+
+describe('the gateway believes', () => {
+  const { clientOf, isSecure } = trustProxies(['10.0.0.0/8', 'fd00::/8', '192.0.2.7']);
+  function request(remoteAddress: string, headers: Record<string, string> = {}, more = {}) {
+    return { socket: { remoteAddress, ...more }, headers } as unknown as Parameters<
+      typeof clientOf
+    >[0];
+  }
+
+  it.each([
+    [PROXY, CLIENT, CLIENT],
+    [`::ffff:${PROXY}`, CLIENT, CLIENT],
+    ['fd12::1', `1.1.1.1, ${CLIENT}, 192.0.2.7`, CLIENT],
+    [PROXY, '', PROXY],
+    [CLIENT, '1.1.1.1', CLIENT],
+    ['192.0.2.8', '1.1.1.1', '192.0.2.8'],
+  ])('of %s that says "%s" that the client is %s', (remote, said, client) => {
+    expect(clientOf(request(remote, { 'x-forwarded-for': said }))).toBe(client);
+  });
+
+  it('that a client came by TLS where it did, or a proxy of ours says so', () => {
+    const said = { 'x-forwarded-proto': 'https' };
+    expect(isSecure(request(PROXY, said))).toBe(true);
+    expect(isSecure(request(PROXY))).toBe(false);
+    expect(isSecure(request(CLIENT, said))).toBe(false);
+    expect(isSecure(request(CLIENT, {}, { encrypted: true }))).toBe(true);
+    expect(trustProxies([]).isSecure(request(PROXY, said))).toBe(false);
+  });
+});
+
+describe('given certificates', () => {
+  let folder = '';
+  let first: CertificateFiles;
+  let second: CertificateFiles;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'bss-given-'));
+    first = await makeCertificate(folder, 'first');
+    second = await makeCertificate(folder, 'second');
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  /** The name in the certificate that is shown at the port. */
+  async function shownAt(port: number): Promise<string> {
+    const socket: TLSSocket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    try {
+      await once(socket, 'secureConnect');
+      return String(socket.getPeerCertificate().subject.CN);
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  it('are those that API and gateway show, the new ones as soon as the files have them', async () => {
+    const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
+    const put = async ({ cert, key }: CertificateFiles) => {
+      await copyFile(cert, files.certFile);
+      await copyFile(key, files.keyFile);
+    };
+    await put(first);
+    await using stack = new AsyncDisposableStack();
+    const given = stack.use(await followCertificate(files, log, 20));
+    const api = anApi({ certificate: given.now });
+    await api.listen({ host: '127.0.0.1', port: 0 });
+    stack.defer(() => api.close());
+    const nothing = { onRequest: () => undefined, onUpgrade: () => undefined };
+    const place = { host: '127.0.0.1', port: 0 };
+    const gateway = stack.use(await startListener({ ...place, ...given.now }, nothing, 10));
+    given.onChange((changed) => setCertificate(api, changed));
+    given.onChange((changed) => gateway.setCertificate(changed));
+    const ports = [(api.server.address() as AddressInfo).port, gateway.address.port];
+    for (const port of ports) expect(await shownAt(port)).toBe('first');
+
+    // Half of a pair, and what is none at all, is not taken.
+    await copyFile(second.cert, files.certFile);
+    await writeFile(files.keyFile, 'not written whole');
+    for (const port of ports) expect(await shownAt(port)).toBe('first');
+    await put(second);
+    await eventually(async () => (await shownAt(ports[0] ?? 0)) === 'second', 'it is shown');
+    for (const port of ports) expect(await shownAt(port)).toBe('second');
+    expect(given.now.cert).toBe(await readFile(second.cert, 'utf8'));
+  });
+
+  it('let answers be read by who trusts them', async () => {
+    const [key, cert] = [await readFile(first.key, 'utf8'), await readFile(first.cert, 'utf8')];
+    const api = anApi({ certificate: { key, cert } });
+    await api.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = api.server.address() as AddressInfo;
+    const socket = connect({ port, host: '127.0.0.1', ca: cert });
+    await once(socket, 'secureConnect');
+    socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    let said = '';
+    for await (const chunk of socket) said += String(chunk);
+    expect(said).toMatch(/^HTTP\/1\.1 404 [^]*x-ratelimit-limit: 100[^]*NOT_FOUND/);
+    await api.close();
+  });
+});

@@ -1,0 +1,269 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createFeed, type Feed } from '#src/feed/feed.ts';
+import type { SeatLimits } from '#src/feed/stream-limits.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { handle } from '#src/commands/handle-command.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import { registerOrganization } from '#src/commands/register-organization.ts';
+import { decideOrganization } from '#src/domain/organization/organization.ts';
+import { appendEach, historyOf } from '#test/support/stores/event-stores.ts';
+import { aSession } from '#test/support/events.fixture.ts';
+import { createSession } from '#test/support/examples.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { listen, type Listener } from '#test/support/clients/feed-listener.ts';
+
+const ORGANIZATION = 'acme';
+let log: EventLog;
+let feed: Feed;
+beforeEach(() => {
+  log = createMemoryEventLog();
+  feed = open({ clientsMax: 20, clientsPerOrganizationMax: 10 });
+});
+afterEach(() => feed[Symbol.asyncDispose]());
+
+function open(limits: SeatLimits, on = log): Feed {
+  return createFeed({ ...limits, log: on, logger: pino({ level: 'silent' }) });
+}
+
+/** Appends so many events of a new session of the organization. */
+function append(count: number, organizationId = ORGANIZATION): Promise<number[]> {
+  return appendEach(log, aSession(organizationId), count);
+}
+
+function heard(listener: Listener, sequences: readonly number[]): Promise<true> {
+  const isAll = () => listener.sequences().length >= sequences.length;
+  return eventually(isAll, `${sequences.length} events`).then(() => {
+    expect(listener.sequences()).toEqual(sequences);
+    return true;
+  });
+}
+
+describe('a stream', () => {
+  it('begins with what comes from now on, and can be resumed before its first event', async () => {
+    await append(3);
+    const listener = await listen(feed, { organizationId: ORGANIZATION });
+    expect(listener.lastId()).toBe(3);
+    listener.leave();
+    await append(2);
+    const again = await listen(feed, { organizationId: ORGANIZATION, begin: listener.lastId() });
+    await heard(again, [4, 5]);
+    expect(listener.sequences()).toEqual([]);
+  });
+
+  it('tells the whole backlog, then what comes, each once and in order', async () => {
+    const backlog = await append(250);
+    const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
+    const live: number[] = [];
+    for (let round = 0; round < 20; round += 1) live.push(...(await append(5)));
+    await heard(listener, [...backlog, ...live]);
+  });
+
+  it('shows an event as its type, its place in the log and a CloudEvent on one line', async () => {
+    const listener = await listen(feed, { organizationId: ORGANIZATION });
+    await append(1);
+    await heard(listener, [1]);
+    const [opening, event] = listener.text().split('\n\n');
+    expect(opening).toMatch(/^: events of acme, from behind 0\nretry: \d+\nid: 0$/);
+    const [id, type, data = ''] = event?.split('\n') ?? [];
+    expect([id, type]).toEqual(['id: 1', 'event: session.requested']);
+    expect(JSON.parse(data.slice('data: '.length))).toMatchObject({
+      specversion: '1.0',
+      type: 'session.requested',
+      sequence: 1,
+      state: { status: 'creating' },
+    });
+  });
+
+  it('tells no other organization’s events, and none of the fleet', async () => {
+    const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
+    await append(2, 'other');
+    const own = await append(2);
+    await append(2, 'acme2');
+    await heard(listener, own);
+  });
+
+  it('tells a session’s life and ends with it, though other types are asked for', async () => {
+    const sessionId = 'ses_1';
+    const whole = await listen(feed, { organizationId: ORGANIZATION, sessionId, begin: 0 });
+    const types = ['session.requested'];
+    const first = await listen(feed, { organizationId: ORGANIZATION, sessionId, types, begin: 0 });
+    await append(2);
+    await live(sessionId);
+    await eventually(() => whole.isEnded() && first.isEnded(), 'both have ended');
+    const own = await historyOf(log, {
+      kind: 'session',
+      organizationId: ORGANIZATION,
+      id: sessionId,
+    });
+    expect(whole.sequences()).toEqual(own.map(({ sequence }) => sequence));
+    expect(first.sequences()).toEqual([own[0]?.sequence]);
+    expect(whole.text()).not.toContain('event: end');
+    const after = await listen(feed, { organizationId: ORGANIZATION, sessionId, begin: 0 });
+    await eventually(() => after.isEnded(), 'what has ended is told to its end');
+    expect(after.sequences()).toEqual(whole.sequences());
+  });
+
+  it('tells only the types and labels that are asked for', async () => {
+    await live('ses_1', { team: 'web', run: '1' });
+    await live('ses_2', { team: 'web', run: '2' });
+    const options = { organizationId: ORGANIZATION, begin: 0 };
+    const types = ['ledger.slot-reserved', 'session.requested'];
+    const typed = await listen(feed, { ...options, types });
+    const labels = [
+      ['team', 'web'],
+      ['run', '2'],
+    ] as const;
+    const labelled = await listen(feed, { ...options, labels });
+    const none = await listen(feed, { ...options, labels: [['toString', 'x']] });
+    await live('ses_3', { team: 'web', run: '2' });
+    const typesOf = (listener: Listener) =>
+      [...listener.text().matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
+    await eventually(() => typed.sequences().length === 6, 'the types');
+    expect(new Set(typesOf(typed))).toEqual(new Set(types));
+    await eventually(() => labelled.sequences().length === 6, 'the labels');
+    expect(labelled.text()).not.toContain('"subject":"ses_1"');
+    expect(none.sequences()).toEqual([]);
+  });
+
+  it('begins at a time with what was decided from then on', async () => {
+    await live('ses_1', {}, 1_000_000);
+    const before = await log.lastSequence();
+    await live('ses_2', {}, 2_000_000);
+    const since = new Date(2_000_000).toISOString();
+    const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 'since', since });
+    const end = await log.lastSequence();
+    await heard(
+      listener,
+      Array.from({ length: end - before }, (_, index) => before + 1 + index),
+    );
+  });
+
+  it('is refused where the log has not reached its position', async () => {
+    await append(2);
+    const options = { organizationId: ORGANIZATION };
+    expect((await listen(feed, { ...options, begin: 3 })).refused).toBe('ahead');
+    expect((await listen(feed, { ...options, begin: 2 })).refused).toBeNull();
+    expect(feed.clients()).toBe(1);
+  });
+});
+
+describe('a reader that stops', () => {
+  it('is cut off with its reason once it is too far behind, and slows nobody', async () => {
+    const slow = await listen(feed, { organizationId: ORGANIZATION, room: 5_000 });
+    const filtered = await listen(feed, {
+      organizationId: ORGANIZATION,
+      types: ['session.requested'],
+      room: 5_000,
+    });
+    const quick = await listen(feed, { organizationId: ORGANIZATION });
+    const other = await listen(feed, { organizationId: 'other' });
+    const sequences = await append(1_200);
+    await heard(quick, sequences);
+    await eventually(() => slow.isEnded(), 'it is cut off');
+    expect(slow.text()).toMatch(/event: end\ndata: {"reason":"slow_reader",.*}\n\n$/);
+    expect(slow.sequences()).toEqual(sequences.slice(0, slow.sequences().length));
+    expect([quick, filtered, other].map((one) => one.isEnded())).toEqual([false, false, false]);
+    const rest = await listen(feed, { organizationId: ORGANIZATION, begin: slow.lastId() });
+    await heard(rest, sequences.slice(slow.sequences().length));
+  });
+
+  it('misses nothing where it goes on in time', async () => {
+    const listener = await listen(feed, { organizationId: ORGANIZATION, room: 5_000 });
+    const sequences = await append(500);
+    expect(listener.sequences().length).toBeLessThan(10);
+    listener.take(Infinity);
+    await heard(listener, sequences);
+  });
+
+  it('reads its backlog at its own pace, and leaves its place at the log to others', async () => {
+    const sequences = await append(400);
+    const slow = await Promise.all(
+      Array.from({ length: 9 }, () =>
+        listen(feed, { organizationId: ORGANIZATION, begin: 0, room: 1_000 }),
+      ),
+    );
+    const quick = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
+    await heard(quick, sequences);
+    for (const one of slow) expect(one.sequences().length).toBeLessThan(100);
+    for (const one of slow) one.take(Infinity);
+    await Promise.all(slow.map((one) => heard(one, sequences)));
+  });
+});
+
+describe('the feed', () => {
+  it('takes no more streams than it may, of one organization and of all', async () => {
+    await feed[Symbol.asyncDispose]();
+    feed = open({ clientsMax: 3, clientsPerOrganizationMax: 2 });
+    const first = await listen(feed, { organizationId: 'a' });
+    await listen(feed, { organizationId: 'a' });
+    expect((await listen(feed, { organizationId: 'a' })).refused).toBe('organization-full');
+    await listen(feed, { organizationId: 'b' });
+    expect((await listen(feed, { organizationId: 'c' })).refused).toBe('process-full');
+    first.leave();
+    expect((await listen(feed, { organizationId: 'a' })).refused).toBeNull();
+    expect(feed.clients()).toBe(3);
+  });
+
+  it('ends the streams of a credential that is revoked, soon after its event', async () => {
+    const organization = { kind: 'organization', organizationId: ORGANIZATION } as const;
+    const desk = { log, now: Date.now };
+    const registered = { id: ORGANIZATION, name: 'Acme', tier: 'free', credits: 1 } as const;
+    await registerOrganization(desk, registered, causeBy('test'));
+    const key = { keyId: 'key_1', hash: 'ab'.repeat(32), role: 'viewer', userId: 'eve' } as const;
+    const change = (command: Parameters<typeof decideOrganization>[0]) =>
+      handle(desk, organization, (state) => decideOrganization(command, state), causeBy('test'));
+    await change({ type: 'IssueKey', key });
+    let isGood = true;
+    const listener = await listen(feed, { organizationId: ORGANIZATION, isAllowed: () => isGood });
+    const other = await listen(feed, { organizationId: ORGANIZATION });
+    isGood = false;
+    await change({ type: 'RevokeKey', keyId: 'key_1' });
+    await eventually(() => listener.isEnded(), 'its stream has ended', 2_500);
+    expect(listener.text()).toContain('"reason":"credential_revoked"');
+    expect(other.isEnded()).toBe(false);
+  });
+
+  it('ends all streams when it ends, and opens none any more', async () => {
+    const listener = await listen(feed, { organizationId: ORGANIZATION });
+    await feed[Symbol.asyncDispose]();
+    expect(listener.isEnded()).toBe(true);
+    expect(listener.text()).toMatch(/retry: \d+\nevent: end\ndata: {"reason":"shutting_down",/);
+    expect((await listen(feed, { organizationId: ORGANIZATION })).refused).toBe('ending');
+    expect(feed.clients()).toBe(0);
+  });
+
+  it('follows the log once, however many listen', async () => {
+    let followers = 0;
+    const counted: EventLog = {
+      ...log,
+      follow(options) {
+        followers += 1;
+        return log.follow(options);
+      },
+    };
+    await feed[Symbol.asyncDispose]();
+    feed = open({ clientsMax: 20, clientsPerOrganizationMax: 10 }, counted);
+    const many = await Promise.all(
+      Array.from({ length: 10 }, () => listen(feed, { organizationId: ORGANIZATION })),
+    );
+    const sequences = await append(5);
+    await Promise.all(many.map((one) => heard(one, sequences)));
+    expect(followers).toBe(1);
+  });
+});
+
+/** A session's whole life: requested and failed, with the ledger's lines. */
+async function live(id: string, labels: Record<string, string> = {}, now = Date.now()) {
+  const identity = { organizationId: ORGANIZATION, id };
+  const desk = { log, now: () => now };
+  const registered = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: 10_000 } as const;
+  await registerOrganization({ log, now: () => 0 }, registered, causeBy('test'));
+  const limits = { concurrentSessions: 100 };
+  const create = createSession({ labels, now });
+  await handleSession(desk, identity, create, causeBy('test'), limits);
+  const stop = { type: 'StopSession', reason: 'user', now } as const;
+  await handleSession(desk, identity, stop, causeBy('test'));
+}

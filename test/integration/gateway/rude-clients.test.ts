@@ -1,0 +1,135 @@
+import { connect } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import {
+  frame,
+  handshake,
+  openRaw,
+  openSocket,
+  startSession,
+  until,
+} from '#test/support/gateway.fixture.ts';
+
+/** Both kinds of socket must leave nothing behind, whatever a client does. */
+const kinds = ['cdpUrl', 'vncUrl'] as const;
+
+describe.each(kinds)('a client of %s', (kind) => {
+  test('that sends frames after its Close', async () => {
+    await using site = await startSession();
+    const client = await openRaw(site[kind]('s1'));
+    client.write(Buffer.concat([frame(8, '\x03\xe8'), frame(8, '\x03\xe8'), frame(2, 'more')]));
+    await site.isClean();
+  });
+
+  test('that half-closes and stays', async () => {
+    await using site = await startSession();
+    const client = await openRaw(site[kind]('s1'));
+    client.end();
+    await site.isClean();
+  });
+
+  test('that half-closes and reads nothing of a lot', async () => {
+    await using site = await startSession({ limits: { sweepMs: 10, stalledMs: 100 } });
+    const client = await openRaw(site[kind]('s1'));
+    client.pause();
+    await flood(site, kind);
+    client.end();
+    await site.isClean();
+  });
+
+  test('that resets', async () => {
+    await using site = await startSession();
+    const client = await openRaw(site[kind]('s1'));
+    client.write(frame(2, 'hello'));
+    client.resetAndDestroy();
+    await site.isClean();
+  });
+
+  test('that resets before it has an answer', async () => {
+    await using site = await startSession();
+    for (let n = 0; n < 20; n += 1) {
+      const socket = connect({ host: '127.0.0.1', port: site.port });
+      socket.on('error', () => {});
+      await new Promise((resolve) => socket.write(handshake(site[kind]('s1')), resolve));
+      socket.resetAndDestroy();
+    }
+    await until(() => site.lookups.length > 0, 'one of them at least seen');
+    await site.isClean();
+  });
+
+  test('that says nothing any more, past the idle bound', async () => {
+    await using site = await startSession({ limits: { sweepMs: 10, idleMs: 150 } });
+    const client = await openRaw(site[kind]('s1'));
+    let said = Buffer.alloc(0);
+    client.on('data', (chunk) => (said = Buffer.concat([said, chunk])));
+    await site.isClean();
+    if (kind === 'vncUrl') expect(said.subarray(2, 4).readUInt16BE()).toBe(4014);
+    client.destroy();
+  });
+
+  test('that uses its connection is not idle', async () => {
+    await using site = await startSession({ limits: { sweepMs: 10, idleMs: 200 } });
+    const client = await openSocket(site[kind]('s1'));
+    const until400 = performance.now() + 400;
+    let sent = 0;
+    while (performance.now() < until400) {
+      client.socket.send(Buffer.from(`${sent}`));
+      sent += 1;
+      const before = site.gateway.counters().bytesIn;
+      await until(() => site.gateway.counters().bytesIn > before || sent > 1e6, 'bytes');
+    }
+    expect(site.gateway.counters().open[kind === 'cdpUrl' ? 'cdp' : 'vnc']).toBe(1);
+    client.socket.close();
+    await site.isClean();
+  });
+
+  test('that never reads is cut once its bytes have waited too long', async () => {
+    await using site = await startSession({ limits: { sweepMs: 10, stalledMs: 150 } });
+    const client = await openSocket(site[kind]('s1'));
+    client.socket.pause();
+    const sent = await flood(site, kind);
+    await until(() => site.gateway.counters().bytesOut > 0, 'the flood');
+    await site.isClean();
+    // What we took from the browser is bounded, however much it had to say.
+    expect(site.gateway.counters().bytesOut).toBeLessThan(sent);
+    client.socket.resume();
+    const { code } = await client.closed;
+    expect([1006, 4008]).toContain(code);
+  });
+});
+
+describe('a browser', () => {
+  test('that half-closes, resets or dies ends its driver', async () => {
+    await using site = await startSession();
+    for (const way of ['end', 'resetAndDestroy', 'destroy'] as const) {
+      const client = await openSocket(site.cdpUrl('s1'));
+      await until(() => site.browser.sockets.size === 1, 'the browser’s leg');
+      for (const socket of site.browser.sockets) socket[way]();
+      expect((await client.closed).code).toBe(1006);
+      await site.isClean();
+    }
+  });
+
+  test('that says goodbye is heard before the end', async () => {
+    await using site = await startSession();
+    const client = await openSocket(site.cdpUrl('s1'));
+    site.browser.clients[0]?.send('last words');
+    site.browser.clients[0]?.close(1001, 'shutting down');
+    expect(await client.closed).toEqual({ code: 1001, reason: 'shutting down' });
+    expect(client.messages.map(String)).toEqual(['last words']);
+    await site.isClean();
+  });
+});
+
+/** The upstream sends 64 MB to one client that does not read; returns how much it offered. */
+async function flood(
+  site: Awaited<ReturnType<typeof startSession>>,
+  kind: (typeof kinds)[number],
+): Promise<number> {
+  const bytes = 64 * 1024 * 1024;
+  if (kind === 'vncUrl') (await site.screen.socket()).write(Buffer.alloc(bytes));
+  else {
+    await until(() => site.browser.clients.length > 0, 'a client of the browser');
+    site.browser.clients.at(-1)?.send(Buffer.alloc(bytes));
+  }
+  return bytes;
+}

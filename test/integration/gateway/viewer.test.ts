@@ -1,0 +1,198 @@
+import { connect, type Browser, type Page } from 'puppeteer-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
+import { vncAuthResponse } from '#src/provisioner/vnc-auth.ts';
+import { openSocket, startTestGateway, until } from '#test/support/gateway.fixture.ts';
+import { startRealBrowsers, VNC_PASSWORD } from '#test/support/clients/real-browser.ts';
+
+/** One browser is the session's, the other is the person's who watches. */
+let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
+let site: Awaited<ReturnType<typeof startTestGateway>>;
+let person: Browser;
+let active: SessionLookup;
+let pageUrl = '';
+
+beforeAll(async () => {
+  browsers = await startRealBrowsers(2);
+  site = await startTestGateway();
+  const [watched, watching] = browsers.running;
+  if (watched === undefined || watching === undefined) throw new Error('no browsers');
+  active = { status: 'active', cdp: watched.cdp, vnc: watched.vnc };
+  site.directory.set('s1', active);
+  pageUrl = `${site.http}/vnc/${site.tickets.issue('vnc', 'org', 's1')}/`;
+  const { host, port, path } = watching.cdp;
+  person = await connect({ browserWSEndpoint: `ws://${host}:${port}${path}` });
+  const driver = await connect({
+    browserWSEndpoint: site.cdpUrl('s1'),
+    defaultViewport: null,
+  });
+  const [page] = await driver.pages();
+  await page?.goto('data:text/html,<body style="background:rgb(200,30,40)">');
+  await driver.disconnect();
+});
+
+beforeEach(() => {
+  site.directory.set('s1', active);
+});
+
+afterAll(async () => {
+  await person.disconnect();
+  await site[Symbol.asyncDispose]();
+  await browsers[Symbol.asyncDispose]();
+});
+
+test('an RFB client reaches the session’s screen, by its password alone', async () => {
+  expect(await greet(VNC_PASSWORD)).toMatchObject({ result: 0, width: 800, height: 600 });
+  const refused = { result: 1, closed: { code: 4018, reason: 'wrong_password' } };
+  expect(await greet('wrong123')).toMatchObject(refused);
+});
+
+test('wrong passwords, however many, lock nobody out of the session’s screen', async () => {
+  for (let wrong = 0; wrong < 12; wrong += 1) expect((await greet('wrong123')).result).toBe(1);
+  expect((await greet(VNC_PASSWORD)).result).toBe(0);
+});
+
+describe('the viewer page', () => {
+  test('shows the screen with the password of its address, which then no longer shows', async () => {
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    expect(page.url()).toBe(pageUrl);
+    await expect.poll(() => colourOfScreen(page), { timeout: 5000 }).toBe('200,30,40');
+    await page.reload();
+    await reaches(page, 'connected');
+    await page.close();
+  });
+
+  test('asks for the password it was not given, and again where it is wrong', async () => {
+    const page = await visit(pageUrl);
+    await reaches(page, 'password');
+    await page.type('#password', 'wrong123');
+    await page.keyboard.press('Enter');
+    await says(page, 'That was not the password of this session.');
+    await page.type('#password', VNC_PASSWORD);
+    await page.keyboard.press('Enter');
+    await reaches(page, 'connected');
+    await page.close();
+  });
+
+  test('types into the session’s page what the person’s keyboard does', async () => {
+    const driver = await connect({ browserWSEndpoint: site.cdpUrl('s1'), defaultViewport: null });
+    const [typedInto] = await driver.pages();
+    if (typedInto === undefined) throw new Error('the session has no page');
+    await typedInto.setContent('<textarea autofocus></textarea>');
+    await typedInto.bringToFront();
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    const keyboard = await page.createCDPSession();
+    const text = 'aäöüßéñŁжΩ€b';
+    for (const key of text) {
+      await keyboard.send('Input.dispatchKeyEvent', { type: 'keyDown', key });
+      await keyboard.send('Input.dispatchKeyEvent', { type: 'keyUp', key });
+    }
+    const typed = () => typedInto.evaluate(`document.querySelector('textarea').value`);
+    await expect.poll(typed, { timeout: 10_000 }).toBe(text);
+    await page.close();
+    await driver.disconnect();
+  });
+
+  test('says why the session ended', async () => {
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    site.directory.set('s1', { status: 'ended', reason: 'expired' });
+    site.gateway.closeSession('org', 's1', 'expired');
+    await reaches(page, 'ended');
+    await says(page, 'The session reached the end of its time.');
+    await page.reload();
+    await reaches(page, 'ended');
+    await says(page, 'The session reached the end of its time.');
+    await page.close();
+  });
+
+  test('waits for a session that has no browser yet', async () => {
+    site.directory.set('s1', { status: 'waiting' });
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await says(page, 'The session has no browser yet.');
+    site.directory.set('s1', active);
+    await reaches(page, 'connected');
+    await page.close();
+  });
+
+  test('is strict about what it runs and tells nobody its address', async () => {
+    const answer = await fetch(pageUrl);
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect((await fetch(pageUrl.slice(0, -1))).url).toBe(pageUrl);
+    expect((await fetch(pageUrl.replace(/.\/$/, '~/'))).status).toBe(404);
+  });
+
+  test('gives out the library’s files and no other', async () => {
+    const library = await file('novnc/core/rfb.js');
+    expect(library.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+    for (const name of [
+      'novnc/package.json',
+      'novnc/core/',
+      'novnc/core/../package.json',
+      'novnc/core/%2e%2e/package.json',
+      '../../package.json',
+      'index.html',
+      '__proto__',
+    ])
+      expect((await file(name)).status, name).toBe(404);
+  });
+});
+
+/** RFB 3.8 with VncAuth up to the size of the screen; `result` 0 is a password taken, 1 is not. */
+async function greet(password: string) {
+  const viewer = await openSocket(site.vncUrl('s1'), { protocols: ['binary'] });
+  let at = 0;
+  const read = async (length: number): Promise<Buffer> => {
+    await until(() => Buffer.concat(viewer.messages).length >= at + length, `${length} bytes`);
+    at += length;
+    return Buffer.concat(viewer.messages).subarray(at - length, at);
+  };
+  viewer.socket.send(await read(12)); // the version
+  await read(1 + 1); // one kind of security: VncAuth
+  viewer.socket.send(Buffer.from([2]));
+  viewer.socket.send(vncAuthResponse(password, await read(16)));
+  const result = (await read(4)).readUInt32BE();
+  viewer.socket.send(Buffer.from([1])); // shared
+  const size = result === 0 ? await read(4) : Buffer.alloc(4);
+  if (result === 0) viewer.socket.close();
+  const closed = await viewer.closed;
+  return { result, width: size.readUInt16BE(0), height: size.readUInt16BE(2), closed };
+}
+
+function file(name: string): Promise<Response> {
+  return fetch(`${site.http}/viewer/${name}`);
+}
+
+async function visit(url: string): Promise<Page> {
+  const page = await person.newPage();
+  page.on('pageerror', (error) => expect.fail(`the page failed: ${String(error)}`));
+  await page.goto(url);
+  return page;
+}
+
+function reaches(page: Page, state: string): Promise<unknown> {
+  return page.waitForSelector(`body[data-state=${state}]`, { timeout: 10_000 });
+}
+
+function says(page: Page, text: string): Promise<unknown> {
+  return page.waitForFunction(
+    `document.getElementById('text').textContent === ${JSON.stringify(text)}`,
+    { timeout: 10_000 },
+  );
+}
+
+/** Red, green, blue of a place in the page that the viewer has drawn; the mouse is elsewhere. */
+async function colourOfScreen(page: Page): Promise<string> {
+  return String(
+    await page.evaluate(`(() => {
+      const canvas = document.querySelector('#screen canvas');
+      const { width, height } = canvas;
+      const { data } = canvas.getContext('2d').getImageData(width / 4, height * 0.75, 1, 1);
+      return data.slice(0, 3).join(',');
+    })()`),
+  );
+}

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { organizationSessions } from '#projections/organization-sessions.ts';
+import { idOf, type Projection } from '#projections/projection.ts';
+import { sessionKey, sessionView } from '#projections/session-view.ts';
+import { verify, type Verified } from '#projections/maintenance/verify.ts';
+import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { accessed, MINUTE, T0 } from '#test/support/examples.ts';
+import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
+import { record, sessionRef } from '#test/support/history.ts';
+import {
+  aLogOf,
+  eventCounts,
+  project,
+  untilFolded,
+  type Projector,
+} from '#test/support/projector.ts';
+
+const SESSIONS = 300;
+const EVENTS = 4 * SESSIONS;
+const projections: Projection<unknown>[] = [sessionView, organizationSessions, eventCounts];
+
+let redis: RealRedis;
+let views: RedisViews;
+let log: EventLog;
+let running: Projector[];
+beforeEach(async () => {
+  redis = await startRedis();
+  views = await createRedisViews({ url: redis.url });
+  log = await aLogOf(SESSIONS);
+  running = projections.map((projection) => project(projection, log, views));
+  for (const projection of projections) await untilFolded(projection, views, EVENTS);
+});
+afterEach(async () => {
+  for (const one of running) await one.stop();
+  await views[Symbol.asyncDispose]();
+  await redis[Symbol.asyncDispose]();
+});
+
+function verifying(sample: number | null = null): Promise<Verified[]> {
+  const { signal } = new AbortController();
+  return verify({ projections, log, views, signal, sample });
+}
+
+/** What was found of one projection; of the others nothing is found. */
+async function foundOf(projection: Projection<unknown>, sample: number | null = null) {
+  const all = await verifying(sample);
+  for (const other of all)
+    if (other.projection !== idOf(projection)) expect(other.differences).toEqual([]);
+  return all.find((one) => one.projection === idOf(projection))?.differences;
+}
+
+test('views that are those of the log have no difference, all or a sample of them', async () => {
+  const equal = projections.map((projection) => ({
+    projection: idOf(projection),
+    views: SESSIONS,
+    differences: [],
+    isCut: false,
+  }));
+  expect(await verifying()).toEqual(equal);
+  expect(await verifying(20)).toEqual(equal.map((one) => ({ ...one, views: 20 })));
+});
+
+describe('what was altered by hand is named', () => {
+  const key = sessionKey('org_acme', 's7');
+  const [rows, states] = [idOf(organizationSessions), idOf(sessionView)];
+
+  test('a field of a view', async () => {
+    const text = (await views.read(states, key)) ?? '';
+    const altered = text.replace('"status":"active"', '"status":"stopped"');
+    expect(altered).not.toBe(text);
+    await views.redis.hset(`${states}:views`, key, altered);
+    expect(await foundOf(sessionView)).toEqual([
+      { key, path: 'status', stored: '"stopped"', folded: '"active"' },
+    ]);
+    expect(await foundOf(sessionView, SESSIONS)).toHaveLength(1);
+  });
+
+  test('a field within a field, and one that is gone', async () => {
+    const state = JSON.parse((await views.read(states, key)) ?? '') as Record<string, unknown>;
+    delete state['description'];
+    state['labels'] = { team: 'shop', more: 'x' };
+    await views.redis.hset(`${states}:views`, key, JSON.stringify(state));
+    expect(await foundOf(sessionView)).toEqual([
+      { key, path: 'description', stored: 'nothing', folded: '"checks the shop"' },
+      { key, path: 'labels.more', stored: '"x"', folded: 'nothing' },
+    ]);
+  });
+
+  test('a view that is no JSON, is gone, or should not be there', async () => {
+    await views.redis.hset(`${states}:views`, key, 'altered');
+    await views.redis.hdel(`${states}:views`, sessionKey('org_acme', 's8'));
+    await views.redis.hset(`${states}:views`, sessionKey('org_acme', 'none'), '{}');
+    const found = (await foundOf(sessionView)) ?? [];
+    expect(found.map((one) => [one.key, one.path, one.stored.slice(0, 16)]).toSorted()).toEqual([
+      [sessionKey('org_acme', 'none'), 'view', '{}'],
+      [key, 'view', 'no JSON: altered'],
+      [sessionKey('org_acme', 's8'), 'view', 'there is none'],
+    ]);
+  });
+
+  test('a place in a list: left, moved, or taken by one that does not belong there', async () => {
+    await views.redis.zrem(`${rows}:list:org_acme/all`, key);
+    await views.redis.zadd(`${rows}:list:org_acme/open`, 5, sessionKey('org_acme', 's9'));
+    await views.redis.zadd(`${rows}:list:org_acme/status/failed`, 5, key);
+    await views.redis.zadd(`${rows}:list:org_acme/label/never=seen`, 5, 'stray');
+    const found = (await foundOf(organizationSessions)) ?? [];
+    expect(found.map((one) => [one.key, one.path, one.stored]).toSorted()).toEqual([
+      [key, 'list org_acme/all', 'does not stand in its place'],
+      [key, 'list org_acme/status/failed', 'stands in it'],
+      [sessionKey('org_acme', 's9'), 'list org_acme/open', 'does not stand in its place'],
+      ['stray', 'list org_acme/label/never=seen', 'stands in it'],
+    ]);
+  });
+
+  test('a sequence, and a place as it is kept', async () => {
+    await views.redis.hset(`${rows}:sequences`, key, '3');
+    await views.redis.hset(`${rows}:places`, key, '{"order":1,"lists":["org_acme/all"]}');
+    const paths = ((await foundOf(organizationSessions)) ?? []).map(({ path }) => path);
+    expect(paths.slice(0, 3)).toEqual(['sequence', 'lists', 'list org_acme/all']);
+  });
+
+  test('a view that was taken back to an older one', async () => {
+    const old = JSON.stringify({ events: 2, last: 308 });
+    await views.redis.hset(`${idOf(eventCounts)}:views`, 's7', old);
+    await views.redis.hset(`${idOf(eventCounts)}:sequences`, 's7', '308');
+    const found = (await foundOf(eventCounts)) ?? [];
+    expect(found.map(({ path, stored }) => [path, stored])).toEqual([
+      ['events', '2'],
+      ['last', '308'],
+      ['sequence', '308'],
+    ]);
+  });
+});
+
+test('of very many differences the first hundred are told, and that there are more', async () => {
+  await views.redis.del(`${idOf(sessionView)}:views`);
+  const [first] = await verifying();
+  expect(first).toMatchObject({ isCut: true, differences: { length: 100 } });
+});
+
+test('views that go on changing are no difference', async () => {
+  const stop = new AbortController();
+  let written = 0;
+  async function write() {
+    for (; !stop.signal.aborted; written += 1) {
+      const event = accessed(T0 + (written + 1) * MINUTE);
+      await record<'session'>(log, sessionRef(`s${written % SESSIONS}`), event);
+      await views.reached(idOf(eventCounts), EVENTS + written + 1, 1_000);
+    }
+  }
+  const writing = write();
+  try {
+    for (let round = 0; round < 3; round += 1)
+      for (const { differences } of await verifying()) expect(differences).toEqual([]);
+  } finally {
+    stop.abort();
+  }
+  await writing;
+  expect(written).toBeGreaterThan(50);
+});

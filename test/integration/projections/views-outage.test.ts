@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, beforeEach, afterEach, expect, test, vi } from 'vitest';
+import { createRedisViews } from '#projections/store/redis/redis-views.ts';
+import type { Views } from '#projections/store/views.ts';
+import { Unavailable } from '#src/errors.ts';
+import { freshId } from '#test/support/events.fixture.ts';
+import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
+
+let redis: RealRedis;
+let views: Views;
+let statuses: string[];
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis[Symbol.asyncDispose]());
+beforeEach(async () => {
+  statuses = [];
+  views = await createRedisViews({ url: redis.url, onStatus: (status) => statuses.push(status) });
+});
+afterEach(() => views[Symbol.asyncDispose]());
+
+const within10s = { timeout: 10_000, interval: 10 };
+const page = { lists: ['all'], offset: 0, limit: 20 };
+
+function aView(sequence: number) {
+  return { key: 'a', sequence, view: '{"a":1}', lists: ['all'], order: 1 };
+}
+
+async function fold(upTo: number, projection = freshId('views'), after = 0): Promise<string> {
+  await views.write(projection, { after, upTo, writes: [aView(upTo)] });
+  return projection;
+}
+
+test('what is kept is readable by hand, and nothing else is left behind', async () => {
+  await redis.command('FLUSHALL');
+  const p = await fold(3, 'session-view:v1');
+  await views.page(p, { ...page, lists: ['all', 'all'] });
+  const keys = (await redis.command('KEYS', '*')).match(/session-view:\S+|\S*temp\S*/g);
+  expect(keys?.toSorted()).toEqual(
+    ['checkpoint', 'list:all', 'places', 'sequences', 'views'].map((part) => `${p}:${part}`),
+  );
+  expect(await redis.command('DBSIZE')).toBe(':5\r\n');
+  expect(await redis.command('HGET', `${p}:views`, 'a')).toContain('{"a":1}');
+  await views.write(p, { after: 3, upTo: 4, writes: [{ ...aView(4), view: null }] });
+  expect(await redis.command('KEYS', '*')).toBe(`*1\r\n$26\r\n${p}:checkpoint\r\n`);
+});
+
+test('after the scripts are flushed every operation works on', async () => {
+  const p = await fold(3);
+  await views.page(p, page);
+  await redis.command('SCRIPT', 'FLUSH');
+  const asked = [views.page(p, page), views.counts(p, ['all']), views.page(p, page)] as const;
+  expect((await Promise.all(asked)).length).toBe(3);
+  await redis.command('SCRIPT', 'FLUSH');
+  expect(await views.write(p, { after: 3, upTo: 5, writes: [aView(5)] })).toBe(5);
+});
+
+test('after a flush the checkpoint is 0 and a waiter is not told otherwise', async () => {
+  const p = await fold(3);
+  await redis.command('FLUSHALL');
+  expect(await views.checkpoint(p)).toBe(0);
+  expect(await views.reached(p, 3, 100)).toBe(false);
+  expect((await views.page(p, page)).checkpoint).toBe(0);
+});
+
+test('while Redis is gone every method fails at once, and works when it is back', async () => {
+  const p = await fold(3);
+  expect(views.isReachable()).toBe(true);
+  await redis.kill();
+  await vi.waitUntil(() => !views.isReachable(), within10s);
+  const startedAt = performance.now();
+  const tries = [
+    views.checkpoint(p),
+    views.write(p, { after: 3, upTo: 4, writes: [] }),
+    views.read(p, 'a'),
+    views.readMany(p, ['a']),
+    views.page(p, page),
+    views.counts(p, ['all']),
+    views.rank(p, 'all', 'a'),
+  ];
+  for (const outcome of await Promise.allSettled(tries)) {
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { part: 'read-model' } });
+    expect(outcome).toHaveProperty('reason', expect.any(Unavailable));
+  }
+  expect(performance.now() - startedAt).toBeLessThan(200);
+  expect(await views.reached(p, 3, 50)).toBe(false);
+  await redis.restart();
+  await vi.waitUntil(() => views.isReachable(), within10s);
+  expect(await views.checkpoint(p)).toBe(0);
+  expect(await views.write(p, { after: 0, upTo: 4, writes: [aView(4)] })).toBe(4);
+  expect((await views.page(p, page)).items).toBe('{"a":1}');
+  expect(statuses).toEqual(['up', 'down', 'up']);
+});
+
+test('answers that are under way when Redis dies fail, none hangs', async () => {
+  const p = await fold(3);
+  redis.hang();
+  const reading = Promise.allSettled([views.read(p, 'a'), views.page(p, page)]);
+  const startedAt = performance.now();
+  await redis.kill();
+  const outcomes = await reading;
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(performance.now() - startedAt).toBeLessThan(1000);
+  await redis.restart();
+});
+
+test('a Redis that hangs costs a second once, then fails at once until it answers', async () => {
+  const p = await fold(3);
+  redis.hang();
+  const startedAt = performance.now();
+  await expect(views.read(p, 'a')).rejects.toThrow(Unavailable);
+  expect(performance.now() - startedAt).toBeLessThan(1500);
+  await vi.waitUntil(() => !views.isReachable(), within10s);
+  const again = performance.now();
+  await expect(views.page(p, page)).rejects.toThrow(Unavailable);
+  expect(performance.now() - again).toBeLessThan(200);
+  redis.resume();
+  await vi.waitUntil(() => views.isReachable(), within10s);
+  expect(await views.read(p, 'a')).toBe('{"a":1}');
+});
+
+test('a Redis that hangs while nobody asks is noticed all the same', async () => {
+  redis.hang();
+  await vi.waitUntil(() => !views.isReachable(), within10s);
+  redis.resume();
+  await vi.waitUntil(() => views.isReachable(), within10s);
+});
+
+test('a waiter hears of a checkpoint that moved without asking for it', async () => {
+  const p = await fold(3);
+  await using other = await createRedisViews({ url: redis.url });
+  const startedAt = performance.now();
+  for (let sequence = 4; sequence < 24; sequence += 1) {
+    const reaching = views.reached(p, sequence, 5000);
+    // Once this has answered, the waiter has looked and found nothing.
+    await views.checkpoint(p);
+    await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
+    expect(await reaching).toBe(true);
+  }
+  // By the poll alone each would have taken its 200 ms.
+  expect(performance.now() - startedAt).toBeLessThan(20 * 150);
+});
+
+test('a waiter to whom no message came finds the checkpoint by the poll', async () => {
+  const p = await fold(3);
+  const startedAt = performance.now();
+  const reaching = views.reached(p, 4, 5000);
+  await views.checkpoint(p);
+  await redis.command('SET', `${p}:checkpoint`, '4');
+  expect(await reaching).toBe(true);
+  expect(performance.now() - startedAt).toBeLessThan(1000);
+});
+
+test('a waiter hears again after the messages’ connection was lost', async () => {
+  const p = await fold(3);
+  await using other = await createRedisViews({ url: redis.url });
+  for (let sequence = 4; sequence < 8; sequence += 1) {
+    const reaching = views.reached(p, sequence, 5000);
+    await redis.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
+    expect(await reaching).toBe(true);
+  }
+});
+
+test('without Redis at the start the views are there, and come up with it', async () => {
+  await redis.kill();
+  await using early = await createRedisViews({ url: redis.url });
+  expect(early.isReachable()).toBe(false);
+  await expect(early.checkpoint('any')).rejects.toThrow(Unavailable);
+  await redis.restart();
+  await vi.waitUntil(() => early.isReachable(), within10s);
+  expect(await early.checkpoint('any')).toBe(0);
+});
+
+test('a refusal that is no outage is a bug and is thrown as it came', async () => {
+  const p = freshId('views');
+  await redis.command('SET', `${p}:views`, 'text');
+  await expect(views.read(p, 'a')).rejects.toThrow('WRONGTYPE');
+});

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { idOf } from '#projections/projection.ts';
+import { sessionView } from '#projections/session-view.ts';
+import type { Views } from '#projections/store/views.ts';
+import type { Desk } from '#src/commands/handle-command.ts';
+import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import { compare } from '#src/provisioner/reconcile/observe.ts';
+import { DEFAULTS } from '#src/provisioner/pool/options.ts';
+import { createPool, type Waiting } from '#src/provisioner/pool/pool.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { openFleet } from '#test/support/service/fleet.ts';
+
+/** The log and the server are compared while work goes on: what is under way is no difference. */
+
+let fleet: Awaited<ReturnType<typeof openFleet>>;
+beforeEach(async () => {
+  fleet = await openFleet();
+});
+afterEach(() => fleet[Symbol.asyncDispose]());
+
+const NO_POOL = { minIdle: 0, maxIdle: 0, max: 4 };
+const NO_LEAKS = { browsers: 0, sessions: 0 };
+
+/** Lets calls through until it is closed; then they wait until it is opened. */
+function createGate() {
+  let opened: PromiseWithResolvers<void> | null = null;
+  let waiting = 0;
+  return {
+    close: () => void (opened = Promise.withResolvers()),
+    open() {
+      opened?.resolve();
+      opened = null;
+    },
+    async pass() {
+      waiting += 1;
+      await opened?.promise;
+      waiting -= 1;
+    },
+    holds: (count: number) => eventually(() => waiting === count, `the gate holds ${count}`),
+  };
+}
+
+/** A machine whose launches, ends and lists can be held up, and are counted. */
+async function gatedMachine() {
+  const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
+  onTestFinished(() => machine[Symbol.asyncDispose]());
+  const gates = { launch: createGate(), stop: createGate(), list: createGate() };
+  const counted = { launches: 0, looks: 0 };
+  const gated: typeof machine = {
+    ...machine,
+    async launch(spec) {
+      counted.launches += 1;
+      await gates.launch.pass();
+      return machine.launch(spec);
+    },
+    async stop(workloadId) {
+      await gates.stop.pass();
+      await machine.stop(workloadId);
+    },
+    async list() {
+      const found = await machine.list();
+      counted.looks += 1;
+      await gates.list.pass();
+      return found;
+    },
+  };
+  return { machine: gated, gates, counted };
+}
+
+test('a session that is served and one that is ended meanwhile are no differences', async () => {
+  const { machine, gates, counted } = await gatedMachine();
+  const readModel = createGate();
+  const views = (all: Views): Views => ({
+    ...all,
+    async reached(...args) {
+      await readModel.pass();
+      return all.reached(...args);
+    },
+  });
+  const server = await fleet.join({ machine, views, limits: NO_POOL });
+  const ended = await fleet.create();
+  await fleet.becomes(ended, 'active');
+
+  // It begins before either is under way, reads of both what is half done, and sees them done.
+  for (const gate of [readModel, gates.launch, gates.stop, gates.list]) gate.close();
+  server.provisioner.reconcileSoon();
+  await readModel.holds(2);
+  await fleet.tell(ended, { type: 'StopSession', reason: 'user', now: Date.now() });
+  const served = await fleet.create();
+  await gates.stop.holds(1);
+  await eventually(async () => (await fleet.read(served)).assignment !== null, 'it is taken');
+  const told = await fleet.desk.log.lastSequence(sessionView.subjects);
+  expect(await fleet.views.reached(idOf(sessionView), told, 10_000)).toBe(true);
+  readModel.open();
+  await gates.list.holds(1);
+  gates.launch.open();
+  gates.stop.open();
+  const { workload } = await fleet.becomes(served, 'active');
+  await fleet.becomes(ended, 'stopped');
+  gates.list.open();
+
+  const looks = counted.looks + 3;
+  await eventually(() => {
+    server.provisioner.reconcileSoon();
+    return counted.looks >= looks;
+  }, 'it has been compared again');
+  expect(counted.launches).toBe(2);
+  expect(await fleet.heard(server.id, 'server.reconciled')).toHaveLength(1);
+  expect(server.provisioner.leaks()).toEqual(NO_LEAKS);
+  expect(await fleet.read(served)).toMatchObject({ status: 'active', workload });
+});
+
+test('a difference that the next look does not find is none', async () => {
+  const { machine, counted } = await gatedMachine();
+  let isHidden = false;
+  async function list() {
+    const found = await machine.list();
+    const seen = isHidden ? [] : found;
+    isHidden = false;
+    return seen;
+  }
+  const server = await fleet.join({ machine: { ...machine, list }, limits: NO_POOL });
+  const id = await fleet.create();
+  await fleet.becomes(id, 'active');
+  isHidden = true;
+  const looks = counted.looks + 3;
+  await eventually(() => {
+    server.provisioner.reconcileSoon();
+    return counted.looks >= looks;
+  }, 'it has been compared again');
+  expect((await fleet.read(id)).status).toBe('active');
+  expect(server.provisioner.leaks()).toEqual(NO_LEAKS);
+  expect(await fleet.heard(server.id, 'server.reconciled')).toHaveLength(1);
+});
+
+test('a look knows of all that the process had in hand at any of its moments', async () => {
+  const waiting = { identity: { organizationId: 'acme', id: 'ses_1' } } as Waiting;
+  const pool = createPool({
+    server: { id: 'srv_1', ip: '10.0.0.1' },
+    limits: { minIdle: 0 },
+    browsers: { list: leave } as unknown as Browsers,
+  } as Parameters<typeof createPool>[0]);
+  const log = { lastSequence: async () => 0 } as unknown as Desk['log'];
+  /** The read model is read while it comes, the machine when it has gone again. */
+  const views = {
+    async reached() {
+      pool.waiting.push(waiting);
+      pool.roster.move(pool.roster.add('wl_1', DEFAULTS), 'ending');
+      return true;
+    },
+    page: async () => ({ items: '', total: 0, checkpoint: 0 }),
+  } as unknown as Views;
+  async function leave() {
+    pool.waiting.length = 0;
+    pool.roster.remove('wl_1');
+    return [];
+  }
+  const { inCharge, ending, taken } = await compare({ desk: { log, now: Date.now }, views, pool });
+  expect([...inCharge, ...ending, ...taken]).toEqual(['wl_1', 'wl_1', 'ses_1']);
+});

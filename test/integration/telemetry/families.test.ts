@@ -1,0 +1,117 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { errors } from '#src/errors.ts';
+import { families, type Family } from '#src/telemetry/metric-families.ts';
+import { refuseMetrics } from '#src/telemetry/metrics-access.ts';
+import { openMetrics } from '#src/telemetry/metrics.ts';
+import { metricsDocument, UNTOLD } from '#test/support/service/metrics-document.ts';
+import { parseMetrics } from '#test/support/service/metrics-text.ts';
+
+const DOCUMENT = new URL('../../../deploy/metrics.md', import.meta.url);
+const everyOwner = ['service', 'api', 'gateway', 'provisioner', 'projector'] as const;
+const table = Object.entries<Family>(families);
+
+describe('the metrics of a process with all roles', () => {
+  test('are those of the table, each with its help, and the usual ones of a process', async () => {
+    const told = parseMetrics(await openMetrics({ roles: 'all', owners: everyOwner }).text());
+    for (const [name, { help, kind }] of table)
+      expect(told.get(name), name).toMatchObject({ name, help, type: kind });
+    const others = [...told.keys()].filter((name) => !(name in families));
+    expect(others.length).toBeGreaterThan(10);
+    for (const name of others) expect(name).toMatch(/^(process|nodejs)_/);
+  });
+
+  test('are named as Prometheus has it: by unit, and counters as totals', () => {
+    for (const [name, { kind, label }] of table) {
+      expect(name).toMatch(/^bss_[a-z]+(_[a-z]+)*$/);
+      expect(name.endsWith('_total'), name).toBe(kind === 'counter');
+      if (kind === 'histogram') expect(name).toMatch(/_seconds$/);
+      expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|minutes)(_|$)/);
+      expect(label?.name ?? '').not.toMatch(/id|org|user|session|key|path|url/);
+    }
+  });
+
+  test('count from 0 for each value that a label has, so that the first one shows', async () => {
+    const metrics = openMetrics({ roles: 'all', owners: everyOwner });
+    metrics.refused('NO_SERVERS_AVAILABLE');
+    const { samples } = parseMetrics(await metrics.text()).get('bss_refusals_total') ?? {
+      samples: [],
+    };
+    const counted = Object.fromEntries(
+      samples.map(({ labels, value }) => [labels['error'], value]),
+    );
+    const none = Object.fromEntries(Object.keys(errors).map((error) => [error, 0]));
+    expect(counted).toEqual({ ...none, NO_SERVERS_AVAILABLE: 1 });
+  });
+
+  test('are not known, rather than as they were, where what knows them is away', async () => {
+    const metrics = openMetrics({ roles: 'all', owners: everyOwner });
+    let isAway = false;
+    metrics.watch(['bss_queue_length', 'bss_pool_browsers'], async () => {
+      if (isAway) throw new Error('away');
+      return { bss_queue_length: 3, bss_pool_browsers: { idle: 2 } };
+    });
+    const told = async () => {
+      const all = parseMetrics(await metrics.text());
+      return [...(all.get('bss_queue_length')?.samples ?? [])].map(({ value }) => value);
+    };
+    expect(await told()).toEqual([3]);
+    isAway = true;
+    expect(await told()).toEqual([Number.NaN]);
+  });
+
+  test('leave out those of roles that a process has not, and count nothing for them', async () => {
+    const metrics = openMetrics({ roles: 'gateway', owners: ['gateway'] });
+    metrics.refused('INTERNAL');
+    metrics.sessionStarted('warm');
+    metrics.createPhase('first_cdp', 12);
+    const told = parseMetrics(await metrics.text());
+    const own = table.filter(([, { of }]) => of.includes('gateway') || of.includes('process'));
+    const names = [...told.keys()].filter((name) => name.startsWith('bss_'));
+    expect(names.toSorted()).toEqual(own.map(([name]) => name).toSorted());
+    const count = told
+      .get('bss_create_phase_seconds')
+      ?.samples.find(({ name }) => name.endsWith('_count'));
+    expect(count).toMatchObject({ labels: { phase: 'first_cdp' }, value: 1 });
+  });
+});
+
+/** `UPDATE_GOLDEN=1` brings its rows up to date; what a metric means when it moves is its own. */
+test('deploy/metrics.md has a row for each metric, and says what it means when it moves', () => {
+  const current = readFileSync(DOCUMENT, 'utf8');
+  const asItShouldBe = metricsDocument(current);
+  if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(DOCUMENT, asItShouldBe);
+  else expect(current).toBe(asItShouldBe);
+  expect(asItShouldBe).not.toContain(UNTOLD);
+});
+
+describe('who may read the metrics', () => {
+  const token = 'token-of-the-scraper-0123456789';
+
+  test.each(['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])(
+    'without a token, a client at %s',
+    (address) => expect(refuseMetrics({ address, headers: {} }, null)).toBeNull(),
+  );
+
+  test.each([undefined, '', '10.0.0.1', '128.0.0.1', '::ffff:10.0.0.1', 'fe80::1', '::2'])(
+    'without a token, nobody at %s: nothing is there',
+    (address) => expect(refuseMetrics({ address, headers: {} }, null)?.rejected).toBe('NOT_FOUND'),
+  );
+
+  test.each(['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'])(
+    'without a token, nobody for whom a proxy asks (%s)',
+    (header) => {
+      const headers = { [header]: '10.0.0.1' };
+      expect(refuseMetrics({ address: '127.0.0.1', headers }, null)?.rejected).toBe('NOT_FOUND');
+    },
+  );
+
+  test('with a token, whoever has it, wherever they are, and nobody else', () => {
+    const ask = (address: string, authorization?: string) =>
+      refuseMetrics({ address, headers: { authorization } }, token)?.rejected ?? 'told';
+    expect(ask('10.0.0.1', `Bearer ${token}`)).toBe('told');
+    expect(ask('127.0.0.1', `bearer ${token}`)).toBe('told');
+    for (const wrong of [undefined, '', token, `Basic ${token}`, `Bearer ${token}x`, 'Bearer '])
+      expect(ask('127.0.0.1', wrong)).toBe('UNAUTHORIZED');
+  });
+});

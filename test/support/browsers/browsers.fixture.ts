@@ -1,0 +1,194 @@
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WebSocket } from 'ws';
+import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
+import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import type { Programs } from '#src/provisioner/browsers/process/programs.ts';
+
+export type OpenedBrowsers = AsyncDisposable & {
+  browsers: Browsers;
+  /** Ends a browser as an accident would. */
+  crash(workloadId: string): void;
+  /** What the machine has of these browsers: processes and files. */
+  traces(): string[];
+};
+
+/** The programs that the tests' setup has found. */
+export function realPrograms(): Programs {
+  const { CHROMIUM = '', XTIGERVNC = '', VNCPASSWD = '' } = process.env;
+  return { chromium: CHROMIUM, xvnc: XTIGERVNC, vncpasswd: VNCPASSWD };
+}
+
+/** Real browsers in a temporary folder of their own; some programs may be replaced. */
+export async function openProcessBrowsers(
+  changes: Partial<Programs> & { launchTimeoutMs?: number } = {},
+): Promise<OpenedBrowsers & { stateDir: string; processes(): RealProcess[] }> {
+  const place = await openPlace();
+  const { stateDir } = place;
+  const options = { ...realPrograms(), launchTimeoutMs: 30_000, stateDir, ...changes };
+  const browsers = await place.within(() => createProcessBrowsers(options));
+  return {
+    browsers,
+    stateDir,
+    processes: place.processes,
+    traces: place.traces,
+    crash: (workloadId) => {
+      const record = readFileSync(join(stateDir, `${workloadId}.json`), 'utf8');
+      const { folder } = JSON.parse(record) as { folder: string };
+      const main = place
+        .processes()
+        .find((p) => p.args.includes(`--user-data-dir=${folder}/profile`));
+      if (main === undefined) throw new Error(`no Chromium of ${workloadId}`);
+      process.kill(main.pid, 'SIGKILL');
+    },
+    [Symbol.asyncDispose]: async () => {
+      await browsers[Symbol.asyncDispose]();
+      await place[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export async function openSimulatedBrowsers(failRate = 0): Promise<OpenedBrowsers> {
+  const browsers = await createSimulatedBrowsers({ launchMs: 5, failRate });
+  return {
+    browsers,
+    crash: (workloadId) => browsers.crash(workloadId),
+    traces: () => [],
+    [Symbol.asyncDispose]: () => browsers[Symbol.asyncDispose](),
+  };
+}
+
+export type RealProcess = { pid: number; args: string[]; environment: string; uid: number };
+
+/** A temporary folder for browsers and their records, and a view of all that is in it or of it. */
+export async function openPlace() {
+  const tmp = await mkdtemp(join(tmpdir(), 'bss-t-'));
+  await chmod(tmp, 0o711);
+  const stateDir = await mkdtemp(join(tmpdir(), 'bss-state-'));
+  const displays = new Set<string>();
+
+  function processes(): RealProcess[] {
+    const all = readdirSync('/proc').map(Number).filter(Number.isInteger).map(readProcess);
+    const living = all.filter((process) => process !== null);
+    const named = living.filter((p) => `${p.args.join(' ')}${p.environment}`.includes(tmp));
+    const sessions = new Set(named.map((process) => process.session));
+    for (const { args } of named) if (args.includes('-rfbport')) displays.add(args[1] ?? '');
+    return living.filter((process) => sessions.has(process.session));
+  }
+
+  return {
+    tmp,
+    stateDir,
+    processes,
+    traces: () => [
+      ...processes().map(({ pid, args }) => `${pid}: ${args.slice(0, 3).join(' ')}`),
+      ...readdirSync(tmp),
+      ...readdirSync(stateDir),
+      ...[...displays].flatMap(displayFiles).filter((path) => existsSync(path)),
+    ],
+    /** Does something while the temporary folder of this process is that of the place. */
+    within: async <T>(act: () => Promise<T>): Promise<T> => {
+      const { TMPDIR } = process.env;
+      process.env['TMPDIR'] = tmp;
+      try {
+        return await act();
+      } finally {
+        if (TMPDIR === undefined) delete process.env['TMPDIR'];
+        else process.env['TMPDIR'] = TMPDIR;
+      }
+    },
+    [Symbol.asyncDispose]: async () => {
+      await rm(tmp, { recursive: true });
+      await rm(stateDir, { recursive: true });
+    },
+  };
+}
+
+function displayFiles(display: string): string[] {
+  const number = display.slice(1);
+  return [`/tmp/.X${number}-lock`, `/tmp/.X11-unix/X${number}`];
+}
+
+/** A process that has not ended; one that waits to be reaped by the machine has. */
+function readProcess(pid: number): (RealProcess & { session: number }) | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [state, , , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' || state === 'X') return null;
+    const uid = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return { pid, args, session: Number(session), uid: Number(uid), environment: environ(pid) };
+  } catch {
+    return null;
+  }
+}
+
+/** Sandboxed processes show theirs to nobody but root. */
+function environ(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+export type Cdp = Disposable & {
+  /** @throws Error with CDP's own message when the browser refuses the command */
+  send(method: string, params?: object, sessionId?: string): Promise<Record<string, unknown>>;
+};
+
+/** A client of a browser's own socket. */
+export async function openCdp({ host, port, path }: RunningBrowser['cdp']): Promise<Cdp> {
+  const socket = new WebSocket(`ws://${host}:${port}${path}`);
+  await once(socket, 'open');
+  let lastId = 0;
+  return {
+    send: async (method, params = {}, sessionId) => {
+      if (socket.readyState !== WebSocket.OPEN) throw new Error('the CDP socket has closed');
+      const id = (lastId += 1);
+      const answer = Promise.withResolvers<Answer>();
+      const hear = (data: Buffer): void => {
+        const message = JSON.parse(data.toString()) as Answer;
+        if (message.id === id) answer.resolve(message);
+      };
+      const close = (): void => answer.reject(new Error('the CDP socket has closed'));
+      socket.on('message', hear);
+      socket.once('close', close);
+      socket.send(JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) }));
+      const { result, error } = await answer.promise.finally(() => {
+        socket.off('message', hear);
+        socket.off('close', close);
+      });
+      if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
+      return result ?? {};
+    },
+    [Symbol.dispose]: () => socket.terminate(),
+  };
+}
+
+type Answer = {
+  id?: number;
+  result?: Record<string, unknown>;
+  error?: { code: number; message: string };
+};
+
+/** The session of the page that is open from the start. */
+export async function attachPage(cdp: Cdp): Promise<string> {
+  const { targetInfos } = (await cdp.send('Target.getTargets')) as {
+    targetInfos: { type: string; targetId: string }[];
+  };
+  const page = targetInfos.find(({ type }) => type === 'page');
+  const params = { targetId: page?.targetId, flatten: true };
+  return String((await cdp.send('Target.attachToTarget', params))['sessionId']);
+}
+
+/** What a script in the page comes to. */
+export async function evaluate(cdp: Cdp, session: string, expression: string): Promise<unknown> {
+  const params = { expression, awaitPromise: true };
+  const { result } = await cdp.send('Runtime.evaluate', params, session);
+  return (result as { value?: unknown }).value;
+}

@@ -1,0 +1,78 @@
+import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
+import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
+import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import { filterFor } from '#src/provisioner/browsers/docker/naming.ts';
+import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import type { DockerSite } from '#src/provisioner/browsers/docker/site.ts';
+import { docker, dockerHost, testNetwork } from '#test/support/servers/docker-engine.ts';
+import type { OpenedBrowsers } from './browsers.fixture.ts';
+
+let opened = 0;
+
+/** What a test's Docker browsers are made with; each call is another server. */
+export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): DockerBrowsersOptions {
+  opened += 1;
+  return {
+    host: dockerHost,
+    serverId: `srv_test_${process.pid}_${opened}`,
+    network: testNetwork(),
+    image: null,
+    publish: null,
+    dns: [],
+    isolation: 'required',
+    limits: { memoryBytes: 1024 ** 3, cpus: 2, pids: 512 },
+    launchTimeoutMs: 30_000,
+    say: console.log,
+    log: { info: () => {}, warn: console.warn },
+    ...changes,
+  };
+}
+
+/** The engine is made ready once for a test file; the rest is each server's own. */
+let ready: Promise<DockerSite> | null = null;
+
+/** An engine that is ready for a server's browsers. */
+export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSite> {
+  ready ??= openSite(options);
+  const { docker, confinement, guard } = await ready;
+  const { serverId, limits, publish } = options;
+  return {
+    docker,
+    confinement: { ...confinement, serverId, limits, publish: publish ?? confinement.publish },
+    filter: filterFor(serverId),
+    guard,
+  };
+}
+
+/** The same as `createDockerBrowsers`, but the engine is made ready only once. */
+export async function browsersFor(options: DockerBrowsersOptions): Promise<Browsers> {
+  return browsersAt(await siteFor(options), options);
+}
+
+export async function openDockerBrowsers(
+  changes: Partial<DockerBrowsersOptions> = {},
+): Promise<OpenedBrowsers & { options: DockerBrowsersOptions }> {
+  const options = dockerOptions(changes);
+  const browsers = await browsersFor(options);
+  return {
+    browsers,
+    options,
+    traces: () => containersOf(options.serverId),
+    crash: (workloadId) => docker('kill', ...containersOf(options.serverId, workloadId)),
+    [Symbol.asyncDispose]: async () => {
+      await browsers[Symbol.asyncDispose]();
+      const left = containersOf(options.serverId);
+      if (left.length > 0) docker('rm', '-fv', ...left);
+    },
+  };
+}
+
+/** Ids of the containers that the engine has of a server, or of one of its workloads. */
+export function containersOf(serverId: string, workloadId?: string): string[] {
+  const labels = [
+    `label=browser-session-service.server=${serverId}`,
+    ...(workloadId === undefined ? [] : [`label=browser-session-service.workload=${workloadId}`]),
+  ];
+  const listed = docker('ps', '-aq', '--no-trunc', ...labels.flatMap((one) => ['--filter', one]));
+  return listed.split('\n').filter(Boolean);
+}

@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { eventually, type Answer, type RunningService } from '#test/support/service/service.ts';
+
+const TOP = fileURLToPath(new URL('../../..', import.meta.url));
+const BSS = join(TOP, 'src/cli/bss.ts');
+/** A command that takes longer hangs, on a busy machine too. */
+const WITHIN_MS = 120_000;
+
+/** What a command has left: its exit code (null: it hung) and what it printed. */
+export type Left = { code: number | null; stdout: string; stderr: string };
+
+/** Runs `bss` on the service, as an operator does in a terminal. */
+export async function bss(service: RunningService, ...args: string[]): Promise<Left> {
+  return bssWith({ DATA_DIR: service.dataDir }, ...args);
+}
+
+export async function bssWith(env: Record<string, string>, ...args: string[]): Promise<Left> {
+  return run(env, process.execPath, [BSS, ...args]);
+}
+
+/** The command as npm finds it. */
+export async function npxBss(service: RunningService, ...args: string[]): Promise<Left> {
+  return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);
+}
+
+/** The command's JSON. @throws Error where it is refused */
+export async function json(service: RunningService, ...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await bss(service, ...args, '--json');
+  if (code !== 0) throw new Error(`bss ${args.join(' ')}: ${code} ${stderr}`);
+  return JSON.parse(stdout) as unknown;
+}
+
+export async function newOrganization(
+  service: RunningService,
+  ...options: string[]
+): Promise<string> {
+  const created = await json(service, 'orgs', 'create', '--name', 'Acme', ...options);
+  return (created as { organization_id: string }).organization_id;
+}
+
+/** A new key of the user ann; the API may not know it yet. */
+export async function newKey(service: RunningService, organization: string, role: string) {
+  const options = ['--org', organization, '--role', role, '--user', 'ann'];
+  const issued = await json(service, 'keys', 'issue', ...options);
+  return issued as { key_id: string; api_key: string };
+}
+
+/** Resolves once the API answers the key with this status. */
+export async function untilAnswered(service: RunningService, key: string, status: number) {
+  const ask = async () => (await asKey(service, key, 'GET', '/api/status')).status === status;
+  await eventually(ask, `the key is answered ${status}`);
+}
+
+/** A session of half an hour, asked for with the key. */
+export async function create(service: RunningService, key: string): Promise<Answer> {
+  return asKey(service, key, 'POST', '/api/sessions', { duration: '30m' });
+}
+
+export async function asKey(
+  service: RunningService,
+  key: string,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  return service.request(method, path, body, { authorization: `Bearer ${key}` });
+}
+
+async function run(env: Record<string, string>, program: string, args: string[]): Promise<Left> {
+  const child = spawn(program, args, {
+    cwd: TOP,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const late = setTimeout(() => child.kill('SIGKILL'), WITHIN_MS);
+  const [stdout, stderr, [code]] = await Promise.all([
+    child.stdout.setEncoding('utf8').reduce((all: string, text: string) => all + text, ''),
+    child.stderr.setEncoding('utf8').reduce((all: string, text: string) => all + text, ''),
+    once(child, 'exit') as Promise<[number | null]>,
+  ]);
+  clearTimeout(late);
+  return { code, stdout, stderr };
+}
+
+/** `bss events tail`, line by line, until disposal. */
+export function tailing(service: RunningService, ...options: string[]) {
+  const child = spawn(process.execPath, [BSS, 'events', 'tail', ...options], {
+    env: { ...process.env, DATA_DIR: service.dataDir },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    child,
+    errors: () => errors,
+    ended: once(child, 'exit') as Promise<[number | null, string | null]>,
+    async next(): Promise<string> {
+      const { value } = (await lines.next()) as { value: string | undefined };
+      if (value === undefined) throw new Error(`the tail has ended: ${errors}`);
+      return value;
+    },
+    [Symbol.dispose]: () => void child.kill('SIGKILL'),
+  };
+}

@@ -1,0 +1,152 @@
+import { encode, type Message } from '#events/codec.ts';
+import type { Aggregates, RefOf } from '#events/events.ts';
+import type { AggregateKind } from '#events/subjects.ts';
+import type { WorkloadEvent } from '#events/workload.ts';
+import { evolve } from '#src/event-store/load-state.ts';
+import * as domain from './examples.ts';
+import { aCause, slotReserved } from './events.fixture.ts';
+
+/**
+ * Generates the events of very many sessions, their ledgers and browsers, as a busy log has them.
+ */
+
+/** In the templates; every life has others in their place. */
+const SESSION = 'SESSION-of-a-life';
+const WORKLOAD = 'WORKLOAD-of-a-life';
+const ORGANIZATION = 'org_lives';
+const CREATED_AT = domain.iso(domain.T0);
+
+type Template = { subject: string; headers: Record<string, string>; body: string };
+
+const { requested, queued, assigned, activated, accessed, extended } = domain;
+const { stopRequested, stopped, failed, T0, MINUTE, HOUR } = domain;
+const access = (minute: number) => accessed(T0 + minute * MINUTE);
+const browser = domain.browser(WORKLOAD);
+
+/** What may become of a session. */
+const sessionLives = [
+  [
+    requested(),
+    assigned(WORKLOAD),
+    activated(T0, browser),
+    access(1),
+    access(3),
+    stopRequested(),
+    stopped(T0 + HOUR, 60),
+  ],
+  [
+    requested({ labels: { team: 'web', run: 'nightly' } }),
+    activated(T0, browser),
+    access(2),
+    stopRequested('idle'),
+    stopped(T0 + HOUR, 60, 'idle'),
+  ],
+  [
+    requested({ labels: { team: 'shop' } }),
+    queued,
+    assigned(WORKLOAD),
+    activated(T0, browser),
+    extended(HOUR, T0 + 3 * HOUR),
+    access(4),
+    access(9),
+  ],
+  [requested({ labels: {} }), queued, failed({ reason: 'queue_timeout' })],
+  [requested(), failed()],
+] as const;
+
+const workloadLife: WorkloadEvent[] = [
+  { type: 'workload.provisioning', data: { serverId: 'srv_1' } },
+  { type: 'workload.launching', data: {} },
+  { type: 'workload.idle', data: { launchMs: 300 } },
+  { type: 'workload.assigned', data: { organizationId: ORGANIZATION, sessionId: SESSION } },
+  { type: 'workload.terminating', data: { reason: 'session_ended' } },
+  { type: 'workload.terminated', data: { reason: 'session_ended', exitCode: 0 } },
+];
+
+function templatesOf<Kind extends AggregateKind>(
+  aggregate: RefOf<Kind>,
+  happened: readonly Aggregates[Kind]['event'][],
+): Template[] {
+  let state: Aggregates[Kind]['state'] | null = null;
+  return happened.map((event) => {
+    state = evolve<Kind>(aggregate, state, event);
+    const cause = aCause('command-of-a-life');
+    return template(encode({ aggregate, ...event, id: 'ID', time: CREATED_AT, state, cause }));
+  });
+}
+
+function template({ subject, headers, body }: Message): Template {
+  return { subject, headers, body: new TextDecoder().decode(body) };
+}
+
+/** A session's life with that of its browser, if it has one, and the ledger's part of it. */
+const lives: readonly Template[][] = sessionLives.map((happened) => {
+  const session = { kind: 'session', organizationId: ORGANIZATION, id: SESSION } as const;
+  const own = templatesOf<'session'>(session, happened);
+  const isServed = happened.some(({ type }) => type === 'session.activated');
+  const browsers = isServed
+    ? templatesOf<'workload'>({ kind: 'workload', id: WORKLOAD }, workloadLife)
+    : [];
+  return [
+    ...browsers.slice(0, 3),
+    template(encode(slotReserved(session))),
+    ...own.slice(0, 2),
+    ...browsers.slice(3, 4),
+    ...own.slice(2),
+    ...browsers.slice(4),
+  ];
+});
+
+export const livesOrganization = ORGANIZATION;
+
+/** As it is published. */
+export type LifeEvent = { subject: string; headers: Record<string, string>; body: string };
+
+/** Lives under way at once: their events come mixed. */
+const AT_ONCE = 500;
+
+/** So many events of ever new lives, mixed, and always the same ones. */
+export function* mixedLives(count: number): Generator<LifeEvent, void, void> {
+  const random = createRandom();
+  const open: { number: number; rest: Template[] }[] = [];
+  let begun = 0;
+  for (let made = 0; made < count; made += 1) {
+    while (open.length < AT_ONCE) {
+      const which = Math.floor(random() * lives.length);
+      open.push({ number: begun, rest: [...(lives[which] ?? [])] });
+      begun += 1;
+    }
+    const at = Math.floor(random() * open.length);
+    const life = open[at];
+    const next = life?.rest.shift();
+    if (life === undefined || next === undefined) throw new Error('a life without events');
+    if (life.rest.length === 0) open.splice(at, 1);
+    yield eventOf(next, life.number, made);
+  }
+}
+
+function eventOf({ subject, headers, body }: Template, life: number, made: number): LifeEvent {
+  const createdAt = domain.iso(T0 + life);
+  const own = (text: string) =>
+    text
+      .replaceAll(SESSION, `ses_${life}`)
+      .replaceAll(WORKLOAD, `wl_${life}`)
+      .replaceAll(CREATED_AT, createdAt);
+  const id = `evt_${made}`;
+  return {
+    subject: own(subject),
+    headers: { ...headers, 'ce-id': id, 'ce-subject': own(headers['ce-subject'] ?? '') },
+    body: own(body),
+  };
+}
+
+/** Numbers from 0 to 1, the same ones each time (mulberry32). */
+function createRandom(): () => number {
+  let state = 42;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,142 @@
+import type { Unsequenced } from '#events/codec.ts';
+import type { Aggregates, RefOf } from '#events/events.ts';
+import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
+import { evolve } from '#src/event-store/load-state.ts';
+import {
+  accessed,
+  activated,
+  assigned,
+  expiryWarning,
+  failed,
+  HOUR,
+  iso,
+  MINUTE,
+  queued,
+  requested,
+  requeued,
+  resized,
+  SECOND,
+  stopRequested,
+  T0,
+} from '#test/support/examples.ts';
+
+const organizationId = 'org_acme';
+const session = { kind: 'session', organizationId, id: 'ses_1' } as const;
+const server = { kind: 'server', id: 'srv_1' } as const;
+const place = { ip: '10.0.0.7', browsers: 'docker', poolMax: 4 } as const;
+const ended = { reason: 'session_ended' } as const;
+const reconciled = {
+  ...{ adopted: 2, stopped: 1, failed: 0, corrected: 1 },
+  leaks: { browsers: 0, sessions: 0 },
+};
+const charge = { sessionId: 'ses_1', credits: 60 };
+
+/** Lives of one aggregate each, in which every type of event occurs. */
+const lives: Unsequenced[][] = [
+  live<'session'>(session, [
+    requested({ labels: { team: 'shop', 'run/1': 'ü' }, fingerprint: 'ab'.repeat(32) }),
+    queued,
+    assigned(),
+    requeued,
+    activated(T0 + 2 * SECOND),
+    expiryWarning,
+    accessed(T0 + 3 * SECOND, 'cdp'),
+    {
+      type: 'session.extended',
+      data: { byMs: HOUR, expiresAt: iso(T0 + 3 * HOUR), creditsReserved: 60 },
+    },
+    stopRequested(),
+    {
+      type: 'session.stopped',
+      data: {
+        reason: 'user',
+        endedAt: iso(T0 + 10 * MINUTE),
+        creditsUsed: 10,
+        creditsRefunded: 170,
+      },
+    },
+  ]),
+  live<'session'>({ ...session, id: 'ses_2' }, [requested(), failed()]),
+  live<'ledger'>({ kind: 'ledger', organizationId }, [
+    { type: 'ledger.credits-granted', data: { credits: 600 } },
+    { type: 'ledger.slot-reserved', data: { ...charge, credits: 120 } },
+    { type: 'ledger.credits-reserved', data: charge },
+    {
+      type: 'ledger.slot-released',
+      data: { sessionId: 'ses_1', creditsUsed: 10, creditsRefunded: 170 },
+    },
+  ]),
+  live<'organization'>({ kind: 'organization', organizationId }, [
+    { type: 'organization.registered', data: { name: 'Acme', tier: 'free' } },
+    {
+      type: 'organization.key-issued',
+      data: { keyId: 'key_1', hash: 'ab'.repeat(32), role: 'member', userId: 'user_1' },
+    },
+    { type: 'organization.tier-changed', data: { tier: 'pro' } },
+    { type: 'organization.key-revoked', data: { keyId: 'key_1' } },
+  ]),
+  live<'server'>(server, [
+    { type: 'server.joined', data: place },
+    { type: 'server.pool-resized', data: resized },
+    { type: 'server.reconciled', data: reconciled },
+    { type: 'server.draining', data: {} },
+    { type: 'server.drained', data: {} },
+    { type: 'server.undrained', data: {} },
+    { type: 'server.restarting', data: {} },
+    { type: 'server.left', data: {} },
+    { type: 'server.joined', data: place },
+    { type: 'server.lost', data: {} },
+  ]),
+  live<'workload'>({ kind: 'workload', id: 'wl_1' }, [
+    { type: 'workload.provisioning', data: { serverId: 'srv_1' } },
+    { type: 'workload.launching', data: {} },
+    { type: 'workload.idle', data: { launchMs: 412 } },
+    { type: 'workload.assigned', data: { organizationId, sessionId: 'ses_1' } },
+    { type: 'workload.terminating', data: ended },
+    { type: 'workload.terminated', data: { ...ended, exitCode: 0 } },
+  ]),
+];
+
+/** One event of each type, with the state after it: what a golden message is first written from. */
+export const exampleEvents: ReadonlyMap<string, Unsequenced> = new Map(
+  lives
+    .flat()
+    .toReversed()
+    .map((event) => [event.type, event]),
+);
+
+function live<Kind extends AggregateKind>(
+  aggregate: RefOf<Kind>,
+  events: readonly Aggregates[Kind]['event'][],
+): Unsequenced[] {
+  let state: Aggregates[Kind]['state'] | null = null;
+  return events.map((event, index) => {
+    state = evolve<Kind>(aggregate, state, event);
+    return toUnsequenced(aggregate, event, state, index);
+  });
+}
+
+function toUnsequenced(
+  aggregate: AggregateRef,
+  { type, data }: { type: string; data: unknown },
+  state: unknown,
+  index: number,
+): Unsequenced {
+  const actor =
+    index === 0 ? { kind: 'user', id: 'a:b@c' } : { kind: 'service', id: 'provisioner' };
+  return {
+    aggregate,
+    id: `evt_${type.replace('.', '_')}`,
+    type,
+    time: iso(T0 + index * SECOND),
+    data,
+    state,
+    cause: {
+      actor: actor as Unsequenced['cause']['actor'],
+      commandId: `cmd_${index}`,
+      correlationId: 'cor_1',
+      causationId: index === 0 ? null : 'evt_before',
+      ...(index === 1 ? { traceparent: `00-${'1a'.repeat(16)}-${'2b'.repeat(8)}-01` } : {}),
+    },
+  };
+}

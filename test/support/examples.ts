@@ -1,0 +1,114 @@
+import type { ServerEvent } from '#events/server.ts';
+import type { SessionEvent, SessionWorkload, StopReason } from '#events/session.ts';
+import type { CreateSession } from '#src/domain/session/commands.ts';
+
+/** Events and commands of an ordinary session, for given and when. Times are ms since the epoch. */
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+
+/** When the session is asked for. */
+export const T0 = Date.parse('2026-03-01T12:00:00.000Z');
+
+export function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+type DataOf<Type extends SessionEvent['type']> = Extract<SessionEvent, { type: Type }>['data'];
+
+const asked = {
+  name: 'brisk-otter',
+  description: 'checks the shop',
+  userId: 'user_1',
+  labels: { team: 'shop' },
+  browser: { viewport: { width: 1280, height: 720 }, locale: 'en-US', timezone: null },
+  idleTimeoutMs: null,
+  fingerprint: null,
+};
+
+/** A request for two hours. */
+export function createSession(other: Partial<CreateSession> = {}): CreateSession {
+  return { type: 'CreateSession', ...asked, durationMs: 2 * HOUR, now: T0, ...other };
+}
+
+export function requested(other: Partial<DataOf<'session.requested'>> = {}): SessionEvent {
+  const times = { createdAt: iso(T0), expiresAt: iso(T0 + 2 * HOUR) };
+  return {
+    type: 'session.requested',
+    data: { ...asked, ...times, creditsReserved: 120, ...other },
+  };
+}
+
+export const queued: SessionEvent = { type: 'session.queued', data: {} };
+
+export function assigned(workloadId = 'wl_1', serverId = 'srv_1'): SessionEvent {
+  return { type: 'session.assigned', data: { workloadId, serverId } };
+}
+
+export function browser(workloadId = 'wl_1'): SessionWorkload {
+  return {
+    workloadId,
+    serverId: 'srv_1',
+    serverIp: '10.0.0.7',
+    cdp: { host: '127.0.0.1', port: 9222, path: '/devtools/browser/b-1' },
+    vnc: { host: '127.0.0.1', port: 5901 },
+  };
+}
+
+export const requeued: SessionEvent = {
+  type: 'session.requeued',
+  data: { serverId: 'srv_1', detail: 'no display' },
+};
+
+/** Of the end that a request for two hours has. */
+export const expiryWarning: SessionEvent = {
+  type: 'session.expiry-warning',
+  data: { expiresAt: iso(T0 + 2 * HOUR) },
+};
+
+export function activated(startedAtMs = T0, workload = browser()): SessionEvent {
+  return { type: 'session.activated', data: { workload, startedAt: iso(startedAtMs) } };
+}
+
+export function extended(byMs: number, expiresAtMs: number): SessionEvent {
+  const creditsReserved = Math.ceil(byMs / MINUTE);
+  return { type: 'session.extended', data: { byMs, expiresAt: iso(expiresAtMs), creditsReserved } };
+}
+
+export function accessed(atMs: number, via: 'api' | 'cdp' | 'vnc' = 'api'): SessionEvent {
+  return { type: 'session.accessed', data: { via, at: iso(atMs) } };
+}
+
+export function stopRequested(reason: StopReason = 'user', atMs: number = T0): SessionEvent {
+  return { type: 'session.stop-requested', data: { reason, at: iso(atMs) } };
+}
+
+/** A stop a while after the request, of which so many of 120 reserved minutes were used. */
+export function stopped(atMs: number, creditsUsed = 0, reason: StopReason = 'user'): SessionEvent {
+  const creditsRefunded = 120 - creditsUsed;
+  return {
+    type: 'session.stopped',
+    data: { reason, endedAt: iso(atMs), creditsUsed, creditsRefunded },
+  };
+}
+
+export function failed(other: Partial<DataOf<'session.failed'>> = {}): SessionEvent {
+  const ended = { endedAt: iso(T0), creditsUsed: 0, creditsRefunded: 120 };
+  return {
+    type: 'session.failed',
+    data: { reason: 'launch_failed', detail: 'no display', exitCode: 1, ...ended, ...other },
+  };
+}
+
+/** A server's change of mind about its pool. */
+export const resized: Extract<ServerEvent, { type: 'server.pool-resized' }>['data'] = {
+  policy: 1,
+  inputs: {
+    ...{ isDraining: false, idle: 1, launching: 0, busy: 2, ending: 0, waiting: 0 },
+    ...{ arrivals10s: 12, arrivals60s: 20, launchMs: 500 },
+    ...{ minIdle: 1, maxIdle: 8, max: 8, launchesAtOnce: 2 },
+    ...{ memoryFreeBytes: 8e9, browserBytes: 268_435_456, cpuPressure: 0.125 },
+    ...{ target: 1, limitedBy: null, calmMs: 0, calmPeak: 0, surplusMs: 0 },
+  },
+  decision: { need: 3, target: 3, limitedBy: null, room: 5, launch: 2, retire: 0 },
+};

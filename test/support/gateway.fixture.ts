@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WebSocket, WebSocketServer } from 'ws';
+import { startGateway, type GatewayOptions } from '#src/gateway/gateway.ts';
+import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
+import { createTickets } from '#src/gateway/access/ticket.ts';
+import { createUrls } from '#src/gateway/access/urls.ts';
+
+/** Waits for a fact; says which one never came. The bound is for what hangs, not what is slow. */
+export async function until(fact: () => boolean, what: string, withinMs = 60_000): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (!fact()) {
+    if (Date.now() > deadline) throw new Error(`never: ${what}`);
+    await sleep(5);
+  }
+}
+
+/**
+ * A stand-in for Chromium's DevTools server: echoes messages, and refuses what Chromium refuses.
+ */
+export async function startEchoBrowser() {
+  const path = `/devtools/browser/${randomUUID()}`;
+  const sockets = new Set<Socket>();
+  const handshakes: IncomingHttpHeaders[] = [];
+  const clients: WebSocket[] = [];
+  const server = createServer((request, response) => {
+    const host = request.headers.host;
+    const documents: Record<string, unknown> = {
+      '/json/version': { Browser: 'Echo/1', webSocketDebuggerUrl: `ws://${host}${path}` },
+      '/json/list': [
+        {
+          id: 'A1',
+          title: `ws://${host}/devtools/page/A1`,
+          devtoolsFrontendUrl: `https://inspector.example/x.html?ws=${host}/devtools/page/A1`,
+          webSocketDebuggerUrl: `ws://${host}/devtools/page/A1`,
+        },
+      ],
+      '/json/protocol': { domains: [] },
+    };
+    response.end(JSON.stringify(documents[request.url ?? ''] ?? {}));
+  });
+  const echo = new WebSocketServer({ noServer: true });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.on('upgrade', (request, socket, head) => {
+    handshakes.push(request.headers);
+    const isKnown = request.url === path || request.url === '/devtools/page/A1';
+    if (!isKnown || request.headers.origin !== undefined) {
+      socket.end('HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    echo.handleUpgrade(request, socket, head, (client) => {
+      clients.push(client);
+      client.on('error', () => {});
+      client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return {
+    endpoint: { host: '127.0.0.1', port: (server.address() as AddressInfo).port, path },
+    sockets,
+    handshakes,
+    /** Its side of each WebSocket, in order. */
+    clients,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** A stand-in for an RFB server: a TCP listener whose sockets the test holds in its hand. */
+export async function startScreen() {
+  const sockets = new Set<Socket>();
+  const received: Buffer[] = [];
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => received.push(chunk));
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return {
+    endpoint: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    sockets,
+    received,
+    /** The one connection there is. */
+    async socket(): Promise<Socket> {
+      await until(() => sockets.size > 0, 'a connection to the screen');
+      return [...sockets][0] as Socket;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export const MASTER_KEY = Buffer.alloc(32, 7);
+
+/**
+ * A gateway over a directory that the test fills; `lookups`, `accesses` and `logged` are what it
+ * did.
+ */
+export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
+  const tickets = createTickets(MASTER_KEY);
+  const directory = new Map<string, SessionLookup>();
+  const accesses: string[] = [];
+  const logged: string[] = [];
+  const lookups: string[] = [];
+  const note = (fact: object, message: string): void => {
+    logged.push(JSON.stringify({ ...fact, message }));
+  };
+  const gateway = await startGateway({
+    listen: { host: '127.0.0.1', port: 0 },
+    tickets,
+    sessions: {
+      async find(_organizationId, id) {
+        lookups.push(id);
+        return directory.get(id) ?? null;
+      },
+    },
+    onAccess: ({ sessionId }, via) => accesses.push(`${sessionId} ${via}`),
+    log: { debug: note, warn: note, error: note },
+    ...options,
+  });
+  const port = gateway.address.port;
+  const urls = createUrls({
+    wsUrl: `ws://127.0.0.1:${port}`,
+    wssUrl: `wss://127.0.0.1:${gateway.tlsAddress?.port ?? port}`,
+    tickets,
+  });
+  return {
+    gateway,
+    directory,
+    tickets,
+    accesses,
+    logged,
+    lookups,
+    port,
+    http: `http://127.0.0.1:${port}`,
+    cdpUrl: (sessionId: string) => urls.cdpUrl('org', sessionId),
+    /** On the plain listener. */
+    vncUrl: (sessionId: string) =>
+      `ws://127.0.0.1:${port}/vnc/${tickets.issue('vnc', 'org', sessionId)}/websockify`,
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  };
+}
+
+/** A gateway with the one active session `s1`, and both its upstreams. */
+export async function startSession(options: Partial<GatewayOptions> = {}) {
+  const browser = await startEchoBrowser();
+  const screen = await startScreen();
+  const site = await startTestGateway(options);
+  site.directory.set('s1', { status: 'active', cdp: browser.endpoint, vnc: screen.endpoint });
+  return {
+    ...site,
+    browser,
+    screen,
+    /** No connection, and no socket to an upstream, is left. */
+    async isClean() {
+      await until(() => {
+        const { open } = site.gateway.counters();
+        return open.cdp + open.vnc + browser.sockets.size + screen.sockets.size === 0;
+      }, 'all sockets gone');
+    },
+    async [Symbol.asyncDispose]() {
+      await site[Symbol.asyncDispose]();
+      await browser[Symbol.asyncDispose]();
+      await screen[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** An open WebSocket whose events wait to be asked for. */
+export async function openSocket(
+  url: string,
+  options: { protocols?: string[]; headers?: Record<string, string>; insecure?: boolean } = {},
+) {
+  const socket = new WebSocket(url, options.protocols ?? [], {
+    perMessageDeflate: false,
+    rejectUnauthorized: options.insecure !== true,
+    ...(options.headers && { headers: options.headers }),
+  });
+  const messages: Buffer[] = [];
+  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
+    socket.on('close', (code, reason) => resolve({ code, reason: reason.toString() }));
+  });
+  socket.on('message', (data: Buffer) => messages.push(data));
+  await new Promise((resolve, reject) => {
+    socket.once('open', resolve);
+    socket.once('error', reject);
+  });
+  socket.on('error', () => {});
+  return {
+    socket,
+    messages,
+    closed,
+    async echoes(text: string): Promise<void> {
+      socket.send(text);
+      await until(() => messages.some((message) => message.toString() === text), `echo of ${text}`);
+    },
+  };
+}
+
+/** What a WebSocket handshake is refused with. */
+export async function refusal(url: string): Promise<{
+  status: number;
+  retryAfter: string | undefined;
+  body: { error: string; message: string; code: number; context: Record<string, unknown> };
+}> {
+  const socket = new WebSocket(url);
+  return await new Promise((resolve, reject) => {
+    socket.on('open', () => reject(new Error('it was let in')));
+    socket.on('error', reject);
+    socket.on('unexpected-response', (_request, response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          retryAfter: response.headers['retry-after'],
+          body: JSON.parse(Buffer.concat(chunks).toString()) as never,
+        }),
+      );
+    });
+  });
+}
+
+/** What a client writes first. */
+export function handshake(url: string): string {
+  const { host, pathname } = new URL(url);
+  return (
+    `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+  );
+}
+
+/** A client of its own manners: a bare TCP socket that has shaken hands. */
+export async function openRaw(url: string): Promise<Socket> {
+  const { port } = new URL(url);
+  const socket = connect({ host: '127.0.0.1', port: Number(port), allowHalfOpen: true });
+  socket.on('error', () => {});
+  socket.write(handshake(url));
+  const answer = await new Promise<Buffer>((resolve) => socket.once('data', resolve));
+  if (!answer.toString('latin1').startsWith('HTTP/1.1 101 ')) throw new Error(String(answer));
+  return socket;
+}
+
+/** A masked frame, as clients send them; the mask is zero. */
+export function frame(opcode: number, payload: Buffer | string): Buffer {
+  const body = Buffer.from(payload);
+  if (body.length > 125) throw new RangeError('short frames only');
+  return Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | body.length, 0, 0, 0, 0]), body]);
+}

@@ -1,0 +1,109 @@
+import { expect } from 'vitest';
+import { encode } from '#events/codec.ts';
+import type { Aggregates, RefOf } from '#events/events.ts';
+import type { AggregateKind } from '#events/subjects.ts';
+import { isRejected, type ErrorName, type Rejected } from '#src/errors.ts';
+import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
+import { evolve } from '#src/event-store/load-state.ts';
+import { decideLedger, emptyLedger, type LedgerCommand } from '#src/domain/organization/ledger.ts';
+import {
+  decideOrganization,
+  type OrganizationCommand,
+} from '#src/domain/organization/organization.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { decide } from '#src/domain/session/decide.ts';
+
+const organizationId = 'org_acme';
+
+/** The session of the specifications; its events stand under this subject. */
+export const sessionRef = { kind: 'session', organizationId, id: 'ses_1' } as const;
+
+export const session = specification<'session', SessionCommand>(sessionRef, decide);
+export const ledger = specification<'ledger', LedgerCommand>(
+  { kind: 'ledger', organizationId },
+  (command, state) => decideLedger(command, state ?? emptyLedger),
+);
+export const organization = specification<'organization', OrganizationCommand>(
+  { kind: 'organization', organizationId },
+  decideOrganization,
+);
+export const workload = specification<'workload', WorkloadCommand>(
+  { kind: 'workload', id: 'wl_1' },
+  decideWorkload,
+);
+export const server = specification<'server', ServerCommand>(
+  { kind: 'server', id: 'srv_1' },
+  decideServer,
+);
+
+/**
+ * `given(events…).when(command).then(events…)` for one kind of aggregate. Each event, given or
+ * decided, is folded and encoded on the way, so that it and the state after it fit the contract.
+ */
+export function specification<Kind extends AggregateKind, Command>(
+  aggregate: RefOf<Kind>,
+  decideOn: (
+    command: Command,
+    state: Aggregates[Kind]['state'] | null,
+  ) => Aggregates[Kind]['event'][] | Rejected,
+) {
+  type Event = Aggregates[Kind]['event'];
+  type State = Aggregates[Kind]['state'];
+
+  function given(...history: Event[]) {
+    const before = foldAll(aggregate, null, history);
+    return {
+      when: (command: Command) => {
+        const outcome = decideOn(command, before);
+        if (!isRejected(outcome)) foldAll(aggregate, before, outcome);
+        return outcomeOf(outcome);
+      },
+      /** The state that the given events add up to has at least these fields. */
+      stateIs: (expected: Partial<State>) => expect(before).toMatchObject(expected),
+    };
+  }
+  return { given };
+}
+
+/**
+ * The state after the events. @throws MalformedEvent where one of them does not fit the contract.
+ */
+export function foldAll<Kind extends AggregateKind>(
+  aggregate: RefOf<Kind>,
+  before: Aggregates[Kind]['state'] | null,
+  events: readonly Aggregates[Kind]['event'][],
+): Aggregates[Kind]['state'] | null {
+  return events.reduce<Aggregates[Kind]['state'] | null>((state, event) => {
+    const after = evolve<Kind>(aggregate, state, event);
+    encode({ aggregate, ...event, ...envelope, state: after });
+    return after;
+  }, before);
+}
+
+const envelope = {
+  id: 'evt_1',
+  time: '2026-03-01T12:00:00.000Z',
+  cause: {
+    actor: { kind: 'service', id: 'test' },
+    commandId: 'cmd_1',
+    correlationId: 'cor_1',
+    causationId: null,
+  },
+} as const;
+
+function outcomeOf<Event>(outcome: Event[] | Rejected) {
+  function thenEvents(...expected: Event[]): void {
+    expect(outcome).toEqual(expected);
+  }
+  function thenRejected(name: ErrorName, context?: Record<string, unknown>): void {
+    expect(outcome).toMatchObject({ rejected: name });
+    if (context !== undefined) expect(outcome).toHaveProperty('context', context);
+  }
+  return {
+    // oxlint-disable-next-line unicorn/no-thenable -- the pattern's own word; nobody awaits this.
+    then: thenEvents,
+    thenNothing: () => expect(outcome).toEqual([]),
+    thenRejected,
+  };
+}

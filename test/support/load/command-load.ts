@@ -1,0 +1,55 @@
+import { expect } from 'vitest';
+import { filters } from '#events/subjects.ts';
+import { startService } from '#test/support/service/service.ts';
+import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+
+/**
+ * A service with one session, at which anything is thrown; `end` holds that nothing was left of it.
+ */
+export async function beginStorm() {
+  const plenty = { requests_per_minute: 1_000_000 };
+  const service = await startService({ TIERS: JSON.stringify({ max: plenty, free: plenty }) });
+  const api = await connectApi(service.apiUrl);
+  const log = await openLog(service);
+  const session: string = (await api.create({ session_name: 'the one' })).body.id;
+  const before = await facts(api, log, session);
+
+  /** Healthy, with what it had, no session and no credit beside, and no bug in what it printed. */
+  async function expectCalm(answersMin: number): Promise<void> {
+    expect((await api.get('/api/health')).body.status).toBe('healthy');
+    expect(await facts(api, log, session)).toEqual(before);
+    expect(before).toMatchObject({
+      list: { total: 1, sessions: [{ id: session, session_name: 'the one', status: 'active' }] },
+      ledger: { slotsInUse: 1 },
+    });
+    expect(api.held()).toBeGreaterThan(answersMin);
+    expect(service.output()).not.toContain('"msg":"bug"');
+  }
+  return {
+    api,
+    session,
+    expectCalm,
+    async [Symbol.asyncDispose]() {
+      await log[Symbol.asyncDispose]();
+      await service[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export type Storm = Awaited<ReturnType<typeof beginStorm>>;
+
+/** All that bad input must leave as it is. */
+async function facts(api: ApiClient, log: ServiceLog, session: string) {
+  return {
+    ledger: await log.ledger('dev'),
+    newestSessionEvent: await log.log.lastSequence(filters.sessions),
+    list: (await api.get('/api/sessions?limit=100')).body,
+    session: (await api.get(`/api/sessions/${session}`)).body,
+  };
+}
+
+/** Each with a name that fits a line. */
+export function named<Value>(values: readonly Value[]): [name: string, value: Value][] {
+  return values.map((value) => [JSON.stringify(value).slice(0, 60), value]);
+}

@@ -1,0 +1,122 @@
+import * as fc from 'fast-check';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { browser, createSession, HOUR, MINUTE } from './examples.ts';
+
+/** One step of a random life: after a while, something is asked of one of several sessions. */
+export type Step = { sessionId: string; afterMs: number; command: CommandAt };
+/** A command, once it is known what time it is. */
+export type CommandAt = { name: string; at: (now: number) => SessionCommand };
+
+export const sessionIds = ['ses_1', 'ses_2', 'ses_3', 'ses_4', 'ses_5'] as const;
+
+const workloadId = fc.constantFrom('wl_1', 'wl_2');
+const stopReason = fc.constantFrom('user', 'organization', 'operator', 'expired', 'idle');
+const failureReason = fc.constantFrom(
+  'launch_failed',
+  'queue_timeout',
+  'browser_crashed',
+  'out_of_memory',
+  'server_lost',
+);
+
+const create = fc.record({
+  // The shortest, too: only in its last minute is a session warned of its end.
+  durationMs: fc
+    .oneof(fc.integer({ min: 1, max: 1440 }), fc.constant(1))
+    .map((minutes) => minutes * MINUTE),
+  idleTimeoutMs: fc.option(fc.integer({ min: 1, max: 60 }).map((minutes) => minutes * MINUTE)),
+  fingerprint: fc.option(fc.constantFrom('f1', 'f2')),
+});
+
+/**
+ * Every command there is, the ones that make a session go on more often than the ones that end it.
+ */
+const command: fc.Arbitrary<CommandAt> = fc.oneof(
+  weighted(4, create, (asked, now) => createSession({ ...asked, now })),
+  weighted(1, fc.constant(null), (_, now) => ({ type: 'QueueSession', now })),
+  weighted(2, workloadId, (id) => ({ type: 'AssignSession', workloadId: id, serverId: 'srv_1' })),
+  weighted(3, fc.constant(null), () => ({
+    type: 'RequeueSession',
+    serverId: 'srv_1',
+    detail: 'for people',
+  })),
+  weighted(4, workloadId, (id, now) => ({ type: 'ActivateSession', workload: browser(id), now })),
+  weighted(3, fc.integer({ min: 1, max: 1440 }), (minutes) => ({
+    type: 'ExtendSession',
+    byMs: minutes * MINUTE,
+    maxLifetimeMs: 30 * HOUR,
+    duration: `${minutes}m`,
+  })),
+  weighted(2, fc.constantFrom('api', 'cdp', 'vnc'), (via, now) => ({
+    type: 'RecordAccess',
+    via,
+    now,
+  })),
+  weighted(1, stopReason, (reason, now) => ({ type: 'StopSession', reason, now })),
+  weighted(4, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
+  weighted(1, fc.constant(null), (_, now) => ({ type: 'ExpireSession', now })),
+  weighted(1, fc.constant(null), (_, now) => ({ type: 'StopIdleSession', now })),
+  weighted(1, fc.integer({ min: 0, max: HOUR }), (queueTimeoutMs, now) => ({
+    type: 'FailQueuedSession',
+    queueTimeoutMs,
+    now,
+  })),
+  weighted(2, fc.constant(null), (_, now) => ({ type: 'ConfirmStopped', now })),
+  weighted(1, fc.integer({ min: -5_000, max: HOUR }), (agoMs, now) => ({
+    type: 'ReportBrowserClosed',
+    closedAt: now - agoMs,
+    now,
+  })),
+  weighted(1, failureReason, (reason, now) => ({
+    type: 'FailSession',
+    reason,
+    detail: 'for people',
+    exitCode: null,
+    now,
+  })),
+);
+
+/** Clocks differ between machines, so time may go back a little; and nights pass. */
+const afterMs = fc.oneof(
+  fc.integer({ min: -5000, max: 5000 }),
+  fc.integer({ min: 0, max: 20_000 }),
+  fc.integer({ min: 0, max: 5 * MINUTE }),
+  fc.integer({ min: 0, max: 3 * HOUR }),
+);
+
+const step: fc.Arbitrary<Step> = fc.record({
+  sessionId: fc.constantFrom(...sessionIds),
+  afterMs,
+  command,
+});
+
+/** A history of several sessions of one organization. */
+export const steps = fc.array(step, { maxLength: 60, size: 'max' });
+
+/** What happens between a decision and its append: nothing, a false alarm, or a rival's command. */
+export type Disturbance = 'none' | 'conflict' | Step;
+export const disturbances: fc.Arbitrary<fc.Stream<Disturbance>> = fc.infiniteStream(
+  fc.oneof(
+    { weight: 2, arbitrary: fc.constant('none' as const) },
+    { weight: 1, arbitrary: fc.constant('conflict' as const) },
+    { weight: 1, arbitrary: step },
+  ),
+);
+
+/** What the organization has: often too little, so that refusals are met too. */
+export const means = fc.record({
+  credits: fc.oneof(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 20_000 })),
+  concurrentSessions: fc.integer({ min: 0, max: 3 }),
+});
+
+function weighted<Value>(
+  weight: number,
+  value: fc.Arbitrary<Value>,
+  toCommand: (value: Value, now: number) => SessionCommand,
+): fc.WeightedArbitrary<CommandAt> {
+  const arbitrary = value.map((chosen) => ({
+    name: toCommand(chosen, 0).type,
+    at: (now: number) => toCommand(chosen, now),
+  }));
+  return { weight, arbitrary };
+}

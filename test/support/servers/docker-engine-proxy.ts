@@ -1,0 +1,60 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { dockerHost } from './docker-engine.ts';
+
+const ENGINE = dockerHost.slice('unix://'.length);
+
+/**
+ * A way to the engine that can be shut: what is under way is cut, what comes is refused. It can
+ * hold requests too: they are taken and never answered.
+ */
+export async function openEngineDoor() {
+  const folder = await mkdtemp(join(tmpdir(), 'bss-door-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'docker.sock');
+  const sockets = new Set<Socket>();
+  const events = new Set<Socket>();
+  const held = new Set<Socket>();
+  let holding: RegExp | null = null;
+  let isShut = false;
+  const server = createServer((client) => {
+    if (isShut) return void client.destroy();
+    const engine = connect(ENGINE);
+    client.on('data', (bytes) => {
+      const asked = bytes.toString();
+      if (/^GET \S*\/events/.test(asked)) events.add(client).add(engine);
+      if (holding?.test(asked) === true) held.add(client);
+      if (!held.has(client)) engine.write(bytes);
+    });
+    client.on('end', () => engine.end());
+    for (const [one, other] of [[client, engine] as const, [engine, client] as const]) {
+      sockets.add(one);
+      one.on('error', () => one.destroy()).on('close', () => other.destroy());
+    }
+    engine.pipe(client);
+  });
+  await new Promise<void>((listening) => server.listen(path, listening));
+  const cut = (spared: ReadonlySet<Socket> = new Set()) => {
+    for (const socket of sockets) if (!spared.has(socket)) socket.destroy();
+  };
+  return {
+    host: `unix://${path}`,
+    shut: ({ butEvents = false } = {}) => {
+      isShut = true;
+      cut(butEvents ? events : undefined);
+    },
+    open: () => void (isShut = false),
+    /** From now on, requests that begin like this; null: none any more. */
+    hold: (like: RegExp | null) => void (holding = like),
+    /** How many have been held. */
+    held: () => held.size,
+    [Symbol.asyncDispose]: async () => {
+      cut();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}

@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Runtime } from '#src/embedded/runtime-file.ts';
+import { freePorts } from '#test/support/servers/ports.ts';
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+const READY_WITHIN_MS = 180_000;
+/** Its log's line, or the terminal's where the log is quieter. */
+const READY = /"msg":"ready"|is ready: /;
+
+export const DEV_KEY = 'bss_dev_test-key-of-the-organization-dev';
+
+/**
+ * The whole service as its operator runs it: a process of its own, on free ports and a folder of
+ * its own.
+ */
+export type RunningService = {
+  apiUrl: string;
+  /** Where its parts are, as of the last start. */
+  runtime: Runtime;
+  dataDir: string;
+  pid: number;
+  /** All it has printed since the last start. */
+  output(): string;
+  /** Sends a request as the development key's owner; `path` begins with /api. */
+  request(method: string, path: string, body?: unknown, headers?: object): Promise<Answer>;
+  /** Ends the process and resolves with its exit code (null: killed). */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+  /** Starts it again on the same folder and ports. */
+  startAgain(env?: Record<string, string>): Promise<void>;
+} & AsyncDisposable;
+
+/** `body` is what the answer's JSON says; tests look into it as they know it. */
+export type Answer = {
+  status: number;
+  headers: Headers; // oxlint-disable-next-line typescript/no-explicit-any
+  body: any;
+};
+
+/**
+ * Starts the service and resolves at its ready line. Browsers are simulated unless `env` says
+ * otherwise. @throws with all it printed when it ends before that or is not ready within 60 s
+ */
+export async function startService(env: Record<string, string> = {}): Promise<RunningService> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
+  const [port, gatewayPort, tlsPort] = await freePorts(3);
+  const settings = {
+    PORT: `${port}`,
+    GATEWAY_PORT: `${gatewayPort}`,
+    GATEWAY_TLS_PORT: `${tlsPort}`,
+    DATA_DIR: dataDir,
+    BROWSERS: 'simulated',
+    SIMULATED_LAUNCH_MS: '20ms',
+    DEV_API_KEY: DEV_KEY,
+    ...env,
+  };
+  let launched = await launch(settings);
+  const apiUrl = `http://127.0.0.1:${port}`;
+
+  const service: RunningService = {
+    apiUrl,
+    runtime: await readRuntime(dataDir),
+    dataDir,
+    pid: launched.pid,
+    output: () => launched.output(),
+    request: (method, path, body, headers) => request(apiUrl + path, method, body, headers),
+    end: (signal) => launched.end(signal),
+    async startAgain(more = {}) {
+      launched = await launch({ ...settings, ...more });
+      service.pid = launched.pid;
+      service.runtime = await readRuntime(dataDir);
+    },
+    async [Symbol.asyncDispose]() {
+      // What a kill -9 left behind is cleaned up by a start, as an operator's would be.
+      if (launched.wasKilled()) await service.startAgain().catch(() => undefined);
+      await launched.end('SIGTERM');
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+  return service;
+}
+
+async function launch(settings: Record<string, string>) {
+  const child = spawn(process.execPath, [MAIN], {
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  let isKilled = false;
+  const ready = Promise.withResolvers<void>();
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+      if (READY.test(printed)) ready.resolve();
+    });
+  child.once('exit', (code, signal) =>
+    ready.reject(new Error(`the service ended (${code ?? signal}):\n${printed}`)),
+  );
+  const late = setTimeout(() => {
+    child.kill('SIGTERM');
+    ready.reject(new Error(`not ready within ${READY_WITHIN_MS} ms:\n${printed}`));
+  }, READY_WITHIN_MS);
+  await ready.promise.finally(() => clearTimeout(late));
+
+  async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+    isKilled = signal === 'SIGKILL';
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+    return child.exitCode;
+  }
+  return { pid: child.pid ?? 0, output: () => printed, end, wasKilled: () => isKilled };
+}
+
+async function readRuntime(dataDir: string): Promise<Runtime> {
+  return JSON.parse(await readFile(join(dataDir, 'runtime.json'), 'utf8')) as Runtime;
+}
+
+async function request(
+  url: string,
+  method: string,
+  body?: unknown,
+  headers: object = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      authorization: `Bearer ${DEV_KEY}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const parsed = text === '' ? {} : JSON.parse(text);
+  return { status: response.status, headers: response.headers, body: parsed };
+}
+
+/**
+ * Resolves with the first value that is neither null nor false; asks again every 20 ms. The bound
+ * is for what never comes, not for what is slow: only a time that the product promises is shorter.
+ */
+export async function eventually<Value>(
+  ask: () => Promise<Value | null | false> | Value | null | false,
+  what: string,
+  withinMs = 120_000,
+): Promise<Value> {
+  const deadline = performance.now() + withinMs;
+  for (;;) {
+    const value = await ask();
+    if (value !== null && value !== false) return value;
+    if (performance.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,22 @@
+import type { RecordedEvent } from '#events/events.ts';
+import { filters } from '#events/subjects.ts';
+import type { RunningService } from './service.ts';
+import { openLog } from './service-log.ts';
+
+/** The next event of the type from now on, of a session or of a browser of that server. */
+export async function watchFor(service: RunningService, type: string, serverId: string) {
+  const opened = await openLog(service);
+  const stop = new AbortController();
+  const after = await opened.log.lastSequence();
+  const { signal } = stop;
+  const isIt = (event: RecordedEvent) =>
+    event.type === type && (!('serverId' in event.state) || event.state.serverId === serverId);
+  async function follow(): Promise<void> {
+    const options = { subjects: filters.all, after, signal, onMalformed: () => undefined };
+    for await (const batch of opened.log.follow(options)) if (batch.some(isIt)) stop.abort();
+    await opened[Symbol.asyncDispose]();
+  }
+  const moment = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  void follow();
+  return { come: moment };
+}

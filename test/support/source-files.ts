@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
+
+/** A TypeScript file of ours; `path` from the top of the project, with `/`. */
+export type SourceFile = {
+  path: string;
+  name: string;
+  text: string;
+  /** The text less its comments; lines stay where they are. */
+  code: string;
+  /** What it imports: `src/commands/handle-command.ts` for our own, `node:fs` or `fastify` for others. */
+  imports: string[];
+};
+
+const top = new URL('../../', import.meta.url).pathname;
+const folders = ['events', 'src', 'projections', 'test'];
+/** What a checkout holds beside the project: see .gitignore. */
+const foreign = new Set(['node_modules', '.git', '.data', '.tools', 'coverage']);
+
+export function sourceFiles(): SourceFile[] {
+  return folders
+    .flatMap((folder) => walk(folder))
+    .filter((path) => path.endsWith('.ts'))
+    .map(readSource);
+}
+
+/** Every file of the project that is text, whatever its kind. */
+export function textFiles(): { path: string; text: string }[] {
+  return walk('.')
+    .map((path) => ({ path, text: readFileSync(join(top, path), 'utf8') }))
+    .filter(({ text }) => !text.includes('\0'));
+}
+
+export function readText(path: string): string {
+  return readFileSync(join(top, path), 'utf8');
+}
+
+/** Lines that are neither blank nor comment. */
+export function codeLines({ code }: SourceFile): number {
+  return code.split('\n').filter((line) => line.trim() !== '').length;
+}
+
+function walk(folder: string): string[] {
+  return readdirSync(join(top, folder), { withFileTypes: true })
+    .filter(({ name }) => !foreign.has(name))
+    .flatMap((entry) => {
+      const path = folder === '.' ? entry.name : `${folder}/${entry.name}`;
+      if (entry.isDirectory()) return walk(path);
+      return entry.isFile() ? [path] : [];
+    });
+}
+
+function readSource(path: string): SourceFile {
+  const text = readText(path);
+  const code = withoutComments(text);
+  return { path, name: basename(path), text, code, imports: importsOf(path, code) };
+}
+
+/** Only comments that begin a line: what follows code on its line is rare and short. */
+function withoutComments(text: string): string {
+  return text
+    .replaceAll(/^[ \t]*\/\*[\s\S]*?\*\//gm, (comment) => comment.replaceAll(/[^\n]/g, ''))
+    .replaceAll(/^[ \t]*\/\/.*$/gm, '');
+}
+
+const STATIC = /^(?:import|export)\b[^;'"`]*?\bfrom\s+'([^']+)'|^import\s+'([^']+)'/gm;
+const DYNAMIC = /\bimport\(\s*'([^']+)'/g;
+
+function importsOf(path: string, code: string): string[] {
+  const found = [...code.matchAll(STATIC), ...code.matchAll(DYNAMIC)];
+  return found.map(([, from, alone]) => resolve(path, from ?? alone ?? ''));
+}
+
+function resolve(importer: string, specifier: string): string {
+  if (specifier.startsWith('#')) return specifier.slice(1);
+  return specifier.startsWith('.') ? normalize(join(dirname(importer), specifier)) : specifier;
+}

@@ -1,0 +1,247 @@
+import type { variables } from '#src/config/config.ts';
+
+/** How every variable of the service can be wrong: missing, malformed, pointing nowhere, weak. */
+
+export const NATS = { NATS_URL: 'nats://127.0.0.1:4222' };
+const TLS = { NATS_URL: 'tls://127.0.0.1:4222' };
+const REDIS = { REDIS_URL: 'redis://127.0.0.1:6379' };
+const REDISS = { REDIS_URL: 'rediss://127.0.0.1:6379' };
+const DOCKER = { BROWSERS: 'docker' };
+const JWKS = { JWT_JWKS_URL: 'https://login.example/keys' };
+const WHO = { JWT_ISSUER: 'https://login.example', JWT_AUDIENCE: 'browsers' };
+export const STRONG = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
+export const SERIOUS = { NODE_ENV: 'production' };
+
+/** What is wrong, what else has to be set for it to count, and the reason that is given. */
+type Row = [value: string, reason: RegExp, beside?: Record<string, string>];
+
+/** Any text is good: what it means shows only when it is used. */
+const ANY: Row[] = [];
+
+const port: Row[] = [
+  ['eighty', /no whole number from 1 to 65535/],
+  ['0', /no whole number/],
+  ['65536', /no whole number/],
+  ['80.5', /no whole number/],
+];
+const duration: Row[] = [
+  ['soon', /is not like 500ms, 3s, 5m or 72h/],
+  ['-3s', /is not like/],
+  ['1d', /is not like/],
+];
+const wait: Row[] = [...duration, ['597h', /longer than a timer runs/]];
+const count: Row[] = [
+  ['many', /no whole number/],
+  ['-1', /no whole number/],
+];
+const file = (beside: Record<string, string>, what: RegExp): Row[] => [
+  ['/nowhere/at/all.pem', /\/nowhere\/at\/all\.pem cannot be read \(ENOENT\)/, beside],
+  ['/tmp', /\/tmp cannot be read \(EISDIR\)/, beside],
+  ['GARBAGE', what, beside],
+];
+const secretFile = (name: string): Row[] => [
+  ['/nowhere/at/all', /cannot be read \(ENOENT\)/],
+  ['EMPTY', /is empty/],
+  ['STRONG', new RegExp(`not together with ${name}`), { [name]: STRONG }],
+];
+const weak = (beside: Record<string, string>, value: string, reason: RegExp): Row => [
+  value,
+  reason,
+  { ...beside, ...SERIOUS },
+];
+
+/** A variable without a row does not pass the compiler; names in capitals are files of the test. */
+export const table: Record<keyof typeof variables, Row[]> = {
+  PORT: port,
+  HOST: ANY,
+  GATEWAY_PORT: port,
+  GATEWAY_TLS_PORT: port,
+  PUBLIC_GATEWAY_WS_URL: [
+    ['http://browsers.example', /is no ws:\/\/ or wss:\/\/ address/],
+    ['browsers.example', /is no ws/],
+    ['ws://browsers.example?a=b', /is no ws/],
+  ],
+  PUBLIC_GATEWAY_WSS_URL: [['ws://browsers.example', /is no wss:\/\/ address/]],
+  TLS_CERT_FILE: [
+    ...file({ TLS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),
+    ['', /needed beside TLS_KEY_FILE/, { TLS_KEY_FILE: 'KEY' }],
+  ],
+  TLS_KEY_FILE: [
+    ...file({ TLS_CERT_FILE: 'CERT' }, /has no private key in PEM/),
+    ['', /needed beside TLS_CERT_FILE/, { TLS_CERT_FILE: 'CERT' }],
+    ['OTHER_KEY', /is not the key of/, { TLS_CERT_FILE: 'CERT' }],
+  ],
+  TRUSTED_PROXIES: [
+    ['proxy.example', /is no address and no network/],
+    ['10.0.0.0/33', /is no address/],
+    ['10.0.0.0/8/8', /is no address/],
+    ['10.0.0.1,,10.0.0.2', /is no address/],
+    ['0.0.0.0/0', /is everybody/],
+    ['::/0', /is everybody/],
+  ],
+  DATA_DIR: ANY,
+  NATS_URL: [
+    ['http://127.0.0.1:4222', /is no nats:\/\/ or tls:\/\/ address/],
+    ['127.0.0.1:4222', /is no nats/],
+    ['nats://a:4222,', /is empty/],
+    ['nats://a:4222,tls://b:4222', /are mixed/],
+    ['nats://user:hunter2@ho st:4222', /^NATS_URL: …@ho st:4222 is no/],
+  ],
+  NATS_USER: [
+    ['api', /of no use without NATS_URL/],
+    ['', /needed beside NATS_PASSWORD/, { ...NATS, NATS_PASSWORD: STRONG }],
+    ['api', /has a user already/, { NATS_URL: 'nats://a:b@127.0.0.1', NATS_PASSWORD: STRONG }],
+  ],
+  NATS_PASSWORD: [
+    [STRONG, /of no use without NATS_URL/],
+    ['', /needed beside NATS_USER/, { ...NATS, NATS_USER: 'api' }],
+    weak({ ...NATS, NATS_USER: 'api' }, 'changeme-now', /too weak for production/),
+  ],
+  NATS_PASSWORD_FILE: secretFile('NATS_PASSWORD'),
+  NATS_CREDS_FILE: [
+    ...file(NATS, /has no JWT with its seed/),
+    ['GARBAGE', /not together with a user/, { NATS_URL: 'nats://a:b@127.0.0.1' }],
+    ['GARBAGE', /of no use without NATS_URL/],
+  ],
+  NATS_CA_FILE: [
+    ...file(TLS, /has no certificate in PEM/),
+    ['CERT', /of no use without tls:\/\/ in NATS_URL/, NATS],
+  ],
+  NATS_CERT_FILE: [
+    ...file({ ...TLS, NATS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),
+    ['', /needed beside NATS_KEY_FILE/, { ...TLS, NATS_KEY_FILE: 'KEY' }],
+  ],
+  NATS_KEY_FILE: [
+    ...file({ ...TLS, NATS_CERT_FILE: 'CERT' }, /has no private key/),
+    ['OTHER_KEY', /is not the key of/, { ...TLS, NATS_CERT_FILE: 'CERT' }],
+  ],
+  NATS_INBOX_PREFIX: [
+    ['_INBOX.*', /is no subject without wildcards/, NATS],
+    ['_INBOX_api', /of no use without NATS_URL/],
+  ],
+  NATS_REPLICAS: [
+    ['2', /is none of 1, 3, 5/, NATS],
+    ['7', /no whole number from 1 to 5/, NATS],
+    ['3', /of no use without NATS_URL/],
+  ],
+  ARCHIVE: [['yes', /is none of off, on/]],
+  REDIS_URL: [
+    ['http://127.0.0.1', /is no redis:\/\/ or rediss:\/\/ address/],
+    ['redis://:hunter2@', /^REDIS_URL: …@ is no/],
+  ],
+  REDIS_USER: [
+    ['bss', /of no use without REDIS_URL/],
+    ['bss', /^REDIS_PASSWORD: needed beside REDIS_USER/, REDIS],
+  ],
+  REDIS_PASSWORD: [
+    [STRONG, /of no use without REDIS_URL/],
+    [STRONG, /REDIS_URL has one already/, { REDIS_URL: 'redis://:other@127.0.0.1' }],
+    weak(REDIS, 'aaaaaaaaaaaa', /the same few characters/),
+  ],
+  REDIS_PASSWORD_FILE: secretFile('REDIS_PASSWORD'),
+  REDIS_CA_FILE: [
+    ...file(REDISS, /has no certificate in PEM/),
+    ['CERT', /of no use without rediss:\/\/ in REDIS_URL/, REDIS],
+  ],
+  REDIS_CERT_FILE: file({ ...REDISS, REDIS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),
+  REDIS_KEY_FILE: file({ ...REDISS, REDIS_CERT_FILE: 'CERT' }, /has no private key/),
+  ROLES: [
+    ['api,cook', /cook is none of api, projector/],
+    ['api,', /is none of/],
+  ],
+  BROWSERS: [['firefox', /is none of docker, process, simulated/]],
+  DOCKER_HOST: [
+    ['docker.sock', /is neither unix:\/\/\/path nor tcp/, DOCKER],
+    ['ssh://host', /is neither/, DOCKER],
+  ],
+  DOCKER_NETWORK: [['a/b', /is no name of a network/, DOCKER]],
+  DOCKER_PUBLISH: [
+    ['browsers.example', /is no address of a host/, DOCKER],
+    ['0.0.0.0', /is no address/, DOCKER],
+  ],
+  DOCKER_DNS: [['dns.example', /is no IPv4 address/, DOCKER]],
+  DOCKER_ISOLATION: [['none', /is none of required, best-effort/, DOCKER]],
+  DOCKER_ON_SHUTDOWN: [['keep', /is none of stop, leave/, DOCKER]],
+  BROWSER_IMAGE: ANY,
+  BROWSER_MEMORY_MB: [
+    ['2G', /no whole number/, DOCKER],
+    ['100', /no whole number from 192/, DOCKER],
+  ],
+  BROWSER_CPUS: [
+    ['two', /is not from 0\.1 to 1024/, DOCKER],
+    ['0', /is not from/, DOCKER],
+  ],
+  BROWSER_PIDS: [['1', /no whole number from 64/, DOCKER]],
+  SIMULATED_LAUNCH_MS: wait,
+  SIMULATED_FAIL_RATE: [
+    ['half', /is not from 0 to 1/],
+    ['1.5', /is not from/],
+  ],
+  POOL_MIN_IDLE: [...count, ['9', /is more than POOL_MAX/]],
+  POOL_MAX_IDLE: count,
+  POOL_MAX: [...count, ['0', /no whole number from 1/]],
+  CREATE_WAIT: wait,
+  QUEUE_AFTER: duration,
+  QUEUE_TIMEOUT: duration,
+  QUEUE_MAX: count,
+  MAX_LIFETIME: [...duration, ['59s', /no session lives less than 1m/]],
+  TIERS: [
+    ['free', /no JSON/],
+    ['[]', /no JSON object/],
+    ['{"gold":{}}', /gold is none of/],
+    ['{"free":{"requests":1}}', /free\.requests/],
+    ['{"free":{"credits":-1}}', /free\.credits/],
+  ],
+  NATS_PORT: port,
+  PUBLIC_NATS_URL: [['http://nats.example', /is no nats/]],
+  NATS_ISSUER_SEED: [['SAnothing', /is no seed of an account key/]],
+  NATS_ISSUER_SEED_FILE: secretFile('NATS_ISSUER_SEED'),
+  TENANT_CONNECTIONS_PER_KEY: [...count, ['0', /no whole number/]],
+  EVENT_STREAMS_MAX: [...count, ['0', /no whole number/]],
+  EVENT_STREAMS_PER_ORGANIZATION: [...count, ['0', /no whole number/]],
+  DEV_API_KEY: [
+    ['short', /needs 16 to 512 printable characters/],
+    weak({}, 'bss_dev_changeme-changeme', /stands where a secret was to be put/),
+    weak({}, 'bss_dev_0123456', /15 characters; 24 are needed/),
+  ],
+  DEV_API_KEY_FILE: secretFile('DEV_API_KEY'),
+  MASTER_KEY: [
+    ['short', /needs 32 to 512 printable characters/],
+    ['a key with spaces in it, that is long enough', /without spaces/],
+    weak({}, 'x'.repeat(32), /the same few characters again and again/),
+    weak({}, 'abababababbaabababbabababbababab', /only 2 different characters/),
+    ['x'.repeat(32), /too weak for production/, { NATS_URL: 'nats://nats-1:4222' }],
+  ],
+  MASTER_KEY_FILE: secretFile('MASTER_KEY'),
+  JWT_SECRET: [
+    ['short', /needs 32 to 512/, WHO],
+    [STRONG, /not together with JWT_JWKS_URL/, { ...WHO, ...JWKS }],
+    weak(WHO, 'the-secret-of-the-issuer-is-long-enough', /stands where a secret/),
+  ],
+  JWT_SECRET_FILE: secretFile('JWT_SECRET'),
+  JWT_JWKS_URL: [
+    ['login.example', /has to be an https:\/\/ or http:\/\/ address/, WHO],
+    ['https://user:hunter2@login.example', /without a user/, WHO],
+  ],
+  JWT_ALGORITHMS: [
+    ['HS256', /is none of/, { ...WHO, ...JWKS }],
+    ['RS256', /only with JWT_JWKS_URL/],
+  ],
+  JWT_ISSUER: [
+    ['', /needed beside JWT_JWKS_URL/, JWKS],
+    ['i', /of no use without/],
+  ],
+  JWT_AUDIENCE: [
+    ['', /needed beside JWT_SECRET/, { JWT_ISSUER: 'i', JWT_SECRET: STRONG }],
+    ['a', /of no use without/],
+  ],
+  METRICS_PORT: port,
+  METRICS_TOKEN: [
+    ['short', /needs 16 to 512/],
+    weak({}, 'metrics-password-1', /stands where a secret/),
+  ],
+  METRICS_TOKEN_FILE: secretFile('METRICS_TOKEN'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: [['collector:4318', /is no http:\/\/ or https:\/\/ address/]],
+  NODE_ENV: ANY,
+  LOG_LEVEL: [['loud', /is none of trace, debug/]],
+};

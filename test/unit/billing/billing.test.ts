@@ -1,0 +1,106 @@
+import { describe, it, test } from 'vitest';
+import { session } from '#test/support/given-when-then.ts';
+import {
+  activated,
+  extended,
+  failed,
+  HOUR,
+  iso,
+  MINUTE,
+  requested,
+  SECOND,
+  stopped,
+  stopRequested,
+  T0,
+} from '#test/support/examples.ts';
+
+const { given } = session;
+const startedAtMs = T0 + 10 * SECOND;
+
+function confirmAt(now: number) {
+  return { type: 'ConfirmStopped', now } as const;
+}
+
+describe('a session pays for each minute begun since its start', () => {
+  test.each([
+    ['no time', 0, 0],
+    ['a millisecond', 1, 1],
+    ['a minute', MINUTE, 1],
+    ['a minute and a millisecond', MINUTE + 1, 2],
+    ['an hour', HOUR, 60],
+    ['all it reserved', 2 * HOUR, 120],
+  ])('%s', (_, ranMs, creditsUsed) => {
+    given(requested(), activated(startedAtMs), stopRequested('user', startedAtMs + ranMs))
+      .when(confirmAt(startedAtMs + ranMs))
+      .then(stopped(startedAtMs + ranMs, creditsUsed));
+  });
+
+  it('does not pay for the wait before', () => {
+    given(requested(), activated(T0 + 30 * MINUTE), stopRequested('user', T0 + 31 * MINUTE))
+      .when(confirmAt(T0 + 31 * MINUTE))
+      .then(stopped(T0 + 31 * MINUTE, 1));
+  });
+
+  it('does not pay for what the browser takes to end after the stop', () => {
+    given(requested(), activated(startedAtMs), stopRequested('user', startedAtMs + MINUTE))
+      .when(confirmAt(startedAtMs + MINUTE + 2 * SECOND))
+      .then(stopped(startedAtMs + MINUTE + 2 * SECOND, 1));
+  });
+
+  it('never pays more than it reserved, however late its stop was asked for', () => {
+    given(requested(), activated(startedAtMs), stopRequested('expired', T0 + 5 * HOUR))
+      .when(confirmAt(T0 + 5 * HOUR))
+      .then(stopped(T0 + 5 * HOUR, 120, 'expired'));
+  });
+
+  it('pays nothing by a clock that is behind the start', () => {
+    given(requested(), activated(startedAtMs), stopRequested())
+      .when(confirmAt(startedAtMs - SECOND))
+      .then(stopped(startedAtMs - SECOND, 0));
+  });
+
+  it('gets the unused part of an extension back too', () => {
+    given(
+      requested(),
+      activated(T0),
+      extended(HOUR, T0 + 3 * HOUR),
+      stopRequested('user', T0 + 10 * MINUTE),
+    )
+      .when(confirmAt(T0 + 10 * MINUTE))
+      .then({
+        type: 'session.stopped',
+        data: {
+          reason: 'user',
+          endedAt: iso(T0 + 10 * MINUTE),
+          creditsUsed: 10,
+          creditsRefunded: 170,
+        },
+      });
+  });
+});
+
+describe('a session that fails', () => {
+  const fail = { type: 'FailSession', detail: '', exitCode: null } as const;
+
+  it('before its start costs nothing', () => {
+    given(requested())
+      .when({ ...fail, reason: 'launch_failed', now: T0 + 20 * MINUTE })
+      .then(failed({ detail: '', exitCode: null, endedAt: iso(T0 + 20 * MINUTE) }));
+  });
+
+  it('after its start costs what it ran', () => {
+    given(requested(), activated(T0))
+      .when({ ...fail, reason: 'server_lost', now: T0 + 20 * MINUTE })
+      .then({
+        type: 'session.failed',
+        data: {
+          reason: 'server_lost',
+          detail: '',
+          exitCode: null,
+          endedAt: iso(T0 + 20 * MINUTE),
+          creditsUsed: 20,
+          creditsRefunded: 100,
+        },
+      });
+  });
+});

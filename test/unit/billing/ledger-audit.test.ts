@@ -1,0 +1,156 @@
+import { describe, expect, it, test } from 'vitest';
+import type { RecordedEvent } from '#events/events.ts';
+import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import { compareWithSessions, openStatement } from '#src/cli/commands/statement.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { sessionRef } from '#test/support/given-when-then.ts';
+import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
+import { desk, newCause, watchedLog, type Watched } from '#test/support/watched-event-store.ts';
+
+const { organizationId } = sessionRef;
+const activate: SessionCommand = { type: 'ActivateSession', workload: browser(), now: T0 };
+const stop: SessionCommand = { type: 'StopSession', reason: 'user', now: T0 + 7 * MINUTE };
+const confirm: SessionCommand = { type: 'ConfirmStopped', now: T0 + 8 * MINUTE };
+const extend: SessionCommand = {
+  type: 'ExtendSession',
+  byMs: HOUR,
+  maxLifetimeMs: 72 * HOUR,
+  duration: '1h',
+};
+
+/** One that ran and ended, one that never started, one that goes on. */
+const lives: Record<string, SessionCommand[]> = {
+  ses_ended: [createSession(), activate, extend, stop, confirm],
+  ses_unstarted: [createSession(), stop],
+  ses_open: [createSession(), activate, extend],
+};
+
+async function recorded(): Promise<RecordedEvent[]> {
+  const log = await watchedLog({ credits: 1_000 });
+  for (const [id, commands] of Object.entries(lives))
+    for (const command of commands) await ask(log, id, command);
+  const stopReading = new AbortController();
+  const options = { subjects: ['evt.>'], after: 0, signal: stopReading.signal, onMalformed() {} };
+  const end = await log.lastSequence();
+  const events: RecordedEvent[] = [];
+  for await (const batch of log.follow(options)) {
+    events.push(...batch);
+    if (events.at(-1)?.sequence === end) break;
+  }
+  return events;
+}
+
+function ask(log: Watched, id: string, command: SessionCommand) {
+  const limits = { concurrentSessions: 5 };
+  return handleSession(desk(log), { organizationId, id }, command, newCause(), limits);
+}
+
+function audit(events: readonly RecordedEvent[]) {
+  const fold = createLedgerAudit();
+  for (const event of events) fold.take(event);
+  return fold.report();
+}
+
+function state(events: readonly RecordedEvent[]) {
+  const span = { after: 0, upTo: events.at(-1)?.sequence ?? 0 };
+  const statement = openStatement(span);
+  for (const event of events)
+    if (event.aggregate.kind === 'ledger') statement.takeLine(event as never);
+    else statement.takeSession(event as never);
+  const closed = statement.close();
+  return { ...closed, differences: compareWithSessions(closed, span) };
+}
+
+/** An event of that type and session (of the session itself, or the ledger's line for it). */
+function isLine(event: RecordedEvent, type: string, id: string): boolean {
+  const subject = 'sessionId' in event.data ? event.data.sessionId : '';
+  return (
+    event.type === type &&
+    (subject === id || ('id' in event.aggregate && event.aggregate.id === id))
+  );
+}
+
+describe('an audit of a ledger', () => {
+  it('finds nothing where the service recorded it', async () => {
+    const [report, ...others] = audit(await recorded());
+    expect(others).toEqual([]);
+    expect(report).toMatchObject({ organizationId, sessions: 3, open: 1, differences: [] });
+    expect(report?.ledger).toEqual(report?.bySessions);
+    expect(report?.ledger).toMatchObject({ slotsInUse: 1, creditsReserved: 180, creditsUsed: 7 });
+  });
+
+  test.each([
+    ['a slot that was never released', 'ledger.slot-released', 'ses_ended'],
+    ['a slot that was never taken', 'ledger.slot-reserved', 'ses_open'],
+    ['credits that were never reserved', 'ledger.credits-reserved', 'ses_open'],
+    ['an end that was never recorded', 'session.stopped', 'ses_ended'],
+    ['an extension that was never recorded', 'session.extended', 'ses_open'],
+    ['a session that was never recorded', 'session.requested', 'ses_open'],
+  ])('finds %s', async (_, type, id) => {
+    const events = await recorded();
+    const [report] = audit(events.filter((event) => !isLine(event, type, id)));
+    expect(report?.differences.join('\n')).toContain(id);
+    expect(report?.ledger).not.toEqual(report?.bySessions);
+  });
+
+  it('finds a line that is there twice, and amounts that are others', async () => {
+    const events = await recorded();
+    const released = events.findIndex((event) =>
+      isLine(event, 'ledger.slot-released', 'ses_ended'),
+    );
+    const line = events[released] as RecordedEvent & { data: object };
+    expect(audit([...events, line])[0]?.differences.join()).toContain('which is not, or has ended');
+    const other = { ...line, data: { ...line.data, creditsUsed: 6, creditsRefunded: 174 } };
+    const differences = audit(events.with(released, other as RecordedEvent))[0]?.differences;
+    expect(differences?.join('\n')).toContain('by the ledger 6 and 174');
+  });
+
+  it('finds a state that is not what the lines add up to', async () => {
+    const events = await recorded();
+    const last = events.findLastIndex(({ aggregate }) => aggregate.kind === 'ledger');
+    const line = events[last] as RecordedEvent & { state: object };
+    const forged = { ...line, state: { ...line.state, creditsAvailable: 1_000_000 } };
+    const [report] = audit(events.with(last, forged as RecordedEvent));
+    expect(report?.differences).toEqual([expect.stringContaining('carries another state')]);
+  });
+});
+
+describe('a statement', () => {
+  it('has a line for each session that was settled, with what made it, and balances', async () => {
+    const { lines, differences, ...balances } = state(await recorded());
+    expect(differences).toEqual([]);
+    expect(balances).toMatchObject({ opening: 0, granted: 1_000, closing: 993 });
+    expect(
+      lines.map(({ sessionId, creditsUsed, creditsRefunded }) => [
+        sessionId,
+        creditsUsed,
+        creditsRefunded,
+      ]),
+    ).toEqual([
+      ['ses_ended', 7, 173],
+      ['ses_unstarted', 0, 120],
+    ]);
+    expect(lines[0]?.events.map(({ type }) => type)).toEqual([
+      'session.requested',
+      'session.activated',
+      'session.extended',
+      'session.stop-requested',
+      'session.stopped',
+      'ledger.slot-released',
+    ]);
+  });
+
+  it('differs where the ledger charged otherwise than the session’s events say', async () => {
+    const events = await recorded();
+    const at = events.findIndex((event) => isLine(event, 'ledger.slot-released', 'ses_ended'));
+    const line = events[at] as RecordedEvent & { data: object };
+    const other = { ...line, data: { ...line.data, creditsUsed: 8, creditsRefunded: 172 } };
+    const charged = state(events.with(at, other as RecordedEvent)).differences;
+    expect(charged).toEqual([expect.stringContaining('ses_ended: charged 8 and returned 172')]);
+    const forgotten = state(events.filter((event) => event !== line)).differences;
+    expect(forgotten).toEqual(['ses_ended: it has ended and was not charged']);
+    const twice = state([...events, { ...line, sequence: line.sequence + 100 }]);
+    expect(twice.differences).toEqual([expect.stringContaining('ses_ended: it was charged twice')]);
+  });
+});

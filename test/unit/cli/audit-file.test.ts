@@ -1,0 +1,162 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { knownFingerprint, openAuditKey, type AuditKey } from '#src/cli/commands/audit/key.ts';
+import { linesOf } from '#src/cli/audit-lines.ts';
+import { verdictOn } from '#src/cli/commands/audit/verify-lines.ts';
+import { auditOf, fileOf, found, recordOf, verdictOnFile } from '#test/support/audit-file.ts';
+
+let dataDir: string;
+let key: AuditKey;
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'bss-audit-'));
+  key = await openAuditKey(dataDir);
+});
+afterAll(() => rm(dataDir, { recursive: true }));
+
+const texts = ['plain', 'ünïcödé 🦊', '', '"}', '\\n', '\u0000\ud800', 'x'.repeat(900), 'end'];
+
+async function exported(): Promise<string[]> {
+  return auditOf(
+    key,
+    texts.map((text, at) => recordOf(at + 1, text)),
+  );
+}
+
+describe('a file as it was exported', () => {
+  it('is whole, and says who signed it', async () => {
+    const { fingerprint } = key;
+    const verdict = await verdictOnFile(fileOf(await exported()));
+    expect(verdict).toMatchObject({ isWhole: true, fingerprint, head: { records: texts.length } });
+  });
+
+  it('is whole without any record', async () => {
+    expect(await found(fileOf(await auditOf(key, [])))).toBe('whole');
+  });
+
+  it('is whole when it is read from a disk, however its pieces fall', async () => {
+    const path = join(dataDir, 'long.ndjson');
+    const many = Array.from({ length: 300 }, (_, at) => recordOf(at + 1, 'x'.repeat(at * 7)));
+    await writeFile(path, fileOf(await auditOf(key, many)));
+    expect((await stat(path)).size).toBeGreaterThan(4 * 64 * 1024);
+    expect(await verdictOn(linesOf(path))).toMatchObject({ isWhole: true });
+  });
+});
+
+describe('a change is found, and its line named:', () => {
+  it('a record that was altered', async () => {
+    const lines = await exported();
+    const altered = lines.map((line) => line.replace('plain', 'plein'));
+    expect(await verdictOnFile(fileOf(altered))).toEqual({
+      isWhole: false,
+      line: 2,
+      reason: 'it was altered',
+    });
+  });
+
+  it('a line that was removed, wherever', async () => {
+    const lines = await exported();
+    for (let at = 0; at < lines.length; at += 1)
+      expect(await found(fileOf(lines.toSpliced(at, 1)))).toBe(at + 1);
+  });
+
+  it('two lines that were swapped, whichever', async () => {
+    const lines = await exported();
+    for (let one = 0; one < lines.length; one += 1)
+      for (let other = one + 1; other < lines.length; other += 1) {
+        const [a, b] = [lines[one] ?? '', lines[other] ?? ''];
+        expect(await found(fileOf(lines.with(one, b).with(other, a)))).toBe(one + 1);
+      }
+  });
+
+  it('a line that stands twice, and one that was added at the end', async () => {
+    const lines = await exported();
+    for (let at = 1; at < lines.length; at += 1)
+      expect(await found(fileOf(lines.toSpliced(at, 0, lines[at] ?? '')))).toBe(at + 2);
+    expect(await found(fileOf([...lines, 'more']))).toBe(lines.length + 1);
+  });
+
+  it('a tail that was cut off at any byte', async () => {
+    const lines = await exported();
+    const whole = fileOf(lines);
+    for (let length = 0; length < whole.length; length += 13) {
+      const begun = whole.subarray(0, length).filter((byte) => byte === 0x0a).length + 1;
+      expect(await found(whole.subarray(0, length)), `${length} bytes`).toBe(begun);
+    }
+    expect(await found(whole.subarray(0, -1))).toBe(lines.length);
+  });
+
+  it('any byte that is any other', async () => {
+    const whole = fileOf(await exported());
+    const anywhere = fc.integer({ min: 0, max: whole.length - 1 });
+    await fc.assert(
+      fc.asyncProperty(anywhere, fc.integer({ min: 1, max: 255 }), async (at, by) => {
+        const altered = Buffer.from(whole);
+        altered.writeUInt8((whole.readUInt8(at) + by) % 256, at);
+        const line = whole.subarray(0, at).filter((byte) => byte === 0x0a).length + 1;
+        expect(await found(altered)).toBe(line);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('every byte of the head and of the line below it', async () => {
+    const lines = await exported();
+    const whole = fileOf(lines.slice(0, 2));
+    const headEnd = whole.indexOf(0x0a);
+    for (let at = 0; at < whole.length; at += 1) {
+      const altered = Buffer.from(fileOf(lines));
+      altered.writeUInt8(altered.readUInt8(at) ^ 1, at);
+      expect(await found(altered), `byte ${at}`).toBe(at <= headEnd ? 1 : 2);
+    }
+  });
+
+  it('any byte that is gone, and any that is new', async () => {
+    const whole = fileOf(await exported());
+    const anywhere = fc.integer({ min: 0, max: whole.length - 1 });
+    await fc.assert(
+      fc.asyncProperty(anywhere, fc.uint8Array({ maxLength: 2 }), async (at, put) => {
+        const altered = Buffer.concat([whole.subarray(0, at), put, whole.subarray(at + 1)]);
+        if (altered.equals(whole)) return;
+        const line = whole.subarray(0, at).filter((byte) => byte === 0x0a).length + 1;
+        // Of a run of equal bytes it cannot be said which is gone.
+        expect([line, line + 1]).toContain(await found(altered));
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('a forger', () => {
+  it('who chains the lines anew does not have the signature', async () => {
+    const [head = ''] = await exported();
+    const [, ...forged] = await auditOf(
+      key,
+      texts.map((text, at) => recordOf(at + 1, text.replace('plain', 'forged'))),
+    );
+    const verdict = await verdictOnFile(fileOf([head, ...forged]));
+    expect(verdict).toMatchObject({ isWhole: false, line: null });
+  });
+
+  it('who signs with another key is known by its fingerprint', async () => {
+    const foreign = await openAuditKey(join(dataDir, 'forger'));
+    const verdict = await verdictOnFile(fileOf(await auditOf(foreign, [recordOf(1, 'forged')])));
+    expect(verdict).toMatchObject({ isWhole: true, fingerprint: foreign.fingerprint });
+    expect(foreign.fingerprint).not.toBe(key.fingerprint);
+  });
+});
+
+describe('the key', () => {
+  it('is made once, and stays', async () => {
+    const [again, known] = await Promise.all([openAuditKey(dataDir), knownFingerprint(dataDir)]);
+    expect([again.fingerprint, known]).toEqual([key.fingerprint, key.fingerprint]);
+    expect(again.publicKey).not.toHaveProperty('d');
+    expect((await stat(join(dataDir, 'audit-key'))).mode & 0o777).toBe(0o600);
+  });
+
+  it('is not made by asking for it', async () => {
+    expect(await knownFingerprint(join(dataDir, 'nobody-was-here'))).toBeNull();
+  });
+});

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest';
+import type { CommandSession } from '#src/cli/command.ts';
+import { readGiven } from '#src/cli/arguments.ts';
+import { readSteps } from '#src/cli/commands/session-at.ts';
+import { showWhy } from '#src/cli/commands/why/why.ts';
+import { chainTo } from '#src/cli/commands/why/chain.ts';
+import { readRelated } from '#src/cli/commands/why/related.ts';
+import { isRejected } from '#src/errors.ts';
+import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
+import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import { handle } from '#src/commands/handle-command.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
+import { desk, watchedLog } from '#test/support/watched-event-store.ts';
+import { sessionRef } from '#test/support/given-when-then.ts';
+
+/** What happened, by whom: of the session, of its browser, of its server. */
+type Told =
+  | { by: string; session: SessionCommand }
+  | { by: string; workload: WorkloadCommand }
+  | { by: string; server: ServerCommand };
+
+const user = 'user/ada';
+const me = 'provisioner';
+const create: Told = { by: user, session: createSession({ idleTimeoutMs: 10 * MINUTE }) };
+const activate: Told = {
+  by: me,
+  session: { type: 'ActivateSession', workload: browser(), now: T0 },
+};
+const launched: Told[] = [
+  { by: me, workload: { type: 'Provision', serverId: 'srv_1' } },
+  { by: me, workload: { type: 'ReportIdle', launchMs: 300 } },
+];
+const confirm: Told = { by: me, session: { type: 'ConfirmStopped', now: T0 + 3 * HOUR } };
+
+function fail(
+  reason: 'browser_crashed' | 'server_lost' | 'queue_timeout' | 'launch_failed',
+  by: string,
+): Told {
+  const failure = { reason, detail: 'as it was told', exitCode: null, now: T0 + MINUTE };
+  return { by, session: { type: 'FailSession', ...failure } };
+}
+
+function stop(reason: 'user' | 'operator', by: string): Told {
+  return { by, session: { type: 'StopSession', reason, now: T0 + MINUTE } };
+}
+
+/** A log in which that has happened. */
+async function logOf(life: readonly Told[]) {
+  const log = await watchedLog();
+  for (const one of life) {
+    const cause = causeBy(one.by);
+    const done =
+      'session' in one
+        ? await handleSession(desk(log), sessionRef, one.session, cause, {
+            concurrentSessions: 5,
+          })
+        : 'workload' in one
+          ? await handle<'workload'>(
+              desk(log),
+              { kind: 'workload', id: 'wl_1' },
+              (state) => decideWorkload(one.workload, state),
+              cause,
+            )
+          : await handle<'server'>(
+              desk(log),
+              { kind: 'server', id: 'srv_1' },
+              (state) => decideServer(one.server, state),
+              cause,
+            );
+    if (isRejected(done)) throw new Error(JSON.stringify(done));
+  }
+  return log;
+}
+
+/** What `bss why` prints of the session. */
+async function textOf(...life: Told[]): Promise<string> {
+  const log = await logOf(life);
+  const why = showWhy.read(readGiven(showWhy, [sessionRef.id]));
+  const warn = (text: string) => expect.unreachable(text);
+  const told = await why({ desk: desk(log), warn } as unknown as CommandSession);
+  if (told === null || isRejected(told)) throw new Error(JSON.stringify(told));
+  return told.text;
+}
+
+/** The chain as types of its events, and the timers; the end first. */
+async function chainOf(...life: Told[]): Promise<string[]> {
+  const log = await logOf(life);
+  const warn = (text: string) => expect.unreachable(text);
+  const steps = await readSteps(log, sessionRef.id, warn);
+  const related = await readRelated(log, steps, warn);
+  const end = steps.at(-1)?.event;
+  if (end === undefined) throw new Error('no life');
+  return chainTo(end, related).map(({ event, words }) => event?.type ?? words);
+}
+
+describe('the chain of how a session ended', () => {
+  it('leads from a stop to the one who asked for it', async () => {
+    expect(await chainOf(create, ...launched, activate, stop('user', user), confirm)).toEqual([
+      'session.stopped',
+      'session.stop-requested',
+    ]);
+  });
+
+  it('leads from an expiry to the extension that set its moment', async () => {
+    const extend: Told = {
+      by: user,
+      session: { type: 'ExtendSession', byMs: HOUR, maxLifetimeMs: 72 * HOUR, duration: '1h' },
+    };
+    const expire: Told = {
+      by: 'timekeeper/expiry',
+      session: { type: 'ExpireSession', now: T0 + 3 * HOUR },
+    };
+    expect(await chainOf(create, ...launched, activate, extend, expire, confirm)).toEqual([
+      'session.stopped',
+      'session.stop-requested',
+      'the timer "expiry" fired',
+      'session.extended',
+    ]);
+    expect(
+      await chainOf(create, ...launched, activate, expire, confirm),
+      'without an extension',
+    ).toEqual([
+      'session.stopped',
+      'session.stop-requested',
+      'the timer "expiry" fired',
+      'session.requested',
+    ]);
+  });
+
+  it('leads from an idle time-out to the last use', async () => {
+    const use: Told = { by: user, session: { type: 'RecordAccess', via: 'cdp', now: T0 + MINUTE } };
+    const idle: Told = {
+      by: 'timekeeper/idle',
+      session: { type: 'StopIdleSession', now: T0 + HOUR },
+    };
+    expect(await chainOf(create, ...launched, activate, use, idle, confirm)).toEqual([
+      'session.stopped',
+      'session.stop-requested',
+      'the timer "idle" fired',
+      'session.accessed',
+    ]);
+  });
+
+  it('leads from a crash to the browser, which is told of afterwards', async () => {
+    const gone: Told = {
+      by: me,
+      workload: { type: 'ReportTerminated', reason: 'crashed', exitCode: 139 },
+    };
+    expect(await chainOf(create, ...launched, activate, fail('browser_crashed', me), gone)).toEqual(
+      ['session.failed', 'workload.terminated'],
+    );
+  });
+
+  it('leads from a close to the browser, which is told of afterwards', async () => {
+    const close: Told = {
+      by: me,
+      session: { type: 'ReportBrowserClosed', closedAt: T0 + MINUTE, now: T0 + MINUTE },
+    };
+    const gone: Told = {
+      by: me,
+      workload: { type: 'ReportTerminated', reason: 'closed', exitCode: 0 },
+    };
+    const life = [create, ...launched, activate, close, gone];
+    expect(await chainOf(...life)).toEqual([
+      ...['session.stopped', 'session.stop-requested', 'workload.terminated'],
+    ]);
+    const text = await textOf(...life);
+    expect(text).toContain('stopped (browser_closed)');
+    expect(text).toContain('because its user closed its browser — event');
+    expect(text).toContain('because browser wl_1 was gone (closed, exit code 0)');
+  });
+
+  it('leads from a lost server to the server', async () => {
+    const keeper = 'timekeeper/lost-server';
+    const joined: Told = {
+      by: me,
+      server: { type: 'Join', ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 },
+    };
+    const lost: Told = { by: keeper, server: { type: 'ReportLost' } };
+    expect(
+      await chainOf(joined, ...launched, create, activate, fail('server_lost', keeper), lost),
+    ).toEqual(['session.failed', 'server.lost']);
+  });
+
+  it('leads from a queue that took too long to the request', async () => {
+    const queue: Told = {
+      by: 'timekeeper/queue-after',
+      session: { type: 'QueueSession', now: T0 + MINUTE },
+    };
+    const late: Told = {
+      by: 'timekeeper/queue-timeout',
+      session: { type: 'FailQueuedSession', queueTimeoutMs: MINUTE, now: T0 + 2 * MINUTE },
+    };
+    expect(await chainOf(create, queue, late)).toEqual([
+      'session.failed',
+      'the timer "queue-timeout" fired',
+      'session.requested',
+    ]);
+  });
+
+  it('leads from a stop by the operator to the server that was drained', async () => {
+    const joined: Told = {
+      by: me,
+      server: { type: 'Join', ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 },
+    };
+    const drain: Told = { by: 'operator', server: { type: 'Drain' } };
+    expect(
+      await chainOf(joined, ...launched, create, activate, drain, stop('operator', me), confirm),
+    ).toEqual(['session.stopped', 'session.stop-requested', 'server.draining']);
+  });
+});
+
+describe('the last words of a browser', () => {
+  const words = 'Chromium: killed by SIGTRAP\n\nfirst\u001b[2J\r\n42  +1ms  forged  service:x\n';
+  const crash: Told = {
+    by: me,
+    session: {
+      ...{ type: 'FailSession', reason: 'browser_crashed', detail: words, exitCode: null },
+      now: T0 + MINUTE,
+    },
+  };
+
+  it('are printed line by line, in the chain and in the table, and none can pass for ours', async () => {
+    const lines = (await textOf(create, ...launched, activate, crash)).split('\n');
+    const at = lines.flatMap((line, index) => (line.includes('killed by SIGTRAP') ? [index] : []));
+    expect(at).toHaveLength(2);
+    for (const index of at)
+      expect(lines.slice(index + 1, index + 3).map((line) => line.trim())).toEqual([
+        '| first\\u{1b}[2J',
+        '| 42  +1ms  forged  service:x',
+      ]);
+    const [inChain = '', inTable = ''] = at.map((index) => lines[index]);
+    expect(inChain).toMatch(/^ {2}it failed with browser_crashed \(credits used: 1, .*SIGTRAP — /);
+    expect(inChain).toMatch(/ — event \d+, .*, by service:provisioner$/);
+    expect(inTable).toMatch(/SIGTRAP +service:provisioner$/);
+    expect(
+      lines.filter((line) => line.includes('forged')).every((line) => /^ +\|/.test(line)),
+    ).toBe(true);
+    expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(lines.join('')).not.toContain('\\u{a}');
+  });
+});

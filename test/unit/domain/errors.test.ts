@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+import { expect, it, test } from 'vitest';
+import { errors, isRejected, reject, type ErrorName } from '#src/errors.ts';
+
+const readme = readFileSync(new URL('../../../src/api/README.md', import.meta.url), 'utf8');
+const documented = [...readme.matchAll(/^\| (\d{3}) \| ([A-Z_]+) \| (.+) \| (.+) \|$/gm)].map(
+  ([, status, name = '', when = '', context = '']) => ({
+    status: Number(status),
+    name,
+    when,
+    context,
+  }),
+);
+
+it('the table in the code is the documented one', () => {
+  const coded = Object.entries(errors).map(([name, { status }]) => `${status} ${name}`);
+  const told = documented.map(({ status, name }) => `${status} ${name}`);
+  expect(told.toSorted()).toEqual(coded.toSorted());
+});
+
+it('no error is documented twice, or without its occasion', () => {
+  expect(new Set(documented.map(({ name }) => name)).size).toBe(documented.length);
+  for (const { name, when } of documented) expect(when.length, name).toBeGreaterThan(10);
+});
+
+test.each([
+  ['INVALID_DURATION', 400, 'duration'],
+  ['UNAUTHORIZED', 401, '–'],
+  ['INSUFFICIENT_CREDITS', 402, 'required'],
+  ['SESSION_NOT_FOUND', 404, 'session_id'],
+  ['SESSION_LIMIT_EXCEEDED', 429, 'limit'],
+  ['NO_SERVERS_AVAILABLE', 503, 'servers'],
+] as const)('%s is the specified name for its %i, with its context', (name, status, context) => {
+  expect(errors[name].status).toBe(status);
+  expect(documented.find((row) => row.name === name)?.context).toContain(context);
+});
+
+it('says the bounds of a duration, as specified', () => {
+  expect(errors.INVALID_DURATION.message).toMatch(/between 1 minute and 24 hours/);
+});
+
+test.each(Object.keys(errors) as ErrorName[])('%s has a sentence for people', (name) => {
+  expect(errors[name].message).toMatch(/^[A-Z].*[.]$/);
+});
+
+it('a refusal is told apart from what a decision records', () => {
+  expect(isRejected(reject('INTERNAL'))).toBe(true);
+  expect(isRejected([])).toBe(false);
+});

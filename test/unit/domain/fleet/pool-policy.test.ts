@@ -1,0 +1,284 @@
+import { readFileSync } from 'node:fs';
+import * as fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import type { PoolDecision, PoolInputs } from '#events/pool.ts';
+import {
+  decidePool,
+  isStuck,
+  mustEvict,
+  POLICY,
+  requestsWanted,
+} from '#src/domain/fleet/pool-policy.ts';
+
+const GIB = 1024 ** 3;
+const BROWSER = GIB / 4;
+
+/** A quiet server on a machine with plenty. */
+const quiet: Required<PoolInputs> = {
+  ...{ isDraining: false, idle: 1, launching: 0, spare: 0, busy: 0, ending: 0 },
+  ...{ waiting: 0, unserved: 0 },
+  ...{ arrivals10s: 0, arrivals60s: 0, launchMs: 500, minIdle: 1, maxIdle: 8, max: 10 },
+  ...{ launchesAtOnce: 2, memoryFreeBytes: 16 * GIB, browserBytes: BROWSER, cpuPressure: 0.1 },
+  ...{ target: 1, limitedBy: null, calmMs: 0, calmPeak: 0, surplusMs: 0 },
+};
+function decide(other: Partial<PoolInputs>): PoolDecision {
+  return decidePool({ ...quiet, ...other });
+}
+
+describe('the target', () => {
+  it('stays where nobody comes', () => {
+    expect(decide({})).toMatchObject({ need: 1, target: 1, launch: 0, retire: 0 });
+  });
+
+  it('covers those who come while a browser launches, and their luck', () => {
+    expect(decide({ arrivals10s: 20 })).toMatchObject({ need: 3, target: 3, launch: 2 });
+    expect(decide({ arrivals10s: 20, launchMs: 2_000 })).toMatchObject({ need: 8, target: 8 });
+    // A minute's mean counts where the last seconds were quiet.
+    expect(decide({ arrivals60s: 120 })).toMatchObject({ target: 3 });
+  });
+
+  it('falls late: after a minute in which less was needed, to the most that was', () => {
+    const high = { target: 5, idle: 5 };
+    expect(decide({ ...high, calmMs: 59_999, calmPeak: 2 }).target).toBe(5);
+    expect(decide({ ...high, calmMs: 60_000, calmPeak: 2 }).target).toBe(2);
+    expect(decide({ ...high, calmMs: 60_000, calmPeak: 2, arrivals10s: 20 }).target).toBe(3);
+  });
+
+  it('is nothing while it drains, and what waits is retired', () => {
+    const draining = { isDraining: true, idle: 3, busy: 2, target: 3, arrivals10s: 50 };
+    expect(decide(draining)).toMatchObject({ target: 0, launch: 0, retire: 3 });
+  });
+});
+
+describe('a surplus', () => {
+  it('is retired when it has lasted a minute', () => {
+    expect(decide({ idle: 4, target: 2, surplusMs: 59_999 }).retire).toBe(0);
+    expect(decide({ idle: 4, target: 2, surplusMs: 60_000 }).retire).toBe(2);
+  });
+
+  it('is not kept for a request that it cannot serve', () => {
+    const request = { waiting: 1, unserved: 1 };
+    expect(decide({ idle: 4, target: 2, surplusMs: 60_000, ...request }).retire).toBe(2);
+  });
+});
+
+describe('a request that no idle browser can serve', () => {
+  const request = { waiting: 1, unserved: 1 };
+  it('is launched for, however many are idle', () => {
+    expect(decide({ idle: 8, target: 1, max: 10, ...request }).launch).toBe(1);
+    expect(decide({ idle: 1, target: 1, ...request }).launch).toBe(1);
+  });
+
+  it('is launched for once, and the pool beside it', () => {
+    expect(decide({ idle: 8, target: 1, waiting: 1, launching: 1 }).launch).toBe(0);
+    expect(decide({ idle: 0, target: 1, waiting: 1, launching: 1 }).launch).toBe(1);
+    expect(decide({ idle: 0, target: 1, launching: 1, spare: 1 }).launch).toBe(0);
+  });
+});
+
+describe('a machine short of memory', () => {
+  const five = { idle: 0, waiting: 5, unserved: 5 };
+  const one = { memoryFreeBytes: BROWSER + GIB / 4 };
+  it('launches what fits beside its reserve, those under way included', () => {
+    expect(decide({ ...five, memoryFreeBytes: 3 * BROWSER + GIB / 4 })).toMatchObject({
+      room: 3,
+      launch: 2,
+    });
+    expect(decide({ ...five, ...one })).toMatchObject({ room: 1, launch: 1 });
+    expect(decide({ ...five, launching: 1, ...one })).toMatchObject({
+      limitedBy: 'memory',
+      room: 0,
+      launch: 0,
+    });
+  });
+
+  it('launches for the pool and takes requests again only when there is room for two', () => {
+    const none = { ...quiet, idle: 0, limitedBy: 'memory' as const, ...one };
+    expect(decidePool(none)).toMatchObject({ limitedBy: 'memory', launch: 0 });
+    expect(requestsWanted(none)).toBe(0);
+    const two = { memoryFreeBytes: 2 * BROWSER + GIB / 4 };
+    expect(decidePool({ ...none, ...two })).toMatchObject({ limitedBy: null, room: 2, launch: 1 });
+  });
+
+  it('launches for a request that it has taken as soon as there is room for one', () => {
+    expect(decide({ ...five, limitedBy: 'memory', ...one })).toMatchObject({
+      limitedBy: 'memory',
+      launch: 1,
+    });
+  });
+
+  it('ends an idle browser for a request that it cannot serve', () => {
+    const full = { idle: 2, target: 2, waiting: 1, unserved: 1, memoryFreeBytes: GIB / 4 };
+    expect(decide(full)).toMatchObject({ limitedBy: 'memory', launch: 0, retire: 1 });
+    // The memory of the one before is still to come back.
+    expect(decide({ ...full, ending: 1 })).toMatchObject({ launch: 0, retire: 0 });
+  });
+
+  it('gives up browsers that wait, one at a time, before those in use suffer', () => {
+    const short = { memoryFreeBytes: GIB / 8, idle: 3, target: 3, busy: 4 };
+    expect(decide(short)).toMatchObject({ limitedBy: 'memory', launch: 0, retire: 1 });
+  });
+
+  it('takes only the requests that it has browsers for', () => {
+    const facts = { ...quiet, idle: 2, limitedBy: 'memory' as const };
+    expect(requestsWanted(facts)).toBe(2);
+    expect(requestsWanted({ ...facts, isDraining: true })).toBe(0);
+  });
+});
+
+describe('a machine whose cores are taken', () => {
+  it('launches one at a time, and none that nobody has asked for yet', () => {
+    const hot = { cpuPressure: 0.95, arrivals10s: 50 };
+    expect(decide(hot)).toMatchObject({ limitedBy: 'cpu', target: 1, launch: 0 });
+    expect(decide({ ...hot, idle: 0, waiting: 3, unserved: 3 }).launch).toBe(1);
+    expect(decide({ cpuPressure: 0.8, limitedBy: 'cpu' }).limitedBy).toBe('cpu');
+    expect(decide({ cpuPressure: 0.6, limitedBy: 'cpu' }).limitedBy).toBeNull();
+  });
+});
+
+const count = fc.integer({ min: 0, max: 40 });
+const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
+  .record({
+    isDraining: fc.boolean(),
+    ...{ idle: count, busy: count, ending: count },
+    ...{ matched: count, spare: count, lost: count, unserved: count },
+    arrivals10s: fc.integer({ min: 0, max: 2_000 }),
+    arrivals60s: fc.integer({ min: 0, max: 10_000 }),
+    launchMs: fc.integer({ min: 0, max: 20_000 }),
+    minIdle: fc.integer({ min: 0, max: 10 }),
+    maxIdle: fc.integer({ min: 0, max: 50 }),
+    max: fc.integer({ min: 1, max: 100 }),
+    launchesAtOnce: fc.integer({ min: 1, max: 16 }),
+    memoryFreeBytes: fc.option(fc.integer({ min: 0, max: 64 * GIB })),
+    browserBytes: fc.constantFrom(0, BROWSER, 2 * GIB),
+    cpuPressure: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
+    target: fc.integer({ min: 0, max: 50 }),
+    limitedBy: fc.constantFrom('memory', 'cpu', null),
+    calmMs: fc.integer({ min: 0, max: 200_000 }),
+    calmPeak: count,
+    surplusMs: fc.integer({ min: 0, max: 200_000 }),
+  })
+  // A launch is for a request, for the pool, or for a request that has gone.
+  .map(({ matched, lost, ...inputs }) => ({
+    ...inputs,
+    launching: matched + inputs.spare + lost,
+    waiting: matched + inputs.unserved,
+    maxIdle: Math.max(inputs.minIdle, inputs.maxIdle),
+  }));
+
+describe('whatever a pool is like', () => {
+  it('it is never more than may be, nor than the machine bears', () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { launch, room } = decidePool(inputs);
+        const { idle, launching, busy, ending, max, memoryFreeBytes, browserBytes } = inputs;
+        expect(launch).toBeLessThanOrEqual(room);
+        if (launch === 0) return;
+        expect(idle + launching + busy + ending + launch).toBeLessThanOrEqual(max);
+        expect(launching + launch).toBeLessThanOrEqual(inputs.launchesAtOnce);
+        // How much a browser takes is not known at first: then its memory counts for nothing.
+        if (memoryFreeBytes !== null && browserBytes > 0)
+          expect((launching + launch) * browserBytes).toBeLessThan(memoryFreeBytes);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('what waits and has room is launched for, and what could make room does', () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { launch, retire, room, limitedBy } = decidePool(inputs);
+        const { idle, launching, busy, ending, max, unserved, launchesAtOnce } = inputs;
+        if (unserved === 0) return;
+        const atOnce = limitedBy === 'cpu' ? 1 : launchesAtOnce;
+        if (room > 0 && launching < atOnce) expect(launch).toBeGreaterThan(0);
+        if (room > 0 || idle === 0 || ending > 0) return;
+        const isFull = idle + launching + busy >= max;
+        expect(mustEvict(inputs)).toBe(isFull);
+        if (!isFull) expect(retire).toBeGreaterThan(0);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('a request that waits is launched for, or something is under way or done that makes room', () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { launch, retire, target, limitedBy } = decidePool(inputs);
+        const { launching, ending, unserved } = inputs;
+        if (unserved === 0) return;
+        const now = { ...inputs, target, limitedBy };
+        const isUnderWay = launching + ending + launch + retire > 0;
+        expect([isUnderWay, mustEvict(now), isStuck(now)]).toContain(true);
+        if (isStuck(now)) expect([isUnderWay, mustEvict(now)]).toEqual([false, false]);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('only idle browsers are retired, and never beside a launch for the target', () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { launch, retire, target } = decidePool(inputs);
+        expect(retire).toBeLessThanOrEqual(inputs.idle);
+        if (retire > 0 && !inputs.isDraining) expect(launch).toBeLessThanOrEqual(inputs.unserved);
+        expect(target).toBeLessThanOrEqual(Math.max(inputs.maxIdle, inputs.target));
+        if (!inputs.isDraining && inputs.target >= inputs.minIdle)
+          expect(target).toBeGreaterThanOrEqual(inputs.minIdle);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('a target that was raised is not lowered within a minute, whatever comes', () => {
+    const seconds = fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 100, maxLength: 300 });
+    fc.assert(
+      fc.property(seconds, (arrivals) => {
+        const targets = live(arrivals);
+        for (const [at, target] of targets.entries()) {
+          const before = targets[at - 1] ?? 1;
+          if (target >= before) continue;
+          const recent = targets.slice(Math.max(0, at - 59), at);
+          expect(Math.min(...recent)).toBe(before);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+/** The targets of a server, second by second, as so many come in each. */
+function live(arrivals: readonly number[]): number[] {
+  let target = quiet.target;
+  let [belowSince, peak] = [null as number | null, 0];
+  return arrivals.map((_, at) => {
+    const sum = (seconds: number) =>
+      arrivals.slice(Math.max(0, at + 1 - seconds), at + 1).reduce((all, one) => all + one, 0);
+    const calmMs = belowSince === null ? 0 : (at - belowSince) * 1000;
+    const decision = decide({
+      ...{ target, idle: target, maxIdle: 40, max: 100, calmMs, calmPeak: peak },
+      ...{ arrivals10s: sum(10), arrivals60s: sum(60) },
+    });
+    const isSame = decision.need < decision.target && decision.target === target;
+    peak = isSame && belowSince !== null ? Math.max(peak, decision.need) : decision.need;
+    if (!isSame || belowSince === null) belowSince = decision.need < decision.target ? at : null;
+    target = decision.target;
+    return target;
+  });
+}
+
+type Recorded = { policy: number; inputs: PoolInputs; decision: PoolDecision };
+const recorded = JSON.parse(
+  readFileSync(new URL('pool-decisions.json', import.meta.url), 'utf8'),
+) as Recorded[];
+
+test.each(recorded.filter(({ policy }) => policy === POLICY))(
+  'a decision that was recorded is made again: $inputs.target to $decision.target',
+  ({ inputs, decision }) => {
+    expect(decidePool(inputs)).toEqual(decision);
+  },
+);
+
+it('there are recorded decisions of today’s rules', () => {
+  expect(recorded.filter(({ policy }) => policy === POLICY).length).toBeGreaterThan(3);
+});

@@ -1,0 +1,98 @@
+import { describe, it } from 'vitest';
+import type { ServerEvent } from '#events/server.ts';
+import { server } from '#test/support/given-when-then.ts';
+import { resized } from '#test/support/examples.ts';
+
+const { given } = server;
+const place = { ip: '10.0.0.7', browsers: 'docker', poolMax: 4 } as const;
+const joined: ServerEvent = { type: 'server.joined', data: place };
+const draining: ServerEvent = { type: 'server.draining', data: {} };
+const drained: ServerEvent = { type: 'server.drained', data: {} };
+const undrained: ServerEvent = { type: 'server.undrained', data: {} };
+const left: ServerEvent = { type: 'server.left', data: {} };
+const lost: ServerEvent = { type: 'server.lost', data: {} };
+const join = { type: 'Join', ...place } as const;
+
+describe('a server', () => {
+  it('joins, drains and leaves', () => {
+    given().when(join).then(joined);
+    given(joined).when({ type: 'Drain' }).then(draining);
+    given(joined, draining).when({ type: 'Leave' }).then(left);
+    given(joined).stateIs({ id: 'srv_1', ip: '10.0.0.7', poolMax: 4, status: 'live' });
+    given(joined, draining).stateIs({ status: 'draining' });
+    given(joined, draining, left).stateIs({ status: 'left' });
+  });
+
+  it('that restarts is what it was, and may be lost all the same', () => {
+    const restarting: ServerEvent = { type: 'server.restarting', data: {} };
+    given(joined).when({ type: 'Restart' }).then(restarting);
+    given(joined, draining, restarting).stateIs({ status: 'draining' });
+    given(joined, restarting).when({ type: 'ReportLost' }).then(lost);
+    given(joined, left).when({ type: 'Restart' }).thenNothing();
+  });
+
+  it('is lost, draining or not', () => {
+    given(joined).when({ type: 'ReportLost' }).then(lost);
+    given(joined, draining).when({ type: 'ReportLost' }).then(lost);
+    given(joined, lost).stateIs({ status: 'lost' });
+  });
+
+  it('joins again at each start, with what it has then', () => {
+    const bigger: ServerEvent = { type: 'server.joined', data: { ...place, poolMax: 8 } };
+    for (const end of [left, lost, undrained]) {
+      given(joined, end)
+        .when({ ...join, poolMax: 8 })
+        .then(bigger);
+      given(joined, end, bigger).stateIs({ status: 'live', poolMax: 8 });
+    }
+  });
+
+  it('drains once, whatever starts anew meanwhile, until it is told otherwise', () => {
+    given(joined, draining).when({ type: 'Drain' }).thenNothing();
+    given(joined, draining, drained).when({ type: 'Drain' }).thenNothing();
+    given(joined, draining).when(join).then(joined, draining);
+    given(joined, draining, drained).when(join).then(joined, draining);
+    given(joined, draining).when({ type: 'Undrain' }).then(undrained);
+    given(joined, draining, drained).when({ type: 'Undrain' }).then(undrained);
+    given(joined).when({ type: 'Undrain' }).thenNothing();
+    given(joined, draining, drained, undrained).stateIs({ status: 'live' });
+  });
+
+  it('has drained once nothing is left of it', () => {
+    given(joined, draining).when({ type: 'ReportDrained' }).then(drained);
+    given(joined, draining, drained).stateIs({ status: 'drained' });
+    given(joined, draining, drained).when({ type: 'ReportDrained' }).thenNothing();
+    // The operator was faster.
+    given(joined, draining, undrained).when({ type: 'ReportDrained' }).thenNothing();
+    given(joined).when({ type: 'ReportDrained' }).thenNothing();
+  });
+
+  it('says how large its pool is to be and what is amiss, until it joins anew', () => {
+    const { decision } = resized;
+    given(joined)
+      .when({ type: 'ResizePool', ...resized })
+      .then({ type: 'server.pool-resized', data: resized });
+    given(joined, { type: 'server.pool-resized', data: resized }).stateIs({
+      pool: { target: decision.target, limitedBy: decision.limitedBy },
+    });
+    const found = {
+      ...{ adopted: 0, stopped: 0, failed: 0, corrected: 0 },
+      leaks: { browsers: 1, sessions: 2 },
+    };
+    given(joined)
+      .when({ type: 'ReportReconciled', ...found })
+      .then({ type: 'server.reconciled', data: found });
+    given(joined, { type: 'server.reconciled', data: found }).stateIs({ leaks: found.leaks });
+  });
+
+  it('that is gone cannot leave, drain or be lost again', () => {
+    for (const end of [left, lost])
+      for (const type of ['Drain', 'Undrain', 'ReportDrained', 'Leave', 'ReportLost'] as const)
+        given(joined, end).when({ type }).thenNothing();
+  });
+
+  it('that never joined has nothing to report', () => {
+    for (const type of ['Drain', 'Undrain', 'ReportDrained', 'Leave', 'ReportLost'] as const)
+      given().when({ type }).thenNothing();
+  });
+});

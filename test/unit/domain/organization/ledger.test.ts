@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { LedgerEvent } from '#events/ledger.ts';
+import { moveFor } from '#src/domain/organization/ledger.ts';
+import { ledger } from '#test/support/given-when-then.ts';
+import {
+  accessed,
+  activated,
+  assigned,
+  extended,
+  failed,
+  HOUR,
+  queued,
+  requested,
+  stopped,
+  stopRequested,
+  T0,
+} from '#test/support/examples.ts';
+
+const { given } = ledger;
+
+function granted(credits: number): LedgerEvent {
+  return { type: 'ledger.credits-granted', data: { credits } };
+}
+function slot(sessionId: string, credits: number): LedgerEvent {
+  return { type: 'ledger.slot-reserved', data: { sessionId, credits } };
+}
+function released(sessionId: string, creditsUsed: number, creditsRefunded: number): LedgerEvent {
+  return { type: 'ledger.slot-released', data: { sessionId, creditsUsed, creditsRefunded } };
+}
+function reserve(sessionId: string, credits: number, concurrentSessions = 5) {
+  return { type: 'ReserveSlot', sessionId, credits, concurrentSessions } as const;
+}
+
+describe('a slot', () => {
+  it('is taken with its credits', () => {
+    given(granted(600)).when(reserve('ses_1', 120)).then(slot('ses_1', 120));
+    given(granted(600), slot('ses_1', 120)).stateIs({
+      slotsInUse: 1,
+      creditsGranted: 600,
+      creditsAvailable: 480,
+      creditsReserved: 120,
+      creditsUsed: 0,
+    });
+  });
+
+  it('is the last one at the limit', () => {
+    given(granted(600), slot('ses_1', 1))
+      .when(reserve('ses_2', 1, 2))
+      .then(slot('ses_2', 1));
+  });
+
+  it('is refused beyond the limit', () => {
+    given(granted(600), slot('ses_1', 1), slot('ses_2', 1))
+      .when(reserve('ses_3', 1, 2))
+      .thenRejected('SESSION_LIMIT_EXCEEDED', { limit: 2 });
+  });
+
+  it('is free again after the end', () => {
+    given(granted(600), slot('ses_1', 1), released('ses_1', 1, 0))
+      .when(reserve('ses_2', 1, 1))
+      .then(slot('ses_2', 1));
+  });
+
+  it('is refused under a limit that was lowered below what is in use', () => {
+    given(granted(600), slot('ses_1', 1), slot('ses_2', 1))
+      .when(reserve('ses_3', 1, 1))
+      .thenRejected('SESSION_LIMIT_EXCEEDED', { limit: 1 });
+  });
+
+  it('is refused for want of a slot before want of credits', () => {
+    given()
+      .when(reserve('ses_1', 1, 0))
+      .thenRejected('SESSION_LIMIT_EXCEEDED');
+  });
+});
+
+describe('credits', () => {
+  it('are reserved to the last one', () => {
+    given(granted(120)).when(reserve('ses_1', 120)).then(slot('ses_1', 120));
+  });
+
+  it('are refused beyond what is available', () => {
+    given(granted(119))
+      .when(reserve('ses_1', 120))
+      .thenRejected('INSUFFICIENT_CREDITS', { required: 120, available: 119 });
+  });
+
+  it('are refused to an organization that was never granted any', () => {
+    given()
+      .when(reserve('ses_1', 1))
+      .thenRejected('INSUFFICIENT_CREDITS', { required: 1, available: 0 });
+  });
+
+  it('are reserved on top for an extension, without a slot', () => {
+    const more = { sessionId: 'ses_1', credits: 60 };
+    const line: LedgerEvent = { type: 'ledger.credits-reserved', data: more };
+    given(granted(600), slot('ses_1', 120))
+      .when({ type: 'ReserveCredits', ...more })
+      .then(line);
+    given(granted(600), slot('ses_1', 120), line).stateIs({
+      slotsInUse: 1,
+      creditsAvailable: 420,
+      creditsReserved: 180,
+    });
+  });
+
+  it('that are missing stop an extension', () => {
+    given(granted(130), slot('ses_1', 120))
+      .when({ type: 'ReserveCredits', sessionId: 'ses_1', credits: 11 })
+      .thenRejected('INSUFFICIENT_CREDITS', { required: 11, available: 10 });
+  });
+
+  it('that were not used come back at the end', () => {
+    given(granted(600), slot('ses_1', 120), released('ses_1', 7, 113)).stateIs({
+      slotsInUse: 0,
+      creditsAvailable: 593,
+      creditsReserved: 0,
+      creditsUsed: 7,
+    });
+  });
+
+  it('that are granted add to what is there', () => {
+    given(granted(5)).when({ type: 'GrantCredits', credits: 7 }).then(granted(7));
+    given(granted(5), granted(7)).stateIs({ creditsGranted: 12, creditsAvailable: 12 });
+  });
+});
+
+describe("a session's event", () => {
+  const limits = { concurrentSessions: 5 };
+
+  it('asks the ledger for a slot, for credits, or to take both back', () => {
+    expect(moveFor(requested(), 'ses_1', limits)).toEqual(reserve('ses_1', 120));
+    expect(moveFor(extended(HOUR, T0 + 3 * HOUR), 'ses_1', limits)).toEqual({
+      type: 'ReserveCredits',
+      sessionId: 'ses_1',
+      credits: 60,
+    });
+    const release = { type: 'ReleaseSlot', sessionId: 'ses_1' };
+    const end = moveFor(stopped(T0, 7), 'ses_1', limits);
+    expect(end).toEqual({ ...release, creditsUsed: 7, creditsRefunded: 113 });
+    expect(moveFor(failed(), 'ses_1', limits)).toEqual({
+      ...release,
+      creditsUsed: 0,
+      creditsRefunded: 120,
+    });
+  });
+
+  it('otherwise leaves the ledger alone', () => {
+    const others = [queued, assigned(), activated(), accessed(T0), stopRequested()];
+    expect(others.map((event) => moveFor(event, 'ses_1', limits))).toEqual(others.map(() => null));
+  });
+});

@@ -1,0 +1,85 @@
+import { describe, it } from 'vitest';
+import type { ApiKey, OrganizationEvent } from '#events/organization.ts';
+import { KEYS_MAX } from '#src/domain/organization/organization.ts';
+import { organization } from '#test/support/given-when-then.ts';
+
+const { given } = organization;
+const registered: OrganizationEvent = {
+  type: 'organization.registered',
+  data: { name: 'Acme', tier: 'free' },
+};
+
+function key(keyId: string): ApiKey {
+  return { keyId, hash: 'ab'.repeat(32), role: 'member', userId: 'user_1' };
+}
+function issued(keyId: string): OrganizationEvent {
+  return { type: 'organization.key-issued', data: key(keyId) };
+}
+function revoked(keyId: string): OrganizationEvent {
+  return { type: 'organization.key-revoked', data: { keyId } };
+}
+
+describe('an organization', () => {
+  const register = { type: 'RegisterOrganization', name: 'Acme', tier: 'free' } as const;
+
+  it('is registered with a name and a tier', () => {
+    given().when(register).then(registered);
+    given(registered).stateIs({ id: 'org_acme', name: 'Acme', tier: 'free', keys: [] });
+  });
+
+  it('is registered once', () => {
+    given(registered).when(register).thenRejected('INVALID_REQUEST');
+  });
+
+  it('changes its tier', () => {
+    const changed: OrganizationEvent = { type: 'organization.tier-changed', data: { tier: 'pro' } };
+    given(registered).when({ type: 'ChangeTier', tier: 'pro' }).then(changed);
+    given(registered, changed).stateIs({ tier: 'pro', name: 'Acme' });
+  });
+
+  it('does not change to the tier it has', () => {
+    given(registered).when({ type: 'ChangeTier', tier: 'free' }).thenNothing();
+  });
+
+  it('has to exist', () => {
+    given().when({ type: 'ChangeTier', tier: 'pro' }).thenRejected('NOT_FOUND');
+    given()
+      .when({ type: 'IssueKey', key: key('key_1') })
+      .thenRejected('NOT_FOUND');
+    given().when({ type: 'RevokeKey', keyId: 'key_1' }).thenRejected('NOT_FOUND');
+  });
+});
+
+describe('an API key', () => {
+  it('is issued, known by its hash alone', () => {
+    given(registered)
+      .when({ type: 'IssueKey', key: key('key_1') })
+      .then(issued('key_1'));
+    given(registered, issued('key_1')).stateIs({ keys: [key('key_1')] });
+  });
+
+  it('is revoked, and the others stay', () => {
+    const both = [registered, issued('key_1'), issued('key_2')];
+    given(...both)
+      .when({ type: 'RevokeKey', keyId: 'key_1' })
+      .then(revoked('key_1'));
+    given(...both, revoked('key_1')).stateIs({ keys: [key('key_2')] });
+  });
+
+  it('is not revoked twice', () => {
+    given(registered, issued('key_1'), revoked('key_1'))
+      .when({ type: 'RevokeKey', keyId: 'key_1' })
+      .thenRejected('NOT_FOUND', { key_id: 'key_1' });
+  });
+
+  it('is refused beyond the most an organization may have, until one is revoked', () => {
+    const many = Array.from({ length: KEYS_MAX }, (_, index) => issued(`key_${index}`));
+    const one = { type: 'IssueKey', key: key('key_more') } as const;
+    given(registered, ...many)
+      .when(one)
+      .thenRejected('INVALID_REQUEST', { max: KEYS_MAX });
+    given(registered, ...many, revoked('key_0'))
+      .when(one)
+      .then(issued('key_more'));
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { isRejected } from '#src/errors.ts';
+import { causeBy } from '#src/commands/metadata.ts';
+import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
+import { load } from '#src/event-store/load-state.ts';
+import { handle } from '#src/commands/handle-command.ts';
+import { ensureOrganization } from '#src/commands/register-organization.ts';
+import {
+  decideOrganization,
+  KEYS_MAX,
+  type OrganizationCommand,
+} from '#src/domain/organization/organization.ts';
+
+/** The key that a start brings, and what became of those that earlier starts brought. */
+
+const ASKED = { id: 'dev', name: 'Development', tier: 'max', credits: 0 } as const;
+const ORGANIZATION = { kind: 'organization', organizationId: 'dev' } as const;
+const [A, B, C] = ['a', 'b', 'c'].map((digit) => digit.repeat(64)) as [string, string, string];
+
+function openOrganization() {
+  const desk = { log: createMemoryEventLog(), now: () => Date.UTC(2026, 10, 22) };
+  async function decide(command: OrganizationCommand): Promise<void> {
+    const handled = await handle<'organization'>(
+      desk,
+      ORGANIZATION,
+      (state) => decideOrganization(command, state),
+      causeBy('test'),
+    );
+    expect(isRejected(handled)).toBe(false);
+  }
+  return {
+    start: (hash: string) =>
+      ensureOrganization(
+        desk,
+        ASKED,
+        { keyId: 'key_dev', role: 'owner', userId: 'dev', hash },
+        () => causeBy('start'),
+      ),
+    revoke: (keyId: string) => decide({ type: 'RevokeKey', keyId }),
+    issue: (keyId: string, hash: string) =>
+      decide({ type: 'IssueKey', key: { keyId, role: 'owner', userId: 'ada', hash } }),
+    /** The live keys: id and hash. */
+    async keys() {
+      const { state } = await load<'organization'>(desk.log, ORGANIZATION);
+      return state?.keys.map(({ keyId, hash }) => [keyId, hash]);
+    },
+  };
+}
+
+describe('the key of a start', () => {
+  test('opens the organization, again at each start', async () => {
+    const organization = openOrganization();
+    expect(await organization.start(A)).toBe('open');
+    expect(await organization.start(A)).toBe('open');
+    expect(await organization.keys()).toEqual([['key_dev', A]]);
+  });
+
+  test('takes the place of the one of an earlier start, which may come back', async () => {
+    const organization = openOrganization();
+    await organization.start(A);
+    await organization.issue('key_ada', C);
+    for (const hash of [B, C, A]) {
+      expect(await organization.start(hash)).toBe('open');
+      expect(await organization.keys()).toEqual([
+        ['key_ada', C],
+        ['key_dev', hash],
+      ]);
+    }
+  });
+
+  test('stays revoked once it was revoked, whichever start brings it', async () => {
+    const organization = openOrganization();
+    await organization.start(A);
+    await organization.revoke('key_dev');
+    for (let time = 1; time <= 2; time += 1) {
+      expect(await organization.start(A)).toBe('revoked');
+      expect(await organization.keys()).toEqual([]);
+    }
+    expect(await organization.start(B)).toBe('open');
+    expect(await organization.start(A)).toBe('revoked');
+    expect(await organization.keys()).toEqual([['key_dev_2', B]]);
+  });
+
+  test('that was revoked is revoked again where an earlier version issued it again', async () => {
+    const organization = openOrganization();
+    await organization.start(A);
+    await organization.revoke('key_dev');
+    await organization.issue('key_dev', A);
+    expect(await organization.start(A)).toBe('revoked');
+    expect(await organization.keys()).toEqual([]);
+    expect(await organization.start(B)).toBe('open');
+  });
+
+  test('has another id after each revocation', async () => {
+    const organization = openOrganization();
+    const ids = [];
+    for (const hash of [A, B, C]) {
+      await organization.start(hash);
+      const [[id = ''] = []] = (await organization.keys()) ?? [];
+      ids.push(id);
+      await organization.revoke(id);
+    }
+    expect(ids).toEqual(['key_dev', 'key_dev_2', 'key_dev_3']);
+  });
+
+  test('stays revoked where it was issued and revoked under another id', async () => {
+    const organization = openOrganization();
+    await organization.start(A);
+    await organization.issue('key_ada', B);
+    await organization.revoke('key_ada');
+    expect(await organization.start(B)).toBe('revoked');
+    expect(await organization.keys()).toEqual([['key_dev', A]]);
+  });
+
+  test('is not issued beyond the keys that an organization may have', async () => {
+    const organization = openOrganization();
+    await organization.start(A);
+    await organization.revoke('key_dev');
+    for (let count = 0; count < KEYS_MAX; count += 1) await organization.issue(`key_${count}`, C);
+    expect(await organization.start(B)).toMatchObject({ context: { max: KEYS_MAX } });
+  });
+});

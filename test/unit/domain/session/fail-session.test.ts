@@ -1,0 +1,63 @@
+import { describe, it, test } from 'vitest';
+import { session } from '#test/support/given-when-then.ts';
+import {
+  activated,
+  assigned,
+  failed,
+  iso,
+  MINUTE,
+  queued,
+  requested,
+  stopped,
+  stopRequested,
+  T0,
+} from '#test/support/examples.ts';
+
+const { given } = session;
+const now = T0 + 5 * MINUTE;
+const crash = {
+  type: 'FailSession',
+  reason: 'browser_crashed',
+  detail: 'exit code 139',
+  exitCode: 139,
+  now,
+} as const;
+const gone = { reason: crash.reason, detail: crash.detail, exitCode: 139, endedAt: iso(now) };
+
+describe('a session whose browser is lost', () => {
+  it('fails with the reason, the exit code and a bill for what ran', () => {
+    given(requested(), activated(T0 + MINUTE))
+      .when(crash)
+      .then(failed({ ...gone, creditsUsed: 4, creditsRefunded: 116 }));
+  });
+
+  test.each(['launch_failed', 'browser_crashed', 'out_of_memory', 'server_lost'] as const)(
+    'may fail by %s',
+    (reason) => {
+      given(requested(), assigned())
+        .when({ ...crash, reason })
+        .then(failed({ ...gone, reason, creditsUsed: 0, creditsRefunded: 120 }));
+    },
+  );
+
+  it('fails from the queue as well', () => {
+    given(requested(), queued).when(crash).then(failed(gone));
+  });
+
+  it('fails while it is stopping, when no stop can be confirmed any more', () => {
+    given(requested(), activated(), stopRequested('user', T0 + MINUTE))
+      .when({ ...crash, reason: 'server_lost' })
+      .then(failed({ ...gone, reason: 'server_lost', creditsUsed: 1, creditsRefunded: 119 }));
+  });
+});
+
+describe('a report of a failure that comes late', () => {
+  it('changes nothing once the session has ended', () => {
+    given(requested(), failed()).when(crash).thenNothing();
+    given(requested(), stopRequested(), stopped(T0)).when(crash).thenNothing();
+  });
+
+  it('is refused for a session that never was', () => {
+    given().when(crash).thenRejected('SESSION_NOT_FOUND');
+  });
+});

@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, test } from 'vitest';
+import { sessionEvents, statuses, type SessionEvent, type SessionState } from '#events/session.ts';
+import { isRejected } from '#src/errors.ts';
+import { evolve } from '#src/event-store/load-state.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { decide } from '#src/domain/session/decide.ts';
+import { isFinal, transitions } from '#src/domain/session/session.ts';
+import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
+import {
+  accessed,
+  activated,
+  assigned,
+  browser,
+  createSession,
+  expiryWarning,
+  extended,
+  failed,
+  HOUR,
+  MINUTE,
+  queued,
+  requested,
+  requeued,
+  stopped,
+  stopRequested,
+  T0,
+} from '#test/support/examples.ts';
+
+type Status = SessionState['status'] | '–';
+/** `active | session.extended | active`: one line of the life of a session. */
+type Line = `${Status} | ${SessionEvent['type']} | ${SessionState['status']}`;
+
+const documented = parseTable(
+  readFileSync(new URL('../../../../src/domain/session/lifecycle.md', import.meta.url), 'utf8'),
+);
+
+describe('the documented life of a session', () => {
+  it('is the table in the code', () => {
+    const coded = Object.entries(transitions).flatMap(([type, { from, to }]) =>
+      from.map((status) => {
+        const after = to === 'same' ? status : to;
+        return `${status ?? '–'} | ${type} | ${after}` as Line;
+      }),
+    );
+    expect(documented).toEqual(coded.toSorted());
+  });
+
+  it('names every event and every status', () => {
+    const named = documented.map((line) => line.split(' | '));
+    expect(new Set(named.map(([, type]) => type))).toEqual(new Set(Object.keys(sessionEvents)));
+    expect(new Set(named.map(([, , to]) => to))).toEqual(new Set(statuses));
+  });
+
+  it('is what commands bring about, all of it and nothing else', () => {
+    const seen = new Set<Line>();
+    for (const state of states())
+      for (const command of commands()) for (const line of linesOf(command, state)) seen.add(line);
+    expect([...seen].toSorted()).toEqual(documented);
+  });
+
+  it('is what every event does from every status that allows it', () => {
+    const events = exampleEvents();
+    for (const line of documented) {
+      const [from, type, to] = line.split(' | ');
+      const event = events[type as SessionEvent['type']];
+      const froms = states().filter((state) => (state?.status ?? '–') === from);
+      expect(froms.length, line).toBeGreaterThan(0);
+      for (const state of froms)
+        expect(evolve<'session'>(sessionRef, state, event).status).toBe(to);
+    }
+  });
+});
+
+test.each(['stopped', 'failed'] as const)('nothing happens to a session that is %s', (status) => {
+  expect(isFinal(status)).toBe(true);
+  expect(documented.filter((line) => line.startsWith(`${status} |`))).toEqual([]);
+  for (const state of states().filter((each) => each?.status === status))
+    for (const command of commands()) expect(linesOf(command, state)).toEqual([]);
+});
+
+test('an event before the request is a broken log', () => {
+  for (const event of Object.values(exampleEvents()))
+    if (event.type !== 'session.requested')
+      expect(() => evolve<'session'>(sessionRef, null, event)).toThrow(RangeError);
+});
+
+function parseTable(markdown: string): Line[] {
+  const rows = markdown.split('\n').filter((line) => /^\| [–a-z]/.test(line));
+  const lines = rows.slice(1).flatMap((row) => {
+    const [froms = '', event = '', to = ''] = row
+      .split('|')
+      .slice(1)
+      .map((cell) => cell.trim());
+    return froms
+      .split(', ')
+      .map((from) => `${from} | session.${event} | ${to === 'same' ? from : to}`);
+  });
+  return (lines as Line[]).toSorted();
+}
+
+/** Each status, in each of the forms it takes. */
+function states(): (SessionState | null)[] {
+  const asked = requested({ idleTimeoutMs: 10 * MINUTE, fingerprint: 'f1' });
+  const histories = [
+    [],
+    [asked],
+    [asked, assigned()],
+    [asked, queued],
+    [asked, queued, assigned('wl_2')],
+    [asked, assigned(), requeued],
+    [asked, activated()],
+    [asked, activated(T0, browser('wl_2')), accessed(T0)],
+    [asked, activated(), stopRequested()],
+    [asked, stopRequested('operator')],
+    [asked, activated(), stopRequested(), stopped(T0 + MINUTE, 1)],
+    [asked, stopRequested(), stopped(T0)],
+    [asked, failed()],
+    [asked, activated(), failed({ reason: 'server_lost' })],
+  ];
+  return histories.map((events) => foldAll<'session'>(sessionRef, null, events));
+}
+
+/** Every command, before, at and after the moment it is about. */
+function commands(): SessionCommand[] {
+  const extend = { type: 'ExtendSession', maxLifetimeMs: 72 * HOUR, duration: '' } as const;
+  const gone = { reason: 'server_lost', detail: '', exitCode: null } as const;
+  const times = [T0 - MINUTE, T0, T0 + 5 * MINUTE, T0 + 2 * HOUR - 1, T0 + 3 * HOUR];
+  const byTime = times.flatMap((now): SessionCommand[] => [
+    createSession({ now }),
+    createSession({ now, fingerprint: 'f1' }),
+    { type: 'QueueSession', now },
+    { type: 'ActivateSession', workload: browser(), now },
+    { type: 'RecordAccess', via: 'cdp', now },
+    { type: 'StopSession', reason: 'user', now },
+    { type: 'WarnOfExpiry', now },
+    { type: 'ExpireSession', now },
+    { type: 'StopIdleSession', now },
+    { type: 'FailQueuedSession', queueTimeoutMs: 5 * MINUTE, now },
+    { type: 'ConfirmStopped', now },
+    { type: 'FailSession', ...gone, now },
+  ]);
+  return [
+    ...byTime,
+    { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' },
+    { type: 'RequeueSession', serverId: 'srv_1', detail: 'no display' },
+    { ...extend, byMs: HOUR },
+    { ...extend, byMs: 100 * HOUR },
+  ];
+}
+
+function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
+  return {
+    'session.requested': requested(),
+    'session.queued': queued,
+    'session.assigned': assigned(),
+    'session.requeued': requeued,
+    'session.activated': activated(),
+    'session.extended': extended(HOUR, T0 + 3 * HOUR),
+    'session.accessed': accessed(T0),
+    'session.expiry-warning': expiryWarning,
+    'session.stop-requested': stopRequested(),
+    'session.stopped': stopped(T0),
+    'session.failed': failed(),
+  };
+}
+
+/** What a command does to a session, one line for each event of it. */
+function linesOf(command: SessionCommand, before: SessionState | null): Line[] {
+  const events = decide(command, before);
+  if (isRejected(events)) return [];
+  let state = before;
+  return events.map((event): Line => {
+    const from = state?.status ?? '–';
+    state = evolve<'session'>(sessionRef, state, event);
+    return `${from} | ${event.type} | ${state.status}`;
+  });
+}

@@ -1,0 +1,209 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { encode } from '#events/codec.ts';
+import type { LedgerState } from '#events/ledger.ts';
+import { sessionEvents, type SessionEvent, type SessionState } from '#events/session.ts';
+import { isRejected, type ErrorName } from '#src/errors.ts';
+import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
+import type { EventLog } from '#src/event-store/event-store.ts';
+import { evolve } from '#src/event-store/load-state.ts';
+import { handle } from '#src/commands/handle-command.ts';
+import { handleSession } from '#src/commands/handle-session-command.ts';
+import {
+  decideLedger,
+  emptyLedger,
+  evolveLedger,
+  moveFor,
+} from '#src/domain/organization/ledger.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { decide } from '#src/domain/session/decide.ts';
+import { isFinal, transitions } from '#src/domain/session/session.ts';
+import { T0 } from '#test/support/examples.ts';
+import {
+  disturbances,
+  means,
+  sessionIds,
+  steps,
+  type Disturbance,
+  type Step,
+} from '#test/support/random-life.ts';
+
+const organizationId = 'org_acme';
+const ledgerRef = { kind: 'ledger', organizationId } as const;
+type Means = { credits: number; concurrentSessions: number };
+/** Everything an organization has, folded. */
+type World = { ledger: LedgerState; sessions: Map<string, SessionState> };
+
+describe('whatever is asked and reported, in whatever order', () => {
+  it('no session leaves the table, and slots and credits are conserved', () => {
+    fc.assert(
+      fc.property(means, steps, (has, life) => runPure(has, life)),
+      { numRuns: 400 },
+    );
+  });
+
+  it('the same holds through the log, with rivals and conflicts at every append', async () => {
+    await fc.assert(fc.asyncProperty(means, steps, disturbances, runThroughLog), { numRuns: 60 });
+  });
+});
+
+it('random lives meet every event and every refusal of a session', () => {
+  const seen = new Set<string>();
+  const note = (what: string) => seen.add(what);
+  const lives = fc.sample(fc.tuple(means, steps), { numRuns: 3_000, seed: 2 });
+  for (const [has, life] of lives) runPure(has, life, note);
+  const refusals: ErrorName[] = [
+    'SESSION_NOT_FOUND',
+    'IDEMPOTENCY_CONFLICT',
+    'SESSION_NOT_ACTIVE',
+    'INVALID_DURATION',
+    'INSUFFICIENT_CREDITS',
+    'SESSION_LIMIT_EXCEEDED',
+  ];
+  expect([...seen].toSorted()).toEqual([...Object.keys(sessionEvents), ...refusals].toSorted());
+});
+
+/** Decides as src/commands/handle-session-command.ts does, without a log. */
+function runPure(has: Means, life: readonly Step[], note?: (what: string) => void): void {
+  const world = newWorld(has);
+  let now = T0;
+  for (const { sessionId, afterMs, command } of life) {
+    now += afterMs;
+    const decided = decideAll(world, sessionId, command.at(now), has);
+    if (isRejected(decided)) {
+      note?.(decided.rejected);
+      continue;
+    }
+    world.ledger = decided.ledger;
+    for (const event of decided.events) {
+      note?.(event.type);
+      take(world, sessionId, event);
+    }
+    expectConserved(world, has);
+  }
+}
+
+function newWorld({ credits }: Means): World {
+  const granted = { type: 'ledger.credits-granted', data: { credits } } as const;
+  return { ledger: evolveLedger(null, granted), sessions: new Map() };
+}
+
+/** What a command makes happen to a session, and the ledger after the moves that this asks for. */
+function decideAll(world: World, sessionId: string, command: SessionCommand, has: Means) {
+  const events = decide(command, frozen(world.sessions.get(sessionId) ?? null));
+  if (isRejected(events)) return events;
+  let { ledger } = world;
+  for (const event of events) {
+    const move = moveFor(event, sessionId, has);
+    if (move === null) continue;
+    const lines = decideLedger(move, frozen(ledger));
+    if (isRejected(lines)) return lines;
+    ledger = lines.reduce(evolveLedger, ledger);
+  }
+  return { events, ledger };
+}
+
+/** Folds an event in, having seen that the table allows it there and that it fits the contract. */
+function take(world: World, id: string, event: SessionEvent): void {
+  const aggregate = { kind: 'session', organizationId, id } as const;
+  const before = world.sessions.get(id) ?? null;
+  const { from, to } = transitions[event.type];
+  expect(from, `${event.type} of a session that is ${before?.status}`).toContain(
+    before?.status ?? null,
+  );
+  const state = evolve<'session'>(aggregate, frozen(before), event);
+  expect(state.status).toBe(to === 'same' ? before?.status : to);
+  encode({ aggregate, ...event, id: 'evt_1', time: new Date(T0).toISOString(), cause, state });
+  world.sessions.set(id, state);
+}
+
+function expectConserved({ ledger, sessions }: World, { credits }: Means): void {
+  const all = [...sessions.values()];
+  const living = all.filter(({ status }) => !isFinal(status));
+  expect(ledger.creditsGranted).toBe(credits);
+  expect(ledger.creditsAvailable + ledger.creditsReserved + ledger.creditsUsed).toBe(credits);
+  expect(ledger.slotsInUse).toBe(living.length);
+  expect(ledger.creditsReserved).toBe(sum(living.map((session) => session.creditsReserved)));
+  expect(ledger.creditsUsed).toBe(sum(all.map((session) => session.creditsUsed)));
+  expect(Math.min(...Object.values(ledger))).toBeGreaterThanOrEqual(0);
+}
+
+function sum(numbers: readonly (number | null)[]): number {
+  return numbers.reduce<number>((total, number) => total + (number ?? 0), 0);
+}
+
+/** The same life through `handleSession` over the memory log; the log is then read as the truth. */
+async function runThroughLog(
+  has: Means,
+  life: readonly Step[],
+  disturbing: Iterator<Disturbance>,
+): Promise<void> {
+  const log = createMemoryEventLog();
+  await grant(log, has.credits);
+  const ask = createAsker(has);
+  const disturbed = disturb(log, disturbing, ask);
+  let now = T0;
+  for (const step of life) {
+    now += step.afterMs;
+    await ask(disturbed, step, now);
+  }
+  expectConserved(await readAll(log), has);
+}
+
+type Ask = (log: EventLog, step: Step, now: number) => Promise<unknown>;
+
+function createAsker(has: Means): Ask {
+  let commands = 0;
+  return (log, { sessionId, command }, now) => {
+    commands += 1;
+    const identity = { organizationId, id: sessionId };
+    const why = { ...cause, commandId: `cmd_${commands}` };
+    return handleSession({ log, now: () => now }, identity, command.at(now), why, has);
+  };
+}
+
+/** A log at which appends meet a conflict without reason, or a rival that was faster. */
+function disturb(log: EventLog, disturbing: Iterator<Disturbance>, ask: Ask): EventLog {
+  return {
+    ...log,
+    async append(changes) {
+      const next: Disturbance = disturbing.next().value;
+      if (next === 'conflict') return { outcome: 'conflict' };
+      const now = Date.parse(changes[0]?.events[0]?.time ?? '');
+      if (next !== 'none') await ask(log, next, now);
+      return log.append(changes);
+    },
+  };
+}
+
+async function grant(log: EventLog, credits: number): Promise<void> {
+  const line = { type: 'ledger.credits-granted', data: { credits } } as const;
+  await handle<'ledger'>({ log, now: () => T0 }, ledgerRef, () => [line], cause);
+}
+
+/** Folds all histories from the beginning: every state carried on the way is that fold. */
+async function readAll(log: EventLog): Promise<World> {
+  const world: World = { ledger: emptyLedger, sessions: new Map() };
+  for await (const event of log.history<'ledger'>(ledgerRef)) {
+    world.ledger = evolveLedger(world.ledger, event);
+    expect(event.state).toEqual(world.ledger);
+  }
+  for (const id of sessionIds)
+    for await (const event of log.history<'session'>({ kind: 'session', organizationId, id })) {
+      take(world, id, event);
+      expect(event.state).toEqual(world.sessions.get(id));
+    }
+  return world;
+}
+
+const cause = {
+  actor: { kind: 'user', id: 'user_1' },
+  commandId: 'grant_1',
+  correlationId: 'cor_1',
+  causationId: null,
+} as const;
+
+/** Whoever decides or folds must not change what it was given. */
+function frozen<Value extends object | null>(value: Value): Value {
+  return value === null ? value : Object.freeze(value);
+}

@@ -1,0 +1,107 @@
+import { Compile } from 'typebox/schema';
+import { describe, expect, it, test } from 'vitest';
+import type { AsyncApiDocument, DocumentSchema } from '#events/asyncapi.ts';
+import { aggregates } from '#events/events.ts';
+import { meanings } from '#events/meanings.ts';
+import { readText } from '#test/support/source-files.ts';
+import {
+  asText,
+  recordAsyncApi,
+  recordedAsyncApi,
+  todaysAsyncApi,
+} from '#test/support/events/asyncapi-file.ts';
+
+const COMMAND = 'UPDATE_GOLDEN=1 npx vitest run --config test/vitest.config.ts test/unit/events';
+if (process.env['UPDATE_GOLDEN'] === '1') recordAsyncApi();
+
+const document = todaysAsyncApi();
+const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
+const { messages, schemas } = document.components;
+
+it('the file in events/ is what the schemas say today', () => {
+  expect(recordedAsyncApi() === asText(document), `write it anew with ${COMMAND}`).toBe(true);
+});
+
+describe('the document', () => {
+  it('has every event in both forms, each in a channel, and no other', () => {
+    const expected = types.flatMap((type) => [type, `${type}.binary`]);
+    expect(Object.keys(messages).toSorted()).toEqual(expected.toSorted());
+    const carried = Object.values(document.channels).flatMap((channel) =>
+      Object.keys((channel as { messages: object }).messages),
+    );
+    const tenants = types.filter((type) => !/^(server|workload)\./.test(type));
+    expect(new Set(carried)).toEqual(
+      new Set([...tenants, ...types.map((type) => `${type}.binary`)]),
+    );
+  });
+
+  it('refers only to what is there', () => {
+    const references = JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g);
+    let count = 0;
+    for (const [, path = ''] of references) {
+      count += 1;
+      let found: unknown = document;
+      for (const key of path.split('/')) found = (found as Record<string, unknown>)[key];
+      expect(found, path).toBeDefined();
+    }
+    expect(count).toBeGreaterThan(200);
+  });
+
+  it('tells the parameters of every address, and has an operation for each channel', () => {
+    for (const channel of Object.values(document.channels)) {
+      const { address, parameters = {} } = channel as { address: string; parameters?: object };
+      const named = [...address.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect(Object.keys(parameters)).toEqual(named);
+    }
+    expect(Object.keys(document.operations)).toHaveLength(Object.keys(document.channels).length);
+  });
+});
+
+describe.each(types)('%s', (type) => {
+  it('is told of: when, by whom, each field, and an example that fits', () => {
+    const message = messages[type];
+    expect(message?.summary).toMatch(/^[A-Z].+\.$/);
+    expect(message?.['x-emitted-by']).toMatch(/\w/);
+    for (const form of [type, `${type}.binary`]) {
+      const { payload = {}, examples = [] } = messages[form] ?? {};
+      const validator = compile(payload, document);
+      expect(examples.length).toBeGreaterThan(0);
+      for (const example of examples) {
+        const [isValid, flaws] = [
+          validator.Check(example.payload),
+          validator.Errors(example.payload),
+        ];
+        expect([isValid, flaws[1]]).toEqual([true, []]);
+      }
+    }
+    expect(undescribed(schemas[type] ?? {}, 'data')).toEqual([]);
+  });
+
+  it('is said to be recorded by the same as in the README', () => {
+    const row = readText('events/README.md')
+      .split('\n')
+      .find((line) => line.startsWith(`| \`${type}\` |`));
+    expect(row?.split('|')[2]?.trim()).toBe(meanings[type]?.by);
+  });
+});
+
+test('no meaning is left of an event that is no more', () => {
+  expect(Object.keys(meanings).toSorted()).toEqual(types.toSorted());
+});
+
+function compile(schema: DocumentSchema, { components }: AsyncApiDocument) {
+  return Compile({ components, ...schema });
+}
+
+/** Fields of an object, however deep, that nothing is said about. */
+function undescribed(schema: DocumentSchema, path: string): string[] {
+  const alternatives = (schema['anyOf'] ?? []) as DocumentSchema[];
+  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, DocumentSchema>);
+  return [
+    ...alternatives.flatMap((one) => undescribed(one, path)),
+    ...properties.flatMap(([name, one]) => [
+      ...(one['description'] === undefined ? [`${path}.${name}`] : []),
+      ...undescribed(one, `${path}.${name}`),
+    ]),
+  ];
+}

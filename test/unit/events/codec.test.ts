@@ -1,0 +1,169 @@
+import * as fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { decode, encode, MalformedEvent, STATE_UNKNOWN, type Unsequenced } from '#events/codec.ts';
+import { dataVersion, upcast } from '#events/upcast.ts';
+import { exampleEvents } from '#test/support/events/example-lives.ts';
+import { readMessage } from '#test/support/events/golden-files.ts';
+
+const example = exampleEvents.get('session.requested') as Unsequenced;
+
+/** Whatever a caller, a clock or a tracer may put around an event. */
+const anyCause = fc.record({
+  actor: fc.record({
+    kind: fc.constantFrom('user', 'operator', 'service'),
+    id: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 256 }),
+  }),
+  commandId: fc.uuid(),
+  correlationId: fc.uuid(),
+  causationId: fc.option(fc.uuid()),
+});
+
+describe('an event', () => {
+  it('is read as it was written', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...exampleEvents.values()), anyCause, (event, cause) => {
+        const written = { ...event, cause };
+        expect(roundTrip(written)).toEqual({ ...written, sequence: 7 });
+      }),
+    );
+  });
+
+  it('keeps its place in a trace', () => {
+    const traceparent = `00-${'0a'.repeat(16)}-${'0b'.repeat(8)}-01`;
+    const written = { ...example, cause: { ...example.cause, traceparent } };
+    expect(roundTrip(written).cause).toEqual(written.cause);
+  });
+
+  it('keeps every character of what people wrote', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (description) => {
+        const data = { ...(example.data as object), description };
+        expect(roundTrip({ ...example, data }).data).toEqual(data);
+      }),
+    );
+  });
+
+  it('that does not fit its schema is not written', () => {
+    const broken: Partial<Unsequenced>[] = [
+      { data: {} },
+      { data: { ...(example.data as object), creditsReserved: -1 } },
+      { state: null },
+      { state: { ...(example.state as object), status: 'gone' } },
+      { type: 'session.exploded' },
+    ];
+    for (const part of broken)
+      expect(() => encode({ ...example, ...part }), JSON.stringify(part)).toThrow(MalformedEvent);
+  });
+
+  it('is not written under the subject of another kind', () => {
+    const ledger = exampleEvents.get('ledger.slot-reserved') as Unsequenced;
+    const foreign = { ...ledger, aggregate: example.aggregate, state: example.state };
+    expect(() => encode(foreign)).toThrow(RangeError);
+  });
+});
+
+describe('a state of another version', () => {
+  it('is not trusted, whatever it looks like', () => {
+    const golden = readMessage('session.requested', 1);
+    for (const stateVersion of [0, 99, null, '1']) {
+      const body = { ...golden.body, stateVersion, state: { foo: 1 } };
+      expect(read({ ...golden, body: JSON.stringify(body) }).state).toBe(STATE_UNKNOWN);
+    }
+  });
+});
+
+describe('a message is malformed', () => {
+  const golden = readMessage('session.requested', 1);
+  const json = JSON.stringify(golden.body);
+  const requested = 'urn:bss:event:session.requested';
+  const withHeaders = (headers: Record<string, string>) => ({
+    headers: { ...golden.headers, ...headers },
+  });
+  const withData = (data: unknown) => ({ body: JSON.stringify({ ...golden.body, data }) });
+  const withState = (state: unknown) => ({ body: JSON.stringify({ ...golden.body, state }) });
+  const data = golden.body.data as Record<string, unknown>;
+
+  test.each<[string, Partial<Raw>]>([
+    ['under a foreign subject', { subject: 'live.evt.org_acme.session.ses_1.requested' }],
+    ['under a subject with a wildcard', { subject: 'evt.*.session.ses_1.requested' }],
+    ["under another event's subject", { subject: 'evt.org_acme.session.ses_1.queued' }],
+    [
+      'of an unknown type',
+      {
+        subject: 'evt.org_acme.session.ses_1.exploded',
+        ...withHeaders({ 'ce-dataschema': 'urn:bss:event:session.exploded:1' }),
+      },
+    ],
+    ['of a version from the future', withHeaders({ 'ce-dataschema': `${requested}:99` })],
+    ['of version 0', withHeaders({ 'ce-dataschema': `${requested}:0` })],
+    ['of a version that is no number', withHeaders({ 'ce-dataschema': `${requested}:one` })],
+    ['with a foreign schema', withHeaders({ 'ce-dataschema': 'https://example.org/schema' })],
+    ['without a schema', withHeaders({ 'ce-dataschema': '' })],
+    ['without an id', withHeaders({ 'ce-id': '' })],
+    ['without a time', withHeaders({ 'ce-time': '' })],
+    ['with a time that is none', withHeaders({ 'ce-time': 'yesterday' })],
+    ['without a command', withHeaders({ 'ce-commandid': '' })],
+    ['without an actor', withHeaders({ 'ce-actor': '' })],
+    ['by an actor of an unknown kind', withHeaders({ 'ce-actor': 'robot:r2' })],
+    ['by an actor without a name', withHeaders({ 'ce-actor': 'user:' })],
+    ['by an actor whose name cannot be read', withHeaders({ 'ce-actor': 'user:%E0%A4%A' })],
+    ['with no body', { body: '' }],
+    ['with a body that is cut off', { body: json.slice(0, -1) }],
+    ['with a body of null', { body: 'null' }],
+    ['with a body that is no object', { body: '42' }],
+    ['without data', withData(undefined)],
+    ['with data of another type', withData('text')],
+    ['with a field missing', withData({ ...data, createdAt: undefined })],
+    ['with a field of another type', withData({ ...data, creditsReserved: '120' })],
+    ['with a time of another form', withData({ ...data, createdAt: '2026-03-01' })],
+    ['with a state of no shape', withState({})],
+    ['without a state', withState(undefined)],
+  ])('%s', (_, part) => {
+    expect(() => read({ ...golden, body: json, ...part })).toThrow(MalformedEvent);
+  });
+
+  it('unless it is not', () => {
+    expect(() => read({ ...golden, body: json })).not.toThrow();
+  });
+
+  it('and whatever stands in it, the reader throws nothing else', () => {
+    fc.assert(
+      fc.property(fc.json(), fc.string(), (body, actor) => {
+        for (const raw of [
+          { body },
+          withHeaders({ 'ce-actor': actor }),
+          withHeaders({ 'ce-dataschema': actor }),
+        ])
+          try {
+            read({ ...golden, body: json, ...raw });
+          } catch (error) {
+            expect(error).toBeInstanceOf(MalformedEvent);
+          }
+      }),
+    );
+  });
+});
+
+describe('lifting a retired shape', () => {
+  it('leaves today’s as it is', () => {
+    const data = { reason: 'user' };
+    expect(upcast('session.stop-requested', dataVersion('session.stop-requested'), data)).toBe(
+      data,
+    );
+  });
+
+  test.each([0, 99, 1.5, Number.NaN])('fails for version %d, which nobody knows', (version) => {
+    expect(() => upcast('session.stop-requested', version, {})).toThrow(RangeError);
+  });
+});
+
+type Raw = { subject: string; headers: Record<string, string>; body: string };
+
+function read({ subject, headers, body }: Raw) {
+  return decode(subject, (name) => headers[name] ?? '', body, 7);
+}
+
+function roundTrip(event: Unsequenced) {
+  const { subject, headers, body } = encode(event);
+  return read({ subject, headers, body: new TextDecoder().decode(body) });
+}

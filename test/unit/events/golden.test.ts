@@ -1,0 +1,92 @@
+import { Compile } from 'typebox/compile';
+import type { TSchema } from 'typebox';
+import { describe, expect, it, test } from 'vitest';
+import { decode, encode, STATE_UNKNOWN } from '#events/codec.ts';
+import { aggregates, type RecordedEvent } from '#events/events.ts';
+import { dataVersion } from '#events/upcast.ts';
+import {
+  expectedFiles,
+  goldenFiles,
+  readMessage,
+  readSchema,
+  readState,
+  recordGolden,
+  stateVersion,
+  todaysSchemas,
+  todaysStates,
+  type GoldenMessage,
+} from '#test/support/events/golden-files.ts';
+import { incompatibilities } from '#test/support/events/schema-compatibility.ts';
+
+const COMMAND = 'UPDATE_GOLDEN=1 npx vitest run --config test/vitest.config.ts test/unit/events';
+if (process.env['UPDATE_GOLDEN'] === '1') recordGolden();
+
+const types = [...todaysSchemas.keys()];
+const versions = types.flatMap((type) =>
+  Array.from({ length: dataVersion(type) }, (_, index) => [type, index + 1] as const),
+);
+
+it('every version of every event has its golden files, and nothing else does', () => {
+  const hint = `write the missing ones with ${COMMAND}`;
+  expect(goldenFiles().toSorted(), hint).toEqual(expectedFiles().toSorted());
+});
+
+describe('the golden message of', () => {
+  test.each(versions)('%s, version %i, is still read', (type, version) => {
+    const golden = readMessage(type, version);
+    const event = decodeGolden(golden);
+    expect(event.type).toBe(type);
+    expect(event.id).toBe(golden.headers['ce-id']);
+    const { stateVersion } = aggregates[event.aggregate.kind];
+    const isKnown = golden.body.stateVersion === stateVersion;
+    expect(event.state).toEqual(isKnown ? golden.body.state : STATE_UNKNOWN);
+    if (version === dataVersion(type)) expect(event.data).toEqual(golden.body.data);
+  });
+
+  test.each(versions)('%s, version %i, fits the schema of its time', (type, version) => {
+    const schema = Compile(readSchema(type, version) as TSchema);
+    expect(schema.Check(readMessage(type, version).body.data)).toBe(true);
+  });
+
+  test.each(types)('%s is what is written today', (type) => {
+    const golden = readMessage(type, dataVersion(type));
+    const event = decodeGolden(golden);
+    if (golden.body.stateVersion !== aggregates[event.aggregate.kind].stateVersion) return;
+    const { subject, headers, body } = encode(event);
+    expect({ subject, headers, body: JSON.parse(new TextDecoder().decode(body)) }).toEqual(golden);
+  });
+});
+
+describe('the schema of', () => {
+  test.each(types)('%s has not changed but by adding', (type) => {
+    const today = todaysSchemas.get(type) ?? {};
+    const reasons = incompatibilities(readSchema(type, dataVersion(type)), today);
+    const advice = 'keep what was there, or add an upcaster in events/upcast.ts (events/README.md)';
+    expect(reasons, `${type} changed incompatibly: ${reasons.join('; ')}; ${advice}`).toEqual([]);
+  });
+
+  test.each(types)('%s is recorded as it is today', (type) => {
+    const hint = `where the change only adds, record it with ${COMMAND}`;
+    expect(todaysSchemas.get(type), hint).toEqual(readSchema(type, dataVersion(type)));
+  });
+});
+
+describe('the state of a', () => {
+  test.each([...todaysStates.keys()])('%s has not changed but by adding', (kind) => {
+    const reasons = incompatibilities(
+      readState(kind, stateVersion(kind)),
+      todaysStates.get(kind) ?? {},
+    );
+    const advice = 'states in the log would be refused; raise its stateVersion in events/events.ts';
+    expect(reasons, `${reasons.join('; ')}: ${advice}`).toEqual([]);
+  });
+
+  test.each([...todaysStates.keys()])('%s is recorded as it is today', (kind) => {
+    const hint = `where the change only adds, record it with ${COMMAND}`;
+    expect(todaysStates.get(kind), hint).toEqual(readState(kind, stateVersion(kind)));
+  });
+});
+
+function decodeGolden({ subject, headers, body }: GoldenMessage): RecordedEvent {
+  return decode(subject, (name) => headers[name] ?? '', JSON.stringify(body), 1);
+}

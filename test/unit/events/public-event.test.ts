@@ -1,0 +1,75 @@
+import { describe, expect, it, test } from 'vitest';
+import { decode, STATE_UNKNOWN } from '#events/codec.ts';
+import { aggregates, type RecordedEvent } from '#events/events.ts';
+import { toPublicEvent, toPublicMessage } from '#events/public-event.ts';
+import { dataVersion } from '#events/upcast.ts';
+import { todaysAsyncApi } from '#test/support/events/asyncapi-file.ts';
+import { readMessage } from '#test/support/events/golden-files.ts';
+
+/** Every event that an organization may hear, as its golden file has it. */
+const kinds = ['session', 'ledger', 'organization'] as const;
+const types = kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
+
+const INSIDE = /serverIp|"(cdp|vnc|hash)":|fingerprint|repeatable|keyedExtensions|10\.0\.0\.7/;
+/** A SHA-256 in hex, as goldens have them. */
+const HASH = /[0-9a-f]{64}/;
+
+function goldenOf(type: string): RecordedEvent {
+  const { subject, headers, body } = readMessage(type, dataVersion(type));
+  return decode(subject, (name) => headers[name] ?? '', JSON.stringify(body), 1234);
+}
+
+describe.each(types)('%s as organizations get it', (type) => {
+  const event = goldenOf(type);
+
+  it('says nothing of where browsers are reached, and holds no hash', () => {
+    const forms = [
+      JSON.stringify(toPublicEvent(event)),
+      new TextDecoder().decode(toPublicMessage(event).body),
+    ];
+    for (const form of forms) {
+      expect(form).not.toMatch(INSIDE);
+      expect(form).not.toMatch(HASH);
+    }
+  });
+
+  it('is otherwise what the log has, in both forms', () => {
+    const { data, state, ...envelope } = toPublicEvent(event);
+    expect(envelope).toMatchObject({ id: event.id, type, sequence: 1234, time: event.time });
+    expect(event.data).toMatchObject(data as object);
+    // A golden file may be older than today's fold.
+    if (event.state === (STATE_UNKNOWN as unknown)) expect(state).toBeNull();
+    else expect(event.state).toMatchObject(state as object);
+    const { subject, headers, body } = toPublicMessage(event);
+    const golden = readMessage(type, dataVersion(type));
+    expect(subject).toBe(golden.subject.replace(/^evt\./, 'pub.'));
+    expect(headers).toEqual({ ...golden.headers, 'ce-sequence': '1234' });
+    expect(JSON.parse(new TextDecoder().decode(body))).toMatchObject({ data, state });
+  });
+});
+
+test('what stays inside is in the log, or nothing was proved', () => {
+  const all = JSON.stringify(types.map((type) => goldenOf(type)));
+  for (const sign of ['serverIp', '"cdp"', '"vnc"', '"hash"', 'fingerprint', '10.0.0.7'])
+    expect(all).toContain(sign);
+});
+
+test('the document tells organizations of nothing that stays inside', () => {
+  const { schemas } = todaysAsyncApi().components;
+  for (const name of [...types, 'SessionState', 'LedgerState', 'OrganizationState']) {
+    const text = JSON.stringify(schemas[name]);
+    expect(text, name).not.toMatch(/serverIp|"(cdp|vnc|hash|fingerprint|repeatable)":/);
+  }
+  expect(JSON.stringify(schemas['SessionState'])).toContain('workloadId');
+});
+
+test('a label of the caller’s own stays, whatever its name', () => {
+  const event = goldenOf('session.activated');
+  const labels = { cdp: 'a', hash: 'b', fingerprint: 'c' };
+  const labelled = { ...event, state: { ...event.state, labels } } as RecordedEvent;
+  expect(toPublicEvent(labelled).state).toMatchObject({ labels });
+});
+
+test('an event of the fleet has no form for organizations', () => {
+  expect(() => toPublicMessage(goldenOf('server.joined'))).toThrow(RangeError);
+});

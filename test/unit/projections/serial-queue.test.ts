@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { createTurns } from '#src/async/serial-queue.ts';
+import { Unavailable } from '#src/errors.ts';
+
+test('one has its turn after the other, whether that went well or not, and too many are refused', async () => {
+  const inTurn = createTurns(3);
+  const doors = [0, 1, 2].map(() => Promise.withResolvers<void>());
+  const begun: number[] = [];
+  const asked = doors.map(({ promise }, n) =>
+    inTurn(async () => {
+      begun.push(n);
+      await promise;
+      return n;
+    }),
+  );
+  await expect(inTurn(() => Promise.resolve())).rejects.toThrow(Unavailable);
+  await new Promise(setImmediate);
+  expect(begun).toEqual([0]);
+  doors[0]?.reject(new Error('not this one'));
+  await expect(asked[0]).rejects.toThrow('not this one');
+  doors[2]?.resolve();
+  await new Promise(setImmediate);
+  expect(begun).toEqual([0, 1]);
+  doors[1]?.resolve();
+  expect(await Promise.all(asked.slice(1))).toEqual([1, 2]);
+  expect(begun).toEqual([0, 1, 2]);
+  expect(await inTurn(() => Promise.resolve('free again'))).toBe('free again');
+});

@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { openDisplay } from '#src/provisioner/browsers/rfb.ts';
+
+/** A screen's conversation when its size is changed, beside what real servers say. */
+
+const LAYOUT = -308;
+const SCREEN_ID = 77;
+const size = { width: 800, height: 600 };
+
+/** A server that says what it is given, each after so many bytes of the viewer. */
+async function scripted(script: readonly (readonly [bytes: number, answer: Buffer])[]) {
+  const heard: Buffer[] = [];
+  const server = createServer((socket) => {
+    const left = [...script];
+    let buffered = Buffer.alloc(0);
+    const go = (): void => {
+      for (let next = left[0]; next !== undefined && buffered.length >= next[0]; next = left[0]) {
+        heard.push(buffered.subarray(0, next[0]));
+        buffered = buffered.subarray(next[0]);
+        socket.write(next[1]);
+        left.shift();
+        if (left.length === 0) socket.end();
+      }
+    };
+    socket.on('error', () => {});
+    socket.on('data', (chunk: Buffer) => {
+      buffered = Buffer.concat([buffered, chunk]);
+      go();
+    });
+    go();
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { heard, endpoint: { host: '127.0.0.1', port } };
+}
+
+const init = Buffer.alloc(24);
+init.writeUInt8(32, 4);
+init.writeUInt32BE(4, 20);
+const hello: [number, Buffer][] = [
+  [0, Buffer.from('RFB 003.008\n')],
+  [12, Buffer.from([2, 1, 2])],
+  [1, Buffer.alloc(16, 5)],
+  [16, Buffer.alloc(4)],
+  [1, Buffer.concat([init, Buffer.from('name')])],
+];
+/** SetEncodings and an update's request; SetDesktopSize and another. */
+const [ASK, WISH] = [8 + 10, 24 + 10];
+
+function rectangle(place: number[], encoding: number, body: Buffer): Buffer {
+  const head = Buffer.alloc(12);
+  for (const [at, value] of place.entries()) head.writeUInt16BE(value, 2 * at);
+  head.writeInt32BE(encoding, 8);
+  return Buffer.concat([head, body]);
+}
+function layout(reason: number, status: number): Buffer {
+  const body = Buffer.alloc(20);
+  body.writeUInt8(1, 0);
+  body.writeUInt32BE(SCREEN_ID, 4);
+  return rectangle([reason, status, 800, 600], LAYOUT, body);
+}
+const pixel = rectangle([0, 0, 1, 1], 0, Buffer.alloc(4));
+const bell = Buffer.from([2]);
+const cutText = Buffer.from([3, 0, 0, 0, 0, 0, 0, 2, 104, 105]);
+function update(...rectangles: Buffer[]): Buffer {
+  return Buffer.concat([Buffer.from([0, 0, 0, rectangles.length]), ...rectangles]);
+}
+
+async function resizeOn(script: [number, Buffer][]) {
+  const { heard, endpoint } = await scripted([...hello, ...script]);
+  using display = await openDisplay(endpoint, 'pass0rd1', AbortSignal.timeout(20_000));
+  await display.resize(size);
+  return heard;
+}
+
+test('the screen that is there gets the size, whatever else is said meanwhile', async () => {
+  const others = update(pixel, layout(0, 0));
+  const heard = await resizeOn([
+    [ASK, Buffer.concat([bell, cutText, update(pixel), others])],
+    [WISH, Buffer.concat([others, bell, update(layout(1, 0), pixel)])],
+  ]);
+  const wish = heard.at(-1);
+  expect([wish?.[0], wish?.readUInt16BE(2), wish?.readUInt16BE(4)]).toEqual([251, 800, 600]);
+  expect(wish?.readUInt32BE(8)).toBe(SCREEN_ID);
+});
+
+test.each<[string, string, [number, Buffer][]]>([
+  [
+    'refuses the size',
+    'cannot be resized: 3',
+    [
+      [ASK, update(layout(0, 0))],
+      [WISH, update(layout(1, 3))],
+    ],
+  ],
+  ['ends in the middle', 'closed', [[ASK, update(layout(0, 0)).subarray(0, 20)]]],
+  ['says what nobody knows', 'unexpected RFB message 9', [[ASK, Buffer.from([9])]]],
+])('a screen that %s is told of', async (_, words, script) => {
+  await expect(resizeOn(script)).rejects.toThrow(words);
+});
+
+test('a screen that says nothing is waited for no longer than asked', async () => {
+  const { endpoint } = await scripted([
+    [0, Buffer.from('RFB 003.008\n')],
+    [1_000, Buffer.alloc(0)],
+  ]);
+  await expect(openDisplay(endpoint, 'pass0rd1', AbortSignal.timeout(50))).rejects.toThrow();
+});
