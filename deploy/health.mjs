@@ -1,6 +1,6 @@
 /**
- * What the image's health check runs: 0 where this container's process serves. How well the rest of
- * the service is, is not its business: whoever restarts a healthy part makes nothing better.
+ * The image's health check: exits with 0 if this container's process serves. It does not look at the
+ * rest of the service: restarting a healthy process would not help.
  */
 import { readFile } from 'node:fs/promises';
 import { request as plain } from 'node:http';

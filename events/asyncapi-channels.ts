@@ -1,6 +1,6 @@
 import type { AggregateKind } from './subjects.ts';
 
-/** Where events can be heard. */
+/** A group of events with the address at which clients receive them. */
 export type Addressed = {
   name: string;
   server: 'http' | 'nats';
@@ -141,7 +141,7 @@ export const addressed: readonly Addressed[] = [
   },
 ];
 
-/** The service sends what these carry: `sendOrganizationStream`. */
+/** The name of the service's send operation for a channel, such as `sendOrganizationStream`. */
 export function operated({ name }: Addressed): string {
   return `send${name[0]?.toUpperCase()}${name.slice(1)}`;
 }

@@ -8,10 +8,10 @@ import { publicSchema, toPublicEvent, toPublicMessage } from './public-event.ts'
 import type { AggregateKind } from './subjects.ts';
 import { dataVersion } from './upcast.ts';
 
-/** A JSON schema, as far as the document and its readers look into it. */
+/** A JSON schema, with the parts that the document and its readers use. */
 export type DocumentSchema = { [keyword: string]: unknown };
 
-/** A message of the log as its golden file has it. */
+/** A message of the event store as its golden file has it. */
 export type ExampleMessage = {
   subject: string;
   headers: Record<string, string>;
@@ -24,14 +24,14 @@ export type DocumentMessage = {
   summary: string;
   contentType: string;
   tags: { name: string }[];
-  /** Who records it. */
+  /** The part of the service that records it. */
   'x-emitted-by': string;
   headers?: DocumentSchema;
   payload: DocumentSchema;
   examples: { name: string; headers?: object; payload: object }[];
 };
 
-/** An AsyncAPI 3 document, as far as ours goes. */
+/** An AsyncAPI 3 document, with the parts that this one uses. */
 export type AsyncApiDocument = {
   asyncapi: string;
   info: {
@@ -52,7 +52,7 @@ export type AsyncApiDocument = {
   };
 };
 
-/** Kinds of aggregates, in the order of the documentation. */
+/** The kinds of aggregates, in the order of the documentation. */
 const about: Record<AggregateKind, string> = {
   session: 'A browser session, from its request to its end.',
   ledger: 'An organization’s slots and credits; each line but a grant names the session it is for.',
@@ -76,8 +76,8 @@ const ABOUT = [
 ].join('\n\n');
 
 /**
- * The document of all events, made of their schemas.
- * @param examples by type, one of each
+ * The document of all events, generated from their schemas.
+ * @param examples one message of each type
  */
 export function asyncApiDocument(
   version: string,
@@ -168,7 +168,7 @@ function structured(kind: AggregateKind, type: string, example: ExampleMessage):
 }
 
 function binary(kind: AggregateKind, type: string, example: ExampleMessage): DocumentMessage {
-  // The fleet's come as they are in the log, whose sequence is their message's own.
+  // The fleet's events are delivered as stored: the message's own sequence is their position.
   const isPublic = kind !== 'server' && kind !== 'workload';
   const { headers, body } = isPublic ? publicMessageOf(example) : example;
   return {
@@ -258,7 +258,7 @@ function schemaOf(type: string): string {
   return `urn:bss:event:${type}:${dataVersion(type)}`;
 }
 
-/** Less what the schema library notes for itself. */
+/** The schema without the schema library's internal properties. */
 function plain(schema: TSchema): DocumentSchema {
   return JSON.parse(JSON.stringify(schema)) as DocumentSchema;
 }

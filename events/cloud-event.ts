@@ -1,5 +1,4 @@
 import { Type, type Static } from 'typebox';
-import { STATE_UNKNOWN } from './codec.ts';
 import type { RecordedEvent } from './events.ts';
 import type { AggregateRef } from './subjects.ts';
 import { dataVersion } from './upcast.ts';
@@ -8,9 +7,9 @@ const Text = (description: string, example: string) =>
   Type.String({ description, examples: [example] });
 
 /**
- * An event for those outside: CloudEvents 1.0, structured JSON mode. Beside the standard's own
- * attributes it has its position in the log, who caused it and why, and the state after it (null
- * where that was written by another version of the fold).
+ * An event as external consumers get it: CloudEvents 1.0, structured JSON mode. In addition to the
+ * standard attributes it has its position in the event store, its actor and cause, and the state
+ * after it (null if that was written by another version of the fold).
  */
 export const CloudEvent = Type.Object(
   {
@@ -41,8 +40,7 @@ export const CloudEvent = Type.Object(
 export type CloudEvent = Static<typeof CloudEvent>;
 
 export function toCloudEvent(event: RecordedEvent): CloudEvent {
-  const { id, type, time, sequence, cause, data } = event;
-  const state: unknown = event.state;
+  const { id, type, time, sequence, metadata, data, state } = event;
   return {
     specversion: '1.0',
     id,
@@ -53,12 +51,12 @@ export function toCloudEvent(event: RecordedEvent): CloudEvent {
     datacontenttype: 'application/json',
     dataschema: `urn:bss:event:${type}:${dataVersion(type)}`,
     sequence,
-    actor: `${cause.actor.kind}:${encodeURIComponent(cause.actor.id)}`,
-    correlationid: cause.correlationId,
-    causationid: cause.causationId,
-    ...(cause.traceparent === undefined ? {} : { traceparent: cause.traceparent }),
+    actor: `${metadata.actor.kind}:${encodeURIComponent(metadata.actor.id)}`,
+    correlationid: metadata.correlationId,
+    causationid: metadata.causationId,
+    ...(metadata.traceparent === undefined ? {} : { traceparent: metadata.traceparent }),
     data,
-    state: state === STATE_UNKNOWN ? null : state,
+    state,
   };
 }
 

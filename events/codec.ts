@@ -1,30 +1,27 @@
 import { Compile } from 'typebox/compile';
-import { Envelope, type Cause } from './envelope.ts';
+import { Envelope, type EventMetadata } from './envelope.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
 import { parseSubject, subjectOf, type AggregateKind, type AggregateRef } from './subjects.ts';
 import { dataVersion, upcast } from './upcast.ts';
 
-/** An event on its way into the log: decided, folded, not yet given a sequence. */
-export type Unsequenced = {
+/** An event to be appended: decided and folded, without a sequence. */
+export type PendingEvent = {
   aggregate: AggregateRef;
   id: string;
   type: string;
   time: string;
   data: unknown;
   state: unknown;
-  cause: Cause;
+  metadata: EventMetadata;
 };
 
 /** One message of the EVENTS stream: CloudEvents 1.0, binary mode. */
 export type Message = { subject: string; headers: Record<string, string>; body: Uint8Array };
 
-/** An event that does not fit its schema, is of no known type, or has a foreign header. */
+/** An event that does not fit its schema, has an unknown type, or has an unexpected header. */
 export class MalformedEvent extends Error {
   override readonly name = 'MalformedEvent';
 }
-
-/** `aggregate.state` of another version than today's: the history has to be folded. */
-export const STATE_UNKNOWN = Symbol('state of another version');
 
 type Validator = { Check: (value: unknown) => boolean; Errors: (value: unknown) => object };
 const dataValidators = new Map<string, Validator>();
@@ -39,10 +36,11 @@ const text = new TextEncoder();
 const SCHEMA = /^urn:bss:event:([a-z-]+\.[a-z-]+):(\d+)$/;
 
 /**
- * @throws MalformedEvent where data, state or envelope does not fit its schema: a bug of the one
- * who decided
+ * Encodes an event as a message.
+ * @throws MalformedEvent if data, state or envelope does not fit its schema: a bug of the code that
+ * decided it
  */
-export function encode(event: Unsequenced): Message {
+export function encode(event: PendingEvent): Message {
   const { aggregate, type } = event;
   validate(envelopeValidator, event, `envelope of ${type}`);
   validate(dataValidators.get(type), event.data, `data of ${type}`);
@@ -59,11 +57,11 @@ export function encode(event: Unsequenced): Message {
   };
 }
 
-/** What stands beside an event's body: the attributes of CloudEvents, binary mode. */
+/** The headers of an event's message: the attributes of CloudEvents, binary mode. */
 export function headersOf(
-  event: Pick<Unsequenced, 'aggregate' | 'id' | 'type' | 'time' | 'cause'>,
+  event: Pick<PendingEvent, 'aggregate' | 'id' | 'type' | 'time' | 'metadata'>,
 ) {
-  const { aggregate, type, cause } = event;
+  const { aggregate, type, metadata } = event;
   const headers: Record<string, string> = {
     'ce-specversion': '1.0',
     'ce-id': event.id,
@@ -72,19 +70,19 @@ export function headersOf(
     'ce-subject': 'id' in aggregate ? aggregate.id : aggregate.organizationId,
     'ce-time': event.time,
     'ce-dataschema': `urn:bss:event:${type}:${dataVersion(type)}`,
-    'ce-actor': `${cause.actor.kind}:${encodeURIComponent(cause.actor.id)}`,
-    'ce-commandid': cause.commandId,
-    'ce-correlationid': cause.correlationId,
+    'ce-actor': `${metadata.actor.kind}:${encodeURIComponent(metadata.actor.id)}`,
+    'ce-commandid': metadata.commandId,
+    'ce-correlationid': metadata.correlationId,
     'content-type': 'application/json',
   };
-  if (cause.causationId !== null) headers['ce-causationid'] = cause.causationId;
-  if (cause.traceparent !== undefined) headers['traceparent'] = cause.traceparent;
+  if (metadata.causationId !== null) headers['ce-causationid'] = metadata.causationId;
+  if (metadata.traceparent !== undefined) headers['traceparent'] = metadata.traceparent;
   return headers;
 }
 
 /**
- * Reads a message of the EVENTS stream, lifting retired shapes. Where the state is of another
- * version than today's, `state` is STATE_UNKNOWN and the reader folds the history.
+ * Decodes a message of the EVENTS stream and upcasts retired shapes. `state` is null if the event
+ * was written with another state version: the reader folds the history instead.
  * @throws MalformedEvent
  */
 export function decode(
@@ -103,7 +101,7 @@ export function decode(
   validate(dataValidators.get(parsed.type), current, `data of ${parsed.type}`);
   const isKnown = stateVersion === aggregates[parsed.aggregate.kind].stateVersion;
   if (isKnown) validate(stateValidators.get(parsed.aggregate.kind), state, `state in ${subject}`);
-  const envelope = { id: header('ce-id'), time: header('ce-time'), cause: readCause(header) };
+  const envelope = { id: header('ce-id'), time: header('ce-time'), metadata: readMetadata(header) };
   validate(envelopeValidator, envelope, `envelope of ${subject}`);
   return {
     aggregate: parsed.aggregate,
@@ -111,7 +109,7 @@ export function decode(
     ...envelope,
     sequence,
     data: current,
-    state: isKnown ? state : STATE_UNKNOWN,
+    state: isKnown ? state : null,
   } as RecordedEvent;
 }
 
@@ -138,7 +136,7 @@ function lift(type: string, version: number, data: unknown): unknown {
   }
 }
 
-function readCause(header: (name: string) => string): Cause {
+function readMetadata(header: (name: string) => string): EventMetadata {
   const traceparent = header('traceparent');
   return {
     actor: readActor(header('ce-actor')),
@@ -149,7 +147,7 @@ function readCause(header: (name: string) => string): Cause {
   };
 }
 
-function readActor(text: string): Cause['actor'] {
+function readActor(text: string): EventMetadata['actor'] {
   const [kind = '', id = ''] = text.split(':');
   if (kind !== 'user' && kind !== 'operator' && kind !== 'service')
     throw new MalformedEvent(`ce-actor ${kind}`);

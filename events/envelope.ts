@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 
-/** Who caused an event. `id` is a user, key, server or role name; never a secret. */
+/** The actor that caused an event. `id` is a user, key, server or role name; never a secret. */
 export const Actor = Type.Object({
   kind: Type.Union([Type.Literal('user'), Type.Literal('operator'), Type.Literal('service')]),
   id: Type.String({ minLength: 1, maxLength: 256 }),
@@ -8,10 +8,10 @@ export const Actor = Type.Object({
 export type Actor = Static<typeof Actor>;
 
 /**
- * Why something is appended; the same for all events of one command.
- * `causationId` is the id of the event (or fired timer) that led to the command, else null.
+ * The cause of an append; the same for all events of one command. `causationId` is the id of the
+ * event (or fired timer) that led to the command, else null.
  */
-export type Cause = {
+export type EventMetadata = {
   actor: Actor;
   commandId: string;
   correlationId: string;
@@ -19,11 +19,11 @@ export type Cause = {
   traceparent?: string;
 };
 
-/** What has to stand around every event's data. */
+/** The required attributes around every event's data. */
 export const Envelope = Type.Object({
   id: Type.String({ minLength: 1 }),
   time: Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' }),
-  cause: Type.Object({
+  metadata: Type.Object({
     actor: Actor,
     commandId: Type.String({ minLength: 1 }),
     correlationId: Type.String({ minLength: 1 }),
@@ -33,20 +33,23 @@ export const Envelope = Type.Object({
 /** A schema per event type, as each aggregate's file declares them. */
 export type EventSchemas = Record<string, Parameters<typeof Type.Array>[0]>;
 
-/** The union of the events of one aggregate: `{ type, data }`, told apart by `type`. */
+/** The union of the events of one aggregate: `{ type, data }`, discriminated by `type`. */
 export type EventOf<Schemas extends EventSchemas> = {
   [Name in keyof Schemas & string]: { type: Name; data: Static<Schemas[Name]> };
 }[keyof Schemas & string];
 
-/** An event as it stands in the log: what happened, why, and the aggregate's state after it. */
+/** An event as stored: its data, its metadata, and the aggregate's state after it. */
 export type Recorded<Event, State> = Event & {
   /** CloudEvents id, unique. */
   id: string;
-  /** ISO 8601 UTC, when it was decided. */
+  /** ISO 8601 UTC, the time of the decision. */
   time: string;
-  /** Position in the EVENTS stream; grows by one an event, over all aggregates. */
+  /** Position in the EVENTS stream; increases by one per event, over all aggregates. */
   sequence: number;
-  cause: Cause;
-  /** The fold of the aggregate's history up to and including this event. */
-  state: State;
+  metadata: EventMetadata;
+  /**
+   * The fold of the aggregate's history up to and including this event. Null: the event was written
+   * with another state version, and a reader that needs the state folds the history.
+   */
+  state: State | null;
 };

@@ -7,7 +7,7 @@ import { sessionEvents, SessionState, type SessionEvent } from './session.ts';
 import type { AggregateKind, AggregateRef } from './subjects.ts';
 import { workloadEvents, WorkloadState, type WorkloadEvent } from './workload.ts';
 
-/** What each kind of aggregate may record, and the state its events carry. */
+/** The events of each kind of aggregate, and the state that they carry. */
 export type Aggregates = {
   session: { event: SessionEvent; state: SessionState };
   ledger: { event: LedgerEvent; state: LedgerState };
@@ -19,8 +19,8 @@ export type Aggregates = {
 type AggregateSchemas = { events: Record<string, TSchema>; state: TSchema; stateVersion: number };
 
 /**
- * The schemas by kind. `stateVersion` grows when the fold changes its meaning: a state of another
- * version is not trusted, and the history is folded instead.
+ * The schemas by kind. `stateVersion` must be raised when the meaning of the fold changes: a state
+ * of another version is not used, and the history is folded instead.
  */
 export const aggregates: Record<AggregateKind, AggregateSchemas> = {
   session: { events: sessionEvents, state: SessionState, stateVersion: 1 },
@@ -32,18 +32,30 @@ export const aggregates: Record<AggregateKind, AggregateSchemas> = {
 
 export type RefOf<Kind extends AggregateKind> = Extract<AggregateRef, { kind: Kind }>;
 
-/** An event of one kind of aggregate as it stands in the log, with the aggregate it belongs to. */
+/** An event of one kind of aggregate as stored, with the aggregate it belongs to. */
 export type RecordedOf<Kind extends AggregateKind> = {
   [K in Kind]: Recorded<Aggregates[K]['event'], Aggregates[K]['state']> & { aggregate: RefOf<K> };
 }[Kind];
 
-/** Any event as it stands in the log. Tell the kinds apart with `isOf`. */
+/** Any event as stored. Use `isOf` to narrow it to a kind. */
 export type RecordedEvent = RecordedOf<AggregateKind>;
 
+/** An event with its aggregate's state after it, whether the event carried it or it was folded. */
+export type EventWithState<Kind extends AggregateKind = AggregateKind> = {
+  [K in Kind]: RecordedOf<K> & { state: Aggregates[K]['state'] };
+}[Kind];
+
 /** Narrows an event to one kind of aggregate. */
-export function isOf<Kind extends AggregateKind>(
+export function isOf<Kind extends AggregateKind, Event extends RecordedEvent>(
   kind: Kind,
-  event: RecordedEvent,
-): event is Extract<RecordedEvent, { aggregate: { kind: Kind } }> {
+  event: Event,
+): event is Extract<Event, { aggregate: { kind: Kind } }> {
   return event.aggregate.kind === kind;
+}
+
+/** Narrows an event to one that carries a state of the current version. */
+export function hasState<Event extends RecordedEvent>(
+  event: Event,
+): event is Event & { state: NonNullable<Event['state']> } {
+  return event.state !== null;
 }

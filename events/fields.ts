@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 
-/** Fields that events of several aggregates have, each with what is said of it. */
+/** Fields that events of several aggregates share, with their descriptions. */
 
 const PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 

@@ -4,7 +4,7 @@ import { SessionId } from './fields.ts';
 
 const Credits = Type.Integer({ minimum: 0, description: 'one credit is one session-minute' });
 
-/** An organization's slots and credits; each line but a grant names the session it is for. */
+/** Changes of an organization's slots and credits; each event but a grant names its session. */
 export const ledgerEvents = {
   'ledger.credits-granted': Type.Object({ credits: Credits }),
   'ledger.slot-reserved': Type.Object({ sessionId: SessionId, credits: Credits }),
@@ -18,9 +18,10 @@ export const ledgerEvents = {
 export type LedgerEvent = EventOf<typeof ledgerEvents>;
 
 /**
- * Granted = available + reserved + used, at every moment. What was used between two moments, and by
- * how many sessions, is the difference of two states. Slots are counted, not listed: which
- * sessions hold them is in the sessions' own events, and 100,000 ids would not fit one message.
+ * Granted = available + reserved + used, at every moment. The credits used between two moments, and
+ * the number of sessions that used them, are the difference of two states. Slots are counted, not
+ * listed: the sessions' own events tell which sessions hold them, and 100,000 ids would not fit
+ * into one message.
  */
 export const LedgerState = Type.Object({
   slotsInUse: Type.Integer({ minimum: 0 }),

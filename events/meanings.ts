@@ -1,12 +1,12 @@
-/** What an event says to those who read of it: when it is recorded, and by whom. */
+/** The documentation of an event type: when it is recorded, and by which part of the service. */
 export type Meaning = {
-  /** A sentence or two. */
+  /** One or two sentences. */
   when: string;
   /** As in the README's table. */
   by: string;
 };
 
-/** Every type of event; a test holds it to the schemas and to the README. */
+/** Every event type; a test compares it with the schemas and the README. */
 export const meanings: Record<string, Meaning> = {
   'session.requested': {
     when:

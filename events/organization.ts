@@ -14,13 +14,13 @@ export const Role = Type.Union(
 );
 export type Role = Static<typeof Role>;
 
-/** An API key as the log knows it: never the key, only its SHA-256 in hex. */
+/** An API key as stored: never the key, only its SHA-256 in hex. */
 export const ApiKey = Type.Object({
   keyId: KeyId,
   hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the key, in hex' }),
   role: Role,
   userId: Type.String({ minLength: 1, maxLength: 256, description: 'whose it is' }),
-  /** ISO 8601 UTC; keys of before it was recorded have none. */
+  /** ISO 8601 UTC; keys issued before this field existed have none. */
   issuedAt: Type.Optional(
     Type.String({
       pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',

@@ -3,13 +3,15 @@ import { Type, type Static } from 'typebox';
 const Count = Type.Integer({ minimum: 0 });
 const Counted = (description: string) => Type.Integer({ minimum: 0, description });
 
-/** What keeps a server from launching more browsers than it has. */
+/** The resource that keeps a server from launching more browsers. */
 export const PoolLimit = Type.Union([Type.Literal('memory'), Type.Literal('cpu'), Type.Null()], {
   description: 'what keeps it from launching more; null: nothing',
 });
 export type PoolLimit = Static<typeof PoolLimit>;
 
-/** All that the size of a server's pool is decided on, so that any decision can be made again. */
+/**
+ * All inputs of a decision on the size of a server's pool, so that any decision can be repeated.
+ */
 export const PoolInputs = Type.Object(
   {
     isDraining: Type.Boolean({ description: 'it takes no new sessions' }),

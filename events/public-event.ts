@@ -1,12 +1,12 @@
 import { toCloudEvent, type CloudEvent } from './cloud-event.ts';
-import { headersOf, STATE_UNKNOWN, type Message } from './codec.ts';
+import { headersOf, type Message } from './codec.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
 import { publicSubjectOf, type AggregateKind } from './subjects.ts';
 
 /**
- * What of an event's data and state is the service's own business, by where it is there (`*`: in
- * each of a list): where browsers are reached, and hashes of keys and of requests. It is in the log
- * and in nothing that goes out to an organization.
+ * Parts of data and state that are internal to the service, by their path (`*`: each element of a
+ * list): addresses of browsers, and hashes of keys and of requests. They are stored, and removed
+ * from everything that organizations get.
  */
 const inside = {
   session: [
@@ -26,7 +26,7 @@ const inside = {
 type LastOf<Path> = Path extends `${string}.${infer Rest}` ? LastOf<Rest> : Path;
 type Inside = LastOf<(typeof inside)[AggregateKind][number]>;
 
-/** A type of data or state, less what stays inside. */
+/** A type of data or state without its internal parts. */
 export type Public<Value> = Value extends readonly (infer Item)[]
   ? Public<Item>[]
   : Value extends object
@@ -47,14 +47,13 @@ export function toPublicEvent(event: RecordedEvent): CloudEvent {
   return { ...all, data: publicValue(kind, all.data), state: publicValue(kind, all.state) };
 }
 
-/** An event as an organization gets it by NATS: CloudEvents 1.0, binary mode. */
+/** An event as an organization gets it over NATS: CloudEvents 1.0, binary mode. */
 export function toPublicMessage(event: RecordedEvent): Message {
-  const { aggregate, type, sequence, data } = event;
+  const { aggregate, type, sequence, data, state } = event;
   const { kind } = aggregate;
-  const state: unknown = event.state;
   const body = {
     data: publicValue(kind, data),
-    state: state === STATE_UNKNOWN ? null : publicValue(kind, state),
+    state: publicValue(kind, state),
     stateVersion: aggregates[kind].stateVersion,
   };
   return {
@@ -64,12 +63,12 @@ export function toPublicMessage(event: RecordedEvent): Message {
   };
 }
 
-/** Data or state of a kind's event, less what stays inside. */
+/** Data or state of an event without its internal parts. */
 function publicValue(kind: AggregateKind, value: unknown): unknown {
   return pathsOf[kind].reduce(without, value);
 }
 
-/** The schema of what `publicValue` leaves. */
+/** The schema of the values that `publicValue` returns. */
 export function publicSchema(kind: AggregateKind, schema: Schema): Schema {
   return pathsOf[kind].reduce(schemaWithout, schema);
 }

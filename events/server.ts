@@ -6,7 +6,7 @@ const Id = Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' });
 const Count = Type.Integer({ minimum: 0 });
 const Counted = (description: string) => Type.Integer({ minimum: 0, description });
 
-/** What runs without a reason, and what has a reason to run and does not: both are to be 0. */
+/** Browsers that run without a reason, and reasons to run without a browser: both should be 0. */
 export const Leaks = Type.Object(
   {
     browsers: Type.Integer({ minimum: 0, description: 'without a session or a place in the pool' }),
@@ -16,7 +16,7 @@ export const Leaks = Type.Object(
 );
 export type Leaks = Static<typeof Leaks>;
 
-/** A server is a machine that runs browsers; its provisioner speaks for it. */
+/** A server is a machine that runs browsers; its provisioner records its events. */
 export const serverEvents = {
   'server.joined': Type.Object({
     ip: Type.String({ description: 'its private address' }),
@@ -26,18 +26,23 @@ export const serverEvents = {
     ),
     poolMax: Type.Integer({ minimum: 1, description: 'the most browsers it runs' }),
   }),
-  /** It takes no new sessions; those that it runs end as they would. */
+  /** It accepts no new sessions; those that it runs continue until they end. */
   'server.draining': Type.Object({}),
-  /** It has nothing left. */
+  /** The draining server has no browser left. */
   'server.drained': Type.Object({}),
   'server.undrained': Type.Object({}),
-  /** Another number of browsers is to wait, or what limits them has changed; and why. */
+  /**
+   * The target of idle browsers or the limiting resource has changed, with the inputs of the
+   * decision.
+   */
   'server.pool-resized': Type.Object({
     policy: Type.Integer({ minimum: 1, description: 'version of the rules that decided' }),
     inputs: PoolInputs,
     decision: PoolDecision,
   }),
-  /** What runs was held against the log: what was put right, and what is left to be. */
+  /**
+   * The running browsers were compared with the event store: what was corrected, and what is left.
+   */
   'server.reconciled': Type.Object({
     adopted: Counted('browsers that go on as they are'),
     stopped: Counted('browsers that were ended'),
@@ -45,7 +50,10 @@ export const serverEvents = {
     corrected: Type.Integer({ minimum: 0, description: 'other records that were behind' }),
     leaks: Leaks,
   }),
-  /** Its provisioner ends and leaves its browsers to the next one: it is not lost for a while. */
+  /**
+   * Its provisioner stops and leaves its browsers to the next one: it does not count as lost for a
+   * while.
+   */
   'server.restarting': Type.Object({}),
   'server.left': Type.Object({}),
   'server.lost': Type.Object({}),
@@ -63,7 +71,10 @@ export const ServerState = Type.Object({
     Type.Literal('lost'),
   ]),
   poolMax: Type.Integer({ minimum: 1 }),
-  /** Browsers that are to wait, and what keeps it from launching more; as of the last decision. */
+  /**
+   * Target of idle browsers, and the resource that limits further launches; as of the last
+   * decision.
+   */
   pool: Type.Optional(Type.Object({ target: Count, limitedBy: PoolLimit })),
   /** As of the last comparison. */
   leaks: Type.Optional(Leaks),

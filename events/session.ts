@@ -15,7 +15,7 @@ const Port = Type.Integer({ description: 'for the gateway, never for clients' })
 export const statuses = ['creating', 'queued', 'active', 'stopping', 'stopped', 'failed'] as const;
 export type SessionStatus = (typeof statuses)[number];
 
-/** Why a stop was asked for. */
+/** The reason of a request to stop. */
 export const StopReason = Type.Union(
   [
     Type.Literal('user'),
@@ -29,7 +29,7 @@ export const StopReason = Type.Union(
 );
 export type StopReason = Static<typeof StopReason>;
 
-/** Why a session ended without a stop. */
+/** The reason of an end without a request to stop. */
 export const FailureReason = Type.Union(
   [
     Type.Literal('launch_failed'),
@@ -42,7 +42,7 @@ export const FailureReason = Type.Union(
 );
 export type FailureReason = Static<typeof FailureReason>;
 
-/** The browser that serves a session. Endpoints are for the gateway, never for clients. */
+/** The browser of a session. Endpoints are for the gateway, never for clients. */
 export const SessionWorkload = Type.Object(
   {
     workloadId: WorkloadId,
@@ -61,7 +61,7 @@ export const SessionWorkload = Type.Object(
 );
 export type SessionWorkload = Static<typeof SessionWorkload>;
 
-/** What the caller may ask of the browser; null where the default is meant. */
+/** The browser options that a caller may set; null means the default. */
 export const BrowserOptions = Type.Object(
   {
     viewport: Type.Union(
@@ -92,7 +92,7 @@ const Labels = Type.Record(Type.String(), Type.String(), {
   description: 'of the caller’s own, by name',
 });
 
-/** What is known of a session from its request on. */
+/** Attributes of a session that are known from its request on. */
 const requested = {
   name: Type.String({ minLength: 1, maxLength: 128, description: 'for people' }),
   description: Type.String({ maxLength: 1024, description: 'what it is for' }),
@@ -120,12 +120,14 @@ export const Repeatable = Type.Object(
 );
 export type Repeatable = Static<typeof Repeatable>;
 
-/** So many of a session's last extensions with a key are known again: 5 KB of its state at most. */
+/** The last extensions with a key that a session remembers: 5 KB of its state at most. */
 export const keyedExtensionsMax = 32;
 
 const Assignment = Type.Object({ workloadId: WorkloadId, serverId: ServerId });
 
-/** One schema an event; the key is the CloudEvents type, its last word the subject's last token. */
+/**
+ * One schema per event. The key is the CloudEvents type; its last word is the subject's last token.
+ */
 export const sessionEvents = {
   'session.requested': Type.Object(requested),
   'session.queued': Type.Object({}),
@@ -175,18 +177,20 @@ const common = {
   organizationId: Id,
   ...requested,
   lastAccessedAt: Type.Union([Timestamp, None]),
-  /** Until here it is billed; what the browser's end takes is not the caller's. */
+  /** Billing ends here; the caller does not pay for the browser's teardown. */
   stopRequestedAt: Type.Union([Timestamp, None]),
-  /** The end that was warned of; one that has moved since is warned of again. */
+  /**
+   * The expiry that the last warning was about; if it has moved since, there is another warning.
+   */
   expiryWarnedFor: Type.Optional(Timestamp),
-  /** The last extensions that came with a key, and what was answered. */
+  /** The last extensions that came with a key, and their results. */
   keyedExtensions: Type.Optional(
     Type.Array(
       Type.Object({ repeatable: Repeatable, status: Type.String(), expiresAt: Timestamp }),
       { maxItems: keyedExtensionsMax },
     ),
   ),
-  /** Servers that could not launch a browser for it and gave it back. */
+  /** Servers that could not launch a browser for it and returned it. */
   triedServers: Type.Optional(Type.Array(Id)),
 };
 const notEnded = { endedReason: None, endedAt: None, creditsUsed: None };
@@ -205,7 +209,7 @@ const waiting = {
   assignment: Type.Union([Assignment, None]),
 };
 
-/** A session's state, carried in every event of it; told apart by `status`. */
+/** A session's state, carried in each of its events; discriminated by `status`. */
 export const SessionState = Type.Union([
   Type.Object({ status: Type.Literal('creating'), ...waiting }),
   Type.Object({ status: Type.Literal('queued'), ...waiting }),

@@ -1,24 +1,30 @@
-/** Every stream name and subject is built and read here and nowhere else. */
+/** The only place where stream names and subjects are built and parsed. */
 
 export const EVENTS_STREAM = 'EVENTS';
 export const TIMERS_STREAM = 'TIMERS';
 export const ADVISORY_STREAM = 'ADVISORY';
-/** A compressed copy of EVENTS, for what reads much of it. */
+/** A compressed copy of EVENTS, for large reads. */
 export const ARCHIVE_STREAM = 'ARCHIVE';
 export const PARKED_STREAM = 'PARKED';
+/** The key-value bucket of leases, and its stream by the convention of NATS. */
+export const LEASES_BUCKET = 'leases';
+export const LEASES_STREAM = `KV_${LEASES_BUCKET}`;
 
-/** What organizations may read of EVENTS, in its order. */
+/** The events that organizations may read, in the order of EVENTS. */
 export const PUBLIC_STREAM = 'PUBLIC';
 
-/** Subjects of the EVENTS stream, and where the server republishes what operators may hear. */
+/**
+ * Subjects of the EVENTS stream, and the subjects under which the server republishes them to
+ * operators.
+ */
 export const EVENTS_SUBJECTS = ['evt.>', 'fleet.>'];
 export const REPUBLISH = { src: 'fleet.>', dest: 'live.fleet.>' };
 
-/** Subjects of the PUBLIC stream, and where organizations hear its messages. */
+/** Subjects of the PUBLIC stream, and those under which organizations receive its messages. */
 export const PUBLIC_SUBJECTS = ['pub.>'];
 export const PUBLIC_REPUBLISH = { src: 'pub.>', dest: 'live.evt.>' };
 
-/** Subjects of the TIMERS stream: schedules, and what they leave when they fire. */
+/** Subjects of the TIMERS stream: schedules, and the messages that they publish when they fire. */
 export const TIMERS_SUBJECTS = ['tmr.>'];
 export const FIRED_SUBJECTS = 'tmr.fired.>';
 
@@ -27,10 +33,10 @@ export const ADVISORY_SUBJECTS = [
   '$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>',
 ];
 
-/** Events that a projection could make nothing of, one subject each. */
+/** Dead letters of projections, one subject per event. */
 export const PARKED_SUBJECTS = ['parked.>'];
 
-/** What an event belongs to: the unit of consistency. */
+/** The aggregate of an event: the unit of consistency. */
 export type AggregateRef =
   | { kind: 'session'; organizationId: string; id: string }
   | { kind: 'ledger'; organizationId: string }
@@ -50,28 +56,29 @@ export type TimerKind = (typeof timerKinds)[number];
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** True where the text may be an id: one token of a subject, 1 to 64 of [A-Za-z0-9_-]. */
+/** True if the text is a valid id: one token of a subject, 1 to 64 of [A-Za-z0-9_-]. */
 export function isId(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/** Ids no organization may have: their timers would wait where the fired ones land. */
+/** Ids that no organization may have: their timers would share the subjects of fired ones. */
 const RESERVED = ['fired'];
 
-/** True where the text may be the id of an organization: an id, and none that is reserved. */
+/** True if the text is a valid id of an organization: an id that is not reserved. */
 export function isOrganizationId(text: string): boolean {
   return isId(text) && !RESERVED.includes(text);
 }
 
 /**
- * An id as a subject's token. @throws RangeError where it is none: a bug, and a tenant's escape.
+ * An id as a subject's token.
+ * @throws RangeError for an invalid id: a bug, or a tenant's attempt to leave its subjects
  */
 function token(id: string): string {
   if (!TOKEN.test(id)) throw new RangeError(`not an id: ${JSON.stringify(id.slice(0, 80))}`);
   return id;
 }
 
-/** The same of an organization, where a reserved one would be in another's place. */
+/** An organization's id as a subject's token; a reserved id is refused, too. */
 function tenant(organizationId: string): string {
   if (!isOrganizationId(organizationId))
     throw new RangeError(`not for an organization: ${organizationId.slice(0, 80)}`);
@@ -79,7 +86,8 @@ function tenant(organizationId: string): string {
 }
 
 /**
- * `evt.<org>.session.<id>`, `evt.<org>.ledger`, `fleet.server.<id>` …: the subject less the event.
+ * `evt.<org>.session.<id>`, `evt.<org>.ledger`, `fleet.server.<id>` …: the subject without the
+ * event.
  */
 function prefixOf(aggregate: AggregateRef): string {
   switch (aggregate.kind) {
@@ -94,8 +102,8 @@ function prefixOf(aggregate: AggregateRef): string {
   }
 }
 
-/** The aggregate's one canonical filter: every optimistic check of it uses this string. */
-export function filterOf(aggregate: AggregateRef): string {
+/** The aggregate's one canonical filter: all optimistic checks of it use this string. */
+export function streamFilter(aggregate: AggregateRef): string {
   return `${prefixOf(aggregate)}.>`;
 }
 
@@ -109,7 +117,7 @@ export function subjectOf(aggregate: AggregateRef, type: string): string {
 
 /**
  * The subject under which organizations get an event: `pub.<org>.session.<id>.<event>` …
- * @throws RangeError for one of the fleet's, which none of them may hear
+ * @throws RangeError for an event of the fleet, which no organization may get
  */
 export function publicSubjectOf(aggregate: AggregateRef, type: string): string {
   const subject = subjectOf(aggregate, type);
@@ -117,12 +125,12 @@ export function publicSubjectOf(aggregate: AggregateRef, type: string): string {
   return `pub.${subject.slice('evt.'.length)}`;
 }
 
-/** Filter for what an organization gets. */
+/** Filter for the events that an organization gets. */
 export function publicFilterOf(organizationId: string): string {
   return `pub.${token(organizationId)}.>`;
 }
 
-/** Reads a subject of the EVENTS stream; null where it is none. */
+/** Parses a subject of the EVENTS stream; null if it is not one. */
 export function parseSubject(subject: string): { aggregate: AggregateRef; type: string } | null {
   const tokens = subject.split('.');
   if (!tokens.every(isId)) return null;
@@ -144,15 +152,15 @@ export function parseSubject(subject: string): { aggregate: AggregateRef; type: 
   return null;
 }
 
-/** Filters for those who follow or consume the log. */
+/** Filters for subscriptions and consumers of the event store. */
 export const filters = {
   all: ['evt.>', 'fleet.>'],
-  /** All that organizations may hear of themselves. */
+  /** All events that organizations may get. */
   tenants: ['evt.>'],
   sessions: ['evt.*.session.>'],
-  /** Those after which a session waits for a server to take it. */
+  /** Events after which a session waits for a server. */
   sessionRequests: ['evt.*.session.*.requested', 'evt.*.session.*.requeued'],
-  /** Those after which a session's timers change. */
+  /** Events after which a session's timers change. */
   sessionTimers: ['requested', 'requeued', 'activated', 'extended', 'stopped', 'failed'].map(
     (event) => `evt.*.session.*.${event}`,
   ),
@@ -160,7 +168,9 @@ export const filters = {
   ledgersAndSessions: ['evt.*.ledger.>', 'evt.*.session.>'],
   servers: ['fleet.server.>'],
   workloads: ['fleet.workload.>'],
-  /** Those that begin and end a server's life, and say whether it takes sessions. */
+  /**
+   * Events that start and end a server's life, and those that change whether it accepts sessions.
+   */
   serverLives: ['joined', 'draining', 'drained', 'undrained', 'left', 'lost'].map(
     (event) => `fleet.server.*.${event}`,
   ),
@@ -168,9 +178,10 @@ export const filters = {
 };
 
 /**
- * Whether a filter with the server's wildcards, `*` for one token and `>` for the rest, matches.
+ * Whether one of the filters matches, with the server's wildcards: `*` for one token, `>` for the
+ * rest.
  */
-export function isAmong(filters: readonly string[], subject: string): boolean {
+export function matchesAnyFilter(filters: readonly string[], subject: string): boolean {
   const tokens = subject.split('.');
   return filters.some((filter) => {
     const wanted = filter.split('.');
@@ -180,7 +191,7 @@ export function isAmong(filters: readonly string[], subject: string): boolean {
   });
 }
 
-/** The session's filter where its organization is not known: ids are unique over all of them. */
+/** The session's filter when its organization is unknown: ids are unique over all organizations. */
 export function sessionAnywhere(id: string): string {
   return `evt.*.session.${token(id)}.>`;
 }
@@ -191,8 +202,8 @@ export function sessionsOf(organizationId: string): string {
 }
 
 /**
- * Filters for the events of one organization (null: of all, and the fleet's) that are of one type
- * (null: of any). None where an organization has no such events: those of the fleet.
+ * Filters for the events of one organization (null: of all, and the fleet's) of one type (null:
+ * any). Empty if an organization has no events of the type: those of the fleet.
  */
 export function filtersFor(organizationId: string | null, type: string | null): string[] {
   const organization = organizationId === null ? '*' : token(organizationId);
@@ -205,7 +216,7 @@ export function filtersFor(organizationId: string | null, type: string | null): 
   return [`evt.${organization}.${aggregate}.${token(event)}`];
 }
 
-/** Where a timer of a session waits; publishing there again replaces it. */
+/** The subject of a session's timer; publishing to it again replaces the timer. */
 export function timerSubject(organizationId: string, sessionId: string, kind: TimerKind): string {
   return `tmr.${tenant(organizationId)}.${token(sessionId)}.${kind}`;
 }
@@ -215,21 +226,21 @@ export function timersFilter(organizationId: string, sessionId: string): string 
   return `tmr.${tenant(organizationId)}.${token(sessionId)}.>`;
 }
 
-/** Where a timer's firing lands. */
+/** The subject of a timer's firing. */
 export function firedSubject(organizationId: string, sessionId: string, kind: TimerKind): string {
   return `tmr.fired.${tenant(organizationId)}.${token(sessionId)}.${kind}`;
 }
 
-/**
- * Where it is kept that a projection's version could make nothing of the event of that sequence.
- */
+/** The subject of a projection's dead letter: the projection's version and the event's sequence. */
 export function parkedSubject(projection: string, sequence: number): string {
   if (!/^[A-Za-z0-9_:-]{1,128}$/.test(projection) || !Number.isSafeInteger(sequence))
     throw new RangeError(`not parked by a projection: ${projection} ${sequence}`);
   return `parked.${projection}.${sequence}`;
 }
 
-/** Where whoever takes from a work queue is asked to try one parked item of it again. */
+/**
+ * The subject on which a work queue's consumers accept requests to handle one dead letter again.
+ */
 export function retrySubject(stream: string, queue: string): string {
   return `retry.${token(stream)}.${token(queue)}`;
 }

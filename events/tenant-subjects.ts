@@ -1,43 +1,44 @@
-/** What a tenant's own NATS connection may touch, and the accounts that keep it to that. */
+/** The subjects that a tenant's own NATS connection may use, and the accounts that enforce it. */
 import { isId, PUBLIC_STREAM, publicFilterOf } from './subjects.ts';
 
 /**
- * The service's account has the streams. Tenants that only listen are in it too, where they may
- * publish nothing. Those that consume are in one without a stream: JetStream answers to whatever
- * subject a request names as its reply, unchecked, so whoever may ask it anything in an account
- * could have its answers stored as events there. What crosses accounts is answered across them.
+ * The service's account holds the streams. Tenants that only listen are in it too, without
+ * permission to publish. Tenants with a consumer are in an account without a stream: JetStream
+ * answers to any reply subject that a request names, unchecked. A tenant that may send it any
+ * request within an account could have the answers stored as events there. Requests across accounts
+ * are answered across accounts.
  */
 export const SERVICE_ACCOUNT = 'SERVICE';
 export const TENANTS_ACCOUNT = 'TENANTS';
 
-/** The beginning of JetStream's subjects as consuming tenants have them: their `apiPrefix`. */
+/** The prefix of JetStream's subjects as tenants with a consumer use them: their `apiPrefix`. */
 export const TENANT_API = 'tenant';
 
 /**
- * What a tenant connects as, by its user name: `live` hears events as they happen, `durable` works
- * through the organization's own durable consumer.
+ * The two ways in which a tenant connects, named by its user name: `live` gets events as they
+ * happen, `durable` reads the organization's own durable consumer.
  */
 export const tenantUses = ['live', 'durable'] as const;
 export type TenantUse = (typeof tenantUses)[number];
 
 export type TenantGrant = { account: string; publish: string[]; subscribe: string[] };
 
-/** The durable consumer of an organization's events, which the service makes. */
+/** The durable consumer of an organization's events, which the service creates. */
 export function tenantDurable(organizationId: string): { name: string; filter: string } {
   const organization = token(organizationId);
   return { name: `org_${organization}`, filter: publicFilterOf(organizationId) };
 }
 
 /**
- * The prefix of a consuming tenant's inboxes. Nobody without the key can tell it, so nobody can
- * have an answer sent there.
+ * The inbox prefix of a tenant with a consumer. It cannot be guessed without the key, so no other
+ * client can have an answer sent there.
  * @param keyHash SHA-256 of its API key, in hex
  */
 export function tenantInbox(keyHash: string): string {
   return `_INBOX_${token(keyHash.slice(0, 32))}`;
 }
 
-/** All that a tenant may do, and where. */
+/** The permissions of a tenant. */
 export function tenantGrant(use: TenantUse, organizationId: string, keyHash: string): TenantGrant {
   const live = [`live.evt.${token(organizationId)}.>`];
   if (use === 'live') return { account: SERVICE_ACCOUNT, publish: [], subscribe: live };
@@ -54,8 +55,8 @@ export function tenantGrant(use: TenantUse, organizationId: string, keyHash: str
 }
 
 /**
- * What the service's account lets the tenants' one ask for: the subject, what the tenants call it,
- * and whether one request has many answers.
+ * The requests that the service's account accepts from the tenants' account: the subject, the name
+ * that tenants use, and whether one request has many answers.
  */
 export const tenantServices = [
   {
@@ -75,9 +76,11 @@ export const tenantServices = [
   },
 ] as const;
 
-/** Where the server asks who a connection is. */
+/** The subject on which the server asks for the authorization of a connection. */
 export const AUTHORIZATION_REQUESTS = '$SYS.REQ.USER.AUTH';
-/** What the service's account may ask of servers themselves: who is connected, and to end it. */
+/**
+ * The requests that the service's account may send to the servers: list connections, and close one.
+ */
 export const serverServices = [
   { subject: '$SYS.REQ.SERVER.PING.CONNZ', answersMany: true },
   { subject: '$SYS.REQ.SERVER.*.KICK', answersMany: false },

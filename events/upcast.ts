@@ -1,26 +1,30 @@
 /**
- * Retired shapes → today's. A type's data version stands in its `ce-dataschema`; each step lifts
- * the data by one version. Steps are only ever added, and `golden/` holds an example of every
- * version. What is stored is never written again: it is lifted each time it is read.
+ * Converts retired shapes to the current one. `ce-dataschema` names the version of an event's data;
+ * each step raises the data by one version. Steps are only ever added, and `golden/` holds an
+ * example of every version. Stored events are never rewritten: they are converted each time they
+ * are read.
  */
 export type Step = (data: unknown) => unknown;
 
-/** `upcasters['session.requested'][0]` lifts version 1 to 2. No shape has been retired yet. */
+/** `upcasters['session.requested'][0]` converts version 1 to 2. No shape has been retired yet. */
 const upcasters: Readonly<Record<string, readonly Step[]>> = {};
 
 const today = createUpcasts(upcasters);
 
-/** Today's version of a type's data, from 1. */
+/** The current version of a type's data, from 1. */
 export function dataVersion(type: string): number {
   return today.dataVersion(type);
 }
 
-/** Data of any known version in today's shape. @throws RangeError for a version not known here. */
+/**
+ * Data of any known version in the current shape.
+ * @throws RangeError for an unknown version
+ */
 export function upcast(type: string, version: number, data: unknown): unknown {
   return today.upcast(type, version, data);
 }
 
-/** The same two for any steps by type. */
+/** Both functions for any steps by type. */
 export function createUpcasts(steps: Readonly<Record<string, readonly Step[]>>) {
   function stepsOf(type: string): readonly Step[] {
     return steps[type] ?? [];

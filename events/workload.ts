@@ -3,7 +3,7 @@ import type { EventOf } from './envelope.ts';
 import { ExitCode, OrganizationId, ServerId, SessionId, WorkloadId } from './fields.ts';
 import { BrowserOptions } from './session.ts';
 
-/** Why a browser is ended. */
+/** The reason why a browser is ended. */
 export const TerminationReason = Type.Union(
   [
     Type.Literal('session_ended'),
@@ -19,7 +19,7 @@ export const TerminationReason = Type.Union(
 );
 export type TerminationReason = Static<typeof TerminationReason>;
 
-/** What it is launched as; left out where nobody asked for anything. */
+/** The browser options of the launch; absent if the caller set none. */
 const Launched = Type.Optional(BrowserOptions);
 
 /**

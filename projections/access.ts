@@ -1,8 +1,7 @@
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import type { Role, Tier } from '#events/organization.ts';
 
-/** What an API key gives, as its organization stands now. */
+/** What an API key grants, by the current state of its organization. */
 export type KeyAccess = {
   organizationId: string;
   tier: Tier;
@@ -14,18 +13,18 @@ export type KeyAccess = {
 export type OrganizationAccess = { name: string; tier: Tier };
 
 /**
- * Who may come in: the fold of the organizations' events, kept in memory by each process that
- * authenticates (some hundred bytes a key), so that a request asks nobody. Feed it from
- * `log.follow({ subjects: filters.organizations, after: 0 })`. A revoked key is refused as soon as
- * its event is applied: how long that takes is the follower's delay, not promised here.
+ * API keys and organizations, folded from the organizations' events. Each process that
+ * authenticates keeps it in memory (some hundred bytes a key), so that a request needs no round
+ * trip. Feed it from `eventStore.subscribe({ subjects: filters.organizations, after: 0 })`. A
+ * revoked key is refused once its event is applied; the delay is that of the subscription.
  */
 export type Access = {
   /**
-   * Other aggregates' events and those already applied change nothing.
-   * @throws Error where the event's state is of another version: its keys cannot be told.
+   * Idempotent. Events of other aggregates are ignored.
+   * @throws Error if the event's state is of another version: its keys are unknown.
    */
   apply(event: RecordedEvent): void;
-  /** By the SHA-256 of the key in lower-case hex; null: no such key, or revoked. */
+  /** Looks a key up by its SHA-256 in lower-case hex; null: unknown or revoked. */
   byKeyHash(hash: string): KeyAccess | null;
   organization(organizationId: string): OrganizationAccess | null;
 };
@@ -42,7 +41,7 @@ export function createAccess(): Access {
       const { organizationId } = event.aggregate;
       const known = organizations.get(organizationId);
       if (known !== undefined && event.sequence <= known.sequence) return;
-      if ((event.state as unknown) === STATE_UNKNOWN)
+      if (event.state === null)
         throw new Error(`${event.type} ${event.sequence}: its state is of another version`);
       const { name, tier } = event.state;
       for (const hash of known?.hashes ?? []) keys.delete(hash);

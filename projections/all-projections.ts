@@ -1,35 +1,38 @@
 import { organizationSessions } from './organization-sessions.ts';
-import { idOf, type Projection } from './projection.ts';
+import { projectionId, type Projection } from './projection.ts';
 import { servers } from './servers.ts';
 import { sessionView } from './session-view.ts';
 import { workloads } from './workloads.ts';
 
-/** All projections whose views are stored; one that is not in here is never folded. */
-export const everyProjection: readonly Projection<unknown>[] = [
+/** All projections with stored views. A projection that is not listed here is never folded. */
+export const allProjections: readonly Projection<unknown>[] = [
   sessionView,
   organizationSessions,
   workloads,
   servers,
 ];
 
-/** The store that a new version of a projection's views is folded into, beside the one in use. */
-export function nextOf(store: string): string {
+/** Name of the store that a rebuild folds into, beside the store in use. */
+export function rebuildStoreOf(store: string): string {
   return `${store}:next`;
 }
 
-/** What to do with a store that nobody promises to keep. */
-export type Fate =
-  /** It is a rebuild's that was broken off, or what is left of a removed one. */
-  | 'removed'
-  /** It is of an older version: removed once the projection's own is up to date. */
+/** What to do with a store that no process uses. */
+export type Retention =
+  /** Remove it: an interrupted rebuild or an interrupted removal left it. */
+  | 'leftover'
+  /** An older version: remove it once the current version is up to date. */
   | 'outdated'
-  | 'left';
+  /** Keep it: the current version, a newer one, or an unknown projection. */
+  | 'kept';
 
-export function fateOf(store: string, projections: readonly Projection<unknown>[]): Fate {
+/** Decides by the store's name: `<projection>:v<version>` and the suffixes of maintenance. */
+
+export function retentionOf(store: string, projections: readonly Projection<unknown>[]): Retention {
   const base = store.replace(/(:next|:old-\d+)+$/, '');
   const [, name, version] = /^(.+):v(\d+)$/.exec(base) ?? [];
   const own = projections.find((projection) => projection.name === name);
-  if (own === undefined) return 'left';
-  if (base !== store) return 'removed';
-  return Number(version) < own.version && store !== idOf(own) ? 'outdated' : 'left';
+  if (own === undefined) return 'kept';
+  if (base !== store) return 'leftover';
+  return Number(version) < own.version && store !== projectionId(own) ? 'outdated' : 'kept';
 }

@@ -1,12 +1,12 @@
 import { isOf } from '#events/events.ts';
 import type { SessionState, SessionStatus } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
-import type { Projection } from './projection.ts';
+import type { StateProjection } from './projection.ts';
 import { sessionKey, sessionOf } from './session-view.ts';
 
 /**
- * A row of `GET /api/sessions`, in the API's own shape and key order: a page is sent as the stored
- * texts joined, unparsed.
+ * A row of `GET /api/sessions` in the API's shape and key order: the API joins the stored texts of
+ * a page and sends them unparsed.
  */
 export type SessionRow = {
   id: string;
@@ -14,14 +14,14 @@ export type SessionRow = {
   status: SessionStatus;
   created_at: string;
   expires_at: string;
-  /** null until somebody has. */
+  /** null: never accessed. */
   last_accessed_at: string | null;
 };
 
 /**
- * The rows of an organization's sessions, and the lists they are paged by: newest creation first.
+ * One row per session, in the lists that the API pages through: newest creation first.
  */
-export const organizationSessions: Projection<SessionRow> = {
+export const organizationSessions: StateProjection<SessionRow> = {
   name: 'organization-sessions',
   version: 2,
   subjects: filters.sessions,
@@ -66,7 +66,7 @@ function listsOf(state: SessionState): string[] {
   return names;
 }
 
-/** All sessions of an organization, ended ones too. */
+/** All sessions of an organization, including ended ones. */
 export function allSessions(organizationId: string): string {
   return `${organizationId}/all`;
 }
@@ -76,9 +76,9 @@ export function sessionsInStatus(organizationId: string, status: SessionStatus):
 }
 
 /**
- * Those with a label, or those of them in one status, which is a list of its own: what stands in
- * two lists can only be found by walking one. `=` and `%` in the label's name are escaped, so that
- * no other label makes the same list.
+ * Sessions with a label, optionally in one status. Label and status together have their own list,
+ * because the intersection of two lists costs a walk through one of them. `=` and `%` in the
+ * label's name are escaped, so that different labels never share a list.
  */
 export function sessionsWithLabel(
   organizationId: string,
@@ -92,8 +92,8 @@ export function sessionsWithLabel(
 }
 
 /**
- * The lists in all of which those stand that have the status (null: any) and all of the labels; one
- * list where at most one label is asked for.
+ * The lists whose intersection is the sessions with the status (null: any) and all of the labels;
+ * one list if there is at most one label.
  */
 export function sessionLists(
   organizationId: string,
@@ -107,13 +107,13 @@ export function sessionLists(
   return [status === null ? allSessions(organizationId) : sessionsInStatus(organizationId, status)];
 }
 
-/** Those of an organization that have not ended: they hold its slots. */
+/** An organization's sessions that have not ended: they occupy its slots. */
 export function openSessions(organizationId: string): string {
   return `${organizationId}/open`;
 }
 
 /**
- * Creating or queued sessions of all organizations that no server has taken, the longest waiting at
- * the low end.
+ * Creating or queued sessions, of all organizations, that no server has accepted; the longest
+ * waiting one is at the low end.
  */
 export const waitingSessions = 'waiting';

@@ -1,10 +1,10 @@
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import { filters } from '#events/subjects.ts';
-import type { Projection } from './projection.ts';
+import type { StateProjection } from './projection.ts';
 
-/** The machines that run browsers, or did. */
-export const servers: Projection<ServerState> = {
+/** The servers that run browsers, including servers that left or were lost. */
+export const servers: StateProjection<ServerState> = {
   name: 'servers',
   version: 2,
   subjects: filters.servers,
@@ -25,7 +25,7 @@ export const servers: Projection<ServerState> = {
   },
 };
 
-/** Those that take sessions. */
+/** Servers that accept sessions. */
 export const liveServers = 'live';
-/** Those that are there: live ones, and draining and drained ones until they have left. */
+/** Live, draining and drained servers: all that have not left. */
 export const currentServers = 'current';

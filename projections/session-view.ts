@@ -1,10 +1,10 @@
 import { isOf, type RefOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
-import type { Projection } from './projection.ts';
+import type { StateProjection } from './projection.ts';
 
-/** A session as it stands: the state that its last event carries. */
-export const sessionView: Projection<SessionState> = {
+/** The current state of each session: the state in its last event. */
+export const sessionView: StateProjection<SessionState> = {
   name: 'session-view',
   version: 1,
   subjects: filters.sessions,
@@ -18,7 +18,7 @@ export const sessionView: Projection<SessionState> = {
   evolve(view, event) {
     return isOf('session', event) ? event.state : view;
   },
-  /** Oldest at the low end. */
+  /** Ordered by creation, the oldest session at the low end. */
   lists(view) {
     const serverId = view.workload?.serverId ?? view.assignment?.serverId;
     const isOpen = view.status !== 'stopped' && view.status !== 'failed';
@@ -27,17 +27,17 @@ export const sessionView: Projection<SessionState> = {
   },
 };
 
-/** Sessions that a server launches a browser for, or runs, and that have not ended. */
+/** Sessions that have not ended and whose browser a server is launching or running. */
 export function sessionsOnServer(serverId: string): string {
   return `server/${serverId}`;
 }
 
-/** The organization is part of the key: a session of another one simply is not there. */
+/** The organization is part of the key: a lookup never finds another organization's session. */
 export function sessionKey(organizationId: string, sessionId: string): string {
   return `${organizationId}/${sessionId}`;
 }
 
-/** The session of a key. */
+/** The inverse of `sessionKey`. */
 export function sessionOf(key: string): RefOf<'session'> {
   const [organizationId = '', id = ''] = key.split('/');
   return { kind: 'session', organizationId, id };

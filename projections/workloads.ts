@@ -1,15 +1,15 @@
 import { isOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import type { Projection } from './projection.ts';
+import type { StateProjection } from './projection.ts';
 
 type WorkloadStatus = WorkloadState['status'];
 
 /**
- * The browsers that are there or coming or going; gone once terminated. The pool's counters are
- * counts of its lists.
+ * All workloads (browsers) from launch to termination; the view is removed then. The pool's
+ * counters are the sizes of its lists.
  */
-export const workloads: Projection<WorkloadState> = {
+export const workloads: StateProjection<WorkloadState> = {
   name: 'workloads',
   version: 1,
   subjects: filters.fleet,
@@ -22,7 +22,7 @@ export const workloads: Projection<WorkloadState> = {
     if (!isOf('workload', event)) return view;
     return event.state.status === 'terminated' ? null : event.state;
   },
-  /** In the order of their last change: the longest idle stands at the low end. */
+  /** Ordered by last change: the longest idle workload is at the low end. */
   lists(view, event) {
     const names = [allWorkloads, workloadsInStatus(view.status), workloadsOnServer(view.serverId)];
     return { names, order: event.sequence };

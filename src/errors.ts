@@ -1,6 +1,7 @@
 /**
- * The closed table of error names: HTTP status and default sentence. `test/unit/domain/errors.test.ts`
- * holds it equal to the table in src/api/README.md. Nothing else answers with an error.
+ * The closed table of error names: HTTP status and default sentence. Nothing else answers
+ * with an error. `test/unit/domain/errors.test.ts` holds it equal to the table in
+ * src/api/README.md.
  */
 export const errors = {
   INVALID_REQUEST: { status: 400, message: 'The request is not valid.' },
@@ -41,37 +42,39 @@ export const errors = {
 
 export type ErrorName = keyof typeof errors;
 
-/** A command or request that is refused: a value, not an exception. */
-export type Rejected = {
-  rejected: ErrorName;
+/** A rejected command or request: a value, not an exception. */
+export type Rejection = {
+  code: ErrorName;
   /** Details of the failing input or resource; becomes `context` of the error body. */
   context: Record<string, unknown>;
-  /** In place of the table's sentence, where there is more to say. */
+  /** Replaces the table's sentence where there is more to say. */
   message?: string;
   /** Seconds until a retry may help; becomes Retry-After. */
   retryAfterSeconds?: number;
 };
 
-/** A refusal with its context. */
+/** A rejection with its context. */
 export function reject(
-  rejected: ErrorName,
+  code: ErrorName,
   context: Record<string, unknown> = {},
-  more: Pick<Rejected, 'message' | 'retryAfterSeconds'> = {},
-): Rejected {
-  return { rejected, context, ...more };
+  more: Pick<Rejection, 'message' | 'retryAfterSeconds'> = {},
+): Rejection {
+  return { code, context, ...more };
 }
 
-export function isRejected(value: object): value is Rejected {
-  return 'rejected' in value;
+export function isRejection(value: object): value is Rejection {
+  return 'code' in value && 'context' in value;
 }
 
-/** The body of every answer that is not a success, whoever gives it. */
-export function problemBody({ rejected, message, context }: Rejected) {
-  const { status, message: sentence } = errors[rejected];
-  return { error: rejected, message: message ?? sentence, code: status, context };
+/** The body of every response that is not a success, in every part of the service. */
+export function problemBody({ code, message, context }: Rejection) {
+  const { status, message: sentence } = errors[code];
+  return { error: code, message: message ?? sentence, code: status, context };
 }
 
-/** A part that this service needs does not answer: event log, read model, the keys of JWTs. */
+/**
+ * A dependency of this service does not answer: the event store, the read model, or the JWT keys.
+ */
 export class Unavailable extends Error {
   override readonly name = 'Unavailable';
   readonly part: 'event-log' | 'read-model' | 'key-set';

@@ -7,7 +7,7 @@ export function newId(prefix: string): string {
 
 /**
  * The same id for the same parts, always: a request repeated with its Idempotency-Key finds the
- * session it made before, because it asks for the same id.
+ * session that the first one created, because it derives the same id.
  */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
   const hash = createHash('sha256').update(JSON.stringify(parts)).digest();
@@ -15,13 +15,14 @@ export function derivedId(prefix: string, ...parts: readonly string[]): string {
 }
 
 /**
- * `bss_<organization>_…` with 192 random bits: whose it is can be read, the rest cannot be guessed.
+ * `bss_<organization>_…` with 192 random bits: the organization is readable, the rest cannot be
+ * guessed.
  */
 export function newApiKey(organizationId: string): string {
   return `bss_${organizationId}_${randomBytes(24).toString('base64url')}`;
 }
 
-/** An API key as the log knows it: its SHA-256 in hex. */
+/** An API key as the event store keeps it: its SHA-256 in hex. */
 export function hashKey(apiKey: string): string {
   return createHash('sha256').update(apiKey).digest('hex');
 }

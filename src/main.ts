@@ -3,14 +3,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { BadConfig } from './config/parse.ts';
 import { helpText, readConfig } from './config/config.ts';
 import { start, type Started } from './bootstrap/start.ts';
-import { createLog } from './telemetry/logger.ts';
+import { createLogger } from './telemetry/logger.ts';
 
-/** How long the parts that a start waits for are waited for once all of this process runs. */
+/** How long a start waits for readiness once all roles of this process run. */
 const READY_WITHIN_MS = 60_000;
 const POLL_MS = 20;
 /**
- * From the signal, or a start that failed, to the end of the process; what hangs then is left to
- * the next start.
+ * From the signal, or from a failed start, to the end of the process. What still hangs then is
+ * cleaned up by the next start.
  */
 const END_WITHIN_MS = 9_500;
 
@@ -21,13 +21,13 @@ async function main(): Promise<void> {
   const ending = endingBySignal();
   try {
     const config = readConfig(process.env);
-    const log = createLog(config.logLevel);
-    await using service = await start(config, log, say, ending);
-    // A first browser may take long; who asks for the end meanwhile does not wait for it.
+    const log = createLogger(config.logLevel);
+    await using service = await start(config, log, print, ending);
+    // The first browser may take long; a signal ends the wait for it.
     if (await Promise.race([isReady(service, ending), aborted(ending)])) {
       log.info({ url: service.apiUrl }, 'ready');
-      if (service.welcome !== null) say(service.welcome);
-    } else if (!ending.aborted) log.error({ waitingFor: service.missing() }, 'not ready');
+      if (service.welcome !== null) print(service.welcome);
+    } else if (!ending.aborted) log.error({ waitingFor: service.missing() }, 'service not ready');
     await aborted(ending);
     log.info({ signal: String(ending.reason) }, 'ending');
   } catch (error) {
@@ -39,8 +39,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * True once /api/ready answers 200 and the browsers of this process wait; false where it does not
- * come to that.
+ * True once /api/ready answers 200 and idle browsers are ready; false if the wait times out or the
+ * process is ending.
  */
 async function isReady(service: Started, ending: AbortSignal): Promise<boolean> {
   await service.warm();
@@ -52,11 +52,11 @@ async function isReady(service: Started, ending: AbortSignal): Promise<boolean> 
   return true;
 }
 
-/** Aborts, with the signal's name, when the process is asked to end. */
+/** Aborts with the signal's name at SIGTERM, SIGINT and SIGHUP. */
 function endingBySignal(): AbortSignal {
   const ending = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
-    // Again and again: Ctrl-C comes from the terminal, from npm and from the launcher.
+    // `on`, not `once`: Ctrl-C arrives from the terminal, from npm and from the launcher.
     process.on(signal, () => {
       endInTime();
       ending.abort(signal);
@@ -64,7 +64,7 @@ function endingBySignal(): AbortSignal {
   return ending.signal;
 }
 
-/** Ends the process in time, whatever it has left behind that would keep it. */
+/** Ends the process in time, even if open handles would keep it alive. */
 function endInTime(): void {
   setTimeout(() => process.exit(1), END_WITHIN_MS).unref();
 }
@@ -74,11 +74,11 @@ async function aborted(signal: AbortSignal): Promise<false> {
   return false;
 }
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** What an operator is told: what is wrong, and no stack where the message says it all. */
+/** The message for the operator; an unexpected error is shown with its stack. */
 function explain(error: unknown): string {
   if (error instanceof BadConfig) return `${error.message}\n(--help lists all variables)`;
   if (!(error instanceof Error)) return String(error);

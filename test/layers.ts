@@ -2,11 +2,21 @@ import type { SourceFile } from './support/source-files.ts';
 
 /** Who may import whom: the one table of the architecture that a test holds (tidy.test.ts). */
 
-const domain = ['src/session', 'src/organization', 'src/fleet'];
 /** What any file may import but those of the contract. */
 const common = ['src/errors.ts', 'src/ids.ts', 'src/moment.ts', 'package.json'];
-/** The parts that do things; they never import each other. */
-const role = ['events', ...domain, 'src/log', 'projections', ...common, 'src/telemetry'];
+/** Reading and writing the log, above the stores: what each role builds on. */
+const core = [
+  'events',
+  'src/domain',
+  'src/async',
+  'src/event-store',
+  'src/messaging',
+  'src/commands',
+  'src/billing',
+  'projections',
+  'src/telemetry',
+  ...common,
+];
 
 /** Each layer's folder or file, and the folders and files it may import beside its own. */
 export const layers: Readonly<Record<string, readonly string[]>> = {
@@ -14,81 +24,79 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/errors.ts': [],
   'src/ids.ts': [],
   'src/moment.ts': [],
-  'src/session': ['events', ...common],
-  'src/organization': ['events', ...common],
-  'src/fleet': ['events', ...common],
-  'src/log': ['events', ...domain, ...common, 'src/telemetry'],
+  'src/domain': ['events', ...common],
+  'src/async': [...common],
+  'src/telemetry': ['events', ...common],
+  'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
+  'src/messaging': [
+    'events',
+    'src/domain',
+    'src/async',
+    'src/event-store',
+    'src/telemetry',
+    ...common,
+  ],
+  'src/commands': [
+    'events',
+    'src/domain',
+    'src/async',
+    'src/event-store',
+    'src/messaging',
+    'src/telemetry',
+    ...common,
+  ],
+  'src/billing': ['events', 'src/domain', 'src/event-store', ...common],
   projections: [
     'events',
-    'src/log/event-log.ts',
-    'src/log/consume.ts',
-    'src/log/timers.ts',
-    'src/log/leases.ts',
-    'src/log/parked.ts',
+    'src/async',
+    'src/event-store/event-store.ts',
+    'src/messaging/work-queue.ts',
+    'src/messaging/timers.ts',
+    'src/messaging/leases.ts',
+    'src/messaging/dead-letters.ts',
     ...common,
     'src/telemetry',
   ],
-  'src/api': role,
-  'src/provisioner': role,
-  'src/timekeeper': role,
-  'src/gateway': role,
-  'src/feed': role,
-  'src/tenants': role,
+  // The roles: none imports another.
+  'src/api': core,
+  'src/provisioner': core,
+  'src/timekeeper': core,
+  'src/gateway': core,
+  'src/feed': core,
+  'src/tenants': core,
   // What its users have: types of the service alone, which leave nothing behind.
-  'src/client': ['events', 'src/api/schemas.ts', 'src/api/request-schemas.ts', 'src/errors.ts'],
-  'src/telemetry': ['events', ...common],
-  'src/config.ts': [
-    'src/config-values.ts',
-    'src/config-docker.ts',
-    'src/config-jwt.ts',
-    'src/config-secrets.ts',
-    'src/config-stores.ts',
-    'src/config-telemetry.ts',
-    'src/config-tenants.ts',
-    'src/config-tls.ts',
+  'src/client': [
     'events',
-    'src/organization',
-    ...common,
+    'src/api/schemas/sessions.ts',
+    'src/api/schemas/requests.ts',
+    'src/errors.ts',
   ],
-  'src/embedded': ['events', 'src/config.ts', ...common, 'src/telemetry'],
-  'src/dashboard': ['events', ...common],
+  'src/config': ['events', 'src/domain', ...common],
+  'src/embedded': ['events', 'src/config', ...common, 'src/telemetry'],
+  'src/backup': ['events', 'src/event-store', 'src/messaging', ...common],
+  'src/doctor': [...core, 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
-    ...role,
-    'src/config.ts',
-    'src/config-values.ts',
+    ...core,
+    'src/config',
     'src/embedded',
-    'src/compose-cli.ts',
-    'src/compose-doctor.ts',
-    'src/compose-backup.ts',
+    'src/bootstrap/cli.ts',
+    'src/bootstrap/doctor.ts',
+    'src/bootstrap/backup.ts',
+    'src/bootstrap/find-service.ts',
     'src/doctor',
     'src/backup',
   ],
-  'src/backup': ['events', 'src/log', ...common],
-  'src/doctor': [
-    ...role,
-    'src/config.ts',
-    'src/config-docker.ts',
-    'src/config-secrets.ts',
-    'src/embedded',
-    'src/provisioner',
-  ],
   // They put the parts together.
-  'src/main.ts': ['events', 'src', 'projections'],
-  'src/start.ts': ['events', 'src', 'projections'],
-  'src/welcome.ts': ['events', 'src', 'projections'],
-  'src/compose.ts': ['events', 'src', 'projections'],
+  'src/bootstrap': ['events', 'src', 'projections'],
+  'src/main.ts': ['src/bootstrap', 'src/config', 'src/telemetry', ...common],
   test: ['events', 'src', 'projections', 'test', 'deploy', 'package.json'],
 };
 
 /** Layers that have to have files: a walk that missed them proves nothing. */
-export const mustExist = Object.keys(layers).filter(
-  (layer) => !['src/dashboard', 'src/cli', 'src/welcome.ts'].includes(layer),
-);
+export const mustExist = Object.keys(layers);
 
 /** The layer of a file of ours; null where the table has none. */
 export function layerOf(path: string): string | null {
-  if (/^src\/compose[^/]*\.ts$/.test(path)) return 'src/compose.ts';
-  if (/^src\/config[^/]*\.ts$/.test(path)) return 'src/config.ts';
   return Object.keys(layers).find((layer) => isWithin(path, layer)) ?? null;
 }
 
@@ -103,38 +111,39 @@ function isWithin(path: string, layer: string): boolean {
 const technologies = ['memory', 'jetstream', 'redis', 'docker', 'process', 'simulated'] as const;
 type Technology = (typeof technologies)[number];
 
-/** `views.redis.ts` is an adapter of redis, `jetstream-append.ts` a part of one. */
+/**
+ * The technology of an adapter or of a part of one: that of its folder, or for an adapter of one
+ * file the end of its name. `store/redis/scripts.ts` and `rate-limit.redis.ts` are of redis.
+ */
 export function technologyOf(path: string): Technology | null {
-  const name = path.slice(path.lastIndexOf('/') + 1);
+  const [name = '', ...folders] = path.split('/').toReversed();
   const found = technologies.find(
-    (technology) => name.endsWith(`.${technology}.ts`) || name.startsWith(`${technology}-`),
+    (technology) => folders.includes(technology) || name.endsWith(`.${technology}.ts`),
   );
   return found ?? null;
 }
 
-/** Whether a file may import another, if that is an adapter: `views.redis.ts`. */
+/** Whether a file may import another: one of a technology only from its own, and bootstrap. */
 export function mayAdapt({ path }: SourceFile, imported: string): boolean {
-  const isAdapter = technologies.some((technology) => imported.endsWith(`.${technology}.ts`));
-  if (!isAdapter || technologyOf(path) === technologyOf(imported)) return true;
-  return ['src/compose.ts', 'test'].includes(layerOf(path) ?? '');
+  const technology = technologyOf(imported);
+  if (!isOurs(imported) || technology === null) return true;
+  if (technologyOf(path) === technology) return true;
+  return ['src/bootstrap', 'test'].includes(layerOf(path) ?? '');
 }
 
 /** Where a package may be imported: a folder, one file, or the adapters of a technology. */
 export const packages: Readonly<Record<string, readonly string[]>> = {
   typebox: ['events', 'src/api', 'src/feed', 'src/client'],
-  '@nats-io': ['jetstream'],
+  // Keys and JWTs of NATS are no part of an adapter.
+  '@nats-io': ['jetstream', 'src/tenants/nkey.ts', 'src/tenants/user-jwt.ts'],
   ioredis: ['redis'],
   dockerode: ['docker'],
   fastify: ['src/api'],
   '@fastify': ['src/api'],
-  jose: ['src/api', 'src/cli'],
-  // chromium-launch.ts asks a browser that starts whether it answers; chromium-window.ts sizes it.
-  ws: [
-    'src/gateway',
-    'simulated',
-    'src/provisioner/chromium-launch.ts',
-    'src/provisioner/chromium-window.ts',
-  ],
+  '@scalar': ['src/api/docs'],
+  jose: ['src/api', 'src/cli', 'src/tenants/user-jwt.ts'],
+  // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
+  ws: ['src/gateway', 'simulated', 'src/provisioner/browsers/chromium'],
   selfsigned: ['src/gateway'],
   '@novnc': ['src/gateway'],
   pino: ['src/telemetry'],

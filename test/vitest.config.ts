@@ -1,17 +1,57 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Tests that replace a module or count what their process holds: each needs a new process. */
+const ISOLATED = ['test/unit/events/retired-shape.test.ts', 'test/contract/gateway.test.ts'];
+
+/** What takes minutes (`npm run test:long`), in its short form too (`npm run soak`). */
+export const LONG = ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'];
+
+/** What `npm test` runs: every `*.test.ts` but those of `npm run test:long`. */
 export default defineConfig({
+  root: ROOT,
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'],
     globalSetup: ['test/support/programs.setup.ts'],
     reporters: ['default', './test/support/summary.ts'],
-    // A process per file: tests start and kill real programs. Two at once: timings stay honest on
-    // two cores.
-    pool: 'forks',
-    maxWorkers: 2,
-    // For what hangs: a machine may be many times slower than it is when nothing else runs on it.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    projects: [
+      project('all', { include: ['test/**/*.test.ts'], exclude: [...LONG, ...ISOLATED] }),
+      project('isolated', { include: ISOLATED, exclude: [] }, { isolate: true }),
+    ],
   },
 });
+
+/**
+ * A set of test files, by default with these settings:
+ * - processes, not threads: tests start and kill real programs and set environment variables;
+ * - two files at once, for CI has two cores;
+ * - a process runs many files: importing the project anew takes a second of processor time a file;
+ * - time limits are for what hangs, since a busy machine may be many times slower than an idle one.
+ */
+export function project(
+  name: string,
+  files: { include: string[]; exclude: string[] },
+  more: {
+    isolate?: boolean;
+    maxWorkers?: number;
+    testTimeout?: number;
+    env?: Record<string, string>;
+    sequence?: { groupOrder: number };
+  } = {},
+) {
+  return {
+    root: ROOT,
+    test: {
+      name,
+      ...files,
+      pool: 'forks' as const,
+      maxWorkers: 2,
+      isolate: false,
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
+      expect: { poll: { timeout: 60_000 } },
+      ...more,
+    },
+  };
+}

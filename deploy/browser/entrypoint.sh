@@ -1,13 +1,13 @@
-# The programs of one browser. Any of them that ends, ends all: the container is gone with it, and
-# whoever watches it knows at once.
+# Runs the programs of one browser. The container ends as soon as one of them ends, so that its
+# provisioner notices at once.
 #
 #   VNC_PASSWORD   8 characters; empty: no X server, for --headless
 #   SCREEN_SIZE    WIDTHxHEIGHT, 1280x800 by default
 #   arguments      Chromium's
 #
-# CDP is on port 9223: Chromium itself listens on loopback only, whatever it is told.
+# CDP is on port 9223, forwarded by socat: Chromium listens on loopback only, whatever its flags.
 #
-# Exit code 0 means that its user closed Chromium, which the last line of its output says, too.
+# Exit code 0 means that the user closed Chromium; the last line of the output says so too.
 set -u
 
 children=()
@@ -15,7 +15,7 @@ if [ -n "${VNC_PASSWORD:-}" ]; then
   password_file=$HOME/vnc-password
   (umask 077 && tigervncpasswd -f <<<"$VNC_PASSWORD" >"$password_file")
   unset VNC_PASSWORD
-  # Every viewer comes from the gateway's address: the black list would lock all of them out for one.
+  # Every viewer comes from the gateway's address: the blacklist would block all for one.
   Xtigervnc :0 -geometry "${SCREEN_SIZE:-1280x800}" -depth 24 -nolisten tcp -noreset \
     -xkbdir /usr/local/lib/browser/xkb \
     -rfbport 5900 -SecurityTypes VncAuth -PasswordFile "$password_file" \
@@ -27,7 +27,7 @@ fi
 socat TCP-LISTEN:9223,fork,reuseaddr,nodelay TCP:127.0.0.1:9222,nodelay &
 children+=($!)
 
-# Not /usr/bin/chromium: that is a script, which adds flags and a shell's start.
+# Not /usr/bin/chromium: that is a script, which adds flags and the start of a shell.
 /usr/lib/chromium/chromium --remote-debugging-port=9222 --user-data-dir=/tmp/profile "$@" \
   >/dev/null &
 chromium=$!
@@ -41,7 +41,7 @@ case $ended in
   "${children[0]}") [ -n "${DISPLAY:-}" ] && name='The X server' || name=socat ;;
   *) name=socat ;;
 esac
-# Chromium exits with 0 after a SIGTERM, too, and after the end of its X server: its profile tells.
+# Chromium exits with 0 after a SIGTERM and after the end of its X server too; its profile tells.
 if [ "$name" = Chromium ] && [ "$status" = 0 ] &&
   grep -qs '"exit_type":"Normal"' /tmp/profile/Default/Preferences; then
   echo 'Chromium was closed' >&2

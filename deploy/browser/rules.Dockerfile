@@ -1,5 +1,5 @@
-# What puts the packet rules of the browsers' network in force where the service itself may not: run
-# once on the host's network, with NET_ADMIN and nothing else.
+# Sets the packet rules of the browsers' network where the service itself may not: run once on the
+# host's network, with NET_ADMIN as its only capability.
 FROM debian:bookworm-slim
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nftables \

@@ -1,13 +1,13 @@
-import type { HeldView } from '../store/maintenance.ts';
+import type { StoredView } from '../store/maintenance.ts';
 import type { ViewWrite } from '../store/views.ts';
 
-/** One thing that the store holds otherwise than the log says; both in words or JSON. */
+/** One difference between a stored view and a fresh fold; values as text or JSON. */
 export type Difference = { key: string; path: string; stored: string; folded: string };
 
-/** What a view is in the store and after a fold of the log, field by field. */
+/** Compares a stored view with a fresh fold of its events, field by field. */
 export function differencesOf(
   key: string,
-  held: HeldView | null,
+  held: StoredView | null,
   folded: ViewWrite | null,
 ): Difference[] {
   const at = (path: string, stored: string, expected: string) =>

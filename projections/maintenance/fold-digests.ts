@@ -1,43 +1,43 @@
 import { hash } from 'node:crypto';
 import { filters } from '#events/subjects.ts';
-import { asWritten, foldEvent } from '../fold-event.ts';
-import type { ProjectedLog } from '../runner/run-projection.ts';
+import { toWrite, foldEvent } from '../runner/fold.ts';
+import type { ProjectionSource } from '../runner/projector.ts';
 import type { Projection } from '../projection.ts';
 import { readLog } from './read-log.ts';
-import type { HeldView } from '../store/maintenance.ts';
+import type { StoredView } from '../store/maintenance.ts';
 
-/** A projection's views folded afresh, of each its digest alone. */
+/** The digests of a projection's views after a fresh fold, by key. */
 export type Digests = {
   digests: Map<string, string>;
-  /** The same of what the store holds. */
-  digestOf(held: HeldView | null): string;
+  /** The digest of a stored view. */
+  digestOf(held: StoredView | null): string;
 };
 
 export type FoldRange = {
   upTo: number;
   signal: AbortSignal;
-  /** Only the keys of this part. */
+  /** Fold only the keys of this part (0-based) out of `passes` parts. */
   pass: number;
   passes: number;
   report: (sequence: number) => void;
 };
 
-/** Reads the log once for all of the projections. */
+/** Reads the event store once for all of the projections. @throws Unavailable('event-log') */
 export async function foldDigests(
-  log: ProjectedLog,
+  eventStore: ProjectionSource,
   projections: readonly Projection<unknown>[],
   { upTo, signal, pass, passes, report }: FoldRange,
 ): Promise<Digests[]> {
   const folds = projections.map((projection) => ({
     projection,
     digests: new Map<string, string>(),
-    /** Needed only where the next view is made of the one before. */
+    /** Used only by projections with `readsView`. */
     views: new Map<string, unknown>(),
   }));
   const heard = new Set(projections.flatMap((projection) => projection.subjects));
-  // Several filters take the log's server longer than sending what nobody asked for.
+  // With several filters the server takes longer than with all events, unneeded ones included.
   const subjects = heard.size === 1 ? [...heard] : filters.all;
-  for await (const batch of readLog(log, subjects, upTo, signal)) {
+  for await (const batch of readLog(eventStore, subjects, upTo, signal)) {
     for (const event of batch)
       for (const { projection, digests, views } of folds) {
         try {
@@ -47,11 +47,11 @@ export async function foldDigests(
           if (projection.readsView) views.set(key, folded.view);
           if (folded.view === null) digests.delete(key);
           else {
-            const { view, sequence, lists, order } = asWritten(folded);
+            const { view, sequence, lists, order } = toWrite(folded);
             digests.set(key, digest(view, sequence, lists, order));
           }
         } catch {
-          // Passed over, as the projector does.
+          // Skipped, as in the projector.
         }
       }
     report(batch.at(-1)?.sequence ?? 0);
@@ -59,7 +59,7 @@ export async function foldDigests(
   return folds.map(({ digests }) => ({ digests, digestOf }));
 }
 
-/** Which part of so many a key is of. */
+/** Which of `parts` parts a key belongs to. */
 export function partOf(key: string, parts: number): number {
   if (parts === 1) return 0;
   let sum = 0;
@@ -67,7 +67,7 @@ export function partOf(key: string, parts: number): number {
   return sum % parts;
 }
 
-function digestOf(held: HeldView | null): string {
+function digestOf(held: StoredView | null): string {
   if (held === null) return '';
   const { view, sequence, lists, order, missingIn } = held;
   if (missingIn.length > 0) return '';

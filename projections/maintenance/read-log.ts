@@ -1,34 +1,34 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { ProjectedLog } from '../runner/run-projection.ts';
+import type { ProjectionSource } from '../runner/projector.ts';
 
-/** The log sends what it has within milliseconds; after so long without a word it is away. */
+/** The event store sends stored events within milliseconds; after 10 s of silence it has failed. */
 const SILENCE_MS = 10_000;
 
 /**
- * What the log holds of the subjects up to `upTo`, in batches; events that cannot be read are left
+ * Stored events of the subjects up to the sequence `upTo`, in batches. Unreadable events are left
  * out.
  * @throws Unavailable('event-log'); the signal's reason
  */
 export async function* readLog(
-  log: ProjectedLog,
+  eventStore: ProjectionSource,
   subjects: readonly string[],
   upTo: number,
   signal: AbortSignal,
 ): AsyncGenerator<RecordedEvent[], void, void> {
-  const end = Math.min(upTo, await log.lastSequence(subjects));
+  const end = Math.min(upTo, await eventStore.lastSequence(subjects));
   if (end === 0) return;
   const stop = new AbortController();
   let readTo = 0;
   const startTimer = () => setTimeout(() => stop.abort(), SILENCE_MS);
   let timer = startTimer();
-  const batches = log.follow({
+  const batches = eventStore.subscribe({
     subjects,
     after: 0,
     signal: AbortSignal.any([signal, stop.signal]),
-    onMalformed({ sequence }) {
+    onUnreadable({ sequence }) {
       readTo = Math.max(readTo, sequence);
-      // Where it is the last one no batch will come any more.
+      // No batch follows if this is the last event.
       if (readTo >= end) setTimeout(() => stop.abort(), 0);
     },
   });

@@ -1,98 +1,94 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { Unavailable } from '#src/errors.ts';
-import type { ParkedEvents } from '#src/messaging/dead-letters.ts';
-import { nextOf } from '../all-projections.ts';
-import {
-  runProjection,
-  type ParkedEvent,
-  type ProjectedLog,
-  type Progress,
-} from '../runner/run-projection.ts';
-import { idOf, type Projection } from '../projection.ts';
-import type { Upkeep } from '../store/maintenance.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { rebuildStoreOf } from '../all-projections.ts';
+import { runProjection } from '../runner/run-projection.ts';
+import type { ProjectionDeadLetter, ProjectionSource, Progress } from '../runner/projector.ts';
+import { projectionId, type Projection } from '../projection.ts';
+import type { StoreMaintenance } from '../store/maintenance.ts';
 import type { Views } from '../store/views.ts';
 
 export type RebuildOptions<View> = {
   projection: Projection<View>;
-  log: ProjectedLog;
-  views: Views & Upkeep;
-  parked: ParkedEvents;
+  eventStore: ProjectionSource;
+  views: Views & StoreMaintenance;
+  deadLetters: DeadLetterStore;
   signal: AbortSignal;
   onProgress?: (progress: RebuildProgress) => void;
 };
 
 export type RebuildProgress = {
-  /** Sequence that the new views are folded up to, and the log's end for them. */
+  /** Sequence that the new views are folded up to, and the last sequence to fold. */
   checkpoint: number;
   target: number;
-  /** Events folded since the begin. */
+  /** Events folded so far. */
   folded: number;
   isWaiting: boolean;
 };
 
-/** null: somebody else is rebuilding it. `parked`: events that no view could be made of. */
-export type Rebuilt = { folded: number; seconds: number; parked: number } | null;
+/** null: another process is rebuilding it. `deadLettered`: events that could not be folded. */
+export type RebuildResult = { folded: number; seconds: number; deadLettered: number } | null;
 
-/** Renewed in a third of it; a rebuild that died is out of the way after so long. */
-const CLAIM_MS = 10_000;
-/** Between two tries to take the old views' place; each needs an event or none in between. */
+/** Renewed every third of this time. The lock of a rebuild that died expires after it. */
+const LOCK_MS = 10_000;
+/** Between two attempts to replace the old store. An attempt fails if the new one is behind. */
 const SWITCH_EVERY_MS = 5;
 
 /**
- * Folds the whole log into a store beside the one in use; once it has caught up it takes that one's
- * place in one step, and the old one is removed. Readers see the old views until then, and the
- * projectors go on with the new ones. Two stores are held meanwhile.
- * @throws Unavailable('read-model') where the store is away at the begin; later it is waited for
+ * Folds all events into a new store beside the one in use. Once the new store has caught up, it
+ * replaces the old one in one step and the old one is removed. Readers see the old views until
+ * then; projectors continue with the new ones. Both stores exist meanwhile.
+ * @throws Unavailable('read-model') if the store is unavailable at the start; later it is retried.
  * @throws the signal's reason
  */
-export async function rebuild<View>(options: RebuildOptions<View>): Promise<Rebuilt> {
+export async function rebuild<View>(options: RebuildOptions<View>): Promise<RebuildResult> {
   const { projection, views, signal } = options;
-  const next = nextOf(idOf(projection));
+  const next = rebuildStoreOf(projectionId(projection));
   const holder = randomUUID();
-  if (!(await views.claim(next, holder, CLAIM_MS))) return null;
+  if (!(await views.acquire(next, holder, LOCK_MS))) return null;
   const stop = new AbortController();
-  const taken = new AbortController();
-  const claiming = keepClaim(views, next, holder, { stop: stop.signal, taken });
-  const ending = AbortSignal.any([signal, taken.signal]);
+  const lost = new AbortController();
+  const renewing = renewLock(views, next, holder, { stop: stop.signal, lost });
+  const ending = AbortSignal.any([signal, lost.signal]);
   try {
-    // What a rebuild that died has left is not gone on with: other code may have folded it.
+    // Views left by a rebuild that died are not reused: another version may have folded them.
     await views.drop(next);
     return await foldAndSwitch({ ...options, signal: ending }, next);
   } catch (error) {
     signal.throwIfAborted();
-    if (taken.signal.aborted) return null;
+    if (lost.signal.aborted) return null;
     throw error;
   } finally {
     stop.abort();
-    await claiming;
-    if (!taken.signal.aborted) await views.drop(next).catch(ignoreOutage);
-    await views.claim(next, holder, 0).catch(ignoreOutage);
+    await renewing;
+    if (!lost.signal.aborted) await views.drop(next).catch(ignoreOutage);
+    await views.acquire(next, holder, 0).catch(ignoreOutage);
   }
 }
 
 async function foldAndSwitch<View>(
-  { projection, log, views, parked, signal, onProgress }: RebuildOptions<View>,
+  { projection, eventStore, views, deadLetters, signal, onProgress }: RebuildOptions<View>,
   next: string,
-): Promise<Rebuilt> {
-  const id = idOf(projection);
+): Promise<RebuildResult> {
+  const id = projectionId(projection);
   const startedAt = performance.now();
-  const target = await log.lastSequence(projection.subjects);
-  const passedOver = new Set<number>();
+  const target = await eventStore.lastSequence(projection.subjects);
+  const skipped = new Set<number>();
   const known = new Set<number>();
-  for (const event of await parked.list()) if (event.by === id) known.add(event.sequence);
+  for (const event of await deadLetters.list()) if (event.by === id) known.add(event.sequence);
   const state: { progress: Progress | null } = { progress: null };
   const folding = new AbortController();
   const running = runProjection({
     projection,
     store: next,
-    // What is parked by now is tried again, each of them.
-    ...(projection.readsView ? {} : { alone: { mayLeaveOut: (sequence) => !known.has(sequence) } }),
-    log,
+    // Known dead letters are never left out: each is tried again.
+    ...(projection.readsView ? {} : { exclusive: { canSkip: (sequence) => !known.has(sequence) } }),
+    eventStore,
     views,
-    parked,
+    deadLetters,
     signal: AbortSignal.any([signal, folding.signal]),
-    onParked: ({ sequence }: ParkedEvent) => passedOver.add(sequence),
+    onDeadLetter: ({ sequence }: ProjectionDeadLetter) => skipped.add(sequence),
     onProgress(progress) {
       state.progress = progress;
       const { checkpoint, folded, mode } = progress;
@@ -108,13 +104,13 @@ async function foldAndSwitch<View>(
     await running;
   }
   for (const sequence of known)
-    if (!passedOver.has(sequence)) await parked.forget({ by: id, sequence });
+    if (!skipped.has(sequence)) await deadLetters.resolve({ by: id, sequence });
   const seconds = (performance.now() - startedAt) / 1000;
-  return { folded: state.progress?.folded ?? 0, seconds, parked: passedOver.size };
+  return { folded: state.progress?.folded ?? 0, seconds, deadLettered: skipped.size };
 }
 
 async function hasTakenOver(
-  views: Upkeep,
+  views: StoreMaintenance,
   id: string,
   next: string,
   progress: Progress | null,
@@ -128,18 +124,18 @@ async function hasTakenOver(
   }
 }
 
-/** Aborts `taken` where another holds it by now: this process was held up for too long. */
-async function keepClaim(
-  views: Upkeep,
+/** Renews the lock until `stop`; aborts `lost` if another process has acquired it. */
+async function renewLock(
+  views: StoreMaintenance,
   next: string,
   holder: string,
-  { stop, taken }: { stop: AbortSignal; taken: AbortController },
+  { stop, lost }: { stop: AbortSignal; lost: AbortController },
 ): Promise<void> {
-  while (!stop.aborted && !taken.signal.aborted) {
-    await delay(CLAIM_MS / 3, undefined, { signal: stop }).catch(() => undefined);
+  while (!stop.aborted && !lost.signal.aborted) {
+    await delay(LOCK_MS / 3, undefined, { signal: stop }).catch(() => undefined);
     if (stop.aborted) return;
-    const isHeld = await views.claim(next, holder, CLAIM_MS).catch(ignoreOutage);
-    if (isHeld === false) taken.abort();
+    const isHeld = await views.acquire(next, holder, LOCK_MS).catch(ignoreOutage);
+    if (isHeld === false) lost.abort();
   }
 }
 

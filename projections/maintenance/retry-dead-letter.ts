@@ -1,48 +1,48 @@
-import { filterOf } from '#events/subjects.ts';
-import type { ParkedEvents, ParkedRef } from '#src/messaging/dead-letters.ts';
-import { asWritten, foldEvent, type FoldedView } from '../fold-event.ts';
-import type { ProjectedLog } from '../runner/run-projection.ts';
-import { idOf, type Projection } from '../projection.ts';
+import { streamFilter } from '#events/subjects.ts';
+import type { DeadLetterStore, DeadLetterRef } from '#src/messaging/dead-letters.ts';
+import { toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
+import type { ProjectionSource } from '../runner/projector.ts';
+import { projectionId, type Projection } from '../projection.ts';
 import { readLog } from './read-log.ts';
-import type { Upkeep } from '../store/maintenance.ts';
+import type { StoreMaintenance } from '../store/maintenance.ts';
 import type { Views, ViewWrite } from '../store/views.ts';
 
 export type RetryOptions<View> = {
   projection: Projection<View>;
-  event: ParkedRef & { subject: string };
-  log: ProjectedLog;
-  views: Views & Upkeep;
-  parked: ParkedEvents;
+  event: DeadLetterRef & { subject: string };
+  eventStore: ProjectionSource;
+  views: Views & StoreMaintenance;
+  deadLetters: DeadLetterStore;
   signal: AbortSignal;
 };
 
-/** `fails`: why it still cannot be read or folded. */
-export type Retried = { outcome: 'mended' } | { outcome: 'fails'; reason: string };
+/** `reason`: why the event still cannot be read or folded. */
+export type RetryResult = { outcome: 'mended' } | { outcome: 'fails'; reason: string };
 
-/** The view of a busy key is folded again that often before it is given up. */
+/** Attempts to write a view that changes while it is folded. */
 const TRIES = 20;
 
 /**
- * Folds the view that a parked event concerns again, from its aggregate's whole history, and writes
- * it where the event could be folded this time; the event is then parked no more.
+ * Folds the view of a dead-lettered event again, from all events of its aggregate. If the event can
+ * be folded now, the view is overwritten and the dead letter is resolved.
  * @throws Unavailable
  */
-export async function retryParked<View>(options: RetryOptions<View>): Promise<Retried> {
-  const { projection, event, parked } = options;
+export async function retryDeadLetter<View>(options: RetryOptions<View>): Promise<RetryResult> {
+  const { projection, event, deadLetters } = options;
   const found = await keyOf(options);
   if ('fails' in found) return { outcome: 'fails', reason: found.fails };
   const { key } = found;
-  if (key !== null && !(await mend(options, key))) {
+  if (key !== null && !(await refoldView(options, key))) {
     const reason = (await foldUpTo(options, key, event.sequence)).failure;
     return { outcome: 'fails', reason: reason ?? 'its view changes too fast; try again' };
   }
-  await parked.forget({ by: idOf(projection), sequence: event.sequence });
+  await deadLetters.resolve({ by: projectionId(projection), sequence: event.sequence });
   return { outcome: 'mended' };
 }
 
-async function mend<View>(options: RetryOptions<View>, key: string): Promise<boolean> {
+async function refoldView<View>(options: RetryOptions<View>, key: string): Promise<boolean> {
   const { projection, event, views } = options;
-  const id = idOf(projection);
+  const id = projectionId(projection);
   for (let left = TRIES; left > 0; left -= 1) {
     const at = await views.checkpoint(id);
     const { folded, failure } = await foldUpTo(options, key, at);
@@ -50,20 +50,20 @@ async function mend<View>(options: RetryOptions<View>, key: string): Promise<boo
     const write: ViewWrite =
       folded === null
         ? { key, sequence: event.sequence, view: null, lists: [], order: 0 }
-        : { key, ...asWritten(folded) };
-    if (await views.mend(id, at, [write])) return true;
+        : { key, ...toWrite(folded) };
+    if (await views.overwrite(id, at, [write])) return true;
   }
   return false;
 }
 
-/** The key of the view it concerns; null: of none. */
+/** The key of the event's view; null: the event changes no view. */
 async function keyOf<View>({
   projection,
   event,
-  log,
+  eventStore,
   signal,
 }: RetryOptions<View>): Promise<{ key: string | null } | { fails: string }> {
-  for await (const batch of readLog(log, [event.subject], event.sequence, signal)) {
+  for await (const batch of readLog(eventStore, [event.subject], event.sequence, signal)) {
     const found = batch.find(({ sequence }) => sequence === event.sequence);
     if (found === undefined) continue;
     try {
@@ -75,21 +75,21 @@ async function keyOf<View>({
   return { fails: 'it cannot be read' };
 }
 
-/** `failure`: why the event in question was passed over again. */
+/** `failure`: why the dead-lettered event cannot be folded; null: it can. */
 async function foldUpTo<View>(
-  { projection, event, log, signal }: RetryOptions<View>,
+  { projection, event, eventStore, signal }: RetryOptions<View>,
   key: string,
   upTo: number,
 ): Promise<{ folded: FoldedView<View> | null; failure: string | null }> {
   let folded = null as FoldedView<View> | null;
   let failure = null as string | null;
-  const subjects = [filterOf(projection.aggregateOf(key))];
-  for await (const batch of readLog(log, subjects, upTo, signal))
+  const subjects = [streamFilter(projection.aggregateOf(key))];
+  for await (const batch of readLog(eventStore, subjects, upTo, signal))
     for (const one of batch) {
       try {
         if (projection.key(one) === key) folded = foldEvent(projection, folded?.view ?? null, one);
       } catch (error) {
-        // Another one that is passed over stays parked by itself.
+        // Any other event that fails keeps its own dead letter.
         if (one.sequence === event.sequence)
           failure = error instanceof Error ? error.message : String(error);
       }

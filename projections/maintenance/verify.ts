@@ -1,88 +1,96 @@
-import { filterOf } from '#events/subjects.ts';
+import { streamFilter } from '#events/subjects.ts';
 import { differencesOf, type Difference } from './differences.ts';
 import { foldDigests, partOf, type Digests } from './fold-digests.ts';
-import { asWritten, foldEvent, type FoldedView } from '../fold-event.ts';
-import type { ProjectedLog } from '../runner/run-projection.ts';
-import { idOf, type Projection } from '../projection.ts';
+import { toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
+import type { ProjectionSource } from '../runner/projector.ts';
+import { projectionId, type Projection } from '../projection.ts';
 import { readLog } from './read-log.ts';
-import { keysMax, type Upkeep } from '../store/maintenance.ts';
+import { keysMax, type StoreMaintenance } from '../store/maintenance.ts';
 import type { ViewWrite } from '../store/views.ts';
 
 export type VerifyOptions = {
   projections: readonly Projection<unknown>[];
-  log: ProjectedLog;
-  views: Upkeep;
+  eventStore: ProjectionSource;
+  views: StoreMaintenance;
   signal: AbortSignal;
-  /** So many views of each, picked at random, and no others; null: all there is. */
+  /** Verify this many random views of each projection; null: all views. */
   sample: number | null;
   onProgress?: (progress: VerifyProgress) => void;
 };
 
-/** `pass` of `passes` over the log, from 1. */
+/** Progress of pass `pass` (from 1) of `passes` over the event store. */
 export type VerifyProgress = { pass: number; passes: number; sequence: number; end: number };
 
-/** `differences`: the first hundred. `isCut`: there are more, that were not looked for. */
-export type Verified = {
+/** `differences`: the first hundred. `isCut`: there are more, which were not listed. */
+export type VerifyResult = {
   projection: string;
-  /** Views that were held against the log. */
+  /** Number of compared views. */
   views: number;
   differences: Difference[];
   isCut: boolean;
 };
 
 /**
- * Keys whose digests are held at once, of one projection: some 200 bytes each. With more views than
- * that the log is read several times, a part of the keys each time.
+ * Digests in memory at once, per projection: some 200 bytes each. With more views, the event store
+ * is read several times, for a part of the keys each time.
  */
 const KEYS_AT_ONCE = 250_000;
 const DIFFERENCES_MAX = 100;
-/** A view that changes between being read and being folded is looked at again. */
+/** Attempts to compare a view that changes between the read and the fold. */
 const TRIES = 5;
 
 /**
- * Folds the log afresh and compares with what the store holds: every view field by field, and the
- * lists it stands in. Views may be read, folded and change meanwhile: what does not agree at first
- * is folded again by itself, up to the checkpoint at which it is read, before it counts.
+ * Folds all events again and compares the result with the store: every field of every view, and the
+ * lists that contain it. Runs beside live projectors: a view that differs at first is folded again,
+ * up to the checkpoint at which it is read, before it counts as a difference.
  * @throws Unavailable
  */
-export async function verify(options: VerifyOptions): Promise<Verified[]> {
+export async function verify(options: VerifyOptions): Promise<VerifyResult[]> {
   const { projections, views, sample } = options;
   const results = projections.map((projection): Check => ({ projection, ...nothingFound() }));
   if (sample !== null) {
     for (const check of results)
-      await checkEach(options, check, await views.sample(idOf(check.projection), sample));
+      await checkEach(options, check, await views.sample(projectionId(check.projection), sample));
   } else await verifyAll(options, results);
-  return results.map(({ projection, ...found }) => ({ projection: idOf(projection), ...found }));
+  return results.map(({ projection, ...found }) => ({
+    projection: projectionId(projection),
+    ...found,
+  }));
 }
 
-type Found = Omit<Verified, 'projection'>;
-type Check = Found & { projection: Projection<unknown> };
+type Findings = Omit<VerifyResult, 'projection'>;
+type Check = Findings & { projection: Projection<unknown> };
 
-function nothingFound(): Found {
+function nothingFound(): Findings {
   return { views: 0, differences: [], isCut: false };
 }
 
 async function verifyAll(options: VerifyOptions, checks: readonly Check[]): Promise<void> {
-  const { projections, log, views, signal, onProgress } = options;
+  const { projections, eventStore, views, signal, onProgress } = options;
   const held = await views.stores();
-  const ids = new Set(projections.map(idOf));
+  const ids = new Set(projections.map(projectionId));
   const counts = held.filter((store) => ids.has(store.projection)).map((store) => store.views);
   const passes = Math.max(1, Math.ceil(Math.max(0, ...counts) / KEYS_AT_ONCE));
-  const end = await log.lastSequence();
+  const end = await eventStore.lastSequence();
   for (let pass = 0; pass < passes; pass += 1) {
     const report = (sequence: number) => onProgress?.({ pass: pass + 1, passes, sequence, end });
     const range = { upTo: end, signal, pass, passes, report };
-    const folded = await foldDigests(log, projections, range);
+    const folded = await foldDigests(eventStore, projections, range);
     for (const [index, check] of checks.entries()) {
       const digests = folded[index];
       if (digests !== undefined) await compare(options, check, digests, { pass, passes });
     }
   }
   for (const check of checks) {
-    const id = idOf(check.projection);
-    for await (const strays of views.strays(id))
-      for (const { list, key } of strays)
-        note(check, { key, path: `list ${list}`, stored: 'stands in it', folded: 'does not' });
+    const id = projectionId(check.projection);
+    for await (const orphans of views.orphans(id))
+      for (const { list, key } of orphans)
+        addDifference(check, {
+          key,
+          path: `list ${list}`,
+          stored: 'stands in it',
+          folded: 'does not',
+        });
   }
 }
 
@@ -93,12 +101,12 @@ async function compare(
   { pass, passes }: { pass: number; passes: number },
 ): Promise<void> {
   const { views } = options;
-  const id = idOf(check.projection);
+  const id = projectionId(check.projection);
   for await (const all of views.keys(id)) {
     const keys = all.filter((key) => partOf(key, passes) === pass);
     for (let from = 0; from < keys.length; from += keysMax) {
       const some = keys.slice(from, from + keysMax);
-      const held = await views.held(id, some);
+      const held = await views.inspect(id, some);
       const suspect = some.filter((key, index) => {
         const stored = held.views[index] ?? null;
         const digest = digests.get(key);
@@ -109,33 +117,37 @@ async function compare(
       await checkEach(options, check, suspect);
     }
   }
-  // What is left was folded and is not there; or entered while the store was walked through.
+  // The remaining keys are missing in the store, or were added while it was scanned.
   await checkEach(options, check, [...digests.keys()]);
 }
 
-/** Folds each view by itself, up to where the store stands, and compares the two. */
+/** Folds each view by itself, up to the store's checkpoint, and compares it. */
 async function checkEach(
-  { log, views, signal }: VerifyOptions,
+  { eventStore, views, signal }: VerifyOptions,
   check: Check,
   keys: readonly string[],
 ): Promise<void> {
   const { projection } = check;
-  const id = idOf(projection);
+  const id = projectionId(projection);
   for (const key of keys) {
     if (check.isCut) return;
     let differences: Difference[] = [];
     for (let left = TRIES; left > 0; left -= 1) {
-      const before = await views.held(id, [key]);
-      const folded = await foldOne(projection, key, { log, upTo: before.checkpoint, signal });
+      const before = await views.inspect(id, [key]);
+      const folded = await foldOne(projection, key, {
+        eventStore,
+        upTo: before.checkpoint,
+        signal,
+      });
       differences = differencesOf(key, before.views[0] ?? null, folded);
       if (differences.length === 0) break;
     }
     check.views += 1;
-    for (const difference of differences) note(check, difference);
+    for (const difference of differences) addDifference(check, difference);
   }
 }
 
-function note(check: Check, difference: Difference): void {
+function addDifference(check: Check, difference: Difference): void {
   if (check.differences.length < DIFFERENCES_MAX) check.differences.push(difference);
   else check.isCut = true;
 }
@@ -144,18 +156,18 @@ function note(check: Check, difference: Difference): void {
 export async function foldOne(
   projection: Projection<unknown>,
   key: string,
-  { log, upTo, signal }: { log: ProjectedLog; upTo: number; signal: AbortSignal },
+  { eventStore, upTo, signal }: { eventStore: ProjectionSource; upTo: number; signal: AbortSignal },
 ): Promise<ViewWrite | null> {
   let folded = null as FoldedView<unknown> | null;
-  const subjects = [filterOf(projection.aggregateOf(key))];
-  for await (const batch of readLog(log, subjects, upTo, signal))
+  const subjects = [streamFilter(projection.aggregateOf(key))];
+  for await (const batch of readLog(eventStore, subjects, upTo, signal))
     for (const event of batch) {
       try {
         if (projection.key(event) === key)
           folded = foldEvent(projection, folded?.view ?? null, event);
       } catch {
-        // Passed over, as the projector does.
+        // Skipped, as in the projector.
       }
     }
-  return folded === null || folded.view === null ? null : { key, ...asWritten(folded) };
+  return folded === null || folded.view === null ? null : { key, ...toWrite(folded) };
 }

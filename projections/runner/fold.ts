@@ -1,51 +1,89 @@
-import type { RecordedEvent } from '#events/events.ts';
-import { asWritten, foldEvent, type FoldedView } from '../fold-event.ts';
+import { hasState, type RecordedEvent } from '#events/events.ts';
 import type { Projection } from '../projection.ts';
 import type { Views, ViewWrite } from '../store/views.ts';
 
-/** Folds batches of events into writes; holds the views it has folded while they are of use. */
-export type Folder = {
-  /**
-   * The batch's views as they stand after its last event, one write a view. `after` is the
-   * checkpoint that the batch continues. Where the store stands elsewhere nothing is folded, and
-   * its checkpoint is told: views that it already holds further on must not be folded twice.
-   * @throws Unavailable('read-model') where views have to be read.
-   */
-  fold(after: number, events: readonly RecordedEvent[]): Promise<Folded>;
-  /** The last batch is written: its views are those that the store holds. */
-  keep(): void;
-  /** The store has gone its own way: what is held here may not be what it holds. */
-  forget(): void;
+/** A view after an event, with its lists (`names`) and its order in them. */
+export type FoldedView<View> = {
+  view: View | null;
+  sequence: number;
+  names: readonly string[];
+  order: number;
 };
 
-export type Folded = { writes: ViewWrite[] } | { standsAt: number };
+/**
+ * The view after one event. All folds use it: the projector, rebuild, verify and retry.
+ * @throws Error if the event cannot be folded: it becomes a dead letter.
+ */
+export function foldEvent<View>(
+  projection: Projection<View>,
+  before: View | null,
+  event: RecordedEvent,
+): FoldedView<View> {
+  const { view, place } = evolveView(projection, before, event);
+  const { names, order } = place ?? { names: [], order: 0 };
+  if (!Number.isFinite(order)) throw new RangeError(`no place in a list: ${order}`);
+  return { view, sequence: event.sequence, names, order };
+}
 
-/** Views held; some kilobytes each. Beyond it the least recently folded is read again. */
-const HELD_MAX = 10_000;
+function evolveView<View>(projection: Projection<View>, before: View | null, event: RecordedEvent) {
+  if (projection.readsView) {
+    const view = projection.evolve(before, event);
+    return { view, place: view === null ? undefined : projection.lists?.(view, event) };
+  }
+  if (!hasState(event)) throw new Error('its state is of another version than this service folds');
+  const view = projection.evolve(null, event);
+  return { view, place: view === null ? undefined : projection.lists?.(view, event) };
+}
+
+/** The write to the store, without its key. */
+export function toWrite<View>(folded: FoldedView<View>): Omit<ViewWrite, 'key'> {
+  const { view, sequence, names, order } = folded;
+  return { sequence, view: view === null ? null : JSON.stringify(view), lists: names, order };
+}
+
+/** Folds batches of events into writes. Caches folded views for projections with `readsView`. */
+export type Folder = {
+  /**
+   * One write for each view that the batch changes. `after` is the checkpoint that the batch
+   * continues. If the store is at another checkpoint, nothing is folded and that checkpoint is
+   * returned: its views may contain these events already.
+   * @throws Unavailable('read-model') if views have to be read and the store does not answer.
+   */
+  fold(after: number, events: readonly RecordedEvent[]): Promise<Folded>;
+  /** The last batch was written: its views may be cached. */
+  commit(): void;
+  /** The store was changed by another writer: drops the cached views. */
+  clear(): void;
+};
+
+export type Folded = { writes: ViewWrite[] } | { storeCheckpoint: number };
+
+/** Cached views, some kilobytes each. Beyond it the least recently folded view is dropped. */
+const CACHED_MAX = 10_000;
 
 export function createFolder<View>(
   projection: Projection<View>,
   store: string,
   views: Pick<Views, 'readMany' | 'checkpoint'>,
-  onPoison: (event: RecordedEvent, reason: string) => void,
+  onFoldFailure: (event: RecordedEvent, reason: string) => void,
 ): Folder {
-  const held = new Map<string, View | null>();
+  const cache = new Map<string, View | null>();
   let results = new Map<string, FoldedView<View>>();
 
-  /** Reads the views that the events concern; the store's checkpoint where it is not `after`. */
-  async function hold(after: number, events: readonly RecordedEvent[]): Promise<number | null> {
+  /** Loads the events' views into the cache; returns the store's checkpoint if not `after`. */
+  async function load(after: number, events: readonly RecordedEvent[]): Promise<number | null> {
     const keys = new Set(
       events.map((event) => keyOf(projection, event)).filter((key) => key !== null),
     );
-    const missing = [...keys].filter((key) => !held.has(key));
+    const missing = [...keys].filter((key) => !cache.has(key));
     if (missing.length === 0) return null;
     const texts = await views.readMany(store, missing);
-    // Asked after the reads: if it still stands at `after`, so did they.
-    const standsAt = await views.checkpoint(store);
-    if (standsAt !== after) return standsAt;
+    // Read after the views: if the checkpoint is still `after`, the views are of that checkpoint.
+    const storeCheckpoint = await views.checkpoint(store);
+    if (storeCheckpoint !== after) return storeCheckpoint;
     for (const [index, key] of missing.entries()) {
       const text = texts[index] ?? null;
-      held.set(key, text === null ? null : (JSON.parse(text) as View));
+      cache.set(key, text === null ? null : (JSON.parse(text) as View));
     }
     return null;
   }
@@ -53,46 +91,46 @@ export function createFolder<View>(
   function foldOne(event: RecordedEvent): void {
     const key = projection.key(event);
     if (key === null) return;
-    const before = results.get(key)?.view ?? held.get(key) ?? null;
+    const before = results.get(key)?.view ?? cache.get(key) ?? null;
     results.set(key, foldEvent(projection, before, event));
   }
 
   return {
     async fold(after, events) {
       results = new Map();
-      const standsAt = projection.readsView ? await hold(after, events) : null;
-      if (standsAt !== null) return { standsAt };
+      const storeCheckpoint = projection.readsView ? await load(after, events) : null;
+      if (storeCheckpoint !== null) return { storeCheckpoint };
       for (const event of events) {
         try {
           foldOne(event);
         } catch (error) {
-          onPoison(event, error instanceof Error ? error.message : String(error));
+          onFoldFailure(event, error instanceof Error ? error.message : String(error));
         }
       }
       return { writes: [...results].map(writeOf) };
     },
-    keep() {
+    commit() {
       if (!projection.readsView) return;
       for (const [key, { view }] of results) {
-        held.delete(key);
-        held.set(key, view);
+        cache.delete(key);
+        cache.set(key, view);
       }
-      for (const key of held.keys()) {
-        if (held.size <= HELD_MAX) break;
-        held.delete(key);
+      for (const key of cache.keys()) {
+        if (cache.size <= CACHED_MAX) break;
+        cache.delete(key);
       }
     },
-    forget() {
-      held.clear();
+    clear() {
+      cache.clear();
     },
   };
 }
 
 function writeOf<View>([key, folded]: [string, FoldedView<View>]): ViewWrite {
-  return { key, ...asWritten(folded) };
+  return { key, ...toWrite(folded) };
 }
 
-/** null: the event concerns no view, or cannot be keyed, which its fold will report. */
+/** null: the event changes no view, or its key cannot be computed, which its fold will report. */
 export function keyOf<View>(projection: Projection<View>, event: RecordedEvent): string | null {
   try {
     return projection.key(event);

@@ -1,45 +1,45 @@
 /**
- * How far a projection is behind the log. The log's end is looked at now and then; a look that the
- * checkpoint has not reached says since when, at the latest, there is something to fold.
+ * Measures how far a projection is behind the event store. The end of the store is sampled from
+ * time to time; the oldest sample that the checkpoint has not reached gives the age of the lag.
  */
 export type LagMeter = {
-  /** The log's end for the projection, as it was just seen. */
-  sawEnd(sequence: number): void;
-  reached(checkpoint: number): void;
+  /** Adds a sample: the last sequence of the projection's subjects in the event store. */
+  observeEnd(sequence: number): void;
+  observeCheckpoint(checkpoint: number): void;
   lag(): Lag;
 };
 
 export type Lag = {
-  /** Events, at most: sequences of the log, some of which may be of other projections. */
+  /** Upper bound of the events behind: sequences, some of which may be of other projections. */
   events: number;
-  /** Age of the oldest look at the log's end that is not reached; 0 where all are. */
+  /** Age of the oldest sample that the checkpoint has not reached; 0: none. */
   seconds: number;
 };
 
-/** Behind by more than this, a projection is late; one that is live is behind by milliseconds. */
+/** A projection that is behind by more is late; a live one is behind by milliseconds. */
 export const lagSecondsMax = 10;
 
-/** Looks kept: at one a second, ten minutes. Beyond it the second oldest goes: the age stays. */
-const LOOKS_MAX = 600;
+/** Ten minutes of samples at one a second. Beyond it the second oldest goes: the age stays. */
+const SAMPLES_MAX = 600;
 
 export function createLagMeter(now: () => number): LagMeter {
-  let looks: { sequence: number; atMs: number }[] = [];
+  let samples: { sequence: number; atMs: number }[] = [];
   let checkpoint = 0;
   let end = 0;
 
   return {
-    sawEnd(sequence) {
+    observeEnd(sequence) {
       end = sequence;
       if (sequence <= checkpoint) return;
-      looks.push({ sequence, atMs: now() });
-      if (looks.length > LOOKS_MAX) looks.splice(1, 1);
+      samples.push({ sequence, atMs: now() });
+      if (samples.length > SAMPLES_MAX) samples.splice(1, 1);
     },
-    reached(reachedTo) {
-      checkpoint = reachedTo;
-      looks = looks.filter(({ sequence }) => sequence > reachedTo);
+    observeCheckpoint(newCheckpoint) {
+      checkpoint = newCheckpoint;
+      samples = samples.filter(({ sequence }) => sequence > newCheckpoint);
     },
     lag() {
-      const [oldest] = looks;
+      const [oldest] = samples;
       const seconds = oldest === undefined ? 0 : (now() - oldest.atMs) / 1000;
       return { events: Math.max(0, end - checkpoint), seconds };
     },

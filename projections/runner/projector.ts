@@ -2,25 +2,85 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { RecordedEvent } from '#events/events.ts';
 import { subjectOf } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { Parked } from '#src/messaging/dead-letters.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import type { DeadLetterStore, NewDeadLetter } from '#src/messaging/dead-letters.ts';
 import { createFolder, keyOf, type Folder } from './fold.ts';
-import type {
-  ParkedEvent,
-  Progress,
-  ProjectorMode,
-  RunProjectionOptions,
-} from './run-projection.ts';
 import { writesMax } from '../store/limits.ts';
-import { idOf } from '../projection.ts';
-import type { Batch } from '../store/views.ts';
+import { projectionId, type Projection } from '../projection.ts';
+import type { Batch, Views } from '../store/views.ts';
+
+/**
+ * The projector's modes:
+ *
+ * - starting: reads the store's checkpoint. Views of another event store, or of more events than
+ *   the event store has, are dropped. Then catching-up.
+ * - catching-up: folds the events that were stored when it subscribed; the next batch is read while
+ *   the store writes. Then live.
+ * - live: folds new events. After every 500 ms without an event it checks that the store still has
+ *   the checkpoint, every 2 s that the event store is still the same.
+ * - rewinding: the store or the event store has lost data (FLUSHALL, restart). Cached views are
+ *   dropped, and it subscribes again from the store's checkpoint. Then catching-up.
+ * - waiting-for-store: the read model is unavailable. The batch is kept and retried for ever, at
+ *   most 1 s apart; the event store keeps later events. Then the mode before.
+ * - waiting-for-log: the same for the event store. Then starting.
+ *
+ * While a write is under way the subscription collects new events, so batches grow with the load.
+ * In memory: one batch of at most 500 events; while catching up as many as change the views of one
+ * write, at most 4,000; with `exclusive` three times 4,000. Any number of projectors may run at
+ * once: the store's checkpoint decides whose batch counts.
+ */
+export type ProjectorMode =
+  | 'starting'
+  | 'catching-up'
+  | 'live'
+  | 'rewinding'
+  | 'waiting-for-store'
+  | 'waiting-for-log';
+
+export type Progress = {
+  mode: ProjectorMode;
+  /** The views contain all events up to this sequence. */
+  checkpoint: number;
+  /** Highest sequence received from the event store. */
+  seen: number;
+  /** Events folded since the start. */
+  folded: number;
+};
+
+/**
+ * An event that cannot be read or folded. Its view keeps its state; the projection goes on once the
+ * dead letter is stored. Reported again by every projector that meets it and after each rewind.
+ */
+export type ProjectionDeadLetter = { projection: string; sequence: number; subject: string };
+
+export type RunProjectionOptions<View> = {
+  projection: Projection<View>;
+  /** The store's name; default: the projection's id. A rebuild folds into another store. */
+  store?: string;
+  /**
+   * No other process reads or writes the store: batches may be larger than one write, and an event
+   * that a later event of its aggregate supersedes is skipped if `canSkip` allows it.
+   */
+  exclusive?: { canSkip: (sequence: number) => boolean };
+  eventStore: ProjectionSource;
+  views: Pick<Views, 'checkpoint' | 'write' | 'readMany' | 'isBuiltFrom' | 'drop'>;
+  deadLetters: Pick<DeadLetterStore, 'add'>;
+  signal: AbortSignal;
+  /** Called after each change of mode and each batch. */
+  onProgress?: (progress: Progress) => void;
+  onDeadLetter: (event: ProjectionDeadLetter, reason: string) => void;
+};
+
+export type ProjectionSource = Pick<EventStore, 'subscribe' | 'lastSequence' | 'info'>;
 
 const BACKOFF_MS_MIN = 25;
 const BACKOFF_MS_MAX = 1000;
-/** A schema's whole complaint runs to pages. */
+/** Characters of a dead letter's reason: a schema's full error runs to pages. */
 const REASON_MAX = 1_000;
-const PARKED_AT_ONCE = 500;
+/** Dead letters stored at once. */
+const DEAD_LETTERS_AT_ONCE = 500;
 
-/** A projection's run: what it works with, and where it stands. */
+/** The state of a projection's run. */
 export type Projector = {
   options: Omit<RunProjectionOptions<unknown>, 'projection'>;
   /** The projection's own id. */
@@ -29,55 +89,60 @@ export type Projector = {
   store: string;
   subjects: readonly string[];
   folder: Folder;
-  /** The key of an event's view; null where there is none, or that cannot be told. */
+  /** The key of an event's view; null: the event changes no view, or its key is unknown. */
   keyOf: (event: RecordedEvent) => string | null;
   progress: Progress;
-  /** Highest sequence of an event that could not be read: no batch will have it. */
+  /** Highest sequence of an unreadable event: no batch contains it. */
   unreadable: number;
-  /** Passed over, and not yet kept as such; by sequence. */
-  parking: Map<number, Parked>;
-  /** Passes an event over: before the checkpoint moves beyond it that will have been kept. */
-  passOver: (event: ParkedEvent, reason: string) => void;
+  /** Dead letters that are not stored yet, by sequence. */
+  pendingDeadLetters: Map<number, NewDeadLetter>;
+  /** Skips an event: its dead letter is stored before the checkpoint passes the event. */
+  skipEvent: (event: ProjectionDeadLetter, reason: string) => void;
 };
 
 export function createProjector<View>(options: RunProjectionOptions<View>): Projector {
-  const { projection, views, onParked } = options;
-  const id = idOf(projection);
+  const { projection, views, onDeadLetter } = options;
+  const id = projectionId(projection);
   const store = options.store ?? id;
-  const parking = new Map<number, Parked>();
+  const pendingDeadLetters = new Map<number, NewDeadLetter>();
 
-  function passOver(event: ParkedEvent, reason: string): void {
+  function skipEvent(event: ProjectionDeadLetter, reason: string): void {
     const { sequence, subject } = event;
-    parking.set(sequence, { by: id, sequence, subject, reason: reason.slice(0, REASON_MAX) });
-    onParked(event, reason);
+    pendingDeadLetters.set(sequence, {
+      by: id,
+      sequence,
+      subject,
+      reason: reason.slice(0, REASON_MAX),
+    });
+    onDeadLetter(event, reason);
   }
-  function onPoison({ sequence, aggregate, type }: RecordedEvent, reason: string): void {
-    passOver({ projection: id, sequence, subject: subjectOf(aggregate, type) }, reason);
+  function onFoldFailure({ sequence, aggregate, type }: RecordedEvent, reason: string): void {
+    skipEvent({ projection: id, sequence, subject: subjectOf(aggregate, type) }, reason);
   }
   return {
     options,
     id,
     store,
     subjects: projection.subjects,
-    folder: createFolder(projection, store, views, onPoison),
+    folder: createFolder(projection, store, views, onFoldFailure),
     keyOf: (event) => keyOf(projection, event),
     progress: { mode: 'starting', checkpoint: 0, seen: 0, folded: 0 },
     unreadable: 0,
-    parking,
-    passOver,
+    pendingDeadLetters,
+    skipEvent,
   };
 }
 
-export function enter({ progress, options }: Projector, mode: ProjectorMode): void {
+export function enterMode({ progress, options }: Projector, mode: ProjectorMode): void {
   if (progress.mode === mode) return;
   progress.mode = mode;
   options.onProgress?.({ ...progress });
 }
 
 /**
- * Folds and writes the events, and moves the checkpoint to `atLeast` where they do not reach it.
+ * Folds and writes the events, and moves the checkpoint to the last one, at least to `atLeast`.
  * False: the store has lost the checkpoint.
- * @throws Unavailable('event-log') where an event had to be passed over and that cannot be kept
+ * @throws Unavailable('event-log') if a skipped event's dead letter cannot be stored.
  */
 export async function advance(
   projector: Projector,
@@ -87,64 +152,71 @@ export async function advance(
   const { options, folder, progress } = projector;
   for (;;) {
     const after = progress.checkpoint;
-    // A rival that was ahead has folded the others.
+    // The others were folded by another projector that was ahead.
     const fresh = events.filter((event) => event.sequence > after);
     const upTo = Math.max(after, atLeast, fresh.at(-1)?.sequence ?? 0);
     progress.seen = Math.max(progress.seen, upTo);
-    const folded = await patiently(projector, () => folder.fold(after, fresh));
-    await park(projector);
-    const standsAt =
-      'standsAt' in folded
-        ? folded.standsAt
+    const folded = await retryUntilAvailable(projector, () => folder.fold(after, fresh));
+    await storeDeadLetters(projector);
+    const checkpoint =
+      'storeCheckpoint' in folded
+        ? folded.storeCheckpoint
         : await writeAll(projector, { after, upTo, writes: folded.writes });
-    if (standsAt < after) return false;
-    if ('writes' in folded && standsAt === upTo) {
-      folder.keep();
+    if (checkpoint < after) return false;
+    if ('writes' in folded && checkpoint === upTo) {
+      folder.commit();
       progress.folded += fresh.length;
-    } else folder.forget();
-    progress.checkpoint = standsAt;
+    } else folder.clear();
+    progress.checkpoint = checkpoint;
     options.onProgress?.({ ...progress });
-    if (standsAt >= upTo) return true;
+    if (checkpoint >= upTo) return true;
   }
 }
 
-/** The last of the parts moves the checkpoint; the others are there by then. */
+/** Writes the batch in parts of `writesMax` views; the last part moves the checkpoint. */
 async function writeAll(projector: Projector, batch: Batch): Promise<number> {
   const { options, store } = projector;
   const { after, upTo, writes } = batch;
-  const write = (part: Batch) => patiently(projector, () => options.views.write(store, part));
+  const write = (part: Batch) =>
+    retryUntilAvailable(projector, () => options.views.write(store, part));
   let from = 0;
   for (; writes.length - from > writesMax; from += writesMax) {
     const some = writes.slice(from, from + writesMax);
-    const standsAt = await write({ after, upTo, writes: some, isPart: true });
-    if (standsAt !== after) return standsAt;
+    const checkpoint = await write({ after, upTo, writes: some, isPart: true });
+    if (checkpoint !== after) return checkpoint;
   }
   return write({ after, upTo, writes: writes.slice(from) });
 }
 
-async function park({ parking, options }: Projector): Promise<void> {
-  if (parking.size === 0) return;
-  const events = [...parking.values()];
-  for (let from = 0; from < events.length; from += PARKED_AT_ONCE) {
-    const some = events.slice(from, from + PARKED_AT_ONCE);
-    await Promise.all(some.map((event) => options.parked.park(event)));
-    for (const { sequence } of some) parking.delete(sequence);
+async function storeDeadLetters({
+  pendingDeadLetters: pending,
+  options,
+}: Projector): Promise<void> {
+  if (pending.size === 0) return;
+  const events = [...pending.values()];
+  for (let from = 0; from < events.length; from += DEAD_LETTERS_AT_ONCE) {
+    const some = events.slice(from, from + DEAD_LETTERS_AT_ONCE);
+    await Promise.all(some.map((event) => options.deadLetters.add(event)));
+    for (const { sequence } of some) pending.delete(sequence);
   }
 }
 
-/** Asks the store until it answers. @throws the signal's reason. */
-export async function patiently<T>(projector: Projector, ask: () => Promise<T>): Promise<T> {
+/** Retries the call while the read model is unavailable. @throws the signal's reason */
+export async function retryUntilAvailable<T>(
+  projector: Projector,
+  ask: () => Promise<T>,
+): Promise<T> {
   const { signal } = projector.options;
   const { mode } = projector.progress;
   for (let failures = 1; ; failures += 1) {
     signal.throwIfAborted();
     try {
       const answer = await ask();
-      enter(projector, mode);
+      enterMode(projector, mode);
       return answer;
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      enter(projector, 'waiting-for-store');
+      enterMode(projector, 'waiting-for-store');
       await delay(backoffMs(failures), undefined, { signal });
     }
   }

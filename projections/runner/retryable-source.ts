@@ -1,30 +1,34 @@
 import { Unavailable } from '#src/errors.ts';
-import type { ProjectedLog } from './run-projection.ts';
+import type { ProjectionSource } from './projector.ts';
 
-/** A failure is told at most so often: every projection asks the log each second. */
-const TOLD_EVERY_MS = 5_000;
+/** At most one failure per 5 s is reported: every projection asks the event store each second. */
+const REPORT_EVERY_MS = 5_000;
 
 /**
- * The same log for those who try on for ever: another answer than an outage (a starting server that
- * does not know its stream yet, a permission that is gone for a moment) is no bug of a projection,
- * and counts as an outage. A call that is wrong in itself stays an error. Followers of a process's
- * log do not end by themselves (one-reader.ts).
+ * The same source, for projectors that retry for ever: an unexpected answer (a starting server that
+ * does not know its stream yet, a permission that is missing for a moment) is no bug of a
+ * projection and becomes `Unavailable`, which projectors retry. RangeError and TypeError, the bugs
+ * of a caller, are thrown unchanged. Subscriptions pass through: those of a process do not fail
+ * (src/event-store/shared-subscription.ts).
  */
-export function steadyLog(log: ProjectedLog, onFailure: (error: unknown) => void): ProjectedLog {
-  let toldAt = -Infinity;
+export function retryableSource(
+  eventStore: ProjectionSource,
+  onFailure: (error: unknown) => void,
+): ProjectionSource {
+  let reportedAt = -Infinity;
 
-  function refuse(error: unknown): never {
+  function asUnavailable(error: unknown): never {
     const isBug = error instanceof RangeError || error instanceof TypeError;
     if (isBug || error instanceof Unavailable) throw error;
-    if (performance.now() - toldAt >= TOLD_EVERY_MS) {
-      toldAt = performance.now();
+    if (performance.now() - reportedAt >= REPORT_EVERY_MS) {
+      reportedAt = performance.now();
       onFailure(error);
     }
     throw new Unavailable('event-log', error);
   }
   return {
-    follow: (options) => log.follow(options),
-    lastSequence: (subjects) => log.lastSequence(subjects).catch(refuse),
-    facts: () => log.facts().catch(refuse),
+    subscribe: (options) => eventStore.subscribe(options),
+    lastSequence: (subjects) => eventStore.lastSequence(subjects).catch(asUnavailable),
+    info: () => eventStore.info().catch(asUnavailable),
   };
 }

@@ -1,30 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Unavailable } from '#src/errors.ts';
-import type { ParkedEvents } from '#src/messaging/dead-letters.ts';
-import { fateOf } from '../all-projections.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { retentionOf } from '../all-projections.ts';
 import { createLagMeter, lagSecondsMax, type Lag, type LagMeter } from './lag.ts';
-import {
-  runProjection,
-  type ParkedEvent,
-  type ProjectedLog,
-  type Progress,
-  type ProjectorMode,
-} from './run-projection.ts';
-import { idOf, type Projection } from '../projection.ts';
-import { steadyLog } from './retryable-source.ts';
-import type { Upkeep } from '../store/maintenance.ts';
+import { runProjection } from './run-projection.ts';
+import type {
+  ProjectionDeadLetter,
+  ProjectionSource,
+  Progress,
+  ProjectorMode,
+} from './projector.ts';
+import { projectionId, type Projection } from '../projection.ts';
+import { retryableSource } from './retryable-source.ts';
+import type { StoreMaintenance } from '../store/maintenance.ts';
 import type { Views } from '../store/views.ts';
 
 /** The projections of this process while they run. */
-export type Projecting = AsyncDisposable & {
-  standings(): Standing[];
-  /** Rejects where one of them ends by itself, which is a bug. */
+export type ProjectionRunner = AsyncDisposable & {
+  status(): ProjectionStatus[];
+  /** Rejects if a projection fails by a bug; resolves after disposal. */
   readonly running: Promise<void>;
 };
 
-/** How one projection stands, for metrics and health. */
-export type Standing = {
-  /** Its id, `session-view:v1`. */
+/** The status of one projection, for metrics and health. */
+export type ProjectionStatus = {
+  /** The projection's id, `session-view:v1`. */
   projection: string;
   mode: ProjectorMode;
   checkpoint: number;
@@ -33,39 +33,42 @@ export type Standing = {
   isLate: boolean;
 };
 
-export type RunAllOptions = {
+export type StartProjectionsOptions = {
   projections: readonly Projection<unknown>[];
-  log: ProjectedLog;
-  views: Views & Upkeep;
-  parked: Pick<ParkedEvents, 'park' | 'list' | 'forget'>;
-  onParked: (event: ParkedEvent, reason: string) => void;
-  /** An old version's store, or what was left of a rebuild, is removed. */
+  eventStore: ProjectionSource;
+  views: Views & StoreMaintenance;
+  deadLetters: Pick<DeadLetterStore, 'add' | 'list' | 'resolve'>;
+  onDeadLetter: (event: ProjectionDeadLetter, reason: string) => void;
+  /** A store was removed: an old version's, or the leftover of a rebuild. */
   onRemoved: (store: string) => void;
-  /** The log has answered what was not to be expected; it is asked again. */
-  onLogFailure: (error: unknown) => void;
+  /** The event store gave an unexpected error; the call is retried. */
+  onSourceFailure: (error: unknown) => void;
   now?: () => number;
 };
 
-/** How often the log's end is looked at; also how exact a lag's seconds are. */
-const LOOK_EVERY_MS = 1_000;
-/** Renewed at every look, so that some may be lost before the store counts as nobody's. */
-const KEPT_FOR_MS = 10_000;
-const SWEEP_EVERY_MS = 3_000;
+/** How often the end of the event store is sampled; also the precision of a lag's seconds. */
+const MEASURE_EVERY_MS = 1_000;
+/** Renewed every second: some renewals may fail before the store counts as unused. */
+const IN_USE_FOR_MS = 10_000;
+const REMOVE_EVERY_MS = 3_000;
 
 type Run = { projection: Projection<unknown>; id: string; progress: Progress; meter: LagMeter };
 
 /**
- * Folds all projections, says that their stores are in use, and removes those that no process uses:
- * an old version's, once the new one is up to date and no process keeps the old one folded, and
- * what a rebuild that was broken off has left.
+ * Runs all projections, marks their stores as in use, and removes unused stores: those of an old
+ * version, once the current one is live and no process runs the old one, and the leftovers of
+ * interrupted rebuilds.
  */
-export function runProjections(given: RunAllOptions): Projecting {
-  const options = { ...given, log: steadyLog(given.log, given.onLogFailure) };
+export function startProjections(given: StartProjectionsOptions): ProjectionRunner {
+  const options = {
+    ...given,
+    eventStore: retryableSource(given.eventStore, given.onSourceFailure),
+  };
   const { projections, now = Date.now, ...common } = options;
   const stop = new AbortController();
   const runs = projections.map((projection): Run => {
     const progress: Progress = { mode: 'starting', checkpoint: 0, seen: 0, folded: 0 };
-    return { projection, id: idOf(projection), progress, meter: createLagMeter(now) };
+    return { projection, id: projectionId(projection), progress, meter: createLagMeter(now) };
   });
   const running = Promise.all(
     runs.map((run) =>
@@ -75,57 +78,67 @@ export function runProjections(given: RunAllOptions): Projecting {
         signal: stop.signal,
         onProgress(progress) {
           run.progress = progress;
-          run.meter.reached(progress.checkpoint);
+          run.meter.observeCheckpoint(progress.checkpoint);
         },
       }),
     ),
   ).then(() => undefined);
-  const looking = every(LOOK_EVERY_MS, stop.signal, () => look(runs, options));
-  const sweeping = every(SWEEP_EVERY_MS, stop.signal, () => sweep(runs, options));
+  const measuring = repeatEvery(MEASURE_EVERY_MS, stop.signal, () => measureLag(runs, options));
+  const removing = repeatEvery(REMOVE_EVERY_MS, stop.signal, () =>
+    removeUnusedStores(runs, options),
+  );
 
   return {
     running,
-    standings: () =>
+    status: () =>
       runs.map(({ id, progress: { mode, checkpoint }, meter }) => {
         const lag = meter.lag();
         return { projection: id, mode, checkpoint, lag, isLate: lag.seconds > lagSecondsMax };
       }),
     async [Symbol.asyncDispose]() {
       stop.abort();
-      await Promise.all([running.catch(() => undefined), looking, sweeping]);
+      await Promise.all([running.catch(() => undefined), measuring, removing]);
     },
   };
 }
 
-async function look(runs: readonly Run[], { log, views }: RunAllOptions): Promise<void> {
+async function measureLag(
+  runs: readonly Run[],
+  { eventStore, views }: StartProjectionsOptions,
+): Promise<void> {
   await Promise.all(
     runs.map(async ({ projection, id, meter }) => {
-      meter.sawEnd(await log.lastSequence(projection.subjects));
-      await views.keep(id, KEPT_FOR_MS);
+      meter.observeEnd(await eventStore.lastSequence(projection.subjects));
+      await views.renew(id, IN_USE_FOR_MS);
     }),
   );
 }
 
-async function sweep(
+async function removeUnusedStores(
   runs: readonly Run[],
-  { projections, views, parked, onRemoved }: RunAllOptions,
+  { projections, views, deadLetters, onRemoved }: StartProjectionsOptions,
 ): Promise<void> {
-  for (const { projection: store, isKept } of await views.stores()) {
-    if (isKept) continue;
-    const fate = fateOf(store, projections);
+  for (const { projection: store, isInUse } of await views.stores()) {
+    if (isInUse) continue;
+    const retention = retentionOf(store, projections);
     const isReplaced = runs.some(
       ({ projection: { name }, progress: { mode } }) =>
         store.startsWith(`${name}:v`) && mode === 'live',
     );
-    if (fate === 'left' || (fate === 'outdated' && !isReplaced)) continue;
+    if (retention === 'kept' || (retention === 'outdated' && !isReplaced)) continue;
     await views.drop(store);
     onRemoved(store);
-    for (const event of await parked.list()) if (event.by === store) await parked.forget(event);
+    for (const event of await deadLetters.list())
+      if (event.by === store) await deadLetters.resolve(event);
   }
 }
 
-/** Does it again and again, until the signal aborts; what is away is asked again the next time. */
-async function every(ms: number, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+/** Repeats the work until the signal aborts. If a store is unavailable, the next round retries. */
+async function repeatEvery(
+  ms: number,
+  signal: AbortSignal,
+  work: () => Promise<void>,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       await work();

@@ -1,76 +1,78 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
 import { writesMax } from '../store/limits.ts';
-import { advance, enter, patiently, type Projector } from './projector.ts';
+import { advance, enterMode, retryUntilAvailable, type Projector } from './projector.ts';
 
-/** Also how late a FLUSHALL is noticed while no event comes. */
+/** After this long without an event the store's checkpoint is checked: detects a FLUSHALL. */
 const IDLE_CHECK_MS = 500;
 /** Events in memory while catching up, some kilobytes each. */
-const GATHERED_MAX = 4_000;
-/** A log that was made anew is noticed by then while no event comes: after 2 s. */
-const PAUSES_TO_LOG_CHECK = 4;
+const BUFFERED_MAX = 4_000;
+/** Idle checks between checks of the event store's identity: 2 s without an event. */
+const PAUSES_TO_STORE_CHECK = 4;
 
 /**
- * Returns when the store or the log has lost what the checkpoint stands for, or when the signal
- * aborts.
+ * Subscribes from the store's checkpoint and folds. Returns when the store or the event store has
+ * lost events up to the checkpoint, or when the signal aborts.
  * @throws Unavailable('event-log')
  */
-export async function followLog(projector: Projector): Promise<void> {
+export async function subscribeProjector(projector: Projector): Promise<void> {
   const { options, subjects, folder, progress } = projector;
-  if (progress.mode !== 'rewinding') enter(projector, 'starting');
-  folder.forget();
-  await takeUp(projector);
+  if (progress.mode !== 'rewinding') enterMode(projector, 'starting');
+  folder.clear();
+  await resumeFromCheckpoint(projector);
   const stop = new AbortController();
-  const follower = options.log.follow({
+  const subscription = options.eventStore.subscribe({
     subjects,
     after: progress.checkpoint,
     signal: AbortSignal.any([options.signal, stop.signal]),
-    batchMax: options.alone === undefined ? writesMax : GATHERED_MAX,
-    ...leavingOut(projector),
-    onMalformed({ sequence, subject, reason }) {
+    batchMax: options.exclusive === undefined ? writesMax : BUFFERED_MAX,
+    ...skipOptions(projector),
+    onUnreadable({ sequence, subject, reason }) {
       projector.unreadable = Math.max(projector.unreadable, sequence);
-      projector.passOver({ projection: projector.id, sequence, subject }, reason);
+      projector.skipEvent({ projection: projector.id, sequence, subject }, reason);
     },
   });
-  const batches = follower[Symbol.asyncIterator]();
+  const batches = subscription[Symbol.asyncIterator]();
   try {
-    const target = await options.log.lastSequence(subjects);
-    await foldAll(projector, batches, target);
+    const target = await options.eventStore.lastSequence(subjects);
+    await foldBatches(projector, batches, target);
   } finally {
     stop.abort();
-    // Not awaited: a follower that is slow to stop has nothing more to give.
+    // Not awaited: a subscription that is slow to stop delivers nothing more.
     batches.return?.().catch(ignore);
   }
 }
 
-/** What is left out counts as folded: the later event of its aggregate has it in its state. */
-function leavingOut({ options: { alone }, progress }: Projector) {
-  if (alone === undefined) return {};
+/** A skipped event counts as folded: a later event of its aggregate carries its state. */
+function skipOptions({ options: { exclusive }, progress }: Projector) {
+  if (exclusive === undefined) return {};
   return {
-    mayLeaveOut(sequence: number) {
-      const isLeftOut = sequence > progress.checkpoint && alone.mayLeaveOut(sequence);
+    canSkip(sequence: number) {
+      const isLeftOut = sequence > progress.checkpoint && exclusive.canSkip(sequence);
       if (isLeftOut) progress.folded += 1;
       return isLeftOut;
     },
   };
 }
 
-/** Goes on from the store's checkpoint, if that is of this log; else from the log's begin. */
-async function takeUp(projector: Projector): Promise<void> {
+/** Resumes from the store's checkpoint; if it is of another event store, starts from 0. */
+async function resumeFromCheckpoint(projector: Projector): Promise<void> {
   const { options, store, progress } = projector;
-  progress.checkpoint = await patiently(projector, () => options.views.checkpoint(store));
-  // Asked after the checkpoint was read: the log only grows.
-  const { id, lastSequence } = await options.log.facts();
-  const isOfLog = await patiently(projector, () => options.views.isOf(store, id));
-  if (isOfLog && progress.checkpoint <= lastSequence) return;
-  await patiently(projector, () => options.views.drop(store));
-  await patiently(projector, () => options.views.isOf(store, id));
+  progress.checkpoint = await retryUntilAvailable(projector, () => options.views.checkpoint(store));
+  // Read after the checkpoint: the event store only grows.
+  const { id, lastSequence } = await options.eventStore.info();
+  const isOfEventStore = await retryUntilAvailable(projector, () =>
+    options.views.isBuiltFrom(store, id),
+  );
+  if (isOfEventStore && progress.checkpoint <= lastSequence) return;
+  await retryUntilAvailable(projector, () => options.views.drop(store));
+  await retryUntilAvailable(projector, () => options.views.isBuiltFrom(store, id));
   Object.assign(progress, { checkpoint: 0, seen: 0 });
   projector.unreadable = 0;
 }
 
-/** Returns when what the checkpoint stands for was lost, or when the signal aborts. */
-async function foldAll(
+/** Returns when events up to the checkpoint were lost, or when the signal aborts. */
+async function foldBatches(
   projector: Projector,
   batches: AsyncIterator<RecordedEvent[]>,
   target: number,
@@ -79,57 +81,57 @@ async function foldAll(
   let next = batches.next();
   let unreadableBefore = 0;
   let pauses = 0;
-  const gathered = createGathered(projector);
+  const buffer = createEventBuffer(projector);
   let writing = Promise.resolve(true);
   try {
     while (!options.signal.aborted) {
       const isThere = Math.max(progress.checkpoint, projector.unreadable) >= target;
-      enter(projector, isThere ? 'live' : 'catching-up');
+      enterMode(projector, isThere ? 'live' : 'catching-up');
       const batch = await within(next, IDLE_CHECK_MS);
-      let isKept = true;
+      let isIntact = true;
       if (batch === 'idle') {
-        isKept = await writing;
-        // What could not be read is behind us once a whole pause has brought nothing before it.
-        isKept &&= await advance(projector, gathered.take(), unreadableBefore);
+        isIntact = await writing;
+        // An unreadable event is passed after a whole pause without an earlier event.
+        isIntact &&= await advance(projector, buffer.flush(), unreadableBefore);
         unreadableBefore = projector.unreadable;
         pauses += 1;
-        if (pauses % PAUSES_TO_LOG_CHECK === 0) isKept &&= await isSameLog(projector);
+        if (pauses % PAUSES_TO_STORE_CHECK === 0) isIntact &&= await isSameEventStore(projector);
       } else if (batch.done === true) {
         if (options.signal.aborted) return;
-        throw new Unavailable('event-log', 'the follower ended by itself');
+        throw new Unavailable('event-log', 'the subscription ended');
       } else {
-        // The log is read while the store writes. Where events come one by one they are rather left
-        // to become a batch meanwhile.
+        // While catching up, the next batch is read while the store writes. Live, the read waits,
+        // so that events collect to a batch meanwhile.
         const isMore = (batch.value.at(-1)?.sequence ?? 0) < target;
-        if (isMore) next = seenLater(batches.next());
-        for (const piece of gathered.add(batch.value, isMore)) {
-          isKept &&= await writing;
-          if (isKept) writing = seenLater(advance(projector, piece, 0));
+        if (isMore) next = markHandled(batches.next());
+        for (const piece of buffer.add(batch.value, isMore)) {
+          isIntact &&= await writing;
+          if (isIntact) writing = markHandled(advance(projector, piece, 0));
         }
         if (!isMore) {
-          isKept &&= await writing;
+          isIntact &&= await writing;
           next = batches.next();
         }
       }
-      if (!isKept) return enter(projector, 'rewinding');
+      if (!isIntact) return enterMode(projector, 'rewinding');
     }
   } finally {
-    // What is under way moves the checkpoint: whoever follows next has to find it at rest.
+    // A pending write moves the checkpoint: the next subscription must start from its result.
     await writing.catch(ignore);
   }
 }
 
-/** Events that wait for others to be written with them. */
-type Gathered = {
-  /** The pieces that are to be written now: as many events as change the views of one batch. */
+/** Collects events until there are enough for one write. */
+type EventBuffer = {
+  /** Returns the batches to write now: as many events as change the views of one write. */
   add(events: readonly RecordedEvent[], isMore: boolean): RecordedEvent[][];
-  /** What is left. */
-  take(): RecordedEvent[];
+  /** Returns the remaining events. */
+  flush(): RecordedEvent[];
 };
 
-/** Where more is to come, views that have just changed are likely to change again. */
-function createGathered({ keyOf, options }: Projector): Gathered {
-  const viewsMax = options.alone === undefined ? writesMax : GATHERED_MAX;
+/** While catching up, full buffers save writes: recently changed views often change again. */
+function createEventBuffer({ keyOf, options }: Projector): EventBuffer {
+  const viewsMax = options.exclusive === undefined ? writesMax : BUFFERED_MAX;
   let events: RecordedEvent[] = [];
   let keys = new Set<string>();
 
@@ -140,7 +142,7 @@ function createGathered({ keyOf, options }: Projector): Gathered {
     return taken;
   }
   return {
-    take,
+    flush: take,
     add(more, isMore) {
       const pieces: RecordedEvent[][] = [];
       for (const event of more) {
@@ -150,23 +152,23 @@ function createGathered({ keyOf, options }: Projector): Gathered {
         if (isNew) keys.add(key);
         events.push(event);
       }
-      if (events.length > 0 && (!isMore || events.length >= GATHERED_MAX)) pieces.push(take());
+      if (events.length > 0 && (!isMore || events.length >= BUFFERED_MAX)) pieces.push(take());
       return pieces;
     },
   };
 }
 
-/** Its failure is seen by whoever awaits it later; or nobody does, and it is over. */
-function seenLater<T>(work: Promise<T>): Promise<T> {
+/** Marks the promise as handled; a later `await` still sees the rejection. */
+function markHandled<T>(work: Promise<T>): Promise<T> {
   work.catch(ignore);
   return work;
 }
 
-async function isSameLog(projector: Projector): Promise<boolean> {
+async function isSameEventStore(projector: Projector): Promise<boolean> {
   const { options, store, progress } = projector;
-  const { id, lastSequence } = await options.log.facts();
+  const { id, lastSequence } = await options.eventStore.info();
   if (progress.checkpoint > lastSequence) return false;
-  return patiently(projector, () => options.views.isOf(store, id));
+  return retryUntilAvailable(projector, () => options.views.isBuiltFrom(store, id));
 }
 
 function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | 'idle'> {

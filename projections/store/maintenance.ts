@@ -1,62 +1,62 @@
 import type { ViewWrite } from './views.ts';
 
 /**
- * Port: what looks after the stores that hold projections' views; readers have no need of it.
- * Adapters: those of Views. Every method throws Unavailable('read-model') as theirs do.
+ * Port: maintenance of the stores of projections' views; readers do not use it. Adapters: the same
+ * as for Views. Every method throws Unavailable('read-model') like those of Views.
  */
-export type Upkeep = {
-  /** All stores that were kept or claimed, or are half removed. */
-  stores(): Promise<StoreFacts[]>;
-  /** Says that the projection is kept folded for so long; any number may. */
-  keep(projection: string, forMs: number): Promise<void>;
+export type StoreMaintenance = {
+  /** All stores that were renewed or acquired, and those whose removal was interrupted. */
+  stores(): Promise<StoreStatus[]>;
+  /** Marks the store as in use for `forMs`. Any number of processes may. */
+  renew(projection: string, forMs: number): Promise<void>;
   /**
-   * Takes a store for one holder alone for so long, or goes on holding it (0: gives it up). False
-   * where another holds it.
+   * Locks the store for one holder for `forMs`, or extends its lock (0: releases it). False:
+   * another holder has it.
    */
-  claim(projection: string, holder: string, forMs: number): Promise<boolean>;
+  acquire(projection: string, holder: string, forMs: number): Promise<boolean>;
 
   /**
-   * In one step, the views of `by` become those of the projection, whose own are then removed, if
-   * its checkpoint is not below the projection's: its readers never step back. False where it is.
+   * Replaces the projection's views by those of the store `by` in one step, and removes the old
+   * ones. False: the checkpoint of `by` is lower, and nothing was changed; readers never step back.
    */
   replace(projection: string, by: string): Promise<boolean>;
   /**
-   * Writes views that were folded again at the checkpoint `at`, whatever is held of them. False
-   * where the store is at another checkpoint by now, and nothing was written.
+   * Writes views that were folded up to the checkpoint `at`, whatever is stored under their keys.
+   * False: the store is at another checkpoint, and nothing was written.
    */
-  mend(projection: string, at: number, writes: readonly ViewWrite[]): Promise<boolean>;
+  overwrite(projection: string, at: number, writes: readonly ViewWrite[]): Promise<boolean>;
 
-  /** The keys of all views, some hundreds at a time; those written meanwhile may be missed. */
+  /** The keys of all views, some hundreds at a time; views written meanwhile may be missed. */
   keys(projection: string): AsyncIterable<string[]>;
-  /** At most `count` keys, of views picked at random. */
+  /** At most `count` keys of random views. */
   sample(projection: string, count: number): Promise<string[]>;
-  /** What is held under these keys, and the checkpoint it is of. */
-  held(projection: string, keys: readonly string[]): Promise<Held>;
-  /** Where a key stands in a list though its view's own place does not say so. */
-  strays(projection: string): AsyncIterable<Stray[]>;
+  /** All that is stored under these keys (`keysMax` at most), and the store's checkpoint. */
+  inspect(projection: string, keys: readonly string[]): Promise<InspectedViews>;
+  /** Entries of lists whose view does not name the list. */
+  orphans(projection: string): AsyncIterable<OrphanEntry[]>;
 };
 
-export type StoreFacts = {
+export type StoreStatus = {
   projection: string;
   checkpoint: number;
   views: number;
-  /** Whether somebody promised to keep it, and that time is not over. */
-  isKept: boolean;
+  /** Whether a process has renewed or acquired it and that time is not over. */
+  isInUse: boolean;
 };
 
-export type Held = { checkpoint: number; views: (HeldView | null)[] };
+export type InspectedViews = { checkpoint: number; views: (StoredView | null)[] };
 
-export type HeldView = {
-  /** As it was written; null where there is none, though other parts of it are. */
+export type StoredView = {
+  /** JSON text; null: missing, though other parts of the view are stored. */
   view: string | null;
   sequence: number;
   lists: readonly string[];
   order: number;
-  /** Those of the lists in which it does not stand, or elsewhere. */
+  /** Lists of `lists` that lack the view or have it at another order. */
   missingIn: readonly string[];
 };
 
-export type Stray = { list: string; key: string };
+export type OrphanEntry = { list: string; key: string };
 
-/** Keys of one call; each step of a walk takes some milliseconds of the store's time. */
+/** Keys of one call; each step of a scan takes some milliseconds of the store's time. */
 export const keysMax = 500;

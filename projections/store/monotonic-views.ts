@@ -1,50 +1,53 @@
 import { Unavailable } from '#src/errors.ts';
 import type { Views } from './views.ts';
 
-/** How long a count or page waits for a store that has lost what it held to hold it again. */
-const AGAIN_WITHIN_MS = 1_000;
+/** How long a count or page waits for a store that has lost its data to catch up again. */
+const CATCH_UP_WITHIN_MS = 1_000;
 
 /**
- * The same views, of which counts and pages never step back: what the store has once been at in
- * this process it must be at again, or it counts as away. After a FLUSHALL it would else tell of
- * fewer and fewer things than there are, until the projections have caught up.
+ * The same views, but counts and pages never step back: if the store's checkpoint is below the
+ * highest one that this process has read, the store counts as unavailable. After a FLUSHALL it
+ * would otherwise answer with too few views until the projections have caught up.
  */
-export function steadyViews(views: Views): Views {
+export function monotonicViews(views: Views): Views {
   const highest = new Map<string, number>();
 
-  /** True where the checkpoint is not below one that was seen before. */
-  function isSteady(projection: string, checkpoint: number): boolean {
+  /** True if the checkpoint is not below the highest one seen so far. */
+  function isCurrent(projection: string, checkpoint: number): boolean {
     const known = highest.get(projection) ?? 0;
     if (checkpoint > known) highest.set(projection, checkpoint);
     return checkpoint >= known;
   }
 
-  /** Asks once more when the store is where it was. @throws Unavailable('read-model') */
-  async function steadily<T extends { checkpoint: number }>(
+  /** Reads; if the store is behind, waits and reads again. @throws Unavailable('read-model') */
+  async function readCurrent<T extends { checkpoint: number }>(
     projection: string,
-    ask: () => Promise<T>,
+    read: () => Promise<T>,
   ): Promise<T> {
-    const first = await ask();
-    if (isSteady(projection, first.checkpoint)) return first;
+    const first = await read();
+    if (isCurrent(projection, first.checkpoint)) return first;
     const known = highest.get(projection) ?? 0;
-    if (await views.reached(projection, known, AGAIN_WITHIN_MS)) {
-      const second = await ask();
-      if (isSteady(projection, second.checkpoint)) return second;
+    if (await views.waitForCheckpoint(projection, known, CATCH_UP_WITHIN_MS)) {
+      const second = await read();
+      if (isCurrent(projection, second.checkpoint)) return second;
     }
-    throw new Unavailable('read-model', new Error(`${projection} is being folded again`));
+    throw new Unavailable(
+      'read-model',
+      new Error(`${projection} has lost data and is catching up`),
+    );
   }
 
   return {
     checkpoint: (projection) => views.checkpoint(projection),
     write: (projection, batch) => views.write(projection, batch),
-    isOf: (projection, logId) => views.isOf(projection, logId),
+    isBuiltFrom: (projection, logId) => views.isBuiltFrom(projection, logId),
     drop: (projection) => views.drop(projection),
     read: (projection, key) => views.read(projection, key),
     readMany: (projection, keys) => views.readMany(projection, keys),
-    page: (projection, query) => steadily(projection, () => views.page(projection, query)),
+    page: (projection, query) => readCurrent(projection, () => views.page(projection, query)),
     async counts(projection, lists) {
-      const { counts } = await steadily(projection, async () => {
-        // One pipeline: what was at its checkpoint before and after was there in between.
+      const { counts } = await readCurrent(projection, async () => {
+        // One pipeline: if both checkpoints are current, so are the counts read between them.
         const [before, counted, after] = await Promise.all([
           views.checkpoint(projection),
           views.counts(projection, lists),
@@ -55,7 +58,8 @@ export function steadyViews(views: Views): Views {
       return counts;
     },
     rank: (projection, list, key) => views.rank(projection, list, key),
-    reached: (projection, sequence, timeoutMs) => views.reached(projection, sequence, timeoutMs),
+    waitForCheckpoint: (projection, sequence, timeoutMs) =>
+      views.waitForCheckpoint(projection, sequence, timeoutMs),
     isReachable: () => views.isReachable(),
     [Symbol.asyncDispose]: () => views[Symbol.asyncDispose](),
   };

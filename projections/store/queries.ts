@@ -1,9 +1,13 @@
+import type { Leaks, ServerState } from '#events/server.ts';
+import { projectionId } from '../projection.ts';
+import { currentServers, servers } from '../servers.ts';
 import { pageMax } from './limits.ts';
 import type { Views } from './views.ts';
 
 /**
- * All views of a list, parsed, newest first, up to `max`. Read page by page: a view that enters or
- * leaves meanwhile may be missed or come twice, so whoever acts on them decides again.
+ * All views of a list, parsed, newest first, at most `max`. Read page by page: a view that enters
+ * or leaves the list meanwhile may be missing or come twice, so a command must decide on the event
+ * store's state, not on this result.
  */
 export async function readList<View>(
   views: Views,
@@ -21,4 +25,18 @@ export async function readList<View>(
     total = page.total;
   }
   return found;
+}
+
+/**
+ * The leaks that all current servers found at their last reconciliation, summed; both should be 0.
+ * A lost server does not count: its sessions have failed and its browsers count as terminated.
+ */
+export async function readLeaks(views: Views): Promise<Leaks> {
+  const current = await readList<ServerState>(views, projectionId(servers), currentServers);
+  const sum = (count: (leaks: Leaks) => number) =>
+    current.reduce((all, { leaks }) => all + (leaks === undefined ? 0 : count(leaks)), 0);
+  return {
+    browsers: sum(({ browsers }) => browsers),
+    sessions: sum(({ sessions }) => sessions),
+  };
 }

@@ -1,49 +1,49 @@
 /**
- * Port: where views are kept. Adapters: views.redis.ts, views.memory.ts.
- * `projection` is `idOf(…)`. Every method throws Unavailable('read-model') when the store does not
- * answer within its bound (1 s).
+ * Port: the store of projections' views. Adapters: redis/redis-views.ts, views.memory.ts.
+ * `projection` is `projectionId(…)`. Every method throws Unavailable('read-model') if the store
+ * does not answer within 1 s.
  */
 export type Views = {
-  /** Sequence up to which a projection has folded the log; 0: nothing yet, or all was lost. */
+  /** The sequence up to which the views are folded; 0: none yet, or all views were lost. */
   checkpoint(projection: string): Promise<number>;
 
   /**
-   * Writes a batch's views and moves the checkpoint from `after` to `upTo`, all or nothing, so that
-   * several projectors may race. Returns the checkpoint that stands then:
-   * - `upTo` or more: written, by this call or by a rival that was ahead;
-   * - less than `after`: the store has lost what came before; nothing was written, fold again from
-   *   there. A view that already stands at or beyond a write's sequence is left alone.
+   * Writes a batch's views and moves the checkpoint from `after` to `upTo`, atomically, so that
+   * several projectors may race. Returns the store's checkpoint:
+   * - `upTo` or more: written, by this call or by another projector that was ahead;
+   * - less than `after`: the store has lost data; nothing was written, fold again from there.
+   * A stored view at or beyond a write's sequence is not changed.
    */
   write(projection: string, batch: Batch): Promise<number>;
 
   /**
-   * Whether what the store holds of a projection was folded from that log; where it holds nothing
-   * of any, it is so from now on.
+   * Whether the projection's views were built from the event store with this id. If the store has
+   * none yet, it records the id and returns true.
    */
-  isOf(projection: string, logId: string): Promise<boolean>;
-  /** Removes all of a projection: at once for its readers, and then what it took. */
+  isBuiltFrom(projection: string, logId: string): Promise<boolean>;
+  /** Removes all of a projection: at once for its readers, the memory afterwards. */
   drop(projection: string): Promise<void>;
 
-  /** A view's JSON text; null where there is none. */
+  /** A view's JSON text; null: no such view. */
   read(projection: string, key: string): Promise<string | null>;
-  /** The same for many keys, in their order. */
+  /** The same for many keys, in the order of the keys. */
   readMany(projection: string, keys: readonly string[]): Promise<(string | null)[]>;
 
   /**
-   * A page of the views that stand in all of the lists, highest order first, with the checkpoint it
-   * is of.
+   * A page of the views that are in all of the lists, highest order first, with the checkpoint at
+   * which it was read.
    */
   page(projection: string, query: PageQuery): Promise<Page>;
-  /** How many views stand in each of the lists. */
+  /** The number of views in each of the lists. */
   counts(projection: string, lists: readonly string[]): Promise<number[]>;
-  /** A view's place in a list from its low end, from 0; null where it is not in it. */
+  /** A view's position in a list from its low end, from 0; null: not in the list. */
   rank(projection: string, list: string, key: string): Promise<number | null>;
 
   /**
-   * True once the checkpoint is at `sequence` or beyond; false when it was not within the bound.
-   * Never throws.
+   * Resolves true once the checkpoint is at `sequence` or beyond, false after `timeoutMs`. Never
+   * rejects.
    */
-  reached(projection: string, sequence: number, timeoutMs: number): Promise<boolean>;
+  waitForCheckpoint(projection: string, sequence: number, timeoutMs: number): Promise<boolean>;
 
   /** False while the store does not answer. */
   isReachable(): boolean;
@@ -54,15 +54,15 @@ export type Batch = {
   upTo: number;
   writes: readonly ViewWrite[];
   /**
-   * More writes of the same batch follow: the checkpoint stays where it is, and `after` is
-   * returned. For who alone writes to the store: a rival could take the half for the whole.
+   * More writes of the same batch follow: the checkpoint is not moved, and `after` is returned.
+   * Only for the exclusive writer of a store: another one would take a part for the whole.
    */
   isPart?: boolean;
 };
 
 export type ViewWrite = {
   key: string;
-  /** Sequence of the event that made it. */
+  /** Sequence of the last event in the view. */
   sequence: number;
   /** JSON text; null removes the view. */
   view: string | null;
@@ -73,5 +73,5 @@ export type ViewWrite = {
 /** `lists` holds at least one name. */
 export type PageQuery = { lists: readonly string[]; offset: number; limit: number };
 
-/** `items`: the page's views as JSON texts joined by commas, ready to stand between brackets. */
+/** `items`: the page's views as JSON texts joined by commas: the inside of a JSON array. */
 export type Page = { items: string; total: number; checkpoint: number };

@@ -1,27 +1,29 @@
 /**
- * Waiting for a checkpoint without asking again and again: the store says when one moved (`heard`),
- * and a slow poll makes good a message that was lost. Nothing is remembered between calls, so a
- * store that lost everything is never taken to be where it once was.
+ * Calls that wait for a checkpoint. The store's notifications resolve them (`notify`), and a slow
+ * poll covers lost messages. No checkpoint is remembered between calls, so that a store that lost
+ * its data is never believed to be at its old checkpoint.
  */
-export type Reached = {
-  /** As `Views.reached`. */
-  reached: (projection: string, sequence: number, timeoutMs: number) => Promise<boolean>;
-  /** A projection's checkpoint as the store just gave it. */
-  heard(projection: string, checkpoint: number): void;
-  /** Reads the checkpoints that are waited for: messages may have been lost. */
+export type CheckpointWaiters = {
+  /** Implements `Views.waitForCheckpoint`. */
+  waitForCheckpoint: (projection: string, sequence: number, timeoutMs: number) => Promise<boolean>;
+  /** The store has reported a projection's checkpoint. */
+  notify(projection: string, checkpoint: number): void;
+  /** Reads the checkpoints that calls wait for: after a reconnect messages may have been lost. */
   recheck: () => void;
-  /** Those who wait are told false. */
+  /** Resolves all waiting calls with false. */
   close(): void;
 };
 
 type Waiter = { sequence: number; settle: (isReached: boolean) => void };
 
-/** A lost message costs at most this long. */
+/** A lost message delays a call by at most this long. */
 const POLL_MS = 200;
-/** More than one per open request cannot wait; beyond it the answer is false at once. */
+/** One per open request. Beyond it the result is false at once. */
 const WAITERS_MAX = 50_000;
 
-export function createReached(read: (projection: string) => Promise<number>): Reached {
+export function createCheckpointWaiters(
+  read: (projection: string) => Promise<number>,
+): CheckpointWaiters {
   const waiting = new Map<string, Set<Waiter>>();
   let count = 0;
   let poll: NodeJS.Timeout | undefined;
@@ -32,7 +34,7 @@ export function createReached(read: (projection: string) => Promise<number>): Re
   }
 
   function look(projection: string): void {
-    // A store that does not answer is asked again by the poll.
+    // If the store does not answer, the poll retries.
     read(projection).then((checkpoint) => heard(projection, checkpoint), ignore);
   }
 
@@ -58,9 +60,9 @@ export function createReached(read: (projection: string) => Promise<number>): Re
   }
 
   return {
-    heard,
+    notify: heard,
     recheck,
-    reached(projection, sequence, timeoutMs) {
+    waitForCheckpoint(projection, sequence, timeoutMs) {
       if (count >= WAITERS_MAX) return Promise.resolve(false);
       return new Promise((resolve) => {
         const timeout = setTimeout(() => waiter.settle(false), timeoutMs);
@@ -72,7 +74,7 @@ export function createReached(read: (projection: string) => Promise<number>): Re
             resolve(isReached);
           },
         };
-        // Waits before it looks: a checkpoint that moves in between is heard.
+        // Registered before the read: a checkpoint that moves in between is not missed.
         add(projection, waiter);
         look(projection);
       });

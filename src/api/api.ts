@@ -1,24 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import type { Gatekeeper } from './http/admission.ts';
-import type { ApiParts } from './dependencies.ts';
+import type { ApiDependencies } from './dependencies.ts';
 import { setCertificate, type Certificate, type Incoming } from './http/tls.ts';
-import { apiRoutes } from './routes.ts';
+import { registerRoutes } from './routes.ts';
 import { buildServer } from './http/server.ts';
 
-/** Requests under way are given this long when the service ends; then their connections are cut. */
+/** Open requests get this long when the service stops; then their connections are closed. */
 const DRAIN_MS = 3_000;
 
 /**
- * Listens for requests. Disposing takes no new connection, lets open requests finish within 3 s,
- * and ends. @throws where the port is taken (code EADDRINUSE)
+ * Listens for requests. Disposing accepts no new connection, waits up to 3 s for open requests, and
+ * stops. @throws if the port is in use (code EADDRINUSE)
  */
 export async function startApi(
-  parts: ApiParts & {
+  dependencies: ApiDependencies & {
     gatekeeper: Gatekeeper;
-    log: Log;
+    log: Logger;
     listen: { host: string; port: number };
     incoming: Incoming;
     metrics: Pick<Metrics, 'refused'>;
@@ -27,14 +27,14 @@ export async function startApi(
 ): Promise<
   {
     url: string;
-    /** For the next handshakes; nothing where it is plain. */
+    /** Replaces the certificate from the next handshake on; without TLS it has no effect. */
     setCertificate(certificate: Certificate): void;
   } & AsyncDisposable
 > {
-  const { gatekeeper, log, listen, incoming, metrics, tracer } = parts;
+  const { gatekeeper, log, listen, incoming, metrics, tracer } = dependencies;
   const countRefusal = metrics.refused;
   const server = buildServer({
-    routes: apiRoutes(parts),
+    routes: (scope) => registerRoutes(scope, dependencies),
     gatekeeper,
     log,
     countRefusal,

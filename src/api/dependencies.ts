@@ -1,49 +1,49 @@
-import type { Cause } from '#events/envelope.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
 import { newId } from '#src/ids.ts';
 import { loadSettled } from '#src/event-store/load-state.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import type { Tail } from '#src/event-store/session-events.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Authenticate, Caller } from './auth/authenticate.ts';
-import type { EventFeed } from './event-stream/event-stream.ts';
+import type { EventFeed } from './event-stream/event-feed.ts';
 import type { Credentials } from './auth/api-keys.ts';
 import type { HealthMonitor } from './health/health-monitor.ts';
 import type { Addresses } from './schemas/present-session.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { traceparentOf } from './http/trace-requests.ts';
 
-/** What the routes are made of. */
-export type ApiParts = {
-  desk: Desk;
+/** The dependencies of the routes. */
+export type ApiDependencies = {
+  context: CommandContext;
   views: Views;
-  tail: Tail;
+  sessionEvents: SessionEvents;
   addresses: Addresses;
   health: HealthMonitor;
-  /** How fast those who wait for a browser are served. */
+  /** How fast waiting sessions get their browsers. */
   pace: QueuePace;
   /** How long a create waits for its browser. */
   createWaitMs: number;
-  /** Requests that may wait beyond what the servers have room for. */
+  /** Requests that may wait beyond the servers' room. */
   queueMax: number;
-  /** The longest that a request waits for a server. */
+  /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
   maxLifetimeMs: number;
-  /** So that a command's answer can wait until this process lets in, or not, whom it says. */
+  /** Lets a key command wait until this process has applied the change. */
   credentials: Pick<Credentials, 'reached'>;
   feed: EventFeed;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
-  /** Who has it may read the metrics; null: who is on this machine. */
+  /** The bearer token of the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;
-  /** Whether the credential of a stream that is open is still good. */
+  /** Checks whether the credential of an open stream is still valid. */
   authenticate: Authenticate;
 };
 
 /** A caller's request as the cause of events. */
-export function causeOf(request: FastifyRequest, caller: Caller): Cause {
+export function causeOf(request: FastifyRequest, caller: Caller): EventMetadata {
   const traceparent = traceparentOf(request);
   return {
     actor: { kind: 'user', id: caller.userId },
@@ -54,14 +54,16 @@ export function causeOf(request: FastifyRequest, caller: Caller): Cause {
   };
 }
 
-/** The session as the log has it now; null where the organization has none of that id. */
+/**
+ * The session as the event store has it now; null if the organization has no session of that id.
+ */
 export async function loadSession(
-  desk: Desk,
+  context: CommandContext,
   organizationId: string,
   id: string,
 ): Promise<{ state: SessionState; sequence: number } | null> {
   if (!isId(id)) return null;
   const session = { kind: 'session', organizationId, id } as const;
-  const { state, sequence } = await loadSettled(desk.log, session);
+  const { state, sequence } = await loadSettled(context.eventStore, session);
   return state === null ? null : { state, sequence };
 }

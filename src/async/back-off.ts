@@ -3,13 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 const FIRST_MS = 100;
 const MAX_MS = 5_000;
 
-/** Pauses between tries of the same thing: 100 ms, then twice as long each time, at most 5 s. */
+/** Pauses between retries: 100 ms at first, doubled each time, at most 5 s. */
 export type BackOff = {
-  /** Waits before the next try; ends at once where the signal aborts. */
+  /** Waits before the next attempt; returns at once if the signal aborts. */
   pause(signal: AbortSignal): Promise<void>;
-  /** How long the next pause is. */
+  /** Length of the next pause in milliseconds. */
   nextMs(): number;
-  /** It went well: the next pause is the shortest again. */
+  /** Call after a success: the next pause is the shortest again. */
   reset(): void;
 };
 
@@ -23,7 +23,7 @@ export function createBackOff(): BackOff {
   }
   return {
     nextMs,
-    // Rejects only when the signal aborts, which the caller sees for itself.
+    // Rejects only when the signal aborts, which the caller checks.
     pause: (signal) => delay(nextMs(), undefined, { signal }).catch(() => undefined),
     reset() {
       ms = FIRST_MS;
@@ -32,8 +32,9 @@ export function createBackOff(): BackOff {
 }
 
 /**
- * Keeps work going until the signal aborts: where it fails, or ends before that, it is begun again
- * after a pause. @param work calls `wentWell` at each success: the next pause is short again
+ * Repeats the work until the signal aborts: if it fails or returns earlier, it is started again
+ * after a pause.
+ * @param work calls `wentWell` at each success, which makes the next pause short again
  */
 export async function keepTrying(
   signal: AbortSignal,

@@ -1,20 +1,20 @@
-/** Wakes those who wait in this process. */
-export type Bell = {
-  ring(): void;
+/** Wakes the waiting callers of this process. */
+export type Notifier = {
+  notify(): void;
   /**
-   * Resolves when it rings, the signal aborts, or (where a bound is given) after so many
-   * milliseconds.
+   * Resolves at the next `notify`, when the signal aborts, or after `withinMs` milliseconds if
+   * given.
    */
-  heard(signal: AbortSignal, withinMs?: number): Promise<void>;
+  wait(signal: AbortSignal, withinMs?: number): Promise<void>;
 };
 
-export function createBell(): Bell {
+export function createNotifier(): Notifier {
   const waiting = new Set<() => void>();
   return {
-    ring() {
+    notify() {
       for (const wake of waiting) wake();
     },
-    async heard(signal, withinMs) {
+    async wait(signal, withinMs) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const wake = () => resolve();
       const timer = withinMs === undefined ? undefined : setTimeout(wake, withinMs);

@@ -1,11 +1,11 @@
 import { Unavailable } from '#src/errors.ts';
 
 /**
- * Lets one piece of work after the other have its turn: what takes the store long is not to be
- * asked of it twice at once, with all others waiting behind both.
- * @param waitingMax beyond it who comes is refused: Unavailable('read-model')
+ * Runs tasks one after the other, so that two slow requests to the store never run at once and
+ * block all others behind them.
+ * @param waitingMax tasks that may wait; a further one fails with Unavailable('read-model')
  */
-export function createTurns(waitingMax: number): <T>(work: () => Promise<T>) => Promise<T> {
+export function createSerialQueue(waitingMax: number): <T>(work: () => Promise<T>) => Promise<T> {
   let line: Promise<unknown> = Promise.resolve();
   let waiting = 0;
   return async (work) => {

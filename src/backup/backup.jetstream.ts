@@ -4,7 +4,7 @@ import { mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConsumerConfig, JetStreamManager } from '@nats-io/jetstream';
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { examineStreams } from '#src/event-store/jetstream/streams.ts';
 import { CHUNK_BYTES, restoreSnapshot, takeSnapshot } from './snapshot.jetstream.ts';
 import {

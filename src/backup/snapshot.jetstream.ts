@@ -1,5 +1,5 @@
 import type { Msg } from '@nats-io/transport-node';
-import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 
 /** How large the pieces are that the server sends and takes. */
 export const CHUNK_BYTES = 128 * 1024;

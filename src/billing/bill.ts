@@ -1,23 +1,25 @@
 import type { SessionEvent } from '#events/session.ts';
 import { minutesOf } from '#src/domain/session/duration.ts';
 
-/** What a session cost, by its own events alone; times are ISO 8601 UTC. */
+/** The cost of a session, computed from its own events alone; times are ISO 8601 UTC. */
 export type Bill = {
   name: string;
   userId: string;
   creditsReserved: number;
   /** null: it never had a browser. */
   startedAt: string | null;
-  /** When its end was asked for or a failure struck; null: neither. */
+  /** When the stop was requested or a failure struck; null: neither happened. */
   billedUntil: string | null;
   /** null: it has not ended. */
   endedAt: string | null;
   endedReason: string | null;
-  /** Minutes begun from the start to there, of which no more are paid than were reserved. */
+  /** Minutes begun between `startedAt` and `billedUntil`, at most as many as were reserved. */
   creditsUsed: number;
 };
 
-/** The bill after the event, null before the first. Events that cost nothing leave it as it is. */
+/**
+ * The bill after the event; null before the first one. Events without a cost leave it unchanged.
+ */
 export function evolveBill(bill: Bill | null, event: SessionEvent): Bill | null {
   if (event.type === 'session.requested') {
     const { name, userId, creditsReserved } = event.data;
@@ -40,7 +42,7 @@ export function evolveBill(bill: Bill | null, event: SessionEvent): Bill | null 
   }
 }
 
-/** Events that have a part in what a session costs. */
+/** Event types that affect the cost of a session. */
 export const billedTypes: ReadonlySet<SessionEvent['type']> = new Set([
   'session.requested',
   'session.extended',

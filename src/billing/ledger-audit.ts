@@ -1,26 +1,25 @@
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import { emptyLedger, evolveLedger } from '#src/domain/organization/ledger.ts';
 
-/** What an organization's ledger and its sessions say of each other. */
+/** The result of comparing an organization's ledger with its sessions. */
 export type LedgerAudit = {
   organizationId: string;
-  /** All there ever were, and those that have not ended. */
+  /** All sessions ever requested, and those that have not ended. */
   sessions: number;
   open: number;
-  /** What the ledger's lines add up to, and what it should be by the sessions' own events. */
+  /** The sum of the ledger's events, and what it should be according to the sessions' events. */
   ledger: LedgerState;
   bySessions: LedgerState;
-  /** In words; none where all agrees. */
+  /** One sentence each; empty if ledger and sessions agree. */
   differences: readonly string[];
 };
 
-/** What is kept of a session until it has ended and its slot is back. */
+/** What the audit keeps of a session until it has ended and its slot is released. */
 type Facts = {
   reserved: number;
   end: { creditsUsed: number; creditsRefunded: number } | null;
-  /** What the ledger has of it. */
+  /** The ledger's events for this session. */
   slots: number;
   ledgerReserved: number;
 };
@@ -35,13 +34,13 @@ type Books = {
   differences: string[];
 };
 
-/** Differences that are told of one organization; where there are more, the first say enough. */
+/** Differences listed for one organization; beyond that the first ones suffice. */
 const DIFFERENCES_MAX = 100;
 
 /**
- * Folds the log, event after event from the first on, and holds the ledgers against the sessions:
- * each slot and each credit that one of them moved, the other has moved too, once. Keeps what has
- * not ended in memory, so a log of any length can be audited.
+ * Folds the whole event store, event after event, and compares the ledgers with the sessions: each
+ * slot and each credit that one of them changed must have been changed by the other too, once.
+ * Keeps only unfinished sessions in memory, so that a store of any length can be audited.
  */
 export function createLedgerAudit() {
   const books = new Map<string, Books>();
@@ -59,7 +58,7 @@ export function createLedgerAudit() {
   }
   return {
     take,
-    /** By organization, as of the events taken. */
+    /** One report per organization, as of the events taken so far. */
     report: (): LedgerAudit[] => [...books].map(([id, found]) => close(id, found)),
   };
 }
@@ -108,7 +107,7 @@ function takeSession(books: Books, event: RecordedOf<'session'>): void {
 function takeLine(books: Books, event: RecordedOf<'ledger'>): void {
   const { sequence, data } = event;
   books.ledger = evolveLedger(books.ledger, event);
-  if ((event.state as unknown) !== STATE_UNKNOWN && !isSame(event.state, books.ledger))
+  if (event.state !== null && !isSame(event.state, books.ledger))
     note(books, `line ${sequence} carries another state than the lines up to it add up to`);
   if (books.ledger.creditsAvailable < 0) note(books, `after line ${sequence} credits are below 0`);
   if (event.type === 'ledger.credits-granted') {
@@ -155,7 +154,7 @@ function compareReserved(books: Books, id: string, { slots, ledgerReserved, rese
 }
 
 function close(organizationId: string, books: Books): LedgerAudit {
-  // A report may be asked for again: what it finds now is not kept.
+  // `report` may be called again: differences found here are not kept.
   const found: Books = { ...books, differences: [...books.differences] };
   let reserved = 0;
   for (const [id, facts] of books.open) {

@@ -3,58 +3,66 @@ import { filtersFor } from '#events/subjects.ts';
 import { MalformedEvent } from '#events/codec.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import { billedTypes, evolveBill, type Bill } from './bill.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { loadAt } from '../log/past.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { readRange } from '#src/event-store/read-range.ts';
 
-/** A piece of the log: the events behind `after`, up to and including `upTo`. */
+/** A range of the event store: the events after `after`, up to and including `upTo`. */
 export type Span = { after: number; upTo: number };
 
-/** What an organization used in a span; one credit is one minute. */
+/** An organization's usage in a range; one credit is one minute. */
 export type UsageTotals = {
   sessions: number;
   credits: number;
-  /** At the span's end: sessions that had not ended, and the credits they held. */
+  /** At the end of the range: sessions that had not ended, and the credits reserved for them. */
   open: number;
   creditsReserved: number;
 };
 
-/** What one session cost, with every event that had a part in it. */
+/** The cost of one session, with all events that it follows from. */
 export type UsageLine = Bill & {
   sessionId: string;
   creditsRefunded: number;
-  /** Oldest first; the last is the ledger's. */
+  /** Oldest first; the last one is the ledger's. */
   events: readonly { id: string; sequence: number; type: string }[];
 };
 
-/** Lines whose sessions' histories are read at once; each is some 4 ms of the log's time. */
+/** Sessions whose histories are read concurrently; each read takes the event store some 4 ms. */
 const AT_ONCE = 8;
 
 /**
- * The span of two moments (ms since the epoch), the second not in it; null: as far as the log goes.
- * It is cut by the log's own clock, so that spans which meet share nothing and miss nothing.
+ * The range between two moments (ms since the epoch), the second one excluded; null: up to the last
+ * event. It is cut by the event store's own clock, so that adjacent ranges neither overlap nor
+ * leave a gap.
  */
-export async function spanOf(log: EventLog, from: number | null, to: number | null): Promise<Span> {
-  const before = (at: number) => log.sequenceBefore(new Date(at).toISOString());
+export async function spanOf(
+  eventStore: EventStore,
+  from: number | null,
+  to: number | null,
+): Promise<Span> {
+  const before = (at: number) => eventStore.sequenceBefore(new Date(at).toISOString());
   const [after, upTo] = await Promise.all([
     from === null ? 0 : before(from),
-    to === null ? log.lastSequence() : before(to),
+    to === null ? eventStore.lastSequence() : before(to),
   ]);
   return { after, upTo };
 }
 
 /**
- * Two reads however long the span and however many its sessions: the ledger's lines carry what they
- * add up to.
+ * Two reads, however long the range and however many its sessions: ledger events carry running
+ * totals.
  */
 export async function usageTotals(
-  log: EventLog,
+  eventStore: EventStore,
   organizationId: string,
   { after, upTo }: Span,
 ): Promise<UsageTotals> {
   const ledger = { kind: 'ledger', organizationId } as const;
   const [begin, end] = await Promise.all(
-    [after, upTo].map(async (at) => (await loadAt<'ledger'>(log, ledger, at)).state ?? emptyLedger),
+    [after, upTo].map(
+      async (at) =>
+        (await loadState<'ledger'>(eventStore, ledger, { upTo: at })).state ?? emptyLedger,
+    ),
   );
   const [first, last] = [begin ?? emptyLedger, end ?? emptyLedger];
   return {
@@ -66,19 +74,19 @@ export async function usageTotals(
 }
 
 /**
- * A page of the sessions whose use was settled in the span, in the order of that; `next` is where
- * the following page begins (its `after`), null where nothing follows.
+ * A page of the sessions whose usage was settled in the range, in that order. `next` is the `after`
+ * of the following page, null if there is none.
  */
 export async function usageLines(
-  log: EventLog,
+  eventStore: EventStore,
   organizationId: string,
   span: Span,
   limit: number,
 ): Promise<{ lines: UsageLine[]; next: number | null }> {
   const released: Settled[] = [];
   const subjects = filtersFor(organizationId, 'ledger.slot-released');
-  const range = { ...span, subjects, batchMax: limit + 1, onMalformed: refuse };
-  reading: for await (const batch of readRange(log, range))
+  const range = { ...span, subjects, batchMax: limit + 1, onUnreadable: refuse };
+  reading: for await (const batch of readRange(eventStore, range))
     for (const event of batch) {
       if (!isOf('ledger', event) || event.type !== 'ledger.slot-released') continue;
       released.push(event);
@@ -88,7 +96,9 @@ export async function usageLines(
   const lines: UsageLine[] = [];
   for (let done = 0; done < page.length; done += AT_ONCE) {
     const some = page.slice(done, done + AT_ONCE);
-    lines.push(...(await Promise.all(some.map((line) => lineOf(log, organizationId, line)))));
+    lines.push(
+      ...(await Promise.all(some.map((line) => lineOf(eventStore, organizationId, line)))),
+    );
   }
   return { lines, next: released.length > limit ? (page.at(-1)?.sequence ?? null) : null };
 }
@@ -100,16 +110,16 @@ type Settled = {
   data: { sessionId: string; creditsUsed: number; creditsRefunded: number };
 };
 
-/** The charge is the ledger's; the session's events say how it came about. */
+/** The charge is the ledger's; the session's events explain it. */
 async function lineOf(
-  log: EventLog,
+  eventStore: EventStore,
   organizationId: string,
   { id, sequence, type, data: { sessionId, creditsUsed, creditsRefunded } }: Settled,
 ): Promise<UsageLine> {
   const session = { kind: 'session', organizationId, id: sessionId } as const;
   let bill: Bill | null = null;
   const events = [];
-  for await (const event of log.history<'session'>(session)) {
+  for await (const event of eventStore.history<'session'>(session)) {
     bill = evolveBill(bill, event);
     if (!billedTypes.has(event.type)) continue;
     events.push({ id: event.id, sequence: event.sequence, type: event.type });

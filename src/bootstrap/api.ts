@@ -1,47 +1,54 @@
 import { startApi } from '#src/api/api.ts';
-import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
-import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
-import { startQueuePace } from '#src/api/sessions/queue-place.ts';
+import {
+  authenticateByEither,
+  createKeyAuthenticator,
+  type Authenticate,
+} from '#src/api/auth/authenticate.ts';
+import { followKeySet } from '#src/api/auth/jwt-key-set.ts';
+import { createJwtAuthenticator, secretKeys, type JwtKeys } from '#src/api/auth/jwt.ts';
 import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
+import { watchCatchUp } from '#src/api/health/catch-up.ts';
+import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
 import { watchService } from '#src/api/health/service-metrics.ts';
-import { composeAuthenticate } from '../compose-authenticate.ts';
-import type { Ground } from './infrastructure.ts';
-import { createJetStreamParked } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
-import { watchLog } from '#src/event-store/store-identity.ts';
+import { startQueuePace } from '#src/api/sessions/queue-place.ts';
+import type { JwtConfig } from '#src/config/jwt.ts';
+import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createFeed } from '#src/feed/feed.ts';
+import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
+import type { Infrastructure } from './infrastructure.ts';
 
-export async function composeApi(ground: Ground, stack: AsyncDisposableStack) {
-  const { config, connection, desk, redis, log, certificate, metrics } = ground;
-  const rateLimiter = createRedisRateLimiter(redis, desk.now);
-  const credentials = stack.use(await followCredentials(desk.log, config.tiers, log));
-  const health = await composeHealth(ground, () => rateLimiter.isShared(), stack);
-  const authenticate = await composeAuthenticate(ground, credentials, stack);
-  await letTenantsIn(ground, credentials, stack);
+export async function composeApi(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
+  const { config, connection, context, redis, log, certificate, metrics } = infrastructure;
+  const rateLimiter = createRedisRateLimiter(redis, context.now);
+  const credentials = stack.use(await followCredentials(context.eventStore, config.tiers, log));
+  const health = await composeHealth(infrastructure, () => rateLimiter.isShared(), stack);
+  const authenticate = await composeAuthenticate(infrastructure, credentials, stack);
+  await startTenantAuth(infrastructure, credentials, stack);
   watchService(metrics, {
-    views: ground.views,
-    parked: createJetStreamParked(connection),
+    views: infrastructure.views,
+    deadLetters: createJetStreamDeadLetters(connection),
     isLogConnected: () => connection.isConnected(),
-    now: desk.now,
+    now: context.now,
   });
   const feed = createFeed({
-    log: desk.log,
+    eventStore: context.eventStore,
     logger: log,
     clientsMax: config.eventStreams.max,
     clientsPerOrganizationMax: config.eventStreams.perOrganizationMax,
   });
   const api = await startApi({
-    ...ground,
+    ...infrastructure,
     feed,
     authenticate,
-    addresses: { ...ground.urls, vncPassword: ground.vncPasswordOf },
+    addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
     health,
     createWaitMs: config.api.createWaitMs,
     queueMax: config.queue.max,
     queueTimeoutMs: config.queue.timeoutMs,
-    pace: startQueuePace(ground.tail, desk.now),
+    pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
     metricsToken: config.telemetry.metricsToken,
@@ -49,7 +56,7 @@ export async function composeApi(ground: Ground, stack: AsyncDisposableStack) {
       authenticate,
       rateLimiter,
       anonymous: config.tiers.free,
-      now: desk.now,
+      now: context.now,
     },
     listen: config.api,
     incoming: {
@@ -60,13 +67,13 @@ export async function composeApi(ground: Ground, stack: AsyncDisposableStack) {
   certificate?.onChange((changed) => api.setCertificate(changed));
   return {
     ...api,
-    /** With browsers of its own, a process has started once the read model has its server. */
+    /** A process that runs browsers has started once the read model contains its server. */
     missing: () =>
       config.roles.includes('provisioner') && health.autoscaler() !== 'healthy'
         ? [...health.missing(), 'browser server']
         : health.missing(),
     async [Symbol.asyncDispose]() {
-      // Streams end first: the API would wait for them as for any request that is under way.
+      // End the event streams first: closing the API waits for open requests, streams included.
       await feed[Symbol.asyncDispose]();
       await api[Symbol.asyncDispose]();
     },
@@ -74,17 +81,19 @@ export async function composeApi(ground: Ground, stack: AsyncDisposableStack) {
 }
 
 async function composeHealth(
-  { connection, desk, views, tail, log, isLogHeard }: Ground,
+  { connection, context, views, sessionEvents, log, isLogHeard }: Infrastructure,
   isRateLimitShared: () => boolean,
   stack: AsyncDisposableStack,
 ): Promise<HealthMonitor> {
-  const catchUp = stack.use(watchCatchUp(desk.log, views));
+  const catchUp = stack.use(watchCatchUp(context.eventStore, views));
   const onChange = (isSame: boolean) =>
     log.error(
-      { part: 'event log', isSame },
-      isSame ? 'it is there again' : 'it was emptied or replaced; a restart makes this whole',
+      { part: 'event store', isSame },
+      isSame
+        ? 'event store is available again'
+        : 'event store was emptied or replaced; restart this process',
     );
-  const sameLog = stack.use(await watchLog(desk.log, onChange));
+  const sameLog = stack.use(await watchStoreIdentity(context.eventStore, onChange));
   return stack.use(
     startHealthMonitor({
       isLogConnected: () => connection.isConnected(),
@@ -93,15 +102,15 @@ async function composeHealth(
       views,
       isRateLimitShared,
       hasCaughtUp: () => catchUp.isDone(),
-      position: () => tail.position(),
-      now: desk.now,
+      position: () => sessionEvents.position(),
+      now: context.now,
     }),
   );
 }
 
-/** Tenants come in by NATS where there is somebody to vouch for them. */
-async function letTenantsIn(
-  { config, connection, desk, issuer, log }: Ground,
+/** Answers auth callouts of tenants' NATS connections, if an issuer is configured. */
+async function startTenantAuth(
+  { config, connection, context, issuer, log }: Infrastructure,
   credentials: Credentials,
   stack: AsyncDisposableStack,
 ): Promise<void> {
@@ -109,15 +118,36 @@ async function letTenantsIn(
   const callouts = await answerCallouts({
     connection,
     issuer,
-    log: desk.log,
+    eventStore: context.eventStore,
     logger: log,
     keys: {
       organizationOf: (keyHash) => credentials.holderOf(keyHash)?.organizationId ?? null,
       reached: (sequence) => credentials.reached(sequence),
     },
     connectionsPerKeyMax: config.tenants.connectionsPerKeyMax,
-    now: desk.now,
+    now: context.now,
   });
   stack.use(callouts);
-  stack.use(publishToTenants({ connection, log: desk.log, logger: log }));
+  stack.use(publishToTenants({ connection, eventStore: context.eventStore, logger: log }));
+}
+
+/** Authenticates by API key, and by JWT if configured. */
+export async function composeAuthenticate(
+  { config: { jwt }, context, log }: Infrastructure,
+  credentials: Credentials,
+  stack: AsyncDisposableStack,
+): Promise<Authenticate> {
+  const byKey = createKeyAuthenticator((hash) => credentials.holderOf(hash));
+  if (jwt === null) return byKey;
+  const keys = await keysOf(jwt);
+  const limitsOf = (organizationId: string) => credentials.limitsOf(organizationId);
+  const { issuer, audience } = jwt;
+  const byJwt = createJwtAuthenticator({ keys, issuer, audience, limitsOf, now: context.now });
+  return authenticateByEither(byKey, byJwt);
+
+  async function keysOf({ signedBy }: JwtConfig): Promise<JwtKeys> {
+    if ('secret' in signedBy) return secretKeys(signedBy.secret);
+    const { keySetUrl: url, algorithms } = signedBy;
+    return stack.use(await followKeySet({ url, algorithms, log }));
+  }
 }

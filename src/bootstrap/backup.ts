@@ -11,7 +11,7 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 
 const READY_MS = 10_000;
 
-/** A backup of the running service's log. @throws NoService, BadBackup, Error */
+/** Backs up the streams of the running service. @throws ServiceNotFoundError, BadBackup, Error */
 export async function backUp(config: Config, folder: string): Promise<Manifest> {
   const { natsUrl } = await findService(config);
   await using connection = await open(config, natsUrl, true);
@@ -19,13 +19,13 @@ export async function backUp(config: Config, folder: string): Promise<Manifest> 
 }
 
 /**
- * Gives a backup to the log at NATS_URL, else to that of DATA_DIR, which is started for it: there
- * no service may run. @throws DataDirInUse, BadBackup, Error
+ * Restores a backup to the event store at NATS_URL. Without NATS_URL it starts the embedded
+ * nats-server on DATA_DIR, where no service may run. @throws DataDirInUse, BadBackup, Error
  */
-export async function giveBack(
+export async function restore(
   config: Config,
   folder: string,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<Manifest> {
   if (config.natsUrl !== null) {
     await using connection = await open(config, config.natsUrl, false);
@@ -34,10 +34,10 @@ export async function giveBack(
   const { dataDir } = config;
   await using stack = new AsyncDisposableStack();
   stack.use(await lockDataDir(dataDir));
-  // Only so that its configuration is whole: nobody is let in meanwhile.
+  // The server's configuration requires an issuer; it admits no tenant during the restore.
   const issuer = readIssuer(newAccountSeed());
-  if (issuer === null) throw new Error('a new seed is none');
-  const programs = await ensurePrograms(['nats-server'], say);
+  if (issuer === null) throw new Error('the generated account seed is not valid');
+  const programs = await ensurePrograms(['nats-server'], print);
   const settings = {
     dataDir,
     natsServer: programs['nats-server'],

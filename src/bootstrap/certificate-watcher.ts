@@ -2,56 +2,57 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CertificateFiles } from '#src/config/tls.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 
 /** A key and its certificate with the chain, both PEM text. */
 export type Certificate = { key: string; cert: string };
 
-/** The given certificate as its files have it now. */
-export type GivenCertificate = AsyncDisposable & {
+/** The configured certificate, as its files contain it now. */
+export type WatchedCertificate = AsyncDisposable & {
   readonly now: Certificate;
-  /** Called with each new one; its listeners end with it. */
+  /** The listener is called with each new certificate, until disposal. */
   onChange(listener: (certificate: Certificate) => void): void;
 };
 
-/** A certificate is renewed days before it ends; who renews it waits this long at most. */
-const LOOK_EVERY_MS = 10_000;
+/** Longest time until a renewed certificate is used; it is renewed days before its expiry. */
+const POLL_EVERY_MS = 10_000;
 
 /**
- * Follows a certificate's files: looked at every ten seconds, since a link that is moved, as
- * volumes have them, gives no other sign. Two that do not fit are written one after the other, or
- * wrong: the ones in use stay.
+ * Watches a certificate's files by reading them every ten seconds: a symbolic link that is moved,
+ * as in mounted volumes, raises no file system event. While key and certificate do not match (only
+ * one is written yet, or one is wrong), the certificate in use stays.
  */
-export async function followCertificate(
+export async function watchCertificate(
   files: CertificateFiles,
-  log: Log,
-  lookEveryMs = LOOK_EVERY_MS,
-): Promise<GivenCertificate> {
+  log: Logger,
+  pollEveryMs = POLL_EVERY_MS,
+): Promise<WatchedCertificate> {
   let now = await read(files);
   const listeners: ((certificate: Certificate) => void)[] = [];
   const stop = new AbortController();
 
-  async function look(): Promise<void> {
+  async function reload(): Promise<void> {
     const next = await read(files);
     if (next.cert === now.cert && next.key === now.key) return;
     const leaf = new X509Certificate(next.cert);
-    if (!leaf.checkPrivateKey(createPrivateKey(next.key))) throw new Error('the key is another’s');
+    if (!leaf.checkPrivateKey(createPrivateKey(next.key)))
+      throw new Error('the key does not match the certificate');
     now = next;
-    log.info({ certFile: files.certFile, validTo: leaf.validTo }, 'certificate read again');
+    log.info({ certFile: files.certFile, validTo: leaf.validTo }, 'certificate reloaded');
     for (const listener of listeners) listener(now);
   }
   async function follow(): Promise<void> {
-    let trouble = '';
+    let lastFailure = '';
     for (;;) {
-      await pause(lookEveryMs, undefined, { signal: stop.signal, ref: false });
-      const said = await look().then(
+      await pause(pollEveryMs, undefined, { signal: stop.signal, ref: false });
+      const failure = await reload().then(
         () => '',
         (error: unknown) => String(error),
       );
-      // Once for each trouble, however long it lasts.
-      if (said !== '' && said !== trouble)
-        log.error({ ...files, reason: said }, 'certificate not read again');
-      trouble = said;
+      // Log each failure once, not every ten seconds.
+      if (failure !== '' && failure !== lastFailure)
+        log.error({ ...files, reason: failure }, 'certificate reload failed');
+      lastFailure = failure;
     }
   }
   const following = follow().catch(() => undefined);

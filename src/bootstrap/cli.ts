@@ -1,62 +1,62 @@
 import { ARCHIVE_STREAM } from '#events/subjects.ts';
-import type { ProjectedLog } from '#projections/runner/run-projection.ts';
+import type { ProjectionSource } from '#projections/runner/projector.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
+import { ServiceNotFoundError } from './find-service.ts';
 import type { Config } from '#src/config/config.ts';
-import { NoService } from '../cli/errors.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
 import { follow } from '#src/event-store/jetstream/subscribe.ts';
-import { createJetStreamParked } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
-import type { ParkedEvents } from '#src/messaging/dead-letters.ts';
-import { createJetStreamRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
-import type { Records } from '#src/event-store/raw-records.ts';
+import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { RawRecords } from '#src/event-store/raw-records.ts';
 
-/** What the commands of `bss` work on: the log of the running service. */
+/** The running service as the commands of `bss` use it. */
 export type OpenService = AsyncDisposable & {
-  desk: Desk;
-  records: Records;
-  /** The same of the archive; null where the log has none. */
-  archive: Records | null;
-  /** The log, followed by what the archive has of it; null where it has none. */
-  archivedLog: ProjectedLog | null;
-  parked: ParkedEvents;
+  context: CommandContext;
+  records: RawRecords;
+  /** The records of the archive; null if there is none. */
+  archive: RawRecords | null;
+  /** The event store, with subscriptions that read the archive; null if there is none. */
+  archivedLog: ProjectionSource | null;
+  deadLetters: DeadLetterStore;
   /**
-   * The read model, which ends with the service.
-   * @throws NoService where nothing says where it is
+   * Connects to the read model; its connection is closed with the service's.
+   * @throws ServiceNotFoundError if the address of Redis is not known
    */
   openViews(): Promise<RedisViews>;
   isConnected(): boolean;
 };
 
-/** A service that runs answers in milliseconds; the command that waits for it is a person's. */
+/** A running service answers in milliseconds; an operator waits for the command. */
 const READY_MS = 2_000;
 
 /**
- * @param makesLog whether a log is made where there is none yet; most commands have no use for an
- * empty one
- * @throws Error where the log does not answer within 2 s, cannot serve, or is not there
+ * @param makesStreams whether to create missing streams; most commands are of no use without events
+ * @throws Error if the event store does not answer within 2 s, is incompatible or has no streams
  */
 export async function openService(
   { natsUrl, redisUrl }: { natsUrl: string; redisUrl: string | null },
   config: Config,
-  makesLog: boolean,
+  makesStreams: boolean,
 ): Promise<OpenService> {
   let views: RedisViews | null = null;
-  const options = { url: natsUrl, name: 'bss', readyMs: READY_MS, makesStreams: makesLog };
+  const options = { url: natsUrl, name: 'bss', readyMs: READY_MS, makesStreams };
   const connection = await connectJetStream({ ...options, ...natsAccess(config) });
-  const log = createJetStreamEventLog(connection);
-  const followArchive: EventLog['follow'] = (range) => follow(connection, range, ARCHIVE_STREAM);
+  const eventStore = createJetStreamEventStore(connection);
+  const followArchive: EventStore['subscribe'] = (range) =>
+    follow(connection, range, ARCHIVE_STREAM);
   return {
-    desk: { log, now: Date.now },
-    records: createJetStreamRecords(connection, 'log'),
-    archive: connection.hasArchive ? createJetStreamRecords(connection, 'archive') : null,
-    archivedLog: connection.hasArchive ? { ...log, follow: followArchive } : null,
-    parked: createJetStreamParked(connection),
+    context: { eventStore, now: Date.now },
+    records: createJetStreamRawRecords(connection, 'log'),
+    archive: connection.hasArchive ? createJetStreamRawRecords(connection, 'archive') : null,
+    archivedLog: connection.hasArchive ? { ...eventStore, subscribe: followArchive } : null,
+    deadLetters: createJetStreamDeadLetters(connection),
     async openViews() {
-      if (redisUrl === null) throw new NoService('REDIS_URL is needed: NATS_URL is given without');
+      if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');
       views ??= await createRedisViews({ url: redisUrl, ...redisAccess(config) });
       return views;
     },

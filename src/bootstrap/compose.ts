@@ -1,8 +1,8 @@
-import type { Standing } from '#projections/runner/run-projections.ts';
+import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/config/config.ts';
 import type { Urls } from '#src/gateway/access/urls.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import { layGround, type Given } from './infrastructure.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
 import { composeApi } from './api.ts';
 import { composeGateway } from './gateway.ts';
 import { composeProvisioner } from './provisioner.ts';
@@ -10,50 +10,52 @@ import { startProjector } from './projector.ts';
 import { composeTelemetry, watchLeaks, watchProjections } from './telemetry.ts';
 import { composeTimekeeper } from './timekeeper.ts';
 
-/** The running service, or the roles of it that this process has. */
+/** The roles of the service that run in this process. */
 export type Service = {
   apiUrl: string | null;
   gatewayWsUrl: string | null;
   gatewayWssUrl: string | null;
-  desk: Desk;
+  context: CommandContext;
   urls: Urls;
-  /** Resolves once its browsers wait (null), or a launch has failed (with what it said). */
+  /** Resolves once idle browsers are ready (null), or with the reason of a failed launch. */
   warm(): Promise<string | null>;
   /**
-   * What this process waits for before its start has come to its end: what its API cannot serve
-   * without, and the servers for browsers where it is to be one. Empty where no API is served.
+   * What is missing for the start to be complete: parts that the API needs, and the browser server
+   * if this process is one. Empty without the role api.
    */
   missing(): string[];
-  /** How far each projection is behind the log; none where this process folds none. */
-  standings(): Standing[];
+  /** The lag of each projection that runs in this process. */
+  projectionStatus(): ProjectionStatus[];
 } & AsyncDisposable;
 
 /**
- * The only place where adapters are made: what the roles stand on, then each role this process has.
- * Disposing ends them in reverse, so that each still finds what it needs.
+ * Opens the infrastructure, then starts each role of this process. Disposing ends them in reverse
+ * order, so that what a role depends on outlives it.
  */
-export async function compose(given: Given): Promise<Service> {
+export async function compose(options: BootstrapOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
-  const telemetry = await composeTelemetry(given, stack);
-  const ground = await layGround({ ...given, ...telemetry }, stack);
-  const has = (role: RoleName) => given.config.roles.includes(role);
-  const projecting = has('projector') ? stack.use(startProjector(ground)) : null;
-  if (has('timekeeper')) stack.use(await composeTimekeeper(ground));
-  const provisioner = has('provisioner') ? stack.use(await composeProvisioner(ground)) : null;
-  const gateway = has('gateway') ? stack.use(await composeGateway(ground)) : null;
-  const api = has('api') ? stack.use(await composeApi(ground, stack)) : null;
+  const telemetry = await composeTelemetry(options, stack);
+  const infrastructure = await openInfrastructure({ ...options, ...telemetry }, stack);
+  const has = (role: RoleName) => options.config.roles.includes(role);
+  const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;
+  if (has('timekeeper')) stack.use(await composeTimekeeper(infrastructure));
+  const provisioner = has('provisioner')
+    ? stack.use(await composeProvisioner(infrastructure))
+    : null;
+  const gateway = has('gateway') ? stack.use(await composeGateway(infrastructure)) : null;
+  const api = has('api') ? stack.use(await composeApi(infrastructure, stack)) : null;
   if (projecting !== null) watchProjections(telemetry, projecting);
   if (provisioner !== null) watchLeaks(telemetry, provisioner);
   const all = stack.move();
   return {
     apiUrl: api?.url ?? null,
-    gatewayWsUrl: gateway === null ? null : given.config.gateway.publicWsUrl,
-    gatewayWssUrl: gateway === null ? null : given.config.gateway.publicWssUrl,
-    desk: ground.desk,
-    urls: ground.urls,
+    gatewayWsUrl: gateway === null ? null : options.config.gateway.publicWsUrl,
+    gatewayWssUrl: gateway === null ? null : options.config.gateway.publicWssUrl,
+    context: infrastructure.context,
+    urls: infrastructure.urls,
     warm: () => provisioner?.warm() ?? Promise.resolve(null),
     missing: () => api?.missing() ?? [],
-    standings: () => projecting?.standings() ?? [],
+    projectionStatus: () => projecting?.status() ?? [],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

@@ -1,15 +1,19 @@
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
-import { NoService } from '../cli/errors.ts';
-import { findService, type FoundService } from './find-service.ts';
+import { findService, ServiceNotFoundError, type FoundService } from './find-service.ts';
 import type { Config } from '#src/config/config.ts';
 import { configFactsOf } from '#src/doctor/config-facts.ts';
 import { gatherEngineFacts } from '#src/doctor/engine-facts.docker.ts';
-import type { Facts, LogFacts, ReadModelFacts, Trouble } from '#src/doctor/facts.ts';
+import type {
+  InstallationFacts,
+  EventStoreFacts,
+  ReadModelFacts,
+  ProbeFailure,
+} from '#src/doctor/facts.ts';
 import { gatherHostFacts } from '#src/doctor/host-facts.ts';
-import { gatherLogFacts } from '#src/doctor/event-store-facts.jetstream.ts';
+import { gatherEventStoreFacts } from '#src/doctor/event-store-facts.jetstream.ts';
 import { gatherReadModelFacts } from '#src/doctor/read-model-facts.redis.ts';
-import { connectJetStream, NoLog } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream, EventStoreMissing } from '#src/event-store/jetstream/connect.ts';
 import { raiseReplicas, type RaisedStream } from '#src/event-store/jetstream/replicas.ts';
 import { DockerUnavailable } from '#src/provisioner/browsers/docker/engine.ts';
 
@@ -17,8 +21,8 @@ const READY_MS = 3_000;
 
 type Env = Record<string, string | undefined>;
 
-/** Asks all parts of an installation, each whatever the others say. Changes nothing. */
-export async function gatherFacts(config: Config, env: Env): Promise<Facts> {
+/** Examines all parts of an installation, independently of each other. Changes nothing. */
+export async function gatherFacts(config: Config, env: Env): Promise<InstallationFacts> {
   const facts = configFactsOf(config, env);
   const found = await find(config);
   const isRunning = 'natsUrl' in found;
@@ -33,9 +37,10 @@ export async function gatherFacts(config: Config, env: Env): Promise<Facts> {
 }
 
 /**
- * Puts right what can be: makes streams that are missing, sets what differs, raises the copies of
- * each to what the cluster bears. @returns what it raised @throws Error where the log is away or
- * refuses
+ * Creates missing streams, corrects settings that differ, and raises the replicas of each stream to
+ * what the cluster allows.
+ * @returns the streams whose replicas were raised
+ * @throws Error if the event store is unavailable or refuses
  */
 export async function fixLog(config: Config): Promise<RaisedStream[]> {
   const { natsUrl } = await findService(config);
@@ -48,42 +53,45 @@ export async function fixLog(config: Config): Promise<RaisedStream[]> {
   return await raiseReplicas(connection, config.nats.replicas ?? undefined);
 }
 
-async function find(config: Config): Promise<FoundService | Trouble> {
+async function find(config: Config): Promise<FoundService | ProbeFailure> {
   try {
     return await findService(config);
   } catch (error) {
-    if (!(error instanceof NoService)) throw error;
-    return { trouble: error.message, advice: 'start it, then ask again', isBad: false };
+    if (!(error instanceof ServiceNotFoundError)) throw error;
+    return { failure: error.message, advice: 'start it, then run bss doctor again', isBad: false };
   }
 }
 
-async function askLog({ natsUrl }: FoundService, config: Config): Promise<LogFacts | Trouble> {
+async function askLog(
+  { natsUrl }: FoundService,
+  config: Config,
+): Promise<EventStoreFacts | ProbeFailure> {
   const options = { url: natsUrl, name: 'bss doctor', readyMs: READY_MS, makesStreams: false };
   try {
     await using connection = await connectJetStream({ ...options, ...natsAccess(config) });
-    return await gatherLogFacts(connection);
+    return await gatherEventStoreFacts(connection);
   } catch (error) {
-    const trouble = messageOf(error);
-    if (error instanceof NoLog)
-      return { trouble, advice: 'start the service, or bss doctor --fix', isBad: false };
+    const failure = messageOf(error);
+    if (error instanceof EventStoreMissing)
+      return { failure, advice: 'start the service, or bss doctor --fix', isBad: false };
     const name = config.natsUrl === null ? 'the embedded nats-server' : 'NATS_URL';
-    return { trouble, advice: `see that ${name} runs, and lets this user in`, isBad: true };
+    return { failure, advice: `check that ${name} runs and admits this user`, isBad: true };
   }
 }
 
 async function askReadModel(
   { redisUrl }: FoundService,
   config: Config,
-): Promise<ReadModelFacts | Trouble> {
+): Promise<ReadModelFacts | ProbeFailure> {
   if (redisUrl === null)
-    return { trouble: 'REDIS_URL is not given', advice: 'give it beside NATS_URL', isBad: true };
+    return { failure: 'REDIS_URL is not set', advice: 'set it beside NATS_URL', isBad: true };
   await using views = await createRedisViews({ url: redisUrl, ...redisAccess(config) });
   try {
     return await gatherReadModelFacts(views.redis);
   } catch (error) {
     const name = config.redisUrl === null ? 'the embedded redis-server' : 'REDIS_URL';
-    const trouble = `no answer of Redis at ${new URL(redisUrl).host}: ${messageOf(error)}`;
-    return { trouble, advice: `see that ${name} runs, and lets this user in`, isBad: true };
+    const failure = `no answer from Redis at ${new URL(redisUrl).host}: ${messageOf(error)}`;
+    return { failure, advice: `check that ${name} runs and admits this user`, isBad: true };
   }
 }
 
@@ -92,7 +100,11 @@ async function askEngine(docker: NonNullable<Config['browsers']['docker']>) {
     return await gatherEngineFacts(docker);
   } catch (error) {
     if (!(error instanceof DockerUnavailable)) throw error;
-    return { trouble: error.message, advice: 'see DOCKER_HOST, and its group', isBad: true };
+    return {
+      failure: error.message,
+      advice: 'check DOCKER_HOST, and that this user may use the socket (group docker)',
+      isBad: true,
+    };
   }
 }
 

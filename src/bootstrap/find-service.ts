@@ -2,26 +2,30 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '#src/config/config.ts';
 import { RUNTIME_FILE, type Runtime } from '#src/embedded/runtime-file.ts';
-import { NoService } from '../cli/errors.ts';
 
-/** Where the running service has its log and its read model (null: not known). */
+/** No service to talk to was found, or it cannot be reached. */
+export class ServiceNotFoundError extends Error {
+  override readonly name = 'ServiceNotFoundError';
+}
+
+/** Addresses of the running service's event store and read model (null: not known). */
 export type FoundService = { natsUrl: string; redisUrl: string | null };
 
 /**
- * The service that NATS_URL and REDIS_URL name, else the one that runs on DATA_DIR.
- * @throws NoService
+ * The service at NATS_URL and REDIS_URL, or without NATS_URL the one that runs on DATA_DIR.
+ * @throws ServiceNotFoundError
  */
 export async function findService(config: Config): Promise<FoundService> {
   const { dataDir, natsUrl, redisUrl } = config;
   if (natsUrl !== null) return { natsUrl, redisUrl };
   const runtime = await readRuntime(dataDir);
   if (runtime === null)
-    throw new NoService(
-      `no service runs on ${dataDir}: npm start starts one; DATA_DIR or NATS_URL names another`,
+    throw new ServiceNotFoundError(
+      `no service runs on ${dataDir}: start one (npm start), or set DATA_DIR or NATS_URL`,
     );
   if (!isAlive(runtime.pid))
-    throw new NoService(
-      `no service runs on ${dataDir}: process ${runtime.pid}, which did, is gone; npm start`,
+    throw new ServiceNotFoundError(
+      `no service runs on ${dataDir}: its process ${runtime.pid} is gone; start it (npm start)`,
     );
   return { natsUrl: runtime.nats_url, redisUrl: redisUrl ?? runtime.redis_url };
 }
@@ -33,7 +37,7 @@ async function readRuntime(dataDir: string): Promise<Runtime | null> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return null;
-    throw new NoService(`${path} cannot be read: ${String(error)}`, { cause: error });
+    throw new ServiceNotFoundError(`${path} cannot be read: ${String(error)}`, { cause: error });
   }
 }
 
@@ -41,7 +45,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it lives, and is another user's.
+    // EPERM: the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -7,10 +7,10 @@ import {
   createSessionDirectory,
 } from '#src/gateway/access/session-lookup.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
-import type { Ground } from './infrastructure.ts';
+import type { Infrastructure } from './infrastructure.ts';
 
-export async function composeGateway(ground: Ground) {
-  const { config, desk, tail, log, masterKey, certificate, metrics } = ground;
+export async function composeGateway(infrastructure: Infrastructure) {
+  const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
   const gateway = await startGateway({
@@ -23,14 +23,14 @@ export async function composeGateway(ground: Ground) {
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
-    sessions: createSessionDirectory(desk),
-    onAccess: createAccessRecorder(desk, log),
+    sessions: createSessionDirectory(context),
+    onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),
     log,
   });
   watchGateway(metrics, gateway);
   certificate?.onChange((changed) => gateway.setCertificate(changed));
-  const unwatch = closeWhenEnded(tail, gateway);
+  const unwatch = closeWhenEnded(sessionEvents, gateway);
   return {
     async [Symbol.asyncDispose]() {
       unwatch();

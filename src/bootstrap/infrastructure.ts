@@ -1,106 +1,111 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { steadyViews } from '#projections/store/monotonic-views.ts';
+import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { Telemetry } from './telemetry.ts';
-import { followCertificate, type GivenCertificate } from './certificate-watcher.ts';
+import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
 import type { Config } from '#src/config/config.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createUrls, type Urls } from '#src/gateway/access/urls.ts';
 import { createVncSecret } from '#src/gateway/access/vnc-secret.ts';
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { openDesk, type Desk } from '#src/commands/handle-command.ts';
-import { throughOneReader } from '#src/event-store/shared-subscription.ts';
-import { createRecent } from '#src/event-store/state-cache.ts';
-import { startTail, type Tail } from '#src/event-store/session-events.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createCommandContext, type CommandContext } from '#src/commands/handle-command.ts';
+import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
+import { createStateCache } from '#src/event-store/state-cache.ts';
+import { subscribeToSessions, type SessionEvents } from '#src/event-store/session-events.ts';
 import type { Issuer } from '#src/tenants/nkey.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 
-/** What `main.ts` has found or made before anything runs. */
-export type Given = {
+/** What `start.ts` has found or created before any role runs. */
+export type BootstrapOptions = {
   config: Config;
-  log: Log;
+  log: Logger;
   natsUrl: string;
   redisUrl: string;
   masterKey: string;
   serverId: string;
-  /** Who lets tenants in to NATS; null: nobody does. */
+  /** Signs the admission of tenants to NATS; null: no tenant is admitted. */
   issuer: Issuer | null;
-  /** Aborts when the process is asked to end: nothing is waited for then. */
+  /** Aborts when the process gets a signal to end; the start then stops waiting. */
   ending: AbortSignal;
-  /** Called once the log's streams are there, before anything is appended. */
-  onLogReady: () => Promise<void>;
-  /** Tells the terminal what takes long. */
+  /** Prints a line to the terminal about a step that takes long. */
   say: (line: string) => void;
   /** Paths of the browsers' programs; null where this process runs none. */
   programs: { chromium: string; xvnc: string; vncpasswd: string } | null;
 };
 
-/** What all roles stand on. */
-export type Ground = Given &
+/** The dependencies that all roles share. */
+export type Infrastructure = BootstrapOptions &
   Telemetry & {
     connection: JetStreamConnection;
-    desk: Desk;
-    /** False while this process cannot follow the log. */
+    context: CommandContext;
+    /** False while this process cannot read from the event store. */
     isLogHeard: () => boolean;
     views: Views;
-    /** The same as they are, for who keeps them folded. */
-    stores: RedisViews;
-    /** The read model's own connection, for what shares its round trips. */
+    /** The stores without the monotonic-read guard, for the projector. */
+    rawViews: RedisViews;
+    /** The read model's connection, shared with the rate limiter. */
     redis: RedisViews['redis'];
-    tail: Tail;
+    sessionEvents: SessionEvents;
     urls: Urls;
     vncPasswordOf: (workloadId: string) => string;
-    /** The given one; null: none is. */
-    certificate: GivenCertificate | null;
+    /** The configured certificate; null: none is configured. */
+    certificate: WatchedCertificate | null;
   };
 
-/** A server that a variable names does not answer, or cannot serve; the message begins with it. */
+/**
+ * A configured server does not answer or is incompatible; the message begins with the variable.
+ * The name is printed by main.ts.
+ */
 class ServerAway extends Error {
   override readonly name = 'ServerAway';
 }
 
-/** @throws ServerAway within some 12 s where the log, within 10 s where the read model is away */
-export async function layGround(
-  given: Given & Telemetry,
+/** @throws ServerAway if the event store (within 12 s) or Redis (within 10 s) is unavailable */
+export async function openInfrastructure(
+  options: BootstrapOptions & Telemetry,
   stack: AsyncDisposableStack,
-): Promise<Ground> {
-  const { config, log } = given;
-  const connection = stack.use(await openLog(given));
-  await given.onLogReady();
-  const recent = createRecent();
+): Promise<Infrastructure> {
+  const { config, log } = options;
+  const connection = stack.use(await openLog(options));
+  const stateCache = createStateCache();
   const onFailure = (error: unknown, what: string) =>
-    log.error({ part: 'event log', err: error }, what);
+    log.error({ part: 'event store', err: error }, what);
   const eventLog = stack.use(
-    await throughOneReader(createJetStreamEventLog(connection), { onFailure }),
+    await withSharedSubscription(createJetStreamEventStore(connection), { onFailure }),
   );
-  const desk = openDesk(eventLog, Date.now, recent);
-  const stored = stack.use(await openViews(given));
-  await untilReachable(given, stored);
-  const tail = stack.use(
-    await startTail(desk.log, (error, what) => log.error({ err: error }, what), recent),
+  const context = createCommandContext(eventLog, Date.now, stateCache);
+  const stored = stack.use(await openViews(options));
+  await untilReachable(options, stored);
+  const sessionEvents = stack.use(
+    await subscribeToSessions(
+      context.eventStore,
+      (error, what) => log.error({ err: error }, what),
+      stateCache,
+    ),
   );
   const files = config.incoming.certificate;
-  const masterKey = Buffer.from(given.masterKey);
+  const masterKey = Buffer.from(options.masterKey);
   const tickets = createTickets(masterKey);
   const { publicWsUrl, publicWssUrl } = config.gateway;
   return {
-    ...given,
+    ...options,
     connection,
-    desk,
+    context,
     isLogHeard: () => eventLog.isHearing(),
-    views: steadyViews(stored),
-    stores: stored,
+    views: monotonicViews(stored),
+    rawViews: stored,
     redis: stored.redis,
-    tail,
+    sessionEvents,
     urls: createUrls({ wsUrl: publicWsUrl, wssUrl: publicWssUrl, tickets }),
     vncPasswordOf: createVncSecret(masterKey),
-    certificate: files === null ? null : stack.use(await followCertificate(files, log)),
+    certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
 }
 
-/** What of the configuration says how the event log is reached, beside its address. */
+/** Connection options of NATS from the configuration, apart from the address. */
 export function natsAccess({ nats: { credsFile, tls, inboxPrefix, replicas } }: Config) {
   return {
     ...(credsFile === null ? {} : { credsFile }),
@@ -114,14 +119,19 @@ export function redisAccess({ redisTls }: Config) {
   return redisTls === null ? {} : { tls: redisTls };
 }
 
-/** How long a start waits for a Redis that somebody else is to start. */
+/** How long a start waits for a Redis that is started at the same time. */
 const REDIS_WITHIN_MS = 10_000;
 const POLL_MS = 50;
 
-async function openLog({ config, log, natsUrl, ending }: Given): Promise<JetStreamConnection> {
-  // Where roles have users of their own, the api's is the one that may make streams.
+async function openLog({
+  config,
+  log,
+  natsUrl,
+  ending,
+}: BootstrapOptions): Promise<JetStreamConnection> {
+  // If each role has its own NATS user, only that of the api may create streams.
   const makesStreams = config.natsUrl === null || config.roles.includes('api');
-  log.info({ part: 'event log' }, 'waiting for it');
+  log.info({ part: 'event store' }, 'waiting for event store');
   try {
     return await connectJetStream({
       url: natsUrl,
@@ -130,9 +140,11 @@ async function openLog({ config, log, natsUrl, ending }: Given): Promise<JetStre
       awaitsStreams: true,
       name: `browser-session-service ${config.roles.join(',')}`,
       hasArchive: config.hasArchive,
-      onStatus: (status) => log.info({ part: 'event log', status }, 'connection'),
-      onObjection: (error) => log.error({ part: 'event log', err: error }, 'it objects'),
-      onFailure: (error, what) => log.error({ part: 'event log', err: error }, what),
+      onStatus: (status) =>
+        log.info({ part: 'event store', status }, 'event store connection changed'),
+      onObjection: (error) =>
+        log.error({ part: 'event store', err: error }, 'NATS reported an error'),
+      onFailure: (error, what) => log.error({ part: 'event store', err: error }, what),
       signal: ending,
     });
   } catch (error) {
@@ -142,28 +154,28 @@ async function openLog({ config, log, natsUrl, ending }: Given): Promise<JetStre
   }
 }
 
-function openViews({ config, log, redisUrl }: Given): Promise<RedisViews> {
+function openViews({ config, log, redisUrl }: BootstrapOptions): Promise<RedisViews> {
   return createRedisViews({
     url: redisUrl,
     ...redisAccess(config),
-    onStatus: (status) => log.info({ part: 'read model', status }, 'connection'),
+    onStatus: (status) => log.info({ part: 'read model', status }, 'read model connection changed'),
   });
 }
 
-/** A running service goes on without its read model; one that starts has nothing to go on with. */
-async function untilReachable(given: Given, views: RedisViews): Promise<void> {
-  const { log, redisUrl, ending } = given;
+/** A running service tolerates an unavailable Redis; a starting one waits for it, then fails. */
+async function untilReachable(options: BootstrapOptions, views: RedisViews): Promise<void> {
+  const { log, redisUrl, ending } = options;
   if (views.isReachable()) return;
-  log.warn({ part: 'read model' }, 'waiting for it');
-  let trouble = 'no answer';
-  const note = (error: Error) => (trouble = error.message);
+  log.warn({ part: 'read model' }, 'waiting for read model');
+  let lastError = 'no answer';
+  const note = (error: Error) => (lastError = error.message);
   views.redis.on('error', note);
   const deadline = performance.now() + REDIS_WITHIN_MS;
   while (!views.isReachable()) {
     ending.throwIfAborted();
     if (performance.now() > deadline)
       throw new ServerAway(
-        `REDIS_URL: no connection to Redis at ${new URL(redisUrl).host}: ${trouble}`,
+        `REDIS_URL: no connection to Redis at ${new URL(redisUrl).host}: ${lastError}`,
       );
     await pause(POLL_MS);
   }

@@ -1,22 +1,27 @@
-import { everyProjection } from '#projections/all-projections.ts';
-import { runProjections, type Projecting } from '#projections/runner/run-projections.ts';
-import type { Ground } from './infrastructure.ts';
-import { createJetStreamParked } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { allProjections } from '#projections/all-projections.ts';
+import { startProjections, type ProjectionRunner } from '#projections/runner/run-projections.ts';
+import type { Infrastructure } from './infrastructure.ts';
+import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 
-export function startProjector({ desk, stores, connection, log }: Ground): Projecting {
-  const projecting = runProjections({
-    projections: everyProjection,
-    log: desk.log,
-    views: stores,
-    parked: createJetStreamParked(connection),
-    onParked: (event, reason) => log.error({ ...event, reason }, 'event parked'),
-    onLogFailure: (error) => log.error({ err: error }, 'the log is not read; trying again'),
-    onRemoved: (store) => log.info({ store }, 'views that nobody reads any more removed'),
+export function startProjector({
+  context,
+  rawViews,
+  connection,
+  log,
+}: Infrastructure): ProjectionRunner {
+  const projecting = startProjections({
+    projections: allProjections,
+    eventStore: context.eventStore,
+    views: rawViews,
+    deadLetters: createJetStreamDeadLetters(connection),
+    onDeadLetter: (event, reason) => log.error({ ...event, reason }, 'event parked as dead letter'),
+    onSourceFailure: (error) =>
+      log.error({ err: error }, 'reading the event store failed; retrying'),
+    onRemoved: (store) => log.info({ store }, 'removed views of an outdated projection'),
   });
-  // A projection that ends by itself is a bug; the service does not go on with a read model that
-  // stands still.
+  // A projection that ends by itself is a bug. End the process: its read model would go stale.
   projecting.running.catch((error: unknown) => {
-    log.error({ err: error }, 'a projection failed');
+    log.error({ err: error }, 'projection failed; ending the process');
     process.exitCode = 1;
     process.kill(process.pid, 'SIGTERM');
   });

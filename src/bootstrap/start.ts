@@ -1,4 +1,3 @@
-import { EVENTS_STREAM } from '#events/subjects.ts';
 import { compose, type Service } from './compose.ts';
 import { BadConfig } from '#src/config/parse.ts';
 import type { Config } from '#src/config/config.ts';
@@ -7,33 +6,34 @@ import { startEmbedded } from '#src/embedded/embedded.ts';
 import { assertPortsFree } from '#src/embedded/ports.ts';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
-import { keptSecret, newSecret, replaceSecret } from '#src/embedded/secrets.ts';
+import { loadOrCreateSecret, newSecret, replaceSecret } from '#src/embedded/secrets.ts';
 import { problemBody } from '#src/errors.ts';
 import { hashKey, newApiKey, newId } from '#src/ids.ts';
-import { causeBy } from '#src/commands/metadata.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
 import { ensureOrganization } from '#src/commands/register-organization.ts';
 import { newAccountSeed, readIssuer, type Issuer } from '#src/tenants/nkey.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import { welcomeText, type DevelopmentAccess } from './welcome.ts';
 
-/** The organization that the embedded start makes. */
+/** The organization that a start with an embedded event store creates. */
 const DEV = { id: 'dev', name: 'Development', tier: 'max' } as const;
 const DEV_KEY = { keyId: 'key_dev', role: 'owner', userId: 'dev' } as const;
 const DEV_KEY_FILE = 'dev-api-key';
 
-/** The service, ready to be used; `welcome` is for the terminal, where everything is embedded. */
+/** The started service; `welcome` is the text for the terminal, if everything is embedded. */
 export type Started = Service & { welcome: string | null };
 
 /**
- * From a configuration to a running service: the data folder, the programs it lacks, the embedded
- * servers and the roles; its first browsers are under way then (`warm`). Each step says what it
- * does where that takes time. Where `ending` aborts meanwhile, what it was aborted with is thrown.
- * @throws MissingProgram, DataDirInUse, DataDirNotWritable, PortTaken, …: each names what is wrong
+ * Starts the service: locks the data folder, installs missing programs, starts the embedded servers
+ * and the roles. The first browsers are then being launched (`warm`). `print` gets a line for each
+ * step that takes long. If `ending` aborts meanwhile, its reason is thrown.
+ * @throws MissingProgram, DataDirInUse, DataDirNotWritable, PortTaken, BadConfig: each message
+ *   names the fault
  */
 export async function start(
   config: Config,
-  log: Log,
-  say: (line: string) => void,
+  log: Logger,
+  print: (line: string) => void,
   ending: AbortSignal,
 ): Promise<Started> {
   await using stack = new AsyncDisposableStack();
@@ -44,7 +44,7 @@ export async function start(
     );
   stack.use(await lockDataDir(dataDir));
   await assertPortsFree(portsOf(config));
-  const { programs, servers } = await findPrograms(config, say);
+  const { programs, servers } = await findPrograms(config, print);
   ending.throwIfAborted();
   const issuer = await findIssuer(config);
   const embedded = stack.use(
@@ -55,10 +55,11 @@ export async function start(
       onEvent: (event) => log.info(event, 'embedded'),
     }),
   );
-  const masterKey = config.masterKey ?? (await keptSecret(dataDir, 'master-key', newSecret));
+  const masterKey =
+    config.masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret));
   const natsUrl = config.natsUrl ?? embedded.natsUrl ?? '';
   const redisUrl = config.redisUrl ?? embedded.redisUrl ?? '';
-  const serverId = await keptSecret(dataDir, 'server-id', () => newId('srv'));
+  const serverId = await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv'));
   const service = stack.use(
     await compose({
       config,
@@ -68,13 +69,12 @@ export async function start(
       masterKey,
       serverId,
       programs,
-      say,
+      say: print,
       issuer,
       ending,
-      onLogReady: () => embedded.stageBatches(EVENTS_STREAM),
     }),
   );
-  const access = await openDevelopment(config, service, log, say);
+  const access = await openDevelopment(config, service, log, print);
   stack.use(
     await writeRuntime(dataDir, {
       pid: process.pid,
@@ -92,7 +92,7 @@ export async function start(
     ...service,
     async warm() {
       const failure = await service.warm();
-      if (failure !== null) log.error({ failure }, 'no browser could be launched');
+      if (failure !== null) log.error({ failure }, 'launch failed: no idle browser is ready');
       return failure;
     },
     welcome: access === null ? null : welcomeText(config, service, access),
@@ -115,70 +115,69 @@ function portsOf({ roles, api, gateway, telemetry }: Config) {
   ];
 }
 
-/** Only what this process will run is looked for, and installed where it is missing. */
-async function findPrograms(config: Config, say: (line: string) => void) {
+/** Finds the programs that this process will run, and installs missing ones. */
+async function findPrograms(config: Config, print: (line: string) => void) {
   const needsBrowsers = config.roles.includes('provisioner') && config.browsers.kind === 'process';
   const servers = {
     ...(config.natsUrl === null
-      ? { natsServer: (await ensurePrograms(['nats-server'], say))['nats-server'] }
+      ? { natsServer: (await ensurePrograms(['nats-server'], print))['nats-server'] }
       : {}),
     ...(config.redisUrl === null
-      ? { redisServer: (await ensurePrograms(['redis-server'], say))['redis-server'] }
+      ? { redisServer: (await ensurePrograms(['redis-server'], print))['redis-server'] }
       : {}),
   };
   if (!needsBrowsers) return { servers, programs: null };
-  const found = await ensurePrograms(['chromium', 'Xtigervnc', 'vncpasswd'], say);
+  const found = await ensurePrograms(['chromium', 'Xtigervnc', 'vncpasswd'], print);
   const { chromium, Xtigervnc: xvnc, vncpasswd } = found;
   return { servers, programs: { chromium, xvnc, vncpasswd } };
 }
 
-/**
- * Where the embedded nats-server listens: for this machine alone, unless tenants are to find it.
- */
+/** Where the embedded nats-server listens: on loopback, unless NATS_PORT opens it to tenants. */
 function natsPlace({ tenants, api }: Config) {
   const port = tenants.natsPort;
   return { port, host: port === null ? '127.0.0.1' : api.host };
 }
 
-/** Who lets tenants in: made and kept for an embedded server, given beside one that is not. */
+/** The issuer that admits tenants: generated for an embedded server, else NATS_ISSUER_SEED. */
 async function findIssuer({ dataDir, natsUrl, tenants }: Config): Promise<Issuer | null> {
   if (natsUrl !== null && tenants.issuerSeed === null) return null;
-  const seed = tenants.issuerSeed ?? (await keptSecret(dataDir, 'nats-issuer', newAccountSeed));
+  const seed =
+    tenants.issuerSeed ?? (await loadOrCreateSecret(dataDir, 'nats-issuer', newAccountSeed));
   const issuer = readIssuer(seed);
-  if (issuer === null) throw new BadConfig('NATS_ISSUER_SEED: its checksum does not fit');
+  if (issuer === null) throw new BadConfig('NATS_ISSUER_SEED: its checksum is wrong');
   return issuer;
 }
 
-/** The address that tenants are told, without the service's own credentials. */
+/** The NATS address for tenants, without the service's own credentials. */
 function tenantUrl({ tenants }: Config, natsUrl: string): string {
   return tenants.publicNatsUrl ?? natsUrl.replaceAll(/\/\/[^/@,]*@/g, '//');
 }
 
 /**
- * The development organization with its key: where the log is embedded, or a key was given. One
- * that was revoked stays so: where the start had made it, it makes another; where the operator has
- * named it, it says so.
- * @returns null where there is nothing for the terminal; else the key, or why none opens it
+ * Creates the development organization and its key if the event store is embedded or DEV_API_KEY is
+ * set. A revoked key stays revoked: a generated one is replaced, for DEV_API_KEY a warning is
+ * logged.
+ * @returns the key or why there is none; null if no text is to be printed
  */
 async function openDevelopment(
   config: Config,
-  { desk }: Service,
-  log: Log,
-  say: (line: string) => void,
+  { context }: Service,
+  log: Logger,
+  print: (line: string) => void,
 ): Promise<DevelopmentAccess | null> {
   const isEmbedded = config.natsUrl === null;
   const { dataDir, devApiKey: named } = config;
-  // Where roles have users of their own at NATS, the api's may write of organizations.
+  // If each role has its own NATS user, only that of the api may append organization events.
   if (!isEmbedded && (named === null || !config.roles.includes('api'))) return null;
   const { credits } = config.tiers[DEV.tier];
   const issue = (apiKey: string) =>
-    ensureOrganization(desk, { ...DEV, credits }, { ...DEV_KEY, hash: hashKey(apiKey) }, () =>
-      causeBy('start'),
+    ensureOrganization(context, { ...DEV, credits }, { ...DEV_KEY, hash: hashKey(apiKey) }, () =>
+      newMetadata('start'),
     );
-  let apiKey = named ?? (await keptSecret(dataDir, DEV_KEY_FILE, () => newApiKey(DEV.id)));
+  let apiKey = named ?? (await loadOrCreateSecret(dataDir, DEV_KEY_FILE, () => newApiKey(DEV.id)));
   let outcome = await issue(apiKey);
   if (outcome === 'revoked' && named === null) {
-    say('The development key was revoked; a new one has been made.');
+    print('The development key was revoked; a new one was generated.');
     apiKey = newApiKey(DEV.id);
     await replaceSecret(dataDir, DEV_KEY_FILE, apiKey);
     outcome = await issue(apiKey);
@@ -186,7 +185,7 @@ async function openDevelopment(
   if (outcome === 'open') return isEmbedded ? { apiKey } : null;
   const refusal =
     outcome === 'revoked'
-      ? 'The key in DEV_API_KEY was revoked and stays refused: name another, or leave it out.'
+      ? 'The key in DEV_API_KEY was revoked: set another one, or unset the variable.'
       : `The key of the organization "${DEV.id}" was not issued: ${problemBody(outcome).message}`;
   log.warn(refusal);
   return isEmbedded ? { refusal } : null;

@@ -1,19 +1,20 @@
-import type { Projecting } from '#projections/runner/run-projections.ts';
+import type { ProjectionRunner } from '#projections/runner/run-projections.ts';
 import type { Config, RoleName } from '#src/config/config.ts';
 import type { Provisioner } from '#src/provisioner/provisioner.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { FamilyOwner } from '#src/telemetry/metric-families.ts';
 import { startMetricsListener } from '#src/telemetry/metrics-listener.ts';
 import { openMetrics, type Metrics } from '#src/telemetry/metrics.ts';
-import { openTracer, type Tracer } from '#src/telemetry/tracer.ts';
+import { openTracer } from '#src/telemetry/open-tracer.ts';
+import type { Tracer } from '#src/telemetry/tracer.ts';
 
 export type Telemetry = {
   metrics: Metrics;
-  /** null: nothing is traced. */
+  /** null: tracing is off. */
   tracer: Tracer | null;
 };
 
-/** A process with the API tells of the whole service, too. */
+/** A process with the role api also exports the metrics of the whole service. */
 const ownersOf: Record<RoleName, FamilyOwner[]> = {
   api: ['service', 'api'],
   projector: ['projector'],
@@ -22,9 +23,9 @@ const ownersOf: Record<RoleName, FamilyOwner[]> = {
   timekeeper: [],
 };
 
-/** What the roles of this process count, measure and trace; metrics at a port of their own, too. */
+/** Creates the metrics and the tracer of this process, and its metrics listener if configured. */
 export async function composeTelemetry(
-  { config, log }: { config: Config; log: Log },
+  { config, log }: { config: Config; log: Logger },
   stack: AsyncDisposableStack,
 ): Promise<Telemetry> {
   const { roles, api, telemetry } = config;
@@ -40,9 +41,9 @@ export async function composeTelemetry(
   return { metrics, tracer };
 }
 
-export function watchProjections({ metrics }: Telemetry, projecting: Projecting): void {
+export function watchProjections({ metrics }: Telemetry, projecting: ProjectionRunner): void {
   metrics.watch(['bss_projection_lag_events', 'bss_projection_lag_seconds'], () => {
-    const standings = projecting.standings();
+    const standings = projecting.status();
     const of = (number: (lag: { events: number; seconds: number }) => number) =>
       Object.fromEntries(standings.map(({ projection, lag }) => [projection, number(lag)]));
     return {

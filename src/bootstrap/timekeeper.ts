@@ -1,12 +1,14 @@
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
+import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
-import type { Ground } from './infrastructure.ts';
+import type { Infrastructure } from './infrastructure.ts';
 
-export async function composeTimekeeper(ground: Ground): Promise<AsyncDisposable> {
-  const { connection, config } = ground;
+export async function composeTimekeeper(infrastructure: Infrastructure): Promise<AsyncDisposable> {
+  const { connection, config } = infrastructure;
   return startTimekeeper({
-    ...ground,
+    ...infrastructure,
+    openWorkQueue: createJetStreamWorkQueues(connection),
     timers: createJetStreamTimers(connection),
     leases: await createJetStreamLeases(connection),
     queue: config.queue,

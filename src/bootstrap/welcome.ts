@@ -2,17 +2,17 @@ import type { Config } from '#src/config/config.ts';
 import type { Service } from './compose.ts';
 
 const BROWSERS: Record<Config['browsers']['kind'], string> = {
-  docker: 'Browsers run in containers: apart from each other, the machine and private networks.',
-  process: 'Browsers run as plain processes of this machine, not isolated: for development only.',
+  docker: 'Browsers run in containers, isolated from each other, the machine and private networks.',
+  process: 'Browsers run as processes of this machine without isolation: for development only.',
   simulated: 'Browsers are SIMULATED: for load tests and demonstrations only.',
 };
 
-/** The key that opens the organization dev, or why none that the start knows does. */
+/** The API key of the organization dev, or why there is none. */
 export type DevelopmentAccess = { apiKey: string } | { refusal: string };
 
 /**
- * What the terminal shows once the service is ready: where it is, the key, and three commands to
- * try; without a key, how another is had.
+ * The text printed once the service is ready: its address, the key and three commands to try; or,
+ * without a key, the command that issues one.
  */
 export function welcomeText(
   config: Config,
@@ -25,7 +25,7 @@ export function welcomeText(
     ...('apiKey' in access ? [`  API key of the organization "dev": ${access.apiKey}`] : []),
     `  ${BROWSERS[config.browsers.kind]}`,
     '',
-    ...('apiKey' in access ? commandsToTry(apiUrl, access.apiKey) : anotherKey(access.refusal)),
+    ...('apiKey' in access ? commandsToTry(apiUrl, access.apiKey) : howToIssueKey(access.refusal)),
     '  Ctrl-C ends the service; sessions and keys are kept.',
     '',
   ];
@@ -45,10 +45,10 @@ function commandsToTry(apiUrl: string | null, apiKey: string): string[] {
   ];
 }
 
-function anotherKey(refusal: string): string[] {
+function howToIssueKey(refusal: string): string[] {
   return [
     `  ${refusal}`,
-    '  A further key is issued, from another terminal in this folder, by:',
+    '  Issue another key, from another terminal in this folder:',
     '',
     '    npx --no -- bss keys issue --org dev --role owner --user dev',
     '',

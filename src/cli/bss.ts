@@ -1,42 +1,30 @@
-/** The command line client: finds the running service, does one command, prints the result. */
+/** The command line client: finds the running service, runs one command, prints the result. */
 import { openService } from '#src/bootstrap/cli.ts';
-import { BadConfig } from '#src/config/parse.ts';
+import { findService, ServiceNotFoundError } from '#src/bootstrap/find-service.ts';
 import { readConfig } from '#src/config/config.ts';
-import { errors, isRejected, Unavailable, type Rejected } from '#src/errors.ts';
-import { exportAudit } from './commands/audit/export.ts';
-import { auditLedger } from './commands/audit/ledger.ts';
-import { showAuditKey } from './audit-show-key.ts';
-import { verifyAudit } from './commands/audit/verify.ts';
-import { backUpLog, restoreLog } from './commands/backup.ts';
+import { BadConfig } from '#src/config/parse.ts';
+import { errors, isRejection, Unavailable, type Rejection } from '#src/errors.ts';
+import { readArguments } from './arguments.ts';
 import type { Action, Command, Output } from './command.ts';
-import { grantCredits } from './credits-grant.ts';
-import { showCredits } from './credits-show.ts';
-import { statementOfCredits } from './commands/credits-statement.ts';
-import { examine } from './commands/doctor.ts';
-import { showEvent } from './events-show.ts';
-import { tailEvents } from './commands/events.ts';
-import { Misuse, NoService } from './errors.ts';
-import { findService } from '#src/bootstrap/find-service.ts';
-import { readGiven } from './arguments.ts';
-import { helpOn, helpOnAll } from './help.ts';
-import { issueKey } from './commands/keys.ts';
-import { listKeys } from './keys-list.ts';
-import { revokeKey } from './keys-revoke.ts';
-import { createOrganization } from './orgs-create.ts';
-import { listOrganizations } from './commands/organizations.ts';
-import { listParked } from './commands/parked.ts';
-import { retryParkedEvents } from './parked-retry.ts';
-import { showParked } from './parked-show.ts';
-import { skipParked } from './parked-skip.ts';
-import { listProjections } from './projections-list.ts';
-import { rebuildProjections } from './projections-rebuild.ts';
-import { verifyProjections } from './commands/projections.ts';
-import { showSessionAt } from './session-at.ts';
-import { drainServer, undrainServer } from './servers-drain.ts';
-import { showServerHistory } from './commands/servers.ts';
-import { listServers } from './servers-list.ts';
+import { exportAudit } from './commands/audit/export.ts';
+import { showAuditKey } from './commands/audit/key.ts';
+import { auditLedger } from './commands/audit/ledger.ts';
+import { verifyAudit } from './commands/audit/verify.ts';
+import { backupCommand, restoreCommand } from './commands/backup.ts';
+import { showStatement } from './commands/credits-statement.ts';
+import { grantCredits, showCredits } from './commands/credits.ts';
+import { runDoctor } from './commands/doctor.ts';
+import { showEvent, tailEvents } from './commands/events.ts';
+import { issueKey, listKeys, revokeKey } from './commands/keys.ts';
+import { createOrganization, listOrganizations } from './commands/organizations.ts';
+import { listParked, retryParkedCommand, showParked, skipParked } from './commands/parked.ts';
+import { listProjections, rebuildProjections, verifyProjections } from './commands/projections.ts';
+import { drainServer, listServers, showServerHistory, undrainServer } from './commands/servers.ts';
+import { showSessionAt } from './commands/session-at.ts';
 import { showHistory } from './commands/session-history.ts';
 import { showWhy } from './commands/why/why.ts';
+import { InterruptedError, UsageError } from './errors.ts';
+import { helpOn, helpOnAll } from './help.ts';
 
 const commands: readonly Command[] = [
   createOrganization,
@@ -46,7 +34,7 @@ const commands: readonly Command[] = [
   revokeKey,
   grantCredits,
   showCredits,
-  statementOfCredits,
+  showStatement,
   auditLedger,
   exportAudit,
   verifyAudit,
@@ -65,14 +53,14 @@ const commands: readonly Command[] = [
   verifyProjections,
   listParked,
   showParked,
-  retryParkedEvents,
+  retryParkedCommand,
   skipParked,
-  examine,
-  backUpLog,
-  restoreLog,
+  runDoctor,
+  backupCommand,
+  restoreCommand,
 ];
 
-/** Codes by which a script tells what became of the command. */
+/** Exit codes. */
 const DONE = 0;
 const REFUSED = 1;
 const NOT_UNDERSTOOD = 2;
@@ -80,7 +68,7 @@ const NOT_UNDERSTOOD = 2;
 await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<void> {
-  // A reader that has seen enough (`| head`) is no error.
+  // A reader that closes the pipe early (`| head`) is not an error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
@@ -91,7 +79,7 @@ async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     const { name, message, exitCode } = explain(error);
     process.exitCode = exitCode;
-    complain(name, message, isJson);
+    printError(name, message, isJson);
   }
 }
 
@@ -102,47 +90,47 @@ async function dispatch(args: readonly string[], isJson: boolean): Promise<void>
   const isHelp = args.includes('--help') || args.includes('-h');
   if (command === undefined) {
     const group = commands.filter(({ name }) => name.startsWith(`${args[0]} `));
-    if (!isHelp) throw new Misuse(whatIsWrong(args, group));
+    if (!isHelp) throw new UsageError(whatIsWrong(args, group));
     return print(helpOnAll(group.length === 0 ? commands : group));
   }
-  const given = readGiven(command, args.slice(command.name.split(' ').length));
-  if (given.has('help')) return print(helpOn(command));
-  const alone = command.readAlone?.(given) ?? null;
-  const result = await (alone === null ? run(command, command.read(given), isJson) : alone());
+  const options = readArguments(command, args.slice(command.name.split(' ').length));
+  if (options.has('help')) return print(helpOn(command));
+  const alone = command.readAlone?.(options) ?? null;
+  const result = await (alone === null ? run(command, command.read(options), isJson) : alone());
   if (result === null) return;
-  if (!isRejected(result)) {
+  if (!isRejection(result)) {
     if (result.differs === true) process.exitCode = REFUSED;
     return print(isJson ? JSON.stringify(result.json) : result.text);
   }
-  const { rejected, message = errors[rejected].message } = result;
+  const { code, message = errors[code].message } = result;
   process.exitCode = REFUSED;
-  complain(rejected, message, isJson);
+  printError(code, message, isJson);
 }
 
 function whatIsWrong([first, second]: readonly string[], group: readonly Command[]): string {
   const hint = 'bss --help lists the commands';
   if (first === undefined) return `a command is missing; ${hint}`;
-  if (group.length === 0) return `there is no command ${first}; ${hint}`;
+  if (group.length === 0) return `unknown command ${first}; ${hint}`;
   const words = group.map(({ name }) => name.split(' ')[1]).join(', ');
   return `after ${first} comes one of ${words}, not ${second ?? 'nothing'}`;
 }
 
 async function run(
-  { makesLog = false }: Command,
+  { makesStreams = false }: Command,
   action: Action,
   isJson: boolean,
-): Promise<Output | Rejected | null> {
+): Promise<Output | Rejection | null> {
   const config = readConfig(process.env);
   const found = await findService(config);
-  await using service = await openService(found, config, makesLog).catch((error: unknown) => {
+  await using service = await openService(found, config, makesStreams).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new NoService(`the service cannot be reached: ${reason}`, { cause: error });
+    throw new ServiceNotFoundError(`the service cannot be reached: ${reason}`, { cause: error });
   });
   return await action({ ...service, config, isJson, warn });
 
   function warn(text: string): void {
     process.exitCode = REFUSED;
-    complain('INTERNAL', text, isJson);
+    printError('INTERNAL', text, isJson);
   }
 }
 
@@ -150,20 +138,22 @@ function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-function complain(error: string, message: string, isJson: boolean): void {
-  // What was typed in the wrong place may be a key, and stderr ends in other people's logs.
+function printError(error: string, message: string, isJson: boolean): void {
+  // An API key may have been typed in the wrong place, and stderr often ends up in log files.
   const safe = message.replaceAll(/\bbss_[A-Za-z0-9_-]+/g, 'bss_…').trimEnd();
   const line = isJson ? JSON.stringify({ error, message: safe }) : `bss: ${safe}`;
   process.stderr.write(`${line}\n`);
 }
 
-/** What the operator is told; of a bug, its stack. */
+/** The error's code, message and exit code; an unexpected error is shown with its stack. */
 function explain(error: unknown): { name: string; message: string; exitCode: number } {
-  if (error instanceof Misuse)
+  if (error instanceof UsageError)
     return { name: 'INVALID_REQUEST', message: error.message, exitCode: NOT_UNDERSTOOD };
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   if (error instanceof BadConfig) return { name: 'INVALID_REQUEST', message, exitCode: REFUSED };
-  if (error instanceof NoService || error instanceof Unavailable)
-    return { name: 'UNAVAILABLE', message, exitCode: REFUSED };
+  const isUnavailable = [ServiceNotFoundError, InterruptedError, Unavailable].some(
+    (type) => error instanceof type,
+  );
+  if (isUnavailable) return { name: 'UNAVAILABLE', message, exitCode: REFUSED };
   return { name: 'INTERNAL', message: stack ?? message, exitCode: REFUSED };
 }

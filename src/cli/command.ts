@@ -1,47 +1,58 @@
 import type { OpenService } from '#src/bootstrap/cli.ts';
 import type { Config } from '#src/config/config.ts';
-import type { Rejected } from '#src/errors.ts';
-import type { Given } from './arguments.ts';
+import type { Rejection } from '#src/errors.ts';
 
-/** One command of `bss`: what it takes, and what it does. */
+/** The parsed command line. A parser turns a text into a value or throws UsageError. */
+export type Arguments = {
+  required<Value>(option: string, parse: Parser<Value>): Value;
+  /** null if the option is not given. */
+  optional<Value>(option: string, parse: Parser<Value>): Value | null;
+  operand<Value>(index: number, parse: Parser<Value>): Value;
+  /** null if the operand is not given. */
+  optionalOperand<Value>(parse: Parser<Value>): Value | null;
+  has(flag: string): boolean;
+};
+export type Parser<Value> = (text: string) => Value;
+
+/** One command of `bss`: its arguments and its action. */
 export type Command = {
-  /** As it is typed: `orgs create`. */
+  /** As typed: `orgs create`. */
   name: string;
   summary: string;
-  /** Names of what stands without an option, all needed. */
+  /** Names of the required operands. */
   operands?: readonly string[];
-  /** What may stand behind them. */
+  /** Name of an operand that may follow them. */
   optionalOperand?: string;
   options: Readonly<Record<string, Option>>;
-  /** True where it may be what comes first of all, so that it makes the log it writes to. */
-  makesLog?: boolean;
+  /** True if the command may run before the first start: it creates the streams if missing. */
+  makesStreams?: boolean;
   /**
-   * Reads what was given, before anything is asked of the service.
-   * @throws Misuse
+   * Parses the arguments, before the service is contacted.
+   * @throws UsageError
    */
-  read(given: Given): Action;
-  /** What it does without a service; null where it needs one for what was given. */
-  readAlone?(given: Given): (() => Promise<Output | Rejected>) | null;
+  read(options: Arguments): Action;
+  /** The action of a command that needs no service; null if these arguments need one. */
+  readAlone?(options: Arguments): (() => Promise<Output | Rejection>) | null;
 };
 
 export type Option = {
-  /** What stands for its value in the help, `ID`; left out: it takes none. */
+  /** Placeholder of its value in the help, as `ID`; undefined: a flag. */
   value?: string;
   meaning: string;
 };
 
-/** Does it; null where it has printed all there is to print. */
-export type Action = (session: CommandSession) => Promise<Output | Rejected | null>;
+/** Runs the command; null if it has printed its output itself. */
+export type Action = (session: CommandSession) => Promise<Output | Rejection | null>;
 
 export type CommandSession = Omit<OpenService, typeof Symbol.asyncDispose> & {
   config: Config;
   isJson: boolean;
-  /** For what is no refusal but has to be known: on stderr, and the command's exit code is 1. */
+  /** Reports a problem on stderr and sets exit code 1; the command goes on. */
   warn: (text: string) => void;
 };
 
 /**
- * The result, for programs and for people. `differs`: what was compared does not agree, so that the
- * command's exit code is 1.
+ * The result, for programs and for people. `differs`: a comparison found differences, so that the
+ * exit code is 1.
  */
 export type Output = { json: unknown; text: string; differs?: boolean };

@@ -1,9 +1,9 @@
 /** The command line cannot be understood: exit code 2. */
-export class Misuse extends Error {
-  override readonly name = 'Misuse';
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
 }
 
-/** There is no service to talk to, or it broke off: exit code 1. */
-export class NoService extends Error {
-  override readonly name = 'NoService';
+/** The command was interrupted, or lost its connection: exit code 1. */
+export class InterruptedError extends Error {
+  override readonly name = 'InterruptedError';
 }

@@ -1,27 +1,27 @@
 import type { Command, Option } from './command.ts';
 
 const common: Readonly<Record<string, Option>> = {
-  json: { meaning: 'for programs: JSON, also of what is refused' },
-  help: { meaning: 'this text' },
+  json: { meaning: 'print JSON, errors included' },
+  help: { meaning: 'print this text' },
 };
 
-/** All commands, or those of one group, a line each. */
+/** One line for each of the given commands. */
 export function helpOnAll(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   return [
-    'usage: bss COMMAND [OPTIONS]    (bss COMMAND --help tells the options)',
+    'usage: bss COMMAND [OPTIONS]    (bss COMMAND --help lists the options)',
     '',
     ...commands.map(({ name, summary }) => `  bss ${name.padEnd(width)}  ${summary}`),
     '',
-    'It finds the service that runs on DATA_DIR (default .data), or at NATS_URL.',
-    'Exit codes: 0 done, 1 refused or no service, 2 not understood.',
+    'bss finds the service that runs on DATA_DIR (default .data), or at NATS_URL.',
+    'Exit codes: 0 done, 1 refused or no service, 2 usage error.',
   ].join('\n');
 }
 
 export function helpOn(command: Command): string {
   const { name, summary, operands = [], optionalOperand, options } = command;
-  const spare = optionalOperand === undefined ? '' : ` [${optionalOperand}]`;
-  const names = operands.map((operand) => ` ${operand}`).join('') + spare;
+  const extra = optionalOperand === undefined ? '' : ` [${optionalOperand}]`;
+  const names = operands.map((operand) => ` ${operand}`).join('') + extra;
   const lines = Object.entries({ ...options, ...common }).map(([option, facts]) => {
     const typed = facts.value === undefined ? `--${option}` : `--${option} ${facts.value}`;
     return `  ${typed.padEnd(18)}${facts.meaning}`;

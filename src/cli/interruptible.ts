@@ -1,11 +1,11 @@
-import { NoService } from './errors.ts';
+import { InterruptedError } from './errors.ts';
 
-/** Work that Ctrl-C breaks off, and that cleans up after itself then. */
-export async function breakable<Result>(
+/** Runs work whose signal Ctrl-C and SIGTERM abort, so that the work can clean up after itself. */
+export async function interruptible<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const stop = new AbortController();
-  const onSignal = () => stop.abort(new NoService('broken off'));
+  const onSignal = () => stop.abort(new InterruptedError('interrupted'));
   process.once('SIGINT', onSignal);
   process.once('SIGTERM', onSignal);
   try {

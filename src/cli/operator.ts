@@ -1,9 +1,9 @@
 import { userInfo } from 'node:os';
-import type { Cause } from '#events/envelope.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import { newId } from '#src/ids.ts';
 
-/** The person at the terminal as the cause of what a command appends. */
-export function operatorCause(): Cause {
+/** Metadata of the events that a command appends: the operating system's user is the actor. */
+export function operatorMetadata(): EventMetadata {
   return {
     actor: { kind: 'operator', id: userName() },
     commandId: newId('cmd'),
@@ -16,7 +16,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // In a container the user may have no entry.
+    // In a container the user may have no entry in /etc/passwd.
     return `uid-${process.getuid?.() ?? 'unknown'}`;
   }
 }

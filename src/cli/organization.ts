@@ -1,40 +1,40 @@
 import type { OrganizationState } from '#events/organization.ts';
-import { isRejected, reject, type Rejected } from '#src/errors.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { load } from '#src/event-store/load-state.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import type { Command, Output } from './command.ts';
-import { asId } from './arguments.ts';
+import { parseId } from './arguments.ts';
 
-/** A command that shows something of the one organization it is given. */
-export function showOrganization(
+/** A command that shows a part of the organization named by `--org`. */
+export function organizationCommand(
   { name, summary }: Pick<Command, 'name' | 'summary'>,
-  show: (organization: OrganizationState, log: EventLog) => Output | Promise<Output>,
+  show: (organization: OrganizationState, eventStore: EventStore) => Output | Promise<Output>,
 ): Command {
   return {
     name,
     summary,
     options: { org: { value: 'ID', meaning: 'the organization' } },
-    read(given) {
-      const id = given.required('org', asId);
-      return async ({ desk }) => {
-        const organization = await findOrganization(desk.log, id);
-        return isRejected(organization) ? organization : show(organization, desk.log);
+    read(options) {
+      const id = options.required('org', parseId);
+      return async ({ context }) => {
+        const organization = await findOrganization(context.eventStore, id);
+        return isRejection(organization) ? organization : show(organization, context.eventStore);
       };
     },
   };
 }
 
-/** The organization as it stands now, or that there is none. */
+/** The organization's current state, or NOT_FOUND. */
 export async function findOrganization(
-  log: EventLog,
+  eventStore: EventStore,
   organizationId: string,
-): Promise<OrganizationState | Rejected> {
+): Promise<OrganizationState | Rejection> {
   const aggregate = { kind: 'organization', organizationId } as const;
-  const { state } = await load<'organization'>(log, aggregate, { fromLeader: true });
-  return state ?? noOrganization(organizationId);
+  const { state } = await loadState<'organization'>(eventStore, aggregate, { fromLeader: true });
+  return state ?? organizationNotFound(organizationId);
 }
 
-export function noOrganization(organizationId: string): Rejected {
+export function organizationNotFound(organizationId: string): Rejection {
   const message = 'There is no organization with this id.';
   return reject('NOT_FOUND', { organization_id: organizationId }, { message });
 }

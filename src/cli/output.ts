@@ -1,5 +1,5 @@
-/** Rows under their heads, the columns aligned; cells are made fit for a terminal. */
-export function layOut(
+/** A table with aligned columns; control characters in cells are escaped. */
+export function formatTable(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
 ): readonly string[] {
@@ -16,8 +16,8 @@ export function layOut(
 }
 
 /**
- * Names and texts are the users' own: what would steer the terminal of the one who reads them is
- * shown, not obeyed.
+ * Escapes control characters: names and texts come from users and could otherwise steer the
+ * operator's terminal.
  */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (sign) => {
@@ -26,8 +26,8 @@ export function printable(text: string): string {
 }
 
 /**
- * A text of several lines, the empty ones left out: the first, and the others each behind a mark,
- * so that none of them can pass for a line of the command's own.
+ * Splits a text into its first line and the others, each with a mark in front, so that no line of
+ * the text can pass for a line of the command's own output. Empty lines are left out.
  */
 export function printableLines(text: string): { first: string; others: readonly string[] } {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
@@ -35,14 +35,14 @@ export function printableLines(text: string): { first: string; others: readonly 
   return { first, others: others.map((line) => `| ${line}`) };
 }
 
-/** `+12ms`, `+3.4s`, `+2m05s`, `+1h02m`: from one moment (ISO 8601) to a later one. */
-export function elapsed(from: string, to: string): string {
+/** `+12ms`, `+3.4s`, `+2m05s`, `+1h02m`: the time between two ISO 8601 times. */
+export function formatElapsed(from: string, to: string): string {
   const ms = Date.parse(to) - Date.parse(from);
-  return `${ms < 0 ? '-' : '+'}${lengthOf(Math.abs(ms))}`;
+  return `${ms < 0 ? '-' : '+'}${formatDuration(Math.abs(ms))}`;
 }
 
 /** `12ms`, `3.4s`, `2m05s`, `1h02m`. */
-export function lengthOf(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   const minutes = Math.floor(seconds / 60);
   if (ms < 1000) return `${ms}ms`;

@@ -1,15 +1,15 @@
-import { lengthOf } from './output.ts';
+import { formatDuration } from './output.ts';
 
-/** How far something long has come: `done` of `total`, at so many `units` since it began. */
+/** Progress of a long task: `done` of `total`; `units` processed since it began give the rate. */
 export type Step = { label: string; done: number; total: number; units: number; note?: string };
 
-/** Shows it on stderr: one line that is written over on a terminal, else a line now and then. */
+/** Shows progress on stderr: one line that is rewritten on a terminal, else a line every 5 s. */
 export type ProgressLine = { show(step: Step): void; end(): void };
 
 const EVERY_MS = 100;
 const EVERY_MS_PLAIN = 5_000;
 const BAR = 24;
-/** ESC [K: clears what is left of the line. */
+/** ESC [K: clears the rest of the line. */
 const CLEAR = '\u001B[K';
 
 export function createProgressLine(isQuiet: boolean): ProgressLine {
@@ -32,7 +32,7 @@ export function createProgressLine(isQuiet: boolean): ProgressLine {
       }
       if (now - shownAt < everyMs) return;
       shownAt = now;
-      const line = lineOf(step, now - startedAt);
+      const line = formatProgress(step, now - startedAt);
       stderr.write(isTerminal ? `\r${line}${CLEAR}` : `${line}\n`);
       isOpen = isTerminal;
     },
@@ -44,17 +44,18 @@ export function createProgressLine(isQuiet: boolean): ProgressLine {
 }
 
 /** `session-view:v1  [######------]  52%  31,200/s  15.0s left`. */
-export function lineOf({ label, done, total, units, note }: Step, ms: number): string {
+export function formatProgress({ label, done, total, units, note }: Step, ms: number): string {
   const share = total === 0 ? 1 : Math.min(1, done / total);
   const filled = Math.round(share * BAR);
   const bar = '#'.repeat(filled) + '-'.repeat(BAR - filled);
   const perSecond = ms === 0 ? 0 : Math.round(units / (ms / 1000));
-  const left = share === 0 || share === 1 ? null : lengthOf(Math.round((ms / share) * (1 - share)));
+  const left =
+    share === 0 || share === 1 ? null : formatDuration(Math.round((ms / share) * (1 - share)));
   const parts = [
     label,
     `[${bar}]`,
     `${Math.floor(share * 100)}%`.padStart(4),
-    `${thousands(perSecond)}/s`,
+    `${formatNumber(perSecond)}/s`,
     left === null ? '' : `${left} left`,
     note ?? '',
   ];
@@ -62,6 +63,6 @@ export function lineOf({ label, done, total, units, note }: Step, ms: number): s
 }
 
 /** `1,234,567`. */
-export function thousands(value: number): string {
+export function formatNumber(value: number): string {
   return value.toLocaleString('en-US');
 }

@@ -1,29 +1,34 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { readRange } from '#src/event-store/read-range.ts';
 
 /**
- * All events there are of the subjects, oldest first, from behind `after`.
- * @param warn is told of each event that cannot be read; it is left out
+ * The events of the subjects with sequences above `after`, up to `upTo`, oldest first.
+ * @param warn called for each event that cannot be read; the event is left out
  * @throws Unavailable
  */
 export async function* readEvents(
-  log: EventLog,
+  eventStore: EventStore,
   subjects: readonly string[],
   warn: (text: string) => void,
   range: { after?: number; upTo?: number } = {},
 ): AsyncGenerator<RecordedEvent, void, void> {
-  const onMalformed = (poison: Poison) => warn(describePoison(poison));
-  for await (const batch of readRange(log, { upTo: Infinity, ...range, subjects, onMalformed }))
+  const onUnreadable = (poison: UnreadableEvent) => warn(describeUnreadable(poison));
+  for await (const batch of readRange(eventStore, {
+    upTo: Infinity,
+    ...range,
+    subjects,
+    onUnreadable,
+  }))
     yield* batch;
 }
 
-type Poison = { sequence: number; subject: string; reason: string };
+type UnreadableEvent = { sequence: number; subject: string; reason: string };
 
-/** A schema's whole complaint runs to pages. */
+/** The full reason of a schema mismatch runs to pages. */
 const REASON_MAX = 240;
 
-/** What a person is told of an event that cannot be read. */
-export function describePoison({ sequence, subject, reason }: Poison): string {
+/** The warning for an event that cannot be read. */
+export function describeUnreadable({ sequence, subject, reason }: UnreadableEvent): string {
   return `event ${sequence} (${subject}) cannot be read: ${reason.slice(0, REASON_MAX)}`;
 }

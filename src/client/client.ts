@@ -1,6 +1,6 @@
 /**
- * The client of the Browser Session Service: `createClient({ url, apiKey })`. It needs `fetch` and
- * nothing else, of Node or of a browser, and imports nothing of the service but types.
+ * The client of the Browser Session Service: `createClient({ url, apiKey })`. It needs only
+ * `fetch`, in Node or in a browser, and imports only types of the service.
  */
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import { createRequester, type RequesterOptions } from './requester.ts';
@@ -28,17 +28,16 @@ export type ClientOptions = RequesterOptions;
 export type Client = {
   sessions: Sessions;
   /**
-   * The organization's events as they happen, in order, each once; from `from` on where it is
-   * given. Goes on by itself over lost connections until the loop is left or the signal aborts.
-   * @throws ServiceError where it is refused, NoAnswer after ten tries in a row without an answer
+   * The organization's events as they happen, in order, each once, beginning at `from` if given.
+   * Reconnects by itself until the loop is left or the signal aborts.
+   * @throws ServiceError if the service refuses, NoAnswer after ten failed tries in a row
    */
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 };
 
 /**
- * A client for one API key. Requests that fail on their way, or that the service asks to be sent
- * later, are sent again, three times by default; a create and an extension carry a key by which
- * the service knows the repeat.
+ * A client for one API key. Requests that fail in transit, or that the service asks to retry later,
+ * are retried, three times by default. Creates and extensions carry an idempotency key.
  */
 export function createClient(options: ClientOptions): Client {
   const requester = createRequester(options);

@@ -2,15 +2,15 @@ import type { ErrorName } from '#src/errors.ts';
 
 export type { ErrorName } from '#src/errors.ts';
 
-/** The service has refused: `error` is one of the names of its table of errors. */
+/** The service refused the request: `error` is one of the names in its table of errors. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly error: ErrorName;
   /** The HTTP status. */
   readonly code: number;
-  /** Details of what was refused, as the table says for each name. */
+  /** Details, as the table of errors documents for each name. */
   readonly context: Record<string, unknown>;
-  /** When a retry may help; null: it will not, or nobody knows. */
+  /** Time after which a retry may succeed; null: unknown, or a retry does not help. */
   readonly retryAfterMs: number | null;
 
   constructor(problem: Problem, retryAfterMs: number | null = null) {
@@ -31,12 +31,12 @@ export type Problem = {
 };
 
 /**
- * No answer came, or none of the service's: it could not be reached, took too long, or something
- * in between answered. What was asked may have been done.
+ * No answer of the service arrived: it was unreachable or too slow, or a proxy answered. The
+ * request may have taken effect.
  */
 export class NoAnswer extends Error {
   override readonly name = 'NoAnswer';
-  /** The request's key, where it had one: the same request with it is known for a repeat. */
+  /** The request's idempotency key, if any: repeat the request with it to be safe. */
   readonly idempotencyKey: string | null;
 
   constructor(
@@ -48,12 +48,12 @@ export class NoAnswer extends Error {
   }
 }
 
-/** The refusal in an answer that is not a success. @throws NoAnswer where the service gave none */
+/** The error in an unsuccessful response. @throws NoAnswer if it does not come from the service */
 export async function readRefusal(response: Response): Promise<ServiceError> {
   const text = await response.text();
   const problem = parseProblem(text);
   if (problem === null)
-    throw new NoAnswer(`${response.status} from something that is not the service`, {
+    throw new NoAnswer(`status ${response.status} without an error of the service`, {
       cause: text.slice(0, 500),
     });
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);

@@ -5,10 +5,10 @@ import { NoAnswer, ServiceError } from './failures.ts';
 import { pause, pauseAfter, type Request, type Requester } from './requester.ts';
 import { readMessages, type SseMessage } from './sse.ts';
 
-/** An event of an organization: a CloudEvent, told apart by `type`. */
+/** An event of an organization: a CloudEvent, discriminated by `type`. */
 export type ServiceEvent = EventOf<'session'> | EventOf<'ledger'> | EventOf<'organization'>;
 
-/** `state` is null where it was written by another version of the service. */
+/** `state` is null if another version of the service wrote the event. */
 type EventOf<Kind extends keyof Aggregates> = Aggregates[Kind]['event'] extends infer Event
   ? Event extends { type: string; data: unknown }
     ? Omit<CloudEvent, 'type' | 'data' | 'state'> & {
@@ -20,27 +20,27 @@ type EventOf<Kind extends keyof Aggregates> = Aggregates[Kind]['event'] extends 
   : never;
 
 export type EventsOptions = {
-  /** A sequence, the first to come, or a time from which on; default: what comes from now on. */
+  /** Sequence of the first event, or a time to begin at; default: only new events. */
   from?: number | Date;
-  /** Types of events, as `session.activated`; default: all. */
+  /** Event types, as `session.activated`; default: all. */
   types?: readonly ServiceEvent['type'][];
   /** Events of sessions with all of these labels. */
   labels?: Record<string, string>;
   signal?: AbortSignal;
-  /** Connections in a row that bring nothing, after which it is given up; default 10. */
+  /** Give up after this many connections in a row without an event; default 10. */
   triesMax?: number;
 };
 
 const TRIES_MAX = 10;
-/** The service sends something every 15 s; without a word for so long the connection is dead. */
+/** The service sends a heartbeat every 15 s; after this silence the connection counts as dead. */
 const SILENCE_MS = 45_000;
-/** The service says when to come again; not later than this. */
+/** Upper bound for the retry delay that the service sends. */
 const RETRY_MAX_MS = 30_000;
 const FINAL = ['session.stopped', 'session.failed'];
 
 /**
- * Events of a stream, over as many connections as it takes: each next one begins behind the last
- * event of the one before. A session's ends with its last event.
+ * Events of a stream over any number of connections: each begins after the last event of the one
+ * before. The stream of a session ends with its last event.
  */
 export async function* followEvents(
   requester: Requester,
@@ -50,7 +50,7 @@ export async function* followEvents(
   const { signal, triesMax = TRIES_MAX } = options;
   const position: Position = { lastId: null, retryMs: 0, isOver: false };
   for (let failures = 0; !position.isOver;) {
-    let trouble: unknown = new NoAnswer(`${path}: the stream ended`);
+    let failure: unknown = new NoAnswer(`${path}: the stream ended`);
     try {
       for await (const message of listen(requester, requestOf(path, options, position))) {
         const event = take(message, position);
@@ -61,17 +61,17 @@ export async function* followEvents(
       }
     } catch (error) {
       signal?.throwIfAborted();
-      trouble = error;
+      failure = error;
     }
     if (position.isOver) return;
     failures += 1;
-    const afterMs = pauseAfter(trouble, failures - 1);
-    if (afterMs === null || failures >= triesMax) throw trouble;
+    const afterMs = pauseAfter(failure, failures - 1);
+    if (afterMs === null || failures >= triesMax) throw failure;
     await pause(Math.max(afterMs, position.retryMs), signal);
   }
 }
 
-/** Where a reader is. */
+/** Position of a reader in the stream. */
 type Position = { lastId: string | null; retryMs: number; isOver: boolean };
 
 function requestOf(path: string, options: EventsOptions, { lastId }: Position): Request {
@@ -94,8 +94,8 @@ function requestOf(path: string, options: EventsOptions, { lastId }: Position): 
 }
 
 /**
- * The messages of one connection; one that falls silent is cut. An answer without a body says that
- * all has been told.
+ * The messages of one connection, which is closed after 45 s of silence. A response without a body
+ * means that the stream is complete (null).
  */
 async function* listen(
   requester: Requester,
@@ -103,7 +103,7 @@ async function* listen(
 ): AsyncGenerator<SseMessage | null, void, void> {
   const cut = new AbortController();
   const signal = AbortSignal.any([cut.signal, ...(request.signal ? [request.signal] : [])]);
-  const silent = () => cut.abort(new Error('nothing was heard for 45 s'));
+  const silent = () => cut.abort(new Error('nothing was received for 45 s'));
   let timer = setTimeout(silent, SILENCE_MS);
   try {
     const { body, status } = await requester.open({ ...request, signal });
@@ -122,7 +122,7 @@ async function* listen(
   }
 }
 
-/** The event in a message, if there is one; moves the position. @throws ServiceError */
+/** The event in a message, or null; advances the position. @throws ServiceError */
 function take(message: SseMessage | null, position: Position): ServiceEvent | null {
   if (message === null) {
     position.isOver = true;
@@ -139,7 +139,7 @@ function take(message: SseMessage | null, position: Position): ServiceEvent | nu
   return JSON.parse(data) as ServiceEvent;
 }
 
-/** Every other reason to end a stream is one to connect anew. */
+/** The client reconnects after every other reason for the end of a stream. */
 function refuseRevoked(data: string): void {
   const { reason, message } = JSON.parse(data) as { reason: string; message: string };
   if (reason !== 'credential_revoked') return;

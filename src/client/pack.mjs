@@ -1,7 +1,7 @@
 /**
- * Makes an npm package of the client alone, to be installed anywhere: JavaScript for Node from 20 on
- * and for bundlers, and types. `npm run pack:client [folder]` leaves the tarball in the folder
- * (default: dist) and prints its path.
+ * Builds an npm package of the client: types, and JavaScript for Node 20 and later and for
+ * bundlers. `npm run pack:client [folder]` writes the tarball to the folder (default: dist) and prints its
+ * path.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ rmSync(PACKAGE, { recursive: true, force: true });
 run(process.execPath, [join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', CLIENT]);
 for (const path of filesIn(PACKAGE)) {
   if (path.endsWith('.d.ts')) rewrite(path);
-  // Of the rest of the service it has types, which leave nothing behind.
+  // Only types of the rest of the service are used; their JavaScript is removed.
   else if (!relative(PACKAGE, path).startsWith(CLIENT)) rmSync(path);
 }
 copyTypebox();
@@ -32,7 +32,7 @@ const manifest = {
   type: 'module',
   engines: { node: '>=20.3' },
   exports: { './client': { types: `${main}.d.ts`, default: `${main}.js` } },
-  // The types are made of schemas; no code of it is needed.
+  // The types are derived from TypeBox schemas; its code is not needed.
   dependencies: { typebox: own.dependencies.typebox },
   bundleDependencies: ['typebox'],
 };
@@ -42,19 +42,18 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
 const packed = run(npm, ['pack', '--silent', '--pack-destination', destination], PACKAGE);
 process.stdout.write(`${join(destination, packed.trim().split('\n').at(-1) ?? '')}\n`);
 
-/** What the compiler leaves in types as it was written: the project's own names for its files. */
+/** Rewrites `#src/…` and `.ts` imports in declaration files; the compiler leaves them unchanged. */
 function rewrite(path) {
   const text = readFileSync(path, 'utf8');
-  const events = relative(dirname(path), join(PACKAGE, 'events')) || '.';
-  const from = events.startsWith('.') ? events : `./${events}`;
+  const top = relative(dirname(path), PACKAGE) || '.';
   const rewritten = text
-    .replaceAll(/(["'])#events\/([\w-]+)\.ts\1/g, `'${from}/$2.js'`)
+    .replaceAll(/(["'])#((?:events|src)\/[\w./-]+)\.ts\1/g, `'${top}/$2.js'`)
     .replaceAll(/(["'])(\.{1,2}\/[\w./-]+)\.ts\1/g, "'$2.js'");
-  if (/["']#/.test(rewritten)) throw new Error(`${path} has a name of the project's own`);
+  if (/["']#/.test(rewritten)) throw new Error(`${path} still has an import by #name`);
   writeFileSync(path, rewritten);
 }
 
-/** Its types alone. */
+/** Copies only the types of TypeBox. */
 function copyTypebox() {
   const from = join(ROOT, 'node_modules', 'typebox');
   cpSync(from, join(PACKAGE, 'node_modules', 'typebox'), { recursive: true, filter: isType });
@@ -73,7 +72,7 @@ function readJson(path) {
   return JSON.parse(readFileSync(path, 'utf8'));
 }
 
-/** @returns what it printed; ends this program where it fails */
+/** @returns stdout @throws Error if the command fails */
 function run(command, args, cwd = ROOT) {
   const { status, stdout, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8' });
   if (status === 0) return stdout;

@@ -1,20 +1,20 @@
 import { NoAnswer, readRefusal, ServiceError } from './failures.ts';
 
 export type RequesterOptions = {
-  /** Of the service, like `http://127.0.0.1:8080`. */
+  /** Address of the service, as `http://127.0.0.1:8080`. */
   url: string;
   apiKey: string;
-  /** How long one try may take; default 60 s, which is longer than a create waits. */
+  /** Timeout of one try; default 60 s, longer than a create waits. */
   timeoutMs?: number;
-  /** Tries after the first; default 3. */
+  /** Retries after the first try; default 3. */
   retriesMax?: number;
-  /** In place of the global one. */
+  /** Replaces the global fetch. */
   fetch?: typeof globalThis.fetch;
 };
 
 export type CallOptions = {
   signal?: AbortSignal;
-  /** Of one try, in place of the client's. */
+  /** Timeout of one try; default: the client's. */
   timeoutMs?: number;
 };
 
@@ -25,14 +25,14 @@ export type Request = CallOptions & {
   query?: readonly (readonly [name: string, value: string])[];
   body?: unknown;
   headers?: Record<string, string>;
-  /** Sent with it, so that a repeat is known for one; also what makes a POST be tried again. */
+  /** Sent as Idempotency-Key; a POST is retried only with one. */
   idempotencyKey?: string;
 };
 
 export type Requester = {
-  /** The answer's JSON. @throws ServiceError, NoAnswer, or what the signal was aborted with */
+  /** The response's JSON. @throws ServiceError, NoAnswer, or the reason of the aborted signal */
   json<Answer>(request: Request): Promise<Answer>;
-  /** One try without a time-out, for an answer that goes on. @throws ServiceError, NoAnswer */
+  /** One try without a timeout, for a streamed response. @throws ServiceError, NoAnswer */
   open(request: Request): Promise<Response>;
 };
 
@@ -40,9 +40,9 @@ const TIMEOUT_MS = 60_000;
 const RETRIES_MAX = 3;
 const BACKOFF_MS = 250;
 const BACKOFF_MAX_MS = 8_000;
-/** Who is told to come back later than this is told so rather than kept waiting. */
+/** A longer Retry-After is not waited for; the caller gets the error. */
 const RETRY_AFTER_MAX_MS = 30_000;
-/** Refusals that are about the moment, not about what was asked. */
+/** Errors that a later retry may resolve. */
 const LATER = [
   'UNAVAILABLE',
   'RATE_LIMIT_EXCEEDED',
@@ -99,7 +99,7 @@ export function createRequester(options: RequesterOptions): Requester {
   return { json, open };
 }
 
-/** What a caller is told of a try that failed. */
+/** The error that the caller gets for a failed try. */
 function failureOf(error: unknown, { method, path, signal, idempotencyKey }: Request): unknown {
   if (error instanceof ServiceError) return error;
   if (signal?.aborted) return signal.reason;
@@ -107,7 +107,7 @@ function failureOf(error: unknown, { method, path, signal, idempotencyKey }: Req
   return new NoAnswer(`${method} ${path}: ${why}`, { cause: error, idempotencyKey });
 }
 
-/** How long to wait before the next try; null where none would help. */
+/** Time to wait before the next try, in ms; null if a retry does not help. */
 export function pauseAfter(error: unknown, retry: number): number | null {
   if (error instanceof NoAnswer) return backoff(retry);
   if (!(error instanceof ServiceError) || !LATER.includes(error.error)) return null;
@@ -116,12 +116,12 @@ export function pauseAfter(error: unknown, retry: number): number | null {
   return Math.max(retryAfterMs ?? 0, backoff(retry));
 }
 
-/** Doubled each time up to 8 s, and spread by half: clients that failed together come apart. */
+/** Exponential up to 8 s, with jitter: clients that failed together do not retry together. */
 function backoff(retry: number): number {
   return Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** retry) * (0.5 + Math.random() / 2);
 }
 
-/** @throws what the signal is aborted with */
+/** Sleeps. @throws the reason of the aborted signal */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {

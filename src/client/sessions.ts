@@ -7,7 +7,7 @@ import { ServiceError } from './failures.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import type { CallOptions, Requester } from './requester.ts';
 
-/** Words that the schemas take from the events' table, of which no type can be told. */
+/** Fields whose schema is an enum of event data, so that no literal type can be derived. */
 type Worded<Answer> = {
   [Field in keyof Answer]: Field extends 'status'
     ? SessionStatus
@@ -24,20 +24,20 @@ export type SessionList = Omit<Static<typeof schemas.SessionList>, 'sessions'> &
 export type SessionAccess = Worded<Static<typeof schemas.SessionAccess>>;
 export type SessionExtended = Worded<Static<typeof schemas.SessionExtended>>;
 export type SessionStopped = Static<typeof schemas.SessionStopped>;
-/** What is asked for; durations are written like `30m` or `1h30m`. */
+/** Parameters of a new session; durations as `30m` or `1h30m`. */
 export type CreateSession = Omit<Static<typeof CreateSessionBody>, 'duration' | 'idle_timeout'> & {
   duration?: string;
   idle_timeout?: string;
 };
 
 export type CreateOptions = CallOptions & {
-  /** Known again by the service for a repeat; default: one that nobody else has. */
+  /** Idempotency key; default: a random UUID. */
   idempotencyKey?: string;
-  /** How long it is waited for until it is active; default 2 minutes, 0: not at all. */
+  /** How long to wait until the session is active; default 2 minutes, 0: do not wait. */
   waitMs?: number;
 };
 
-/** A session with what can be done with it; `await using` ends it. */
+/** A session with its methods; `await using` stops it. */
 export type LiveSession = Session & {
   stop(options?: CallOptions): Promise<SessionStopped>;
   extend(duration: string, options?: CallOptions): Promise<SessionExtended>;
@@ -45,11 +45,11 @@ export type LiveSession = Session & {
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 } & AsyncDisposable;
 
-/** Every method throws ServiceError where it is refused, and NoAnswer where none came. */
+/** Every method throws ServiceError if the service refuses, and NoAnswer without an answer. */
 export type Sessions = {
   /**
-   * A new session, active as a rule: waited for unless `waitMs` is 0, and ended where it does not
-   * become active. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
+   * Creates a session and waits until it is active, unless `waitMs` is 0. A session that does not
+   * become active is stopped. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
    */
   create(asked?: CreateSession, options?: CreateOptions): Promise<LiveSession>;
   get(id: string, options?: CallOptions): Promise<LiveSession>;
@@ -58,10 +58,10 @@ export type Sessions = {
   stop(id: string, options?: CallOptions): Promise<SessionStopped>;
   access(id: string, options?: CallOptions): Promise<SessionAccess>;
   /**
-   * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED where it has ended
+   * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED if it has ended
    */
   waitUntilActive(id: string, options?: CallOptions & { waitMs?: number }): Promise<LiveSession>;
-  /** All events of the session, from its first one on, until its last. */
+  /** All events of the session, from the first to the last. */
   events(id: string, options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 };
 
@@ -90,7 +90,7 @@ export function createSessions(requester: Requester): Sessions {
       try {
         return await sessions.waitUntilActive(session.id, { ...options, waitMs });
       } catch (error) {
-        // Nobody but the caller knows of it, who gets the error in its place.
+        // The caller gets the error and not the session's id, so it could not stop the session.
         await sessions.stop(session.id).catch(() => undefined);
         throw error;
       }
@@ -158,7 +158,7 @@ function parametersOf({ labels = {}, ...plain }: ListQuery): [string, string][] 
   ];
 }
 
-/** Waits for the session's events to say that it waits no more. @throws ServiceError */
+/** Waits for an event that makes the session active or ends it. @throws ServiceError */
 async function untilSettled(
   session: LiveSession,
   { waitMs, signal }: { waitMs: number; signal: AbortSignal | undefined },
@@ -170,7 +170,7 @@ async function untilSettled(
       if (type === 'session.activated' || type === 'session.stop-requested') return;
   } catch (error) {
     if (!late.aborted || signal?.aborted === true) throw error;
-    const message = `It is not active after ${waitMs} ms.`;
+    const message = `The session is not active after ${waitMs} ms.`;
     const context = { session_id: session.id, status: session.status };
     throw new ServiceError({ error: 'SESSION_NOT_READY', message, code: 409, context });
   }

@@ -1,18 +1,18 @@
-/** One message of a stream of Server-Sent Events; fields that it does not have are null. */
+/** A message of a stream of Server-Sent Events; absent fields are null. */
 export type SseMessage = {
   id: string | null;
   event: string | null;
   data: string | null;
-  /** Milliseconds to the next connection, where this one ends. */
+  /** Milliseconds to wait before reconnecting. */
   retry: string | null;
 };
 
-/** Longer ones are no events of the service, which are at most 1 MB. */
+/** In UTF-16 units. The service's events have at most 1 MB. */
 const MESSAGE_LENGTH_MAX = 4 * 1024 * 1024;
 
 /**
- * Reads a stream of Server-Sent Events, message by message; comments come as messages without any
- * field, so that whoever waits knows that the other side lives.
+ * Reads a stream of Server-Sent Events. A comment is a message without fields, which shows the
+ * caller that the connection is alive.
  * @throws Error for a message longer than 4 MB
  */
 export async function* readMessages(
@@ -28,11 +28,12 @@ export async function* readMessages(
       rest += decoder.decode(value, { stream: true });
       const parts = rest.split(/\r?\n\r?\n/);
       rest = parts.pop() ?? '';
-      if (rest.length > MESSAGE_LENGTH_MAX) throw new Error('this is no stream of events');
+      if (rest.length > MESSAGE_LENGTH_MAX)
+        throw new Error('not a stream of events: a message exceeds 4 MB');
       for (const part of parts) yield parse(part);
     }
   } finally {
-    // Fails where the connection is gone already.
+    // Rejects if the connection is closed already.
     await reader.cancel().catch(() => undefined);
   }
 }

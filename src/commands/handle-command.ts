@@ -1,38 +1,52 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Cause } from '#events/envelope.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
-import { filterOf, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
-import { isRejected, Unavailable, type Rejected } from '#src/errors.ts';
+import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
+import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
 import type { LedgerCommand } from '#src/domain/organization/ledger.ts';
-import type { Appended, Change, EventLog } from '#src/event-store/event-store.ts';
-import { load, type Loaded } from '#src/event-store/load-state.ts';
-import { isDoubtful, openLedgers, type Ledgers } from './ledger-queue.ts';
-import type { Recent } from '#src/event-store/state-cache.ts';
-import { toChange, type Intent } from './to-change.ts';
+import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
+import { loadState, type Loaded } from '#src/event-store/load-state.ts';
+import { isOutcomeUnknown, createLedgerQueues, type LedgerQueues } from './ledger-queue.ts';
+import type { StateCache } from '#src/event-store/state-cache.ts';
+import { toStreamAppend, type Decision } from './to-change.ts';
 
 /**
- * Where commands are decided: the log, and the clock that dates their events (ms since the epoch).
+ * What a command handler needs: the event store, and the clock that dates its events (ms since the
+ * epoch).
  */
-export type Desk = {
-  log: EventLog;
+export type CommandContext = {
+  eventStore: EventStore;
   now: () => number;
-  /** Where this process's moves of each ledger stand in line; without it each is on its own. */
-  ledgers?: Ledgers;
-  /** What it has seen of the log lately, to decide on; without it the log is read each time. */
-  recent?: Recent;
+  /** This process's ledger queues; without them each command appends to its ledger directly. */
+  ledgerQueues?: LedgerQueues;
+  /**
+   * The newest states this process has seen, to decide on; without it every command reads the event
+   * store.
+   */
+  stateCache?: StateCache;
 };
 
-/** The desk of a process that decides many commands: those of one ledger stand in line there. */
-export function openDesk(log: EventLog, now: () => number, recent: Recent): Desk {
-  return { log, now, recent, ledgers: openLedgers({ log, now, recent }) };
+/** The command context of a process that handles many commands: ledger queues and a state cache. */
+export function createCommandContext(
+  eventStore: EventStore,
+  now: () => number,
+  stateCache: StateCache,
+): CommandContext {
+  return {
+    eventStore,
+    now,
+    stateCache,
+    ledgerQueues: createLedgerQueues({ eventStore, now, stateCache }),
+  };
 }
 
 /** The aggregate after the command, and the sequence of its last event. */
-export type Handled<Kind extends AggregateKind> = {
+export type CommandResult<Kind extends AggregateKind> = {
   state: Aggregates[Kind]['state'];
   sequence: number;
   /**
-   * True where this call appended something; false: there was nothing to do, or it was done before.
+   * True if this call appended events. False if there was nothing to do, or if the event store
+   * already held this command's events.
    */
   isChanged: boolean;
 };
@@ -40,174 +54,238 @@ export type Handled<Kind extends AggregateKind> = {
 /** Reads an aggregate for a decision; the sequence read is what the append will expect. */
 export type Read = <Kind extends AggregateKind>(aggregate: RefOf<Kind>) => Promise<Loaded<Kind>>;
 
-/** What a plan may read; the second attempt's reads are the leader's. */
+/**
+ * The reads that a plan may make. The attempt decides whether a cache, a replica or the leader
+ * answers, or whether the read is left out; the append's checks hold in any case.
+ */
 export type Reads = {
   read: Read;
-  /** Takes it that the aggregate is not there, without asking: the append finds out otherwise. */
-  assumeNew: (aggregate: AggregateRef) => void;
-  isFirst: boolean;
+  /** Reads an aggregate whose id the caller has just generated, so that it cannot exist yet. */
+  readNew: Read;
+  /** Starts to read a ledger that the decision will change, concurrently with the other reads. */
+  prefetchLedger: (aggregate: RefOf<'ledger'>) => Promise<void>;
 };
 
-/** What is asked of a ledger beside an intent of a session; decided when its turn in line comes. */
-export type LedgerIntent = { aggregate: RefOf<'ledger'>; moves: readonly LedgerCommand[] };
+/**
+ * Ledger commands that go with a session's decision; they are decided when the ledger queue gets to
+ * them.
+ */
+export type LedgerDecision = { aggregate: RefOf<'ledger'>; commands: readonly LedgerCommand[] };
 
 /**
- * Tries at one command before the caller is told to come back; conflicts are rare but in a
- * stampede.
+ * Attempts at one command before the caller gets Unavailable. Conflicts are rare except when many
+ * requests change one aggregate at once.
  */
 const ATTEMPTS_MAX = 40;
-/** The longest pause between two tries; full jitter below it. */
+/** The longest pause between two attempts; full jitter below it. */
 const PAUSE_MAX_MS = 50;
 
-/** Load → decide → append, for a command that concerns one aggregate. */
-export async function handle<Kind extends AggregateKind>(
-  desk: Desk,
+/** Load, decide, append: a command that changes one aggregate. */
+export async function handleCommand<Kind extends AggregateKind>(
+  context: CommandContext,
   aggregate: RefOf<Kind>,
-  decide: (state: Aggregates[Kind]['state'] | null) => Aggregates[Kind]['event'][] | Rejected,
-  cause: Cause,
-): Promise<Handled<Kind> | Rejected> {
-  return transact<Kind>(desk, aggregate, cause, async ({ read }) => {
+  decide: (state: Aggregates[Kind]['state'] | null) => Aggregates[Kind]['event'][] | Rejection,
+  metadata: EventMetadata,
+): Promise<CommandResult<Kind> | Rejection> {
+  return handleTransaction<Kind>(context, aggregate, metadata, async ({ read }) => {
     const events = decide((await read<Kind>(aggregate)).state);
-    return isRejected(events) ? events : [{ aggregate, events }];
+    return isRejection(events) ? events : [{ aggregate, events }];
   });
 }
 
 /**
- * Runs a plan against the aggregates as they stand and appends what it wants, all or nothing.
- * On a conflict everything is read anew, from the leader, and planned again. A refusal, or that
- * there is nothing to do, counts only on the leader's word: a replica may lag, and a report be lost
- * on it.
+ * Runs a plan against the current aggregates and appends its changes, all or none. After a conflict
+ * it reads everything again from the leader and plans again. A rejection, or a finding that no
+ * change is needed, counts only if the leader confirms it: a replica may lag, and a report decided
+ * on it could be dropped.
  * @param main the aggregate whose state after the command is the result
- * @throws Unavailable when the log does not answer, or the aggregates were too contended
+ * @throws Unavailable if the event store does not answer, or the aggregates are too contended
  */
-export async function transact<Kind extends AggregateKind>(
-  desk: Desk,
+export async function handleTransaction<Kind extends AggregateKind>(
+  context: CommandContext,
   main: RefOf<Kind>,
-  cause: Cause,
-  plan: (reads: Reads) => Promise<(Intent | LedgerIntent)[] | Rejected>,
-): Promise<Handled<Kind> | Rejected> {
-  let isAlone = false;
+  metadata: EventMetadata,
+  plan: (reads: Reads) => Promise<(Decision | LedgerDecision)[] | Rejection>,
+): Promise<CommandResult<Kind> | Rejection> {
+  let mustAppendAlone = false;
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    // What an answer was lost to may have come to the log after all, and late.
-    if (isAlone && (await isStored(desk.log, main, cause)))
-      return result(await load<Kind>(desk.log, main, { fromLeader: true }), main, false);
-    const reads = openReads(desk, attempt === 1);
-    // 1. decide on what is there
-    const intents = await plan(reads);
-    if (attempt === 1 && (isRejected(intents) || !intents.some(isWriting))) continue;
-    if (isRejected(intents)) return intents;
-    // 2. fold each event into the state it carries
-    const changes = intents
-      .filter(isRecording)
-      .map((intent) => toChange(intent, reads.loaded(intent.aggregate), desk.now(), cause));
-    if (changes.length === 0) return result(await reads.read<Kind>(main), main, false);
-    // 3. append, all or nothing
-    const asked = intents.find(isAsking);
-    const appended = await append(desk, changes, asked, { reads, cause, isAlone });
-    if (isRejected(appended)) {
-      if (attempt === 1) continue;
-      return appended;
-    }
-    if (appended.outcome === 'appended') {
-      remember(desk, changes, appended.sequences);
-      return done<Kind>(main, changes, appended.sequences);
-    }
-    for (const { aggregate } of changes) desk.recent?.forget(aggregate);
-    if (appended.outcome === 'repeated')
-      return result(await load<Kind>(desk.log, main, { fromLeader: true }), main, false);
-    // 4. somebody was faster: once more, with what is there now
-    isAlone ||= isDoubtful(appended);
-    await pause(Math.random() * Math.min(PAUSE_MAX_MS, 2 ** attempt));
+    // The append whose answer was lost may have been stored after all, and late.
+    if (mustAppendAlone && (await isStored(context.eventStore, main, metadata)))
+      return readResult(context, main);
+    const isFirst = attempt === 1;
+    const attempted: Attempted<Kind> = await tryOnce(context, main, metadata, plan, {
+      isFirst,
+      mustAppendAlone,
+    });
+    if (attempted.outcome === 'done') return attempted.result;
+    if (attempted.outcome === 'rejected') return attempted.rejection;
+    mustAppendAlone ||= attempted.outcome === 'outcome-unknown';
+    if (attempted.outcome !== 'unconfirmed')
+      await pause(Math.random() * Math.min(PAUSE_MAX_MS, 2 ** attempt));
   }
-  throw new Unavailable('event-log', new Error(`${ATTEMPTS_MAX} conflicts on ${filterOf(main)}`));
+  throw new Unavailable(
+    'event-log',
+    new Error(`${ATTEMPTS_MAX} conflicts on ${streamFilter(main)}`),
+  );
+}
+
+/**
+ * - done: appended, stored by an earlier attempt, or nothing to do.
+ * - rejected: confirmed by the leader.
+ * - unconfirmed: rejected or nothing to do, according to a cache or a replica; ask the leader.
+ * - conflict: another command was faster; nothing was stored.
+ * - outcome-unknown: a conflict after a lost answer; the append may still be stored.
+ */
+type Attempted<Kind extends AggregateKind> =
+  | { outcome: 'done'; result: CommandResult<Kind> }
+  | { outcome: 'rejected'; rejection: Rejection }
+  | { outcome: 'unconfirmed' | 'conflict' | 'outcome-unknown' };
+
+/** One attempt: read, decide, append. */
+async function tryOnce<Kind extends AggregateKind>(
+  context: CommandContext,
+  main: RefOf<Kind>,
+  metadata: EventMetadata,
+  plan: (reads: Reads) => Promise<(Decision | LedgerDecision)[] | Rejection>,
+  { isFirst, mustAppendAlone }: { isFirst: boolean; mustAppendAlone: boolean },
+): Promise<Attempted<Kind>> {
+  const reads = openReads(context, isFirst);
+  const decisions = await plan(reads);
+  if (isRejection(decisions))
+    return isFirst ? { outcome: 'unconfirmed' } : { outcome: 'rejected', rejection: decisions };
+  if (isFirst && !decisions.some(isWriting)) return { outcome: 'unconfirmed' };
+
+  const changes = decisions
+    .filter(isRecording)
+    .map((one) => toStreamAppend(one, reads.loaded(one.aggregate), context.now(), metadata));
+  if (changes.length === 0)
+    return { outcome: 'done', result: result(await reads.read<Kind>(main), main, false) };
+
+  const asked = decisions.find(isAsking);
+  const appended = await append(context, changes, asked, { reads, metadata, mustAppendAlone });
+  if (isRejection(appended))
+    return isFirst ? { outcome: 'unconfirmed' } : { outcome: 'rejected', rejection: appended };
+  if (appended.outcome === 'appended') {
+    remember(context, changes, appended.sequences);
+    return { outcome: 'done', result: done<Kind>(main, changes, appended.sequences) };
+  }
+  for (const { aggregate } of changes) context.stateCache?.delete(aggregate);
+  if (appended.outcome === 'repeated')
+    return { outcome: 'done', result: await readResult(context, main) };
+  return { outcome: isOutcomeUnknown(appended) ? 'outcome-unknown' : 'conflict' };
+}
+
+/** Reads the aggregate as an earlier attempt of the same command left it. */
+async function readResult<Kind extends AggregateKind>(
+  { eventStore }: CommandContext,
+  main: RefOf<Kind>,
+): Promise<CommandResult<Kind>> {
+  return result(await loadState<Kind>(eventStore, main, { fromLeader: true }), main, false);
 }
 
 async function isStored<Kind extends AggregateKind>(
-  log: EventLog,
+  eventStore: EventStore,
   main: RefOf<Kind>,
-  { commandId }: Cause,
+  { commandId }: EventMetadata,
 ): Promise<boolean> {
-  for await (const event of log.history<Kind>(main))
-    if (event.cause.commandId === commandId) return true;
+  for await (const event of eventStore.history<Kind>(main))
+    if (event.metadata.commandId === commandId) return true;
   return false;
 }
 
-function isRecording(intent: Intent | LedgerIntent): intent is Intent {
+function isRecording(intent: Decision | LedgerDecision): intent is Decision {
   return 'events' in intent && intent.events.length > 0;
 }
 
-function isAsking(intent: Intent | LedgerIntent): intent is LedgerIntent {
-  return 'moves' in intent;
+function isAsking(intent: Decision | LedgerDecision): intent is LedgerDecision {
+  return 'commands' in intent;
 }
 
-function isWriting(intent: Intent | LedgerIntent): boolean {
+function isWriting(intent: Decision | LedgerDecision): boolean {
   return isRecording(intent) || isAsking(intent);
 }
 
-type Attempt = { reads: ReturnType<typeof openReads>; cause: Cause; isAlone: boolean };
+type Attempt = {
+  reads: ReturnType<typeof openReads>;
+  metadata: EventMetadata;
+  mustAppendAlone: boolean;
+};
 
-/** Straight to the log; what asks something of a ledger by way of its line. */
+/** Appends directly, or through the ledger queue if the plan has a ledger decision. */
 async function append(
-  desk: Desk,
-  changes: readonly Change[],
-  asked: LedgerIntent | undefined,
-  { reads, cause, isAlone }: Attempt,
-): Promise<Appended | Rejected> {
-  if (asked === undefined) return desk.log.append(changes);
-  const { aggregate, moves } = asked;
+  context: CommandContext,
+  changes: readonly StreamAppend[],
+  asked: LedgerDecision | undefined,
+  { reads, metadata, mustAppendAlone }: Attempt,
+): Promise<AppendResult | Rejection> {
+  if (asked === undefined) return context.eventStore.append(changes);
+  const { aggregate, commands } = asked;
   const { organizationId } = aggregate;
   const ledger = reads.known<'ledger'>(aggregate);
-  const ledgers = desk.ledgers ?? openLedgers(desk);
-  return ledgers.post({ organizationId, changes, moves, cause, ledger, isAlone });
+  const ledgers = context.ledgerQueues ?? createLedgerQueues(context);
+  return ledgers.submit({ organizationId, changes, commands, metadata, ledger, mustAppendAlone });
 }
 
-/** The reads of one attempt, each aggregate once; for the first what is remembered will do. */
-function openReads({ log, recent }: Desk, isFirst: boolean) {
+/**
+ * The reads of one attempt, each aggregate once. The first attempt may use the cache and replicas.
+ */
+function openReads(
+  { eventStore, stateCache, ledgerQueues }: CommandContext,
+  isFirstAttempt: boolean,
+) {
   const reads = new Map<string, Loaded<AggregateKind>>();
   function known<Kind extends AggregateKind>(aggregate: RefOf<Kind>): Loaded<Kind> | null {
-    return (reads.get(filterOf(aggregate)) as Loaded<Kind> | undefined) ?? null;
+    return (reads.get(streamFilter(aggregate)) as Loaded<Kind> | undefined) ?? null;
   }
   const read: Read = async <Kind extends AggregateKind>(aggregate: RefOf<Kind>) => {
     const before = known<Kind>(aggregate);
     if (before !== null) return before;
-    const remembered = isFirst ? recent?.of<Kind>(aggregate) : undefined;
-    const loaded = remembered ?? (await load<Kind>(log, aggregate, { fromLeader: !isFirst }));
-    reads.set(filterOf(aggregate), loaded);
+    const remembered = isFirstAttempt ? stateCache?.get<Kind>(aggregate) : undefined;
+    const loaded =
+      remembered ?? (await loadState<Kind>(eventStore, aggregate, { fromLeader: !isFirstAttempt }));
+    reads.set(streamFilter(aggregate), loaded);
     return loaded;
   };
-  function assumeNew(aggregate: AggregateRef): void {
-    reads.set(filterOf(aggregate), { state: null, sequence: 0 });
+  const readNew: Read = async <Kind extends AggregateKind>(aggregate: RefOf<Kind>) => {
+    // Assume that the aggregate does not exist, without a read; the append fails if it does.
+    if (isFirstAttempt) reads.set(streamFilter(aggregate), { state: null, sequence: 0 });
+    return read<Kind>(aggregate);
+  };
+  async function prefetchLedger(ledger: RefOf<'ledger'>): Promise<void> {
+    // A busy queue knows the ledger. Later attempts leave the read to the queue.
+    if (isFirstAttempt && ledgerQueues?.isBusy(ledger.organizationId) !== true)
+      await read<'ledger'>(ledger);
   }
   function loaded(aggregate: AggregateRef): Loaded<AggregateKind> {
-    const before = reads.get(filterOf(aggregate));
+    const before = reads.get(streamFilter(aggregate));
     if (before === undefined)
-      throw new Error(`decided on ${filterOf(aggregate)} without reading it`);
+      throw new Error(`decided on ${streamFilter(aggregate)} without reading it`);
     return before;
   }
-  return { read, assumeNew, isFirst, loaded, known };
+  return { read, readNew, prefetchLedger, loaded, known };
 }
 
 function remember(
-  { recent }: Desk,
-  changes: readonly Change[],
+  { stateCache }: CommandContext,
+  changes: readonly StreamAppend[],
   sequences: readonly number[],
 ): void {
   let count = 0;
   for (const { aggregate, events } of changes) {
     count += events.length;
     const state = events.at(-1)?.state as Loaded<AggregateKind>['state'];
-    recent?.remember(aggregate, { state, sequence: sequences[count - 1] ?? 0 });
+    stateCache?.set(aggregate, { state, sequence: sequences[count - 1] ?? 0 });
   }
 }
 
 function done<Kind extends AggregateKind>(
   main: RefOf<Kind>,
-  changes: readonly Change[],
+  changes: readonly StreamAppend[],
   sequences: readonly number[],
-): Handled<Kind> {
-  const key = filterOf(main);
+): CommandResult<Kind> {
+  const key = streamFilter(main);
   const events = changes.flatMap((change) => change.events);
-  const index = events.findLastIndex((event) => filterOf(event.aggregate) === key);
+  const index = events.findLastIndex((event) => streamFilter(event.aggregate) === key);
   const state = events[index]?.state as Aggregates[Kind]['state'];
   return { state, sequence: sequences[index] ?? 0, isChanged: true };
 }
@@ -216,7 +294,8 @@ function result<Kind extends AggregateKind>(
   { state, sequence }: Loaded<Kind>,
   main: RefOf<Kind>,
   isChanged: boolean,
-): Handled<Kind> {
-  if (state === null) throw new Error(`nothing decided on ${filterOf(main)}, which does not exist`);
+): CommandResult<Kind> {
+  if (state === null)
+    throw new Error(`nothing decided on ${streamFilter(main)}, which does not exist`);
   return { state, sequence, isChanged };
 }

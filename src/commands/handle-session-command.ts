@@ -1,44 +1,49 @@
-import type { Cause } from '#events/envelope.ts';
-import { isRejected, type Rejected } from '#src/errors.ts';
-import { moveFor } from '#src/domain/organization/ledger.ts';
+import type { EventMetadata } from '#events/envelope.ts';
+import { isRejection, type Rejection } from '#src/errors.ts';
+import { ledgerCommandFor } from '#src/domain/organization/ledger.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { decide } from '#src/domain/session/decide.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
-import { transact, type Desk, type Handled } from './handle-command.ts';
+import { handleTransaction, type CommandContext, type CommandResult } from './handle-command.ts';
 
 /**
- * A session's command, with the moves of slots and credits it asks for in the same batch: no crash
- * can leave a counted session that does not exist, or the reverse.
- * @param limits what the organization's tier allows; needed for CreateSession alone
+ * Handles a command of a session. The ledger commands that it requires go into the same batch, so
+ * that no crash can leave a counted session that does not exist, or the reverse.
+ * @param limits the limits of the organization's tier; only CreateSession needs them
  */
-export function handleSession(
-  desk: Desk,
+export function handleSessionCommand(
+  context: CommandContext,
   identity: SessionIdentity,
   command: SessionCommand,
-  cause: Cause,
+  metadata: EventMetadata,
   limits: { concurrentSessions: number } = { concurrentSessions: 0 },
-): Promise<Handled<'session'> | Rejected> {
+): Promise<CommandResult<'session'> | Rejection> {
   const { organizationId, id } = identity;
   const session = { kind: 'session', organizationId, id } as const;
   const ledger = { kind: 'ledger', organizationId } as const;
   const isCreate = command.type === 'CreateSession';
-  return transact(desk, session, cause, async ({ read, assumeNew, isFirst }) => {
-    // Without an Idempotency-Key the id was made for this request: there is nothing to read.
-    if (isFirst && isCreate && command.fingerprint === null) assumeNew(session);
-    // A create moves the ledger as a rule: both are read at once, where nobody in line knows it.
-    const isInLine = desk.ledgers?.isBusy(organizationId) === true;
-    const [{ state }] = await Promise.all([
-      read<'session'>(session),
-      isCreate && isFirst && !isInLine ? read<'ledger'>(ledger) : null,
-    ]);
-    const events = decide(command, state);
-    if (isRejected(events)) return withId(events, id);
-    const moves = events.map((event) => moveFor(event, id, limits)).filter((move) => move !== null);
-    const recorded = { aggregate: session, events };
-    return moves.length === 0 ? [recorded] : [recorded, { aggregate: ledger, moves }];
-  });
+  return handleTransaction(
+    context,
+    session,
+    metadata,
+    async ({ read, readNew, prefetchLedger }) => {
+      // Without an Idempotency-Key the id was generated for this request: the session is new.
+      const isNew = isCreate && command.fingerprint === null;
+      const [{ state }] = await Promise.all([
+        isNew ? readNew<'session'>(session) : read<'session'>(session),
+        isCreate ? prefetchLedger(ledger) : null,
+      ]);
+      const events = decide(command, state);
+      if (isRejection(events)) return withId(events, id);
+      const commands = events
+        .map((event) => ledgerCommandFor(event, id, limits))
+        .filter((one) => one !== null);
+      const recorded = { aggregate: session, events };
+      return commands.length === 0 ? [recorded] : [recorded, { aggregate: ledger, commands }];
+    },
+  );
 }
 
-function withId(rejected: Rejected, id: string): Rejected {
-  return { ...rejected, context: { session_id: id, ...rejected.context } };
+function withId(rejection: Rejection, id: string): Rejection {
+  return { ...rejection, context: { session_id: id, ...rejection.context } };
 }

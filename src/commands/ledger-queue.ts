@@ -1,181 +1,216 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Cause } from '#events/envelope.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import type { LedgerState } from '#events/ledger.ts';
-import { filterOf } from '#events/subjects.ts';
-import { isRejected, Unavailable, type Rejected } from '#src/errors.ts';
+import { streamFilter } from '#events/subjects.ts';
+import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
 import {
   decideLedger,
   emptyLedger,
   evolveLedger,
   type LedgerCommand,
 } from '#src/domain/organization/ledger.ts';
-import type { Appended, Change, EventLog } from '#src/event-store/event-store.ts';
-import { load, type Loaded } from '#src/event-store/load-state.ts';
-import type { Recent } from '#src/event-store/state-cache.ts';
-import { toChange } from './to-change.ts';
-
-/** What a command wants of a session and, with it or not at all, of its organization's ledger. */
-export type Posting = {
-  organizationId: string;
-  /** Of the session; there may be several events in it. */
-  changes: readonly Change[];
-  moves: readonly LedgerCommand[];
-  cause: Cause;
-  /** The ledger as it was just read, where it was; taken where no newer one is known. */
-  ledger: Loaded<'ledger'> | null;
-  /** True after a lost answer: an append is known again by one command, so it goes by itself. */
-  isAlone: boolean;
-};
-
-/** The sequences are those of the posting's own changes; a refusal is the ledger's, as of now. */
-type Posted = Appended | Rejected;
+import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
+import { loadState, type Loaded } from '#src/event-store/load-state.ts';
+import type { StateCache } from '#src/event-store/state-cache.ts';
+import { toStreamAppend } from './to-change.ts';
 
 /**
- * The ledgers' lines of one process. All moves of an organization's ledger meet in one aggregate:
- * here they stand in line instead of racing each other, and those that came while the last append
- * was under way go together in the next one. Only processes conflict with each other then.
+ * A command's changes to a session, and its commands to the organization's ledger. Both are
+ * appended, or neither.
  */
-export type Ledgers = {
-  /** @throws Unavailable where the log does not answer, or the ledger is too contended */
-  post(posting: Posting): Promise<Posted>;
-  /** Whether something stands in the organization's line, so that its ledger need not be read. */
+export type LedgerRequest = {
+  organizationId: string;
+  /** The session's changes; one may hold several events. */
+  changes: readonly StreamAppend[];
+  commands: readonly LedgerCommand[];
+  metadata: EventMetadata;
+  /**
+   * The ledger state the caller has already read, if any; used unless the queue knows a newer one.
+   */
+  ledger: Loaded<'ledger'> | null;
+  /**
+   * True after a lost answer. The event store recognizes a repeated append by one command only, so
+   * this request must be appended alone.
+   */
+  mustAppendAlone: boolean;
+};
+
+/**
+ * The sequences are those of the request's own changes. A rejection is by the ledger's current
+ * state.
+ */
+type LedgerResult = AppendResult | Rejection;
+
+/**
+ * The ledger queues of one process, one for each organization. All changes of an organization's
+ * ledger meet in one aggregate: the queue serializes them, and requests that arrive during an
+ * append share the next one. Only commands of different processes can then conflict.
+ */
+export type LedgerQueues = {
+  /** @throws Unavailable if the event store does not answer, or the ledger is too contended */
+  submit(request: LedgerRequest): Promise<LedgerResult>;
+  /** Whether the organization's queue has requests; if so, the caller need not read the ledger. */
   isBusy(organizationId: string): boolean;
 };
 
-/** Postings of one append: some 4 events each at most, and the log takes 1,000 in an append. */
+/**
+ * Requests of one append: each has some 4 events at most, and the event store takes 1,000 in one
+ * append.
+ */
 const TOGETHER_MAX = 64;
 /**
- * Postings of one organization that may wait: seconds of work; who comes then is told to return.
+ * Requests that may wait in one queue: seconds of work. A request beyond that fails as Unavailable.
  */
 const WAITING_MAX = 5_000;
-/**
- * Appends that may be tried for one group, and the longest pause between two; full jitter below.
- */
+/** Attempts to append one group, and the longest pause between two; full jitter below it. */
 const TRIES_MAX = 100;
 const PAUSE_MAX_MS = 20;
 
-type Desk = { log: EventLog; now: () => number; recent?: Recent };
+type LedgerContext = { eventStore: EventStore; now: () => number; stateCache?: StateCache };
 
-type Entry = {
-  posting: Posting;
+type QueuedRequest = {
+  request: LedgerRequest;
   sessions: readonly string[];
-  isAlone: boolean;
-  settle: (posted: Posted) => void;
+  mustAppendAlone: boolean;
+  settle: (result: LedgerResult) => void;
   fail: (error: unknown) => void;
 };
 
-/** Each line exists while something stands in it. */
-export function openLedgers(desk: Desk): Ledgers {
-  const lines = new Map<string, Entry[]>();
+/** A queue exists only as long as it has requests. */
+export function createLedgerQueues(context: LedgerContext): LedgerQueues {
+  const lines = new Map<string, QueuedRequest[]>();
 
-  function post(posting: Posting): Promise<Posted> {
-    const { organizationId, changes, isAlone } = posting;
-    const { promise, resolve, reject } = Promise.withResolvers<Posted>();
-    const sessions = changes.map(({ aggregate }) => filterOf(aggregate));
-    const entry: Entry = { posting, sessions, isAlone, settle: resolve, fail: reject };
+  function post(request: LedgerRequest): Promise<LedgerResult> {
+    const { organizationId, changes, mustAppendAlone: isAlone } = request;
+    const { promise, resolve, reject } = Promise.withResolvers<LedgerResult>();
+    const sessions = changes.map(({ aggregate }) => streamFilter(aggregate));
+    const entry: QueuedRequest = {
+      request,
+      sessions,
+      mustAppendAlone: isAlone,
+      settle: resolve,
+      fail: reject,
+    };
     const line = lines.get(organizationId);
     if (line === undefined) {
       const begun = [entry];
       lines.set(organizationId, begun);
-      void work(desk, organizationId, begun).finally(() => lines.delete(organizationId));
+      void work(context, organizationId, begun).finally(() => lines.delete(organizationId));
     } else if (line.length < WAITING_MAX) line.push(entry);
     else reject(new Unavailable('event-log', new Error(`${WAITING_MAX} wait for a ledger`)));
     return promise;
   }
-  return { post, isBusy: (organizationId) => lines.has(organizationId) };
+  return { submit: post, isBusy: (organizationId) => lines.has(organizationId) };
 }
 
-/** Takes group after group until nobody waits. Where the log does not answer, nobody waits on. */
-async function work(desk: Desk, organizationId: string, line: Entry[]): Promise<void> {
+/**
+ * Appends group after group until the queue is empty. If the event store does not answer, all
+ * requests of the queue fail.
+ */
+async function work(
+  context: LedgerContext,
+  organizationId: string,
+  line: QueuedRequest[],
+): Promise<void> {
   let known: Loaded<'ledger'> | null = null;
   while (line.length > 0) {
     const group = takeGroup(line);
     try {
-      known = await settleGroup(desk, organizationId, group, known);
+      known = await settleGroup(context, organizationId, group, known);
       sendBack(line, group);
     } catch (error) {
       known = null;
       const isOneAtFault = !(error instanceof Unavailable) && group.length > 1;
-      // A bug in one command is not the others': which one it is shows when each goes by itself.
-      if (isOneAtFault) line.unshift(...group.map((entry) => ({ ...entry, isAlone: true })));
+      // A bug in one command must not fail the others. Append each request alone to find the faulty
+      // one.
+      if (isOneAtFault)
+        line.unshift(...group.map((entry) => ({ ...entry, mustAppendAlone: true })));
       else if (error instanceof Unavailable) failAll([...group, ...line.splice(0)], error);
       else failAll(group, error);
     }
   }
 }
 
-/** The next who go together, in their order: one a session, and who is alone by itself. */
-function takeGroup(line: Entry[]): Entry[] {
+/**
+ * Takes the next requests that fit in one append, in their order: at most one per session. A
+ * request marked `mustAppendAlone` goes by itself.
+ */
+function takeGroup(line: QueuedRequest[]): QueuedRequest[] {
   const sessions = new Set<string>();
   let count = 0;
   for (const entry of line) {
     const isSecond = entry.sessions.some((session) => sessions.has(session));
-    if (count > 0 && (count === TOGETHER_MAX || isSecond || entry.isAlone)) break;
+    if (count > 0 && (count === TOGETHER_MAX || isSecond || entry.mustAppendAlone)) break;
     for (const session of entry.sessions) sessions.add(session);
     count += 1;
-    if (entry.isAlone) break;
+    if (entry.mustAppendAlone) break;
   }
   return line.splice(0, count);
 }
 
-/** Who waits with a decision on a session that the group has just moved has to decide again. */
-function sendBack(line: Entry[], group: readonly Entry[]): void {
+/**
+ * Queued requests that were decided on a session which the group has just changed must decide
+ * again.
+ */
+function sendBack(line: QueuedRequest[], group: readonly QueuedRequest[]): void {
   const moved = new Set(group.flatMap(({ sessions }) => sessions));
-  const isStale = ({ sessions }: Entry) => sessions.some((session) => moved.has(session));
+  const isStale = ({ sessions }: QueuedRequest) => sessions.some((session) => moved.has(session));
   for (const { settle } of line.filter(isStale)) settle({ outcome: 'conflict' });
   line.splice(0, line.length, ...line.filter((entry) => !isStale(entry)));
 }
 
-function failAll(entries: readonly Entry[], error: unknown): void {
+function failAll(entries: readonly QueuedRequest[], error: unknown): void {
   for (const { fail } of entries) fail(error);
 }
 
 /**
- * Decides and appends what the group wants. A rival's move of the ledger costs another try of the
- * same; a session that has moved on sends all back to their commands, to be decided anew.
- * @returns the ledger after it, as far as it is known
+ * Decides and appends one group. If another process changed the ledger meanwhile, the same group is
+ * tried again. If a session was changed, all requests go back to their commands, to be decided
+ * again.
+ * @returns the ledger afterwards; null if it is not known
  * @throws Unavailable
  */
 async function settleGroup(
-  desk: Desk,
+  context: LedgerContext,
   organizationId: string,
-  entries: readonly Entry[],
+  entries: readonly QueuedRequest[],
   known: Loaded<'ledger'> | null,
 ): Promise<Loaded<'ledger'> | null> {
   let group = entries;
   const aggregate = { kind: 'ledger', organizationId } as const;
-  const fromLeader = () => load<'ledger'>(desk.log, aggregate, { fromLeader: true });
-  const remembered = known ?? group[0]?.posting.ledger ?? desk.recent?.of<'ledger'>(aggregate);
-  let ledger = remembered ?? (await load<'ledger'>(desk.log, aggregate));
+  const fromLeader = () => loadState<'ledger'>(context.eventStore, aggregate, { fromLeader: true });
+  const remembered =
+    known ?? group[0]?.request.ledger ?? context.stateCache?.get<'ledger'>(aggregate);
+  let ledger = remembered ?? (await loadState<'ledger'>(context.eventStore, aggregate));
   let isCurrent = false;
   for (let attempt = 1; attempt <= TRIES_MAX; attempt += 1) {
-    let planned = plan(desk, organizationId, group, ledger);
+    let planned = plan(context, organizationId, group, ledger);
     if (planned.refused.length + planned.impossible.length > 0 && !isCurrent) {
-      // A refusal counts only on the leader's word, given after it was asked for.
+      // A rejection counts only if a read of the leader that began after the request confirms it.
       ledger = await fromLeader();
       isCurrent = true;
-      planned = plan(desk, organizationId, group, ledger);
+      planned = plan(context, organizationId, group, ledger);
     }
     const { accepted, refused, impossible, changes, state } = planned;
-    // Their sessions have been moved by somebody who has moved the ledger, too.
+    // Another process changed these sessions, and the ledger with them.
     for (const { settle } of impossible) settle({ outcome: 'conflict' });
     group = group.filter((entry) => !impossible.includes(entry));
     if (accepted.length === 0) {
       settleRefused(refused);
       return ledger;
     }
-    const appended = await desk.log.append(changes);
+    const appended = await context.eventStore.append(changes);
     if (appended.outcome === 'appended') {
       settleRefused(refused);
       settleAccepted(accepted, appended.sequences);
       const after = { state, sequence: appended.sequences.at(-1) ?? 0 };
-      desk.recent?.remember(aggregate, after);
+      context.stateCache?.set(aggregate, after);
       return after;
     }
-    // Before the read, not after it: what it says is to be as fresh as can be.
+    // Pause before the read, not after it, so that the read is as fresh as possible.
     if (attempt > 1) await pause(Math.random() * Math.min(PAUSE_MAX_MS, 2 ** attempt));
     const now = appended.outcome === 'conflict' ? await fromLeader() : null;
-    if (now === null || isDoubtful(appended) || now.sequence === ledger.sequence) {
+    if (now === null || isOutcomeUnknown(appended) || now.sequence === ledger.sequence) {
       settleRefused(refused);
       for (const { settle } of accepted) settle(appended);
       return null;
@@ -186,38 +221,43 @@ async function settleGroup(
   throw new Unavailable('event-log', new Error(`${TRIES_MAX} conflicts on a ledger`));
 }
 
-/** Whether an answer was lost, so that what it was to may still come to the log. */
-export function isDoubtful(appended: Appended): boolean {
+/** Whether an answer was lost, so that the event store may still store that append later. */
+export function isOutcomeUnknown(appended: AppendResult): boolean {
   return appended.outcome === 'conflict' && appended.isDoubtful === true;
 }
 
 type Planned = {
-  accepted: Entry[];
-  refused: { entry: Entry; rejected: Rejected }[];
-  /** Those who would give back what is not held: what they were decided on is out of date. */
-  impossible: Entry[];
-  /** The sessions', then the ledger's; none where nobody is accepted. */
-  changes: Change[];
-  /** The ledger after all that are accepted. */
+  accepted: QueuedRequest[];
+  refused: { entry: QueuedRequest; rejection: Rejection }[];
+  /**
+   * Requests that would release what is not held: the state that they were decided on is outdated.
+   */
+  impossible: QueuedRequest[];
+  /** The sessions' changes, then the ledger's; empty if no request is accepted. */
+  changes: StreamAppend[];
+  /** The ledger after all accepted requests. */
   state: LedgerState;
 };
 
-/** What the ledger says to each of the group, one after the other, as it stands. */
+/**
+ * Decides the group's ledger commands one after the other, starting from the ledger's current
+ * state.
+ */
 function plan(
-  { now }: Desk,
+  { now }: LedgerContext,
   organizationId: string,
-  group: readonly Entry[],
+  group: readonly QueuedRequest[],
   { state: before, sequence }: Loaded<'ledger'>,
 ): Planned {
   const aggregate = { kind: 'ledger', organizationId } as const;
   const state = before ?? emptyLedger;
   const planned: Planned = { accepted: [], refused: [], impossible: [], changes: [], state };
-  const lines: Change['events'][number][] = [];
+  const lines: StreamAppend['events'][number][] = [];
   for (const entry of group) {
-    const { moves, cause, changes } = entry.posting;
-    const decided = decideAll(moves, planned.state);
-    if (isRejected(decided)) {
-      planned.refused.push({ entry, rejected: decided });
+    const { commands, metadata, changes } = entry.request;
+    const decided = decideAll(commands, planned.state);
+    if (isRejection(decided)) {
+      planned.refused.push({ entry, rejection: decided });
       continue;
     }
     const after = decided.reduce(evolveLedger, planned.state);
@@ -226,7 +266,7 @@ function plan(
       continue;
     }
     const loaded = { state: planned.state, sequence };
-    lines.push(...toChange({ aggregate, events: decided }, loaded, now(), cause).events);
+    lines.push(...toStreamAppend({ aggregate, events: decided }, loaded, now(), metadata).events);
     planned.state = after;
     planned.changes.push(...changes);
     planned.accepted.push(entry);
@@ -236,12 +276,12 @@ function plan(
   return planned;
 }
 
-function decideAll(moves: readonly LedgerCommand[], before: LedgerState) {
+function decideAll(commands: readonly LedgerCommand[], before: LedgerState) {
   let state = before;
   const events = [];
-  for (const move of moves) {
-    const decided = decideLedger(move, state);
-    if (isRejected(decided)) return decided;
+  for (const command of commands) {
+    const decided = decideLedger(command, state);
+    if (isRejection(decided)) return decided;
     state = decided.reduce(evolveLedger, state);
     events.push(...decided);
   }
@@ -249,14 +289,16 @@ function decideAll(moves: readonly LedgerCommand[], before: LedgerState) {
 }
 
 function settleRefused(refused: Planned['refused']): void {
-  for (const { entry, rejected } of refused) entry.settle(rejected);
+  for (const { entry, rejection } of refused) entry.settle(rejection);
 }
 
-/** Gives each the sequences of its own changes: they stand first, in the order of the group. */
-function settleAccepted(accepted: readonly Entry[], sequences: readonly number[]): void {
+/**
+ * Gives each request the sequences of its own changes; these come first, in the order of the group.
+ */
+function settleAccepted(accepted: readonly QueuedRequest[], sequences: readonly number[]): void {
   let from = 0;
-  for (const { posting, settle } of accepted) {
-    const count = posting.changes.reduce((sum, { events }) => sum + events.length, 0);
+  for (const { request, settle } of accepted) {
+    const count = request.changes.reduce((sum, { events }) => sum + events.length, 0);
     settle({ outcome: 'appended', sequences: sequences.slice(from, from + count) });
     from += count;
   }

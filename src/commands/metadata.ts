@@ -1,8 +1,11 @@
-import type { Cause } from '#events/envelope.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import { newId } from '#src/ids.ts';
 
-/** A part of the service as the cause of what it decides of itself; `id` is `<role>/<what>`. */
-export function causeBy(id: string): Cause {
+/**
+ * Metadata of a command that a part of the service issues without an event as its cause; `id` is
+ * `<role>/<what>`.
+ */
+export function newMetadata(id: string): EventMetadata {
   return {
     actor: { kind: 'service', id },
     commandId: newId('cmd'),
@@ -12,12 +15,16 @@ export function causeBy(id: string): Cause {
 }
 
 /**
- * A part of the service that acts on an event: the chain goes on, under the event's correlation.
+ * Metadata of a command that a part of the service issues because of an event: it has the event as
+ * its cause, and the event's correlation id.
  */
-export function causeAfter(event: { id: string; cause: Cause }, id: string): Cause {
-  const { correlationId, traceparent } = event.cause;
+export function metadataFrom(
+  event: { id: string; metadata: EventMetadata },
+  id: string,
+): EventMetadata {
+  const { correlationId, traceparent } = event.metadata;
   return {
-    ...causeBy(id),
+    ...newMetadata(id),
     correlationId,
     causationId: event.id,
     ...(traceparent === undefined ? {} : { traceparent }),

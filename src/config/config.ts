@@ -33,7 +33,7 @@ export type Config = StoresConfig & {
   gateway: {
     port: number;
     tlsPort: number;
-    /** What clients are told to reach the gateway by. */
+    /** The gateway's addresses in what clients get. */
     publicWsUrl: string;
     publicWssUrl: string;
   };
@@ -71,21 +71,27 @@ type Variable = { fallback: string; meaning: string };
 export const variables = {
   PORT: { fallback: '8080', meaning: 'port of the API' },
   HOST: { fallback: '127.0.0.1', meaning: 'address that API and gateway listen on' },
-  GATEWAY_PORT: { fallback: '8081', meaning: 'CDP and VNC sockets, plain' },
-  GATEWAY_TLS_PORT: { fallback: '8443', meaning: 'CDP and VNC sockets, TLS' },
+  GATEWAY_PORT: { fallback: '8081', meaning: 'port of CDP and VNC sockets without TLS' },
+  GATEWAY_TLS_PORT: { fallback: '8443', meaning: 'port of CDP and VNC sockets with TLS' },
   PUBLIC_GATEWAY_WS_URL: {
     fallback: '',
-    meaning: 'ws:// or wss:// prefix of cdp_url, as clients reach it',
+    meaning: 'ws:// or wss:// address of the gateway in cdp_url; empty: from HOST and the ports',
   },
   PUBLIC_GATEWAY_WSS_URL: {
     fallback: '',
-    meaning: 'wss:// prefix of vnc_url, as clients reach it',
+    meaning: 'wss:// address of the gateway in vnc_url; empty: from HOST and GATEWAY_TLS_PORT',
   },
-  DATA_DIR: { fallback: '.data', meaning: 'embedded event log, secrets and runtime.json' },
+  DATA_DIR: {
+    fallback: '.data',
+    meaning: 'folder of the embedded event store, secrets and runtime.json',
+  },
   ...incomingVariables,
   ...storesVariables,
-  ARCHIVE: { fallback: 'off', meaning: 'on: a compressed copy of the log beside it, for audits' },
-  ROLES: { fallback: 'all', meaning: `all, or some of ${roles.join(',')}` },
+  ARCHIVE: {
+    fallback: 'off',
+    meaning: 'on: keep a compressed copy of the event store, for audits',
+  },
+  ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
     meaning: 'docker, process (no isolation) or simulated (load tests)',
@@ -93,31 +99,56 @@ export const variables = {
   ...dockerVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
   SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
-  POOL_MIN_IDLE: { fallback: '1', meaning: 'browsers kept waiting at least' },
-  POOL_MAX_IDLE: { fallback: '', meaning: 'browsers kept waiting at most; empty: POOL_MAX' },
-  POOL_MAX: { fallback: '4', meaning: 'the most browsers a server runs' },
+  POOL_MIN_IDLE: { fallback: '1', meaning: 'least number of idle browsers to keep' },
+  POOL_MAX_IDLE: {
+    fallback: '',
+    meaning: 'greatest number of idle browsers to keep; empty: POOL_MAX',
+  },
+  POOL_MAX: { fallback: '4', meaning: 'greatest number of browsers that a server runs' },
   CREATE_WAIT: { fallback: '15s', meaning: 'how long POST /api/sessions waits for active' },
-  QUEUE_AFTER: { fallback: '1s', meaning: 'when a request that nobody took counts as queued' },
-  QUEUE_TIMEOUT: { fallback: '5m', meaning: 'when a request that nobody took fails' },
-  QUEUE_MAX: { fallback: '100', meaning: 'waiting requests, beyond which creates are refused' },
-  MAX_LIFETIME: { fallback: '72h', meaning: 'the longest life of a session, extensions included' },
-  TIERS: { fallback: '{}', meaning: 'JSON laid over the table of tiers' },
+  QUEUE_AFTER: {
+    fallback: '1s',
+    meaning: 'a request that no server takes within this time is queued',
+  },
+  QUEUE_TIMEOUT: {
+    fallback: '5m',
+    meaning: 'a request that no server takes within this time fails',
+  },
+  QUEUE_MAX: { fallback: '100', meaning: 'waiting requests beyond which creates are refused' },
+  MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
+  TIERS: {
+    fallback: '{}',
+    meaning: 'JSON that overrides limits of tiers, as {"pro":{"concurrent_sessions":50}}',
+  },
   ...tenantVariables,
-  EVENT_STREAMS_MAX: { fallback: '1000', meaning: 'event streams that a process takes' },
-  EVENT_STREAMS_PER_ORGANIZATION: { fallback: '250', meaning: 'those of one organization of them' },
+  EVENT_STREAMS_MAX: {
+    fallback: '1000',
+    meaning: 'greatest number of event streams that a process serves',
+  },
+  EVENT_STREAMS_PER_ORGANIZATION: {
+    fallback: '250',
+    meaning: 'greatest number of those for one organization',
+  },
   DEV_API_KEY: {
     fallback: '',
-    meaning: 'key of the organization dev; empty: made and kept; once revoked it stays refused',
+    meaning:
+      'API key of the organization dev; empty: generated and kept; a revoked key stays refused',
   },
-  MASTER_KEY: { fallback: '', meaning: 'derives passwords and tickets; empty: made and kept' },
+  MASTER_KEY: {
+    fallback: '',
+    meaning: 'key that tickets and VNC passwords are derived from; empty: generated and kept',
+  },
   ...jwtVariables,
   ...secretFileVariables,
   NODE_ENV: {
     fallback: '',
-    meaning: 'production: weak secrets are refused, as beside a NATS_URL of another machine',
+    meaning: 'production: refuse weak secrets; a NATS_URL of another machine does the same',
   },
   ...telemetryVariables,
-  LOG_LEVEL: { fallback: 'info', meaning: 'trace, debug, info, warn, error or silent' },
+  LOG_LEVEL: {
+    fallback: 'info',
+    meaning: 'least level that is logged: trace, debug, info, warn, error or silent',
+  },
 } as const satisfies Record<string, Variable>;
 export type VariableName = keyof typeof variables;
 
@@ -179,12 +210,12 @@ function lifetime(read: Read<VariableName>): number {
 function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway'] {
   const port = integer('GATEWAY_PORT', read, 1, 65_535);
   const tlsPort = integer('GATEWAY_TLS_PORT', read, 1, 65_535);
-  // Who listens everywhere is reached by some name that only its operator knows; loopback is a
-  // guess.
+  // For a process that listens on every address, only its operator knows the public name; loopback
+  // is a guess.
   const host = ['0.0.0.0', '::'].includes(read('HOST')) ? '127.0.0.1' : read('HOST');
   const name = host.includes(':') ? `[${host}]` : host;
   const secure = `wss://${name}:${tlsPort}`;
-  // Whoever has a session's address has its browser: it crosses no wire in the open without need.
+  // A session's address gives access to its browser: use TLS wherever there is a certificate.
   const usual = hasTls ? secure : `ws://${name}:${port}`;
   return {
     port,

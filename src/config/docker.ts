@@ -20,27 +20,33 @@ export type DockerConfig = {
 export const dockerVariables = {
   DOCKER_HOST: {
     fallback: 'unix:///var/run/docker.sock',
-    meaning: 'engine of BROWSERS=docker: unix:///path or tcp://host:port',
+    meaning: 'address of the Docker engine: unix:///path or tcp://host:port',
   },
-  DOCKER_NETWORK: { fallback: 'browser-sessions', meaning: 'network of its browsers; made' },
+  DOCKER_NETWORK: {
+    fallback: 'browser-sessions',
+    meaning: 'Docker network of the browsers; created if it is missing',
+  },
   DOCKER_PUBLISH: {
     fallback: '',
-    meaning: 'address of its host that the gateway reaches browsers by; empty: the same host',
+    meaning: 'address of the engine’s host by which gateways reach browsers; empty: same host',
   },
-  DOCKER_DNS: { fallback: '', meaning: 'name servers of its browsers, a,b; empty: the engine’s' },
+  DOCKER_DNS: { fallback: '', meaning: 'name servers of the browsers, a,b; empty: the engine’s' },
   DOCKER_ISOLATION: {
     fallback: 'required',
-    meaning: 'required: no start unless the network is proved closed; or best-effort',
+    meaning: 'required: start only if a probe shows that the network is closed; or best-effort',
   },
   DOCKER_ON_SHUTDOWN: {
     fallback: '',
     meaning:
-      'of its browsers, at SIGTERM: stop, or leave to the next start; empty: leave beside NATS_URL',
+      'browsers at SIGTERM: stop, or leave to the next start; empty: leave if NATS_URL is set',
   },
-  BROWSER_IMAGE: { fallback: '', meaning: 'image of its browsers; empty: built on first use' },
-  BROWSER_MEMORY_MB: { fallback: '2048', meaning: 'the most memory that one of them takes' },
-  BROWSER_CPUS: { fallback: '2', meaning: 'the most cores that one of them takes, like 1.5' },
-  BROWSER_PIDS: { fallback: '512', meaning: 'the most processes and threads of one of them' },
+  BROWSER_IMAGE: { fallback: '', meaning: 'image of the browsers; empty: built on first use' },
+  BROWSER_MEMORY_MB: { fallback: '2048', meaning: 'greatest amount of memory of one browser' },
+  BROWSER_CPUS: { fallback: '2', meaning: 'greatest number of cores of one browser, as 1.5' },
+  BROWSER_PIDS: {
+    fallback: '512',
+    meaning: 'greatest number of processes and threads of one browser',
+  },
 } as const;
 type Name = keyof typeof dockerVariables | 'NATS_URL';
 
@@ -65,7 +71,7 @@ export function readDocker(read: Read<Name>): DockerConfig {
   };
 }
 
-/** Whoever ends a service that is all in one process means its browsers too. */
+/** Ending a service that is all in one process ends its browsers, too. */
 function readOnShutdown(read: Read<Name>): DockerConfig['onShutdown'] {
   if (read('DOCKER_ON_SHUTDOWN') === '') return read('NATS_URL') === '' ? 'stop' : 'leave';
   return oneOf('DOCKER_ON_SHUTDOWN', read, ['stop', 'leave']);
@@ -86,7 +92,7 @@ function readName(text: string): string {
   return text;
 }
 
-/** Where the gateway is told to connect: "anywhere" is no such place. */
+/** The address that gateways connect to, so it cannot be the wildcard address. */
 function readPublish(text: string): string | null {
   if (text === '') return null;
   if (isIP(text) === 0 || ['0.0.0.0', '::'].includes(text))

@@ -1,16 +1,16 @@
 import { BadConfig, secret, type Read } from './parse.ts';
 
-/** Which tokens are taken, and whose signature on them. */
+/** Required claims of JWTs, and the keys that sign them. */
 export type JwtConfig = {
   issuer: string;
   audience: string;
   signedBy: { secret: string } | { keySetUrl: string; algorithms: readonly string[] };
 };
 
-/** HS256 wants a key as long as its hash: 256 bits (RFC 7518 §3.2). */
+/** HS256 requires a key of at least 256 bits (RFC 7518 §3.2). */
 const SECRET_LENGTH_MIN = 32;
 
-/** Signatures that a key set's public keys may check; a shared secret is in none. */
+/** Asymmetric algorithms only: a key set never contains a shared secret. */
 const algorithms = [
   'RS256',
   'RS384',
@@ -26,14 +26,26 @@ const algorithms = [
 ] as const;
 
 export const jwtVariables = {
-  JWT_SECRET: { fallback: '', meaning: 'HS256 secret of JWTs, from 32 characters; empty: none' },
-  JWT_JWKS_URL: { fallback: '', meaning: 'https:// key set of JWTs, in place of JWT_SECRET' },
+  JWT_SECRET: {
+    fallback: '',
+    meaning: 'HS256 secret of JWTs, at least 32 characters; empty: none',
+  },
+  JWT_JWKS_URL: {
+    fallback: '',
+    meaning: 'https:// address of the key set of JWTs, in place of JWT_SECRET',
+  },
   JWT_ALGORITHMS: {
     fallback: '',
-    meaning: 'which of the set’s keys count, like RS256,ES256; empty: all, each for its own',
+    meaning: 'algorithms of the key set that are accepted, as RS256,ES256; empty: all',
   },
-  JWT_ISSUER: { fallback: '', meaning: 'iss of JWTs; needed beside either of them' },
-  JWT_AUDIENCE: { fallback: '', meaning: 'aud of JWTs; needed beside either of them' },
+  JWT_ISSUER: {
+    fallback: '',
+    meaning: 'required iss of JWTs; needed with JWT_SECRET or JWT_JWKS_URL',
+  },
+  JWT_AUDIENCE: {
+    fallback: '',
+    meaning: 'required aud of JWTs; needed with JWT_SECRET or JWT_JWKS_URL',
+  },
 } as const;
 type Name = keyof typeof jwtVariables;
 
@@ -42,13 +54,13 @@ export function readJwt(read: Read<Name>): JwtConfig | null {
   const sharedSecret = secret('JWT_SECRET', (name) => read(name) || null, SECRET_LENGTH_MIN);
   const keySetUrl = read('JWT_JWKS_URL');
   if (sharedSecret !== null && keySetUrl !== '')
-    throw new BadConfig('JWT_SECRET: not together with JWT_JWKS_URL; one of them says who signs');
+    throw new BadConfig('JWT_SECRET: not together with JWT_JWKS_URL; set one of them');
   if (keySetUrl === '' && read('JWT_ALGORITHMS') !== '')
     throw new BadConfig('JWT_ALGORITHMS: only with JWT_JWKS_URL; JWT_SECRET is for HS256 alone');
   if (sharedSecret === null && keySetUrl === '') {
     for (const name of ['JWT_ISSUER', 'JWT_AUDIENCE'] as const)
       if (read(name) !== '')
-        throw new BadConfig(`${name}: of no use without JWT_SECRET or JWT_JWKS_URL`);
+        throw new BadConfig(`${name}: has no effect without JWT_SECRET or JWT_JWKS_URL`);
     return null;
   }
   const needed = (name: Name) => {
@@ -63,7 +75,7 @@ export function readJwt(read: Read<Name>): JwtConfig | null {
   return { issuer: needed('JWT_ISSUER'), audience: needed('JWT_AUDIENCE'), signedBy };
 }
 
-/** Kept as it is: some providers tell their sets apart by the query. */
+/** Query parameters are allowed: some providers select the key set by them. */
 function readUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !['https:', 'http:'].includes(url.protocol) || url.username !== '')

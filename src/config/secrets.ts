@@ -14,14 +14,14 @@ export const secretNames = [
 type SecretName = (typeof secretNames)[number];
 
 export const secretFileVariables = Object.fromEntries(
-  secretNames.map((name) => [`${name}_FILE`, { fallback: '', meaning: `file that has ${name}` }]),
+  secretNames.map((name) => [`${name}_FILE`, { fallback: '', meaning: `file that holds ${name}` }]),
 ) as Record<`${SecretName}_FILE`, { fallback: ''; meaning: string }>;
 
 type Env = Record<string, string | undefined>;
 
 /**
- * The environment with the secrets that are in files, less the white space around them.
- * @throws BadConfig where a secret is given twice, or its file cannot be read or is empty
+ * The environment plus the secrets from files, trimmed.
+ * @throws BadConfig if a secret is set twice, or its file cannot be read or is empty
  */
 export function withSecretFiles(env: Env): Env {
   const found = { ...env };
@@ -29,7 +29,7 @@ export function withSecretFiles(env: Env): Env {
     const path = env[`${name}_FILE`]?.trim() ?? '';
     if (path === '') continue;
     if ((env[name]?.trim() ?? '') !== '')
-      throw new BadConfig(`${name}_FILE: not together with ${name}; one of them has the secret`);
+      throw new BadConfig(`${name}_FILE: not together with ${name}; set one of them`);
     found[name] = readText(`${name}_FILE`, path).trim();
     if (found[name] === '') throw new BadConfig(`${name}_FILE: ${path} is empty`);
   }
@@ -46,7 +46,7 @@ export function readText(name: string, path: string): string {
   }
 }
 
-/** What each has to have at least where it is meant seriously. */
+/** Minimum length of each secret in production. */
 const LENGTH_MIN: Record<SecretName, number> = {
   MASTER_KEY: 32,
   // `bss_<organization>_` and 96 bits.
@@ -58,29 +58,28 @@ const LENGTH_MIN: Record<SecretName, number> = {
   METRICS_TOKEN: 16,
 };
 
-/** Words that stand where a secret was to be filled in. */
+/** Words of placeholders and of common passwords. */
 const PLACEHOLDER = /change.?me|password|passw0rd|secret|example|default|insecure|qwerty|12345678/i;
-/** A unit of up to 16 characters, again and again. */
+/** A repeated unit of up to 16 characters. */
 const REPETITION = /^(.{1,16}?)\1+.{0,15}$/s;
 
 /**
- * Why somebody might guess the secret; null where nothing speaks for it. Random ones pass: 32 hex
- * digits have fewer than 8 different ones once in some 25 million times.
+ * Why the secret might be guessed; null if it looks random. Random secrets pass: 32 hex digits have
+ * fewer than 8 different ones once in some 25 million times.
  */
 export function weaknessOf(name: SecretName, secret: string): string | null {
   const lengthMin = LENGTH_MIN[name];
   if (secret.length < lengthMin)
     return `it has ${secret.length} characters; ${lengthMin} are needed`;
-  if (PLACEHOLDER.test(secret)) return 'it has a word that stands where a secret was to be put';
-  if (REPETITION.test(secret)) return 'it is the same few characters again and again';
+  if (PLACEHOLDER.test(secret)) return 'it contains a placeholder word';
+  if (REPETITION.test(secret)) return 'it repeats the same few characters';
   const different = new Set(secret).size;
   const needed = Math.min(8, Math.ceil(lengthMin / 2));
   return different < needed ? `it has only ${different} different characters` : null;
 }
 
 /**
- * Whether the installation is meant seriously: NODE_ENV says so, or its event log is on another
- * machine.
+ * Whether this is a production installation: NODE_ENV=production, or NATS is on another machine.
  */
 export function isProduction(env: Env): boolean {
   if (env['NODE_ENV'] === 'production') return true;

@@ -5,16 +5,16 @@ import { BadConfig, integer, url, type Read } from './parse.ts';
 /** TLS to a server: files in PEM. Empty: the machine's own authorities, no certificate of ours. */
 export type ServerTls = { caFile?: string; certFile?: string; keyFile?: string };
 
-/** How the event log and the read model are reached. */
+/** How to connect to the event store and the read model. */
 export type StoresConfig = {
-  /** With user and password, where there are any; null: embedded. */
+  /** Includes user and password, if any; null: embedded. */
   natsUrl: string | null;
   redisUrl: string | null;
   nats: {
     /** A `.creds` file, in place of a user. */
     credsFile: string | null;
     tls: ServerTls | null;
-    /** What answers come to; null: `_INBOX_<user>`, or `_INBOX` without a user. */
+    /** Prefix of reply subjects; null: `_INBOX_<user>`, or `_INBOX` without a user. */
     inboxPrefix: string | null;
     /** Copies of each stream; null: 3 in a cluster, else 1, and existing ones keep theirs. */
     replicas: number | null;
@@ -29,14 +29,20 @@ export const storesVariables = {
   },
   NATS_USER: { fallback: '', meaning: 'user at NATS_URL, with NATS_PASSWORD' },
   NATS_PASSWORD: { fallback: '', meaning: 'password of NATS_USER' },
-  NATS_CREDS_FILE: { fallback: '', meaning: '.creds file (JWT and seed), in place of a user' },
-  NATS_CA_FILE: { fallback: '', meaning: 'who signed its certificate, PEM; empty: the usual' },
-  NATS_CERT_FILE: { fallback: '', meaning: 'certificate that we show to NATS, PEM' },
-  NATS_KEY_FILE: { fallback: '', meaning: 'its key' },
-  NATS_INBOX_PREFIX: { fallback: '', meaning: 'prefix of inboxes; empty: _INBOX_<NATS_USER>' },
+  NATS_CREDS_FILE: {
+    fallback: '',
+    meaning: 'NATS .creds file (JWT and seed), in place of NATS_USER',
+  },
+  NATS_CA_FILE: {
+    fallback: '',
+    meaning: 'authority of NATS’ certificate, PEM; empty: the system’s',
+  },
+  NATS_CERT_FILE: { fallback: '', meaning: 'client certificate for NATS, PEM' },
+  NATS_KEY_FILE: { fallback: '', meaning: 'key of NATS_CERT_FILE, PEM' },
+  NATS_INBOX_PREFIX: { fallback: '', meaning: 'prefix of NATS inboxes; empty: _INBOX_<NATS_USER>' },
   NATS_REPLICAS: {
     fallback: '',
-    meaning: 'copies of each new stream, 1, 3 or 5; empty: 3 in a cluster, else 1',
+    meaning: 'replicas of each new stream: 1, 3 or 5; empty: 3 in a cluster, else 1',
   },
   REDIS_URL: {
     fallback: '',
@@ -44,9 +50,12 @@ export const storesVariables = {
   },
   REDIS_USER: { fallback: '', meaning: 'user at REDIS_URL, with REDIS_PASSWORD; empty: default' },
   REDIS_PASSWORD: { fallback: '', meaning: 'password at REDIS_URL' },
-  REDIS_CA_FILE: { fallback: '', meaning: 'who signed its certificate, PEM; empty: the usual' },
-  REDIS_CERT_FILE: { fallback: '', meaning: 'certificate that we show to Redis, PEM' },
-  REDIS_KEY_FILE: { fallback: '', meaning: 'its key' },
+  REDIS_CA_FILE: {
+    fallback: '',
+    meaning: 'authority of Redis’ certificate, PEM; empty: the system’s',
+  },
+  REDIS_CERT_FILE: { fallback: '', meaning: 'client certificate for Redis, PEM' },
+  REDIS_KEY_FILE: { fallback: '', meaning: 'key of REDIS_CERT_FILE, PEM' },
 } as const;
 type Name = keyof typeof storesVariables;
 
@@ -86,12 +95,12 @@ function readNatsUrl(read: Read<Name>): string | null {
   return addresses.join(',');
 }
 
-/** What says how a server is reached says nothing where there is none. */
+/** Refuses variables of a server whose URL is not set. */
 function refuseUseless(prefix: 'NATS_' | 'REDIS_', address: string | null, read: Read<Name>): void {
   if (address !== null) return;
   for (const name of Object.keys(storesVariables) as Name[])
     if (name.startsWith(prefix) && read(name) !== '')
-      throw new BadConfig(`${name}: of no use without ${prefix}URL`);
+      throw new BadConfig(`${name}: has no effect without ${prefix}URL`);
 }
 
 function withNatsUser(address: string, read: Read<Name>): string {
@@ -118,7 +127,7 @@ function readCreds(address: string | null, read: Read<Name>): string | null {
   const path = read('NATS_CREDS_FILE');
   if (path === '') return null;
   if (read('NATS_USER') !== '' || (address ?? '').includes('@'))
-    throw new BadConfig('NATS_CREDS_FILE: not together with a user; one of them says who we are');
+    throw new BadConfig('NATS_CREDS_FILE: not together with a user; set one of them');
   const text = readText('NATS_CREDS_FILE', path);
   if (!/BEGIN NATS USER JWT[^]*BEGIN USER NKEY SEED/.test(text))
     throw new BadConfig(`NATS_CREDS_FILE: ${path} has no JWT with its seed`);
@@ -133,7 +142,7 @@ function readTls(of: 'NATS' | 'REDIS', isSecure: boolean, read: Read<Name>): Ser
   const given = caFile === '' ? `${of}_CERT_FILE` : `${of}_CA_FILE`;
   if (caFile !== '' || ours !== null)
     throw new BadConfig(
-      `${given}: of no use without ${of === 'NATS' ? 'tls' : 'rediss'}:// in ${of}_URL`,
+      `${given}: has no effect without ${of === 'NATS' ? 'tls' : 'rediss'}:// in ${of}_URL`,
     );
   return null;
 }

@@ -4,7 +4,7 @@ import { integer, secret, url, type Read } from './parse.ts';
 export type TelemetryConfig = {
   /** Port of `/metrics` alone, beside the API's or instead of it; null: none. */
   metricsPort: number | null;
-  /** Asked of whoever wants the metrics; null: they are for this machine. */
+  /** Required to read the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;
   /** Address of a collector, OTLP over HTTP; null: no traces. */
   otlpEndpoint: string | null;
@@ -13,15 +13,15 @@ export type TelemetryConfig = {
 export const telemetryVariables = {
   METRICS_PORT: {
     fallback: '',
-    meaning: 'port of /metrics for a process without the API; empty: none',
+    meaning: 'port of /metrics for a process without the role api; empty: none',
   },
   METRICS_TOKEN: {
     fallback: '',
-    meaning: 'bearer token that /metrics asks for; empty: it is for this machine alone',
+    meaning: 'bearer token that /metrics requires; empty: only clients on this machine may read it',
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     fallback: '',
-    meaning: 'http:// address of an OpenTelemetry collector, as http://host:4318; empty: no traces',
+    meaning: 'address of an OpenTelemetry collector, as http://host:4318; empty: no traces',
   },
 } as const;
 

@@ -4,7 +4,7 @@ import { BadConfig, integer, url, type Read } from './parse.ts';
 export type TenantsConfig = {
   /** Port of the embedded nats-server, which then listens where the API does; null: a free one. */
   natsPort: number | null;
-  /** What they are told; null: the address that the service itself uses. */
+  /** NATS' address as tenants get it; null: the address that the service itself uses. */
   publicNatsUrl: string | null;
   /** Account seed (`SA…`) whose public key the servers at NATS_URL name as issuer; null: none. */
   issuerSeed: string | null;
@@ -17,14 +17,14 @@ export const tenantVariables = {
     fallback: '',
     meaning: 'port of the embedded nats-server, for tenants; empty: a free one on 127.0.0.1',
   },
-  PUBLIC_NATS_URL: { fallback: '', meaning: 'nats:// address that tenants reach NATS by' },
+  PUBLIC_NATS_URL: { fallback: '', meaning: 'nats:// address by which tenants reach NATS' },
   NATS_ISSUER_SEED: {
     fallback: '',
-    meaning: 'SA… account key that lets tenants in at NATS_URL; empty: nobody is let in',
+    meaning: 'account seed (SA…) that admits tenants at NATS_URL; empty: no tenant may connect',
   },
   TENANT_CONNECTIONS_PER_KEY: {
     fallback: '64',
-    meaning: 'NATS connections of one API key at once',
+    meaning: 'greatest number of NATS connections of one API key',
   },
 } as const;
 

@@ -17,12 +17,17 @@ export type IncomingConfig = {
 export const incomingVariables = {
   TLS_CERT_FILE: {
     fallback: '',
-    meaning: 'certificate of API and gateway, PEM, with its chain; empty: the API is plain',
+    meaning:
+      'certificate of API and gateway, PEM, with its chain; empty: the API speaks plain HTTP',
   },
-  TLS_KEY_FILE: { fallback: '', meaning: 'its key; both are read again when they change' },
+  TLS_KEY_FILE: {
+    fallback: '',
+    meaning: 'key of TLS_CERT_FILE, PEM; both files are read again when they change',
+  },
   TRUSTED_PROXIES: {
     fallback: '',
-    meaning: 'whose X-Forwarded-* count: addresses, networks like 10.0.0.0/8; empty: nobody’s',
+    meaning:
+      'proxies whose X-Forwarded-* headers count: addresses, networks as 10.0.0.0/8; empty: none',
   },
 } as const;
 

@@ -4,15 +4,20 @@ import { isVersionAtLeast } from './check-parts.ts';
 
 const DOCKER_MIN = '20.10';
 
-/** What an engine needs so that browsers run on it, and stay where they are. Pure. */
-export function judgeEngine(engine: EngineFacts): Finding[] {
+/** Findings about the Docker engine: what browsers need to run, and to stay isolated. Pure. */
+export function checkEngine(engine: EngineFacts): Finding[] {
   const { found, ok, warn, bad } = findingsOf('browsers');
   if (isVersionAtLeast(engine.version, DOCKER_MIN)) ok('engine', `Docker ${engine.version}`);
   else bad('engine', `Docker ${engine.version} is too old`, `${DOCKER_MIN} or later`);
   if (engine.hasSeccomp) ok('seccomp', 'the engine filters system calls');
   else
-    bad('seccomp', 'the engine knows no seccomp', 'an engine and a kernel with seccomp: no start');
-  if (engine.filtersBridges) ok('bridges', 'packets between containers pass the host’s rules');
+    bad(
+      'seccomp',
+      'the engine does not support seccomp',
+      'use an engine and a kernel with seccomp; the service does not start without',
+    );
+  if (engine.filtersBridges)
+    ok('bridges', 'packets between containers pass the host’s packet rules');
   else
     bad(
       'bridges',
@@ -20,25 +25,25 @@ export function judgeEngine(engine: EngineFacts): Finding[] {
       'modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1',
     );
   if (!engine.hasImage)
-    warn('image', 'the browsers’ image is not there yet', 'the first start builds it');
-  else ok('image', 'the browsers’ image is there');
-  if (engine.sandboxRefusal === '') ok('sandbox', 'Chromium can make its own sandbox');
+    warn('image', 'the browser image does not exist yet', 'the first start builds it');
+  else ok('image', 'the browser image exists');
+  if (engine.sandboxRefusal === '') ok('sandbox', 'Chromium can create its sandbox');
   else if (engine.sandboxRefusal !== null)
     bad(
       'sandbox',
-      `a browser may make no user namespace: ${engine.sandboxRefusal}`,
+      `a browser cannot create a user namespace: ${engine.sandboxRefusal}`,
       'sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, and ' +
         'kernel.apparmor_restrict_unprivileged_userns=0 or a profile that allows it',
     );
   if (!engine.hasNetwork)
-    warn('network', 'there is no network of sessions yet', 'the first start makes it');
+    warn('network', 'the network of the browsers does not exist yet', 'the first start creates it');
   else if (engine.reachable === '')
-    ok('network', 'sessions reach neither each other, nor the host, nor private networks: tried');
+    ok('network', 'sessions cannot reach each other, the host or private networks (probed)');
   else if (engine.reachable !== null)
     bad(
       'network',
-      `the sessions’ network is open: ${engine.reachable}`,
-      'restart the provisioner, which sets the rules again; see what removes nftables tables',
+      `the network of the browsers is open: ${engine.reachable}`,
+      'restart the provisioner, which sets the rules again; find what removes nftables tables',
     );
   return found;
 }

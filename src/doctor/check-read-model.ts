@@ -1,43 +1,39 @@
 import type { ReadModelFacts } from './facts.ts';
 import { findingsOf, type Finding } from './finding.ts';
-import { isVersionAtLeast, judgeSkew } from './check-parts.ts';
+import { isVersionAtLeast, checkClockSkew } from './check-parts.ts';
 
 const REDIS_MIN = '7.0';
 const MEMORY_SHARE_WARN = 0.8;
 
-/** What Redis has to be like. All in it can be folded again: how it keeps it is of no account. */
-export function judgeReadModel(redis: ReadModelFacts): Finding[] {
+/** Findings about Redis. Persistence does not matter: projections can be rebuilt. Pure. */
+export function checkReadModel(redis: ReadModelFacts): Finding[] {
   const findings = findingsOf('read-model');
   const { found, ok, warn, bad } = findings;
   if (isVersionAtLeast(redis.version, REDIS_MIN)) ok('version', `Redis ${redis.version}`);
   else bad('version', `Redis ${redis.version} is too old`, `${REDIS_MIN} or later`);
-  judgeSkew(findings, 'Redis', redis.skewMs);
+  checkClockSkew(findings, 'Redis', redis.skewMs);
   if (redis.isCluster)
     bad(
       'topology',
-      'this is a Redis Cluster: a projection’s keys have to be on one server',
-      'one Redis, with a replica where one is wanted',
+      'this is a Redis Cluster; the keys of a projection must be on one server',
+      'use one Redis, with a replica if needed',
     );
   else if (redis.isReplica)
-    bad(
-      'topology',
-      'this Redis is a replica, and takes no writes',
-      'name the primary in REDIS_URL',
-    );
+    bad('topology', 'this Redis is a replica and takes no writes', 'set REDIS_URL to the primary');
   else ok('topology', 'one primary');
-  if (redis.evictionPolicy === 'noeviction') ok('eviction', 'nothing is evicted');
+  if (redis.evictionPolicy === 'noeviction') ok('eviction', 'maxmemory-policy is noeviction');
   else
     bad(
       'eviction',
       `maxmemory-policy is ${redis.evictionPolicy}: Redis may drop rows of the read model`,
-      'maxmemory-policy noeviction; then bss projections rebuild',
+      'set maxmemory-policy noeviction, then run bss projections rebuild',
     );
   const { usedBytes, maxBytes } = redis;
   if (maxBytes !== null && usedBytes > maxBytes * MEMORY_SHARE_WARN)
     warn(
       'memory',
       `${Math.round((usedBytes / maxBytes) * 100)} % of maxmemory is used`,
-      'raise it: at its end lists stop being folded, and answer 503',
+      'raise maxmemory: at the limit projections stop and lists answer 503',
     );
   else ok('memory', `${(usedBytes / 1024 ** 2).toFixed(0)} MiB used`);
   return found;

@@ -1,44 +1,45 @@
-import type { ConfigFacts, Facts, Trouble } from './facts.ts';
+import type { ConfigFacts, InstallationFacts, ProbeFailure } from './facts.ts';
 import { findingsOf, type Finding } from './finding.ts';
-import { judgeEngine } from './check-engine.ts';
-import { judgeHost } from './check-host.ts';
-import { judgeLog } from './check-event-store.ts';
-import { judgeReadModel } from './check-read-model.ts';
-import { judgeSecrets } from './check-secrets.ts';
+import { checkEngine } from './check-engine.ts';
+import { checkHost } from './check-host.ts';
+import { checkEventStore } from './check-event-store.ts';
+import { checkReadModel } from './check-read-model.ts';
+import { checkSecrets } from './check-secrets.ts';
 
-/** All that is to be said about an installation, in the order in which it is put right. Pure. */
-export function judge({ config, host, log, readModel, engine }: Facts): Finding[] {
+/** All findings about an installation, in the order in which to correct them. Pure. */
+export function check({ config, host, log, readModel, engine }: InstallationFacts): Finding[] {
   return [
-    ...judgeHost(host),
-    ...judgeSecrets(config),
-    ...(isTrouble(log) ? away('log', log) : judgeLog(log, config)),
-    ...(isTrouble(readModel) ? away('read-model', readModel) : judgeReadModel(readModel)),
-    ...judgeBrowsers(config, engine),
+    ...checkHost(host),
+    ...checkSecrets(config),
+    ...(isProbeFailure(log) ? away('log', log) : checkEventStore(log, config)),
+    ...(isProbeFailure(readModel) ? away('read-model', readModel) : checkReadModel(readModel)),
+    ...checkBrowsers(config, engine),
   ];
 }
 
-function judgeBrowsers(config: ConfigFacts, engine: Facts['engine']): Finding[] {
+function checkBrowsers(config: ConfigFacts, engine: InstallationFacts['engine']): Finding[] {
   const { found, ok, warn } = findingsOf('browsers');
   if (!config.hasProvisioner) return found;
-  if (engine !== null) return isTrouble(engine) ? away('browsers', engine) : judgeEngine(engine);
+  if (engine !== null)
+    return isProbeFailure(engine) ? away('browsers', engine) : checkEngine(engine);
   if (config.browsers === 'simulated') {
-    warn('kind', 'browsers are simulated', 'BROWSERS=docker runs real ones, each by itself');
+    warn('kind', 'browsers are simulated', 'BROWSERS=docker runs real, isolated ones');
   } else if (config.isProduction) {
     warn(
       'kind',
-      'browsers are processes of this machine, not kept from each other',
-      'BROWSERS=docker keeps sessions apart; only for development are processes enough',
+      'browsers are processes of this machine, not isolated from each other',
+      'BROWSERS=docker isolates sessions; process browsers are for development',
     );
   } else ok('kind', 'browsers are processes of this machine: for development');
   return found;
 }
 
-function away(part: string, { trouble, advice, isBad }: Trouble): Finding[] {
+function away(part: string, { failure, advice, isBad }: ProbeFailure): Finding[] {
   const { found, warn, bad } = findingsOf(part);
-  (isBad ? bad : warn)('answers', trouble, advice);
+  (isBad ? bad : warn)('answers', failure, advice);
   return found;
 }
 
-function isTrouble(facts: object): facts is Trouble {
-  return 'trouble' in facts;
+function isProbeFailure(facts: object): facts is ProbeFailure {
+  return 'failure' in facts;
 }

@@ -2,7 +2,7 @@ import { isProduction, secretNames, withSecretFiles } from '#src/config/secrets.
 import type { Config } from '#src/config/config.ts';
 import type { ConfigFacts } from './facts.ts';
 
-/** What the configuration alone tells, and the secrets that are to be judged. */
+/** The facts that the configuration alone gives, and the secrets to check. */
 export function configFactsOf(
   config: Config,
   given: Record<string, string | undefined>,
@@ -25,7 +25,7 @@ export function configFactsOf(
   };
 }
 
-/** Only what leaves the machine counts: on loopback nobody listens in. */
+/** Loopback connections are left out: they cannot be eavesdropped from another machine. */
 function linksOf(
   variable: string,
   address: string | null,

@@ -12,8 +12,8 @@ import type { EngineFacts } from './facts.ts';
 const PROBE_MS = 30_000;
 
 /**
- * Asks the engine how it is, and tries what a browser needs and must not have in containers that
- * are confined like one. Makes neither image, nor network, nor rules. @throws DockerUnavailable
+ * Reads the state of the engine, and probes sandbox and network in containers that are confined
+ * like a browser. Creates no image, network or packet rules. @throws DockerUnavailable
  */
 export async function gatherEngineFacts(options: DockerConfig): Promise<EngineFacts> {
   const { docker, cpus } = await connectEngine(options.host);
@@ -47,7 +47,7 @@ type EngineInfo = {
   BridgeNfIptables: boolean;
 };
 
-/** What Chromium does first of all: it gives itself a user namespace. Empty where it may. */
+/** Creates a user namespace, as Chromium does at its start. Empty if that works, else why not. */
 async function trySandbox(docker: Docker, confinement: Confinement): Promise<string> {
   const options: Docker.ContainerCreateOptions = {
     Image: confinement.image,
@@ -57,7 +57,7 @@ async function trySandbox(docker: Docker, confinement: Confinement): Promise<str
     HostConfig: { ...confined(confinement), NetworkMode: 'none' },
   };
   const { exitCode, lines } = await runContainer(docker, options, PROBE_MS);
-  return exitCode === 0 ? '' : lines.join(' ').trim() || `it ended with ${exitCode}`;
+  return exitCode === 0 ? '' : lines.join(' ').trim() || `unshare ended with exit code ${exitCode}`;
 }
 
 type NetworkParts = Omit<Parameters<typeof checkIsolation>[0], 'rulesImage'>;

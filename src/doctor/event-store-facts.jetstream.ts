@@ -1,22 +1,26 @@
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
-import { ask } from '#src/event-store/jetstream/request.ts';
-import { examineStreams, type StreamStanding } from '#src/event-store/jetstream/streams.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
+import { examineStreams, type StreamStatus } from '#src/event-store/jetstream/streams.ts';
 import { clockSkewMs } from './clock-skew.ts';
-import type { LogFacts, LogServerFacts, StreamFacts } from './facts.ts';
+import type { EventStoreFacts, NatsServerFacts, StreamFacts } from './facts.ts';
 
 const ANSWER_MS = 5_000;
 const SERVERS_REQUESTS = '$SYS.REQ.SERVER.PING.JSZ';
 const USER_MS = 1_000;
-/** How long servers may take to answer, and how long after one the next may come. */
+/** How long to wait for the first server, and for each further one. */
 const SERVERS_MS = 1_000;
 const NEXT_SERVER_MS = 250;
 
-/** Asks the log how it is; changes nothing. @throws Unavailable */
-export async function gatherLogFacts(connection: JetStreamConnection): Promise<LogFacts> {
+/** Reads the state of the NATS servers and streams; changes nothing. @throws Unavailable */
+export async function gatherEventStoreFacts(
+  connection: JetStreamConnection,
+): Promise<EventStoreFacts> {
   const { nc, jsm, hasArchive } = connection;
-  const standings = await ask(connection, ANSWER_MS, () => examineStreams(jsm, hasArchive));
-  const account = await ask(connection, ANSWER_MS, () => jsm.getAccountInfo());
+  const standings = await requestWithRetry(connection, ANSWER_MS, () =>
+    examineStreams(jsm, hasArchive),
+  );
+  const account = await requestWithRetry(connection, ANSWER_MS, () => jsm.getAccountInfo());
   const maxBytes = account.limits.max_storage;
   return {
     version: nc.info?.version ?? 'unknown',
@@ -29,7 +33,7 @@ export async function gatherLogFacts(connection: JetStreamConnection): Promise<L
   };
 }
 
-function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStanding): StreamFacts {
+function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStatus): StreamFacts {
   const peers = info?.cluster?.replicas ?? [];
   const away = peers.filter(({ offline, current }) => offline || !current);
   return {
@@ -48,9 +52,9 @@ type ServerInfo = {
   data: { config: { sync_always?: boolean } };
 };
 
-/** For users of the account that deploy/nats.conf lets ask. */
-async function serversOf(nc: NatsConnection): Promise<LogServerFacts[]> {
-  const found: LogServerFacts[] = [];
+/** Empty if this user may not ask; deploy/nats.conf allows it to one account. */
+async function serversOf(nc: NatsConnection): Promise<NatsServerFacts[]> {
+  const found: NatsServerFacts[] = [];
   const patience = { strategy: 'stall', maxWait: SERVERS_MS, stall: NEXT_SERVER_MS } as const;
   try {
     for await (const answer of await nc.requestMany(SERVERS_REQUESTS, '', patience)) {
@@ -64,22 +68,24 @@ async function serversOf(nc: NatsConnection): Promise<LogServerFacts[]> {
   return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The server says what time it is in whatever it tells of a stream. */
+/** Uses the server's time in the answer to a stream info request. */
 async function skewOf(
   connection: JetStreamConnection,
-  standings: readonly StreamStanding[],
+  standings: readonly StreamStatus[],
 ): Promise<number | null> {
   const known = standings.find(({ info }) => info !== null);
   if (known === undefined) return null;
   return await clockSkewMs(async () => {
-    const info = await ask(connection, ANSWER_MS, () => connection.jsm.streams.info(known.name));
+    const info = await requestWithRetry(connection, ANSWER_MS, () =>
+      connection.jsm.streams.info(known.name),
+    );
     return Date.parse((info as { ts?: string }).ts ?? '');
   });
 }
 
 type UserInfo = { data?: { permissions?: { publish?: { allow?: string[]; deny?: string[] } } } };
 
-/** A user that may not even ask is no such one. */
+/** False also for a user that may not ask about its permissions. */
 async function mayPublishAll(nc: NatsConnection): Promise<boolean> {
   try {
     const answer = await nc.request('$SYS.REQ.USER.INFO', '', { timeout: USER_MS });

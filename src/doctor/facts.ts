@@ -1,24 +1,24 @@
-/** What is asked of an installation. Each part either answers or says why it did not. */
-export type Facts = {
+/** The state of an installation. A part that did not answer is a `ProbeFailure`. */
+export type InstallationFacts = {
   config: ConfigFacts;
   host: HostFacts;
-  log: LogFacts | Trouble;
-  readModel: ReadModelFacts | Trouble;
-  /** null: browsers are none of this process's, or no Docker ones. */
-  engine: EngineFacts | Trouble | null;
+  log: EventStoreFacts | ProbeFailure;
+  readModel: ReadModelFacts | ProbeFailure;
+  /** null: this process runs no browsers, or none in Docker. */
+  engine: EngineFacts | ProbeFailure | null;
 };
 
-/** `isBad`: nothing can serve like that; else it only could not be asked now. */
-export type Trouble = { trouble: string; advice: string; isBad: boolean };
+/** Why a part could not be examined. `isBad`: the service cannot run like that. */
+export type ProbeFailure = { failure: string; advice: string; isBad: boolean };
 
-/** Of the configuration, what its values alone tell. */
+/** Facts from the configuration alone. */
 export type ConfigFacts = {
-  /** Every role in one process, with a log of its own. */
+  /** Whether the process runs its own nats-server. */
   isEmbedded: boolean;
   isProduction: boolean;
   browsers: 'docker' | 'process' | 'simulated';
   hasProvisioner: boolean;
-  /** Secrets that were given, by variable. */
+  /** The secrets that are set, by variable. */
   secrets: ReadonlyMap<string, string>;
   /** Connections that leave this machine: whether they have credentials, and TLS. */
   links: readonly { variable: string; hasCredentials: boolean; isEncrypted: boolean }[];
@@ -27,33 +27,33 @@ export type ConfigFacts = {
 export type HostFacts = {
   node: string;
   dataDir: string;
-  /** null: it cannot be written, and why. */
+  /** Why the folder cannot be written; null: it can. */
   unwritable: string | null;
   freeBytes: number;
   totalBytes: number;
-  /** Secrets in the data folder that others may read, by name. */
+  /** Names of the secrets in the data folder that other users may read. */
   openSecrets: readonly string[];
   openFilesMax: number | null;
   ports: readonly { variable: string; port: number; use: 'ours' | 'free' | 'taken' }[];
 };
 
-export type LogFacts = {
+export type EventStoreFacts = {
   version: string;
   isClustered: boolean;
-  /** Servers that told of themselves; empty: this user may not ask them. */
-  servers: readonly LogServerFacts[];
-  /** The log's clock less this process's; null: it was not told. */
+  /** Empty: this user may not read the servers' settings. */
+  servers: readonly NatsServerFacts[];
+  /** The event store's clock minus this process's, in ms; null: not known. */
   skewMs: number | null;
   streams: readonly StreamFacts[];
   storage: { usedBytes: number; maxBytes: number | null };
-  /** Whether this user may publish anything at all. */
+  /** Whether this user may publish to every subject. */
   mayPublishAll: boolean;
 };
 
-export type LogServerFacts = {
+export type NatsServerFacts = {
   name: string;
   version: string;
-  /** Whether what it has acknowledged is on its disk. */
+  /** Whether acknowledged messages are on its disk. */
   syncsAlways: boolean;
 };
 
@@ -61,13 +61,13 @@ export type StreamFacts = {
   name: string;
   isThere: boolean;
   replicas: number;
-  /** Which server has the last word on it; null outside of a cluster. */
+  /** The leader's server name; null outside a cluster. */
   leader: string | null;
-  /** Settings that a start puts right. */
+  /** Settings that a start corrects. */
   differs: readonly string[];
-  /** Settings that nothing can put right. */
+  /** Settings that cannot be changed in place. */
   unfit: readonly string[];
-  /** Members of its group that are away or behind. */
+  /** Replicas that are unavailable or behind. */
   behind: readonly string[];
 };
 
@@ -88,9 +88,9 @@ export type EngineFacts = {
   /** Whether packets between containers pass the host's rules. */
   filtersBridges: boolean;
   hasImage: boolean;
-  /** null: there is no network yet; else what a session could reach, empty: nothing it may not. */
+  /** What a session can reach but must not; empty: nothing; null: not probed. */
   reachable: string | null;
   hasNetwork: boolean;
-  /** What a browser's own sandbox was told: empty where it can be made. null: not tried. */
+  /** Why Chromium cannot create its sandbox; empty: it can; null: not probed. */
   sandboxRefusal: string | null;
 };

@@ -1,13 +1,13 @@
-/** What the doctor found: `what` is the fact, `advice` what to do about it (null: nothing). */
+/** Result of one check: `what` is the fact, `advice` what to do about it (null: nothing). */
 export type Finding = {
-  /** `<part>.<check>`, like `log.replicas`: the same for the same check, for programs. */
+  /** `<part>.<check>`, as `log.replicas`; stable, for programs. */
   check: string;
   level: 'ok' | 'warn' | 'bad';
   what: string;
   advice: string | null;
 };
 
-/** Builds the findings of one part, so that each has its name once. */
+/** Collects the findings of one part and prefixes their checks with its name. */
 export function findingsOf(part: string) {
   const found: Finding[] = [];
   const add = (level: Finding['level'], check: string, what: string, advice: string | null) =>

@@ -5,12 +5,12 @@ import type { Config } from '#src/config/config.ts';
 import { assertPortsFree, PortTaken } from '#src/embedded/ports.ts';
 import type { HostFacts } from './facts.ts';
 
-/** Files of the data folder that others must not read. */
+/** Files of the data folder that other users must not read. */
 const SECRETS = ['master-key', 'dev-api-key', 'nats-issuer', 'runtime.json', 'audit-key'];
 
 /**
- * Looks at this machine; changes nothing.
- * @param isRunning whether the service runs on this data folder, so that it has its ports
+ * Reads the state of this machine; changes nothing.
+ * @param isRunning whether the service runs on this data folder, and so uses its ports
  */
 export async function gatherHostFacts(config: Config, isRunning: boolean): Promise<HostFacts> {
   const { dataDir } = config;
@@ -28,7 +28,7 @@ export async function gatherHostFacts(config: Config, isRunning: boolean): Promi
   };
 }
 
-/** The folder, or where it would be made. */
+/** The folder, or its nearest existing parent. */
 async function existing(path: string): Promise<string> {
   const isThere = await access(path).then(
     () => true,
@@ -56,7 +56,7 @@ async function openSecretsIn(dataDir: string): Promise<string[]> {
   return modes.filter(([, mode]) => (mode & 0o077) !== 0).map(([name]) => name);
 }
 
-/** null: there is no limit, or the kernel does not say. */
+/** null: unlimited, or not known. */
 async function openFilesMax(): Promise<number | null> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '');
   const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1];

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { clockSkewMs } from './clock-skew.ts';
 import type { ReadModelFacts } from './facts.ts';
 
-/** Asks Redis how it is; changes nothing. @throws where it does not answer, or may not be asked */
+/** Reads the state of Redis; changes nothing. @throws Error if Redis does not answer or refuses */
 export async function gatherReadModelFacts(redis: Redis): Promise<ReadModelFacts> {
   const facts = factsIn(await redis.info());
   const skewMs = await clockSkewMs(async () => {

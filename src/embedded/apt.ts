@@ -32,12 +32,12 @@ export function aptCommand(packages: readonly string[]): string {
 }
 
 function aptGet(root: readonly string[]): string[] {
-  // Another apt-get (unattended upgrades on a fresh machine) is waited for, not failed on.
+  // Wait for another apt-get (unattended upgrades on a fresh machine) instead of failing.
   const wait = ['-o', 'DPkg::Lock::Timeout=300'];
   return [...root, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...wait];
 }
 
-/** Once a process. A failure is not the end: the lists that are there may do. */
+/** Runs once per process. A failure is ignored: the existing package lists may be enough. */
 async function aptUpdate(root: readonly string[]): Promise<void> {
   await runCommand([...aptGet(root), '-qq', 'update'], { timeoutMs: UPDATE_TIMEOUT_MS });
 }
@@ -50,12 +50,12 @@ async function rootPrefix(): Promise<string[]> {
   if ((await runCommand(['sudo', '-n', 'true'], { timeoutMs: 10_000 })).code === 0) {
     return ['sudo', '-n'];
   }
-  throw new Error('installing needs root, or a sudo that asks for no password');
+  throw new Error('installing needs root, or sudo without a password');
 }
 
 /**
- * Unpacks the package of another Debian suite into `<dir>/unpacked`, through an apt configuration
- * of its own inside `dir`: the machine's sources and packages stay as they are, and no root is
+ * Unpacks the package of another Debian suite into `<dir>/unpacked`, with a separate apt
+ * configuration inside `dir`: the machine's sources and packages stay unchanged, and no root is
  * needed.
  * @throws Error with the reason, for a message
  */
@@ -79,9 +79,9 @@ export async function aptUnpack(suite: string, name: string, dir: string): Promi
     `Dir::Cache=${dir}/cache`,
     'APT::Sandbox::User=root',
     'Acquire::Languages=none',
-    // Without it a failed update is a warning, and the package merely unknown.
+    // Otherwise a failed update is only a warning, and the package is then reported as unknown.
     'APT::Update::Error-Mode=any',
-    // A mirror may be frozen on purpose; its signature counts all the same.
+    // A mirror may be frozen on purpose; its signature is still verified.
     'Acquire::Check-Valid-Until=false',
   ].flatMap((setting) => ['-o', setting]);
   await mustRun(['apt-get', '-qq', ...settings, 'update'], dir);
@@ -96,7 +96,7 @@ async function mustRun(command: readonly string[], cwd: string): Promise<void> {
   if (outcome.code !== 0) throw new Error(lastLines(outcome.output));
 }
 
-/** The address of the Debian archive that this machine's apt is set up with; null: it has none. */
+/** The Debian archive that this machine's apt uses; null: none. */
 async function debianArchive(): Promise<string | null> {
   const targets = await runCommand(
     ['apt-get', 'indextargets', '--format', '$(REPO_URI) $(COMPONENT)', 'Created-By: Packages'],

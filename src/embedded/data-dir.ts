@@ -1,4 +1,4 @@
-/** DATA_DIR: one service at a time, and one that can write there. */
+/** The lock of DATA_DIR: one service at a time, and the folder must be writable. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,7 @@ export class DataDirInUse extends Error {
   override readonly name = 'DataDirInUse';
 }
 
-/** DATA_DIR cannot be made or written; the message says why. */
+/** DATA_DIR cannot be created or written; the message has the reason. */
 export class DataDirNotWritable extends Error {
   override readonly name = 'DataDirNotWritable';
 }
@@ -17,8 +17,8 @@ export class DataDirNotWritable extends Error {
 const POLL_MS = 50;
 
 /**
- * Makes the folder where it is missing and holds it until disposal. A lock that a killed service
- * left is taken over. `waitMs`: how long a service that is about to end is waited for.
+ * Creates the folder if it is missing and locks it until disposal. The lock of a killed service is
+ * taken over. `waitMs`: how long to wait for a service that is shutting down.
  * @throws DataDirInUse
  * @throws DataDirNotWritable
  */
@@ -35,7 +35,7 @@ export async function lockDataDir(
     if (Date.now() >= deadline) {
       throw new DataDirInUse(
         `DATA_DIR ${dir} is in use by another running service (process ${lock.holder.pid}): ` +
-          'stop it, or give this one a DATA_DIR of its own',
+          'stop it, or set another DATA_DIR',
       );
     }
     await delay(POLL_MS);
@@ -44,7 +44,7 @@ export async function lockDataDir(
 
 function makeWritable(dir: string): void {
   try {
-    // It will hold keys: nobody else's business.
+    // The folder will hold secrets, so only its owner may read it.
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     const probe = join(dir, `.writable.${process.pid}`);
     writeFileSync(probe, '');

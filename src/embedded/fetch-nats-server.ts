@@ -1,25 +1,25 @@
-/** A nats-server of our own, where the machine's is missing or too old. */
+/** Fetches a nats-server into .tools if the machine's is missing or too old. */
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { aptUnpack } from './apt.ts';
 import { lastLines, runCommand } from './run-command.ts';
 
-/** Newer Debian suites than the ones whose nats-server is too old, the calmer one first. */
+/** Debian suites with a new enough nats-server, the more stable one first. */
 const SUITES = ['forky', 'sid'];
-/** The release that is fetched where no Debian suite can be: the one this was developed with. */
+/** The release that is downloaded if no Debian suite works. */
 const RELEASE = '2.15.1';
 const RELEASES = 'https://github.com/nats-io/nats-server/releases/download';
 const DOWNLOAD_TIMEOUT_MS = 120_000;
-/** Where the packages and archives have it, seen from where they were unpacked. */
+/** Node's names of architectures → those in the names of release archives. */
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, string>> = {
   x64: 'amd64',
   arm64: 'arm64',
 };
 
 /**
- * Puts a nats-server that `accepts` into `<tools>/nats`, complete or not at all.
- * @throws Error whose message names each source and why it did not do
+ * Installs a nats-server for which `accepts` is true into `<tools>/nats`, atomically.
+ * @throws Error whose message names each source and its failure
  */
 export async function fetchNatsServer(
   tools: string,
@@ -33,7 +33,8 @@ export async function fetchNatsServer(
     try {
       const binary = join(stage, 'nats-server');
       await copyFile(await source.unpack(join(stage, 'work')), binary);
-      if (!(await accepts(binary))) throw new Error('it does not run here, or is too old');
+      if (!(await accepts(binary)))
+        throw new Error('it does not run on this machine, or is too old');
       await rm(join(stage, 'work'), { recursive: true });
       await rm(join(tools, 'nats'), { recursive: true, force: true });
       await rename(stage, join(tools, 'nats'));
@@ -69,7 +70,7 @@ export function releaseSource(releases: string): Source {
       const digest = createHash('sha256').update(archive).digest('hex');
       const listed = sums.toString().split('\n');
       if (!listed.some((line) => line.trim() === `${digest}  ${name}.tar.gz`)) {
-        throw new Error(`the checksum of ${name}.tar.gz is not the listed one`);
+        throw new Error(`the checksum of ${name}.tar.gz does not match the published one`);
       }
       await writeFile(join(dir, 'release.tar.gz'), archive);
       const outcome = await runCommand(['tar', '-xzf', 'release.tar.gz'], {
@@ -90,6 +91,6 @@ async function download(url: string): Promise<Buffer> {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // fetch hides what happened (no such host, refused) in the cause.
+  // fetch has the reason (unknown host, connection refused) in `cause`.
   return error.cause instanceof Error ? error.cause.message : error.message;
 }

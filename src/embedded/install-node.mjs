@@ -1,4 +1,4 @@
-/** A Node of our own, with its npm, in .tools/node, for machines whose Node reads no TypeScript. */
+/** Installs Node and npm into .tools/node, for machines whose Node cannot run TypeScript. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,15 +8,15 @@ import { waitForLock } from './pid-lock.mjs';
 export const NODE_MAJOR_MIN = 24;
 /** The npm that Node 24 comes with. */
 const NPM = 'npm@11';
-/** The longest that another start's installation is waited for. */
+/** How long to wait for another start's installation. */
 const WAIT_MS = 10 * 60_000;
 
 /**
- * The path of a Node that is new enough, installed first where there is none. Its npm package is
- * the release without npm, and runs no install script.
+ * The path of a new enough Node, installed if missing. Node's npm package contains the release
+ * without npm and runs no install script.
  * @throws CannotInstall
  */
-export async function ownNode(root, say) {
+export async function installNode(root, print) {
   const tools = join(root, '.tools');
   const home = join(tools, 'node');
   const node = join(home, 'bin', 'node');
@@ -24,11 +24,12 @@ export async function ownNode(root, say) {
   mkdirSync(tools, { recursive: true });
   const release = await waitForLock(join(tools, 'node.lock'), {
     waitMs: WAIT_MS,
-    onWait: ({ pid }) => say(`Waiting for process ${pid}, which installs Node ${NODE_MAJOR_MIN}…`),
+    onWait: ({ pid }) =>
+      print(`Waiting for process ${pid}, which installs Node ${NODE_MAJOR_MIN}…`),
   });
   try {
     if (isNewEnough(node)) return node;
-    say(`Installing Node ${NODE_MAJOR_MIN} into .tools (this machine's is ${process.version})…`);
+    print(`Installing Node ${NODE_MAJOR_MIN} into .tools (this machine's is ${process.version})…`);
     await install(tools, home);
     return node;
   } finally {
@@ -36,7 +37,7 @@ export async function ownNode(root, say) {
   }
 }
 
-/** Complete in a folder of its own before it is put in place: a broken-off one is never used. */
+/** Installs into a staging folder and then renames it, so that a partial one is never used. */
 async function install(tools, home) {
   const stage = join(tools, 'node.new');
   const name = `node-${process.platform}-${process.arch}`;
@@ -60,9 +61,9 @@ async function install(tools, home) {
     }
   } catch (error) {
     throw new CannotInstall(
-      `This needs Node ${NODE_MAJOR_MIN} or newer; here is ${process.version}, and ${wanted} ` +
-        `could not be had from the npm registry. Install Node ${NODE_MAJOR_MIN}, or let npm ` +
-        `reach a registry.\n${error.message}`,
+      `Node ${NODE_MAJOR_MIN} or newer is required; this is ${process.version}, and ${wanted} ` +
+        `could not be installed from the npm registry. Install Node ${NODE_MAJOR_MIN}, or make ` +
+        `a registry reachable for npm.\n${error.message}`,
     );
   }
   rmSync(home, { recursive: true, force: true });

@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 /**
- * What every npm script and the `bss` command go through:
+ * The entry point of npm scripts and of the `bss` command:
  * `node src/embedded/launch.mjs <start | test | run FILE> [arguments…]`
  *
- * It makes the checkout runnable (npm packages, a new enough Node), then runs the target: inside
- * this process where this Node reads TypeScript, else under our own Node as the only child.
- * Plain JavaScript for Node 18 and later, without dependencies, since it runs before either is
- * there. It says what it does on stderr: stdout belongs to the target.
+ * It installs what the checkout needs (npm packages, a new enough Node), then runs the target: in
+ * this process if this Node runs TypeScript, else under the installed Node as the only child.
+ * Plain JavaScript for Node 18 and later without dependencies, since it runs before either is
+ * installed. Its messages go to stderr: stdout belongs to the target.
  */
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
@@ -15,33 +15,33 @@ import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { CannotInstall } from './npm.mjs';
-import { NODE_MAJOR_MIN, ownNode } from './install-node.mjs';
+import { NODE_MAJOR_MIN, installNode } from './install-node.mjs';
 import { installPackages } from './packages.mjs';
 
 const SELF = fileURLToPath(import.meta.url);
 const ROOT = dirname(dirname(dirname(SELF)));
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP'];
-/** How often it is looked whether the npm (or the launcher) that started us still lives. */
+/** How often to check whether the parent (npm or the launcher) still lives. */
 const PARENT_CHECK_MS = 250;
 
-/** Runs one target to its end; the exit code is the target's. */
+/** Runs a target to its end; the exit code is the target's. */
 export async function launch(args) {
   const target = targetOf(args);
   if (target === null) {
-    say('usage: node src/embedded/launch.mjs <start | test | run FILE> [arguments…]');
+    print('usage: node src/embedded/launch.mjs <start | test | run FILE> [arguments…]');
     process.exitCode = 2;
     return;
   }
   const isNew = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR_MIN;
   let node = process.execPath;
   try {
-    // The packages by the Node that will use them: npm leaves out those that need a newer one.
-    if (isNew) await installPackages(ROOT, say);
-    else node = await ownNode(ROOT, say);
+    // Install with the Node that will run: npm leaves out packages that need a newer one.
+    if (isNew) await installPackages(ROOT, print);
+    else node = await installNode(ROOT, print);
   } catch (error) {
-    // An error with a code is the file system's (a read-only checkout, a full disk).
+    // An error with a code is from the file system (read-only checkout, full disk).
     if (!(error instanceof CannotInstall) && error.code === undefined) throw error;
-    say(error.message);
+    print(error.message);
     process.exitCode = 1;
     return;
   }
@@ -54,18 +54,16 @@ function targetOf([what, ...rest]) {
   if (what === 'start') return { file: join(ROOT, 'src', 'main.ts'), args: rest };
   if (what === 'test') {
     const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
-    return {
-      file: vitest,
-      args: ['run', '--root', ROOT, '--config', 'test/vitest.config.ts', ...rest],
-    };
+    const config = join(ROOT, 'test', 'vitest.config.ts');
+    return { file: vitest, args: ['run', '--config', config, ...rest] };
   }
   if (what !== 'run' || rest[0] === undefined) return null;
   return { file: resolve(ROOT, rest[0]), args: rest.slice(1) };
 }
 
 /**
- * No process of its own: signals reach the target directly, its exit is ours. What was compiled once
- * is kept in the machine's temporary folder: half of what a short command takes is reading its code.
+ * Runs the target in this process: signals reach it directly, its exit code is ours. Compiled code
+ * is cached in the temporary folder, because compiling takes half of the time of a short command.
  */
 async function runHere({ file, args }) {
   module.enableCompileCache?.();
@@ -89,9 +87,9 @@ async function runUnder(node, args) {
 }
 
 /**
- * Where npm or a launcher started us and is gone (kill -9, a hang-up, or a shell between us that
- * died of the signal it should have passed on), we end as well: as on SIGTERM. So nothing is left
- * that holds the ports and the data of the next start. A start by hand may outlive its shell.
+ * Ends this process, as on SIGTERM, when the npm or launcher that started it is gone (kill -9, a
+ * hang-up, or a shell in between that died of the signal). Otherwise this process would keep the
+ * ports and the data folder from the next start. A start by hand may outlive its shell.
  */
 function endWithParent() {
   if (process.env.npm_lifecycle_event === undefined && !process.env.BSS_LAUNCHED) return;
@@ -105,7 +103,7 @@ function endWithParent() {
   check.unref();
 }
 
-function say(line) {
+function print(line) {
   process.stderr.write(`${line}\n`);
 }
 

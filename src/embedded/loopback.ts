@@ -1,16 +1,16 @@
-/** Ports on 127.0.0.1, and a short conversation with what listens there. */
+/** Free ports on 127.0.0.1, and a probe of what listens on a port. */
 import { connect, createServer } from 'node:net';
 import { randomInt } from 'node:crypto';
 
 /**
- * Below the range that systems take ports for outgoing connections from (32768 on Linux): there a
- * client that reconnects to a port whose server is down can be given that very port, and holds it.
+ * Below the range of ephemeral ports (from 32768 on Linux): there a client that reconnects to a
+ * port whose server is down can be assigned that very port as its own, and keep it.
  */
 const PORTS = { from: 20_000, to: 32_000 };
 const TRIES_MAX = 100;
 const CONVERSATION_MS = 1000;
 
-/** A port that nobody listens on; it is not reserved. */
+/** A port without a listener; it is not reserved. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const port = randomInt(PORTS.from, PORTS.to);
@@ -27,7 +27,7 @@ async function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** Sends `question` and tells whether `answer` comes back within a second. */
+/** Sends `question`; whether `answer` comes back within a second. */
 export async function answersWith(
   port: number,
   question: string,
@@ -36,7 +36,7 @@ export async function answersWith(
 ): Promise<boolean> {
   return await new Promise((resolve) => {
     const socket = connect(port, host);
-    let heard = '';
+    let received = '';
     const finish = (isAnswered: boolean): void => {
       socket.destroy();
       resolve(isAnswered);
@@ -47,8 +47,8 @@ export async function answersWith(
     socket.once('error', () => finish(false));
     socket.once('close', () => finish(false));
     socket.on('data', (text: string) => {
-      heard += text;
-      if (answer.test(heard)) finish(true);
+      received += text;
+      if (answer.test(received)) finish(true);
     });
   });
 }

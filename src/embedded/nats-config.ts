@@ -9,17 +9,17 @@ export type NatsSettings = {
   host: string;
   port: number;
   storeDir: string;
-  /** How the service itself connects. */
+  /** Credentials of the service itself. */
   user: string;
   password: string;
-  /** Public key of who may let tenants in. */
+  /** Public key of the issuer that admits tenants. */
   issuer: string;
 };
 
 /**
  * The configuration of the embedded nats-server: the service's account with the streams, the
- * consuming tenants' account with the little that it may ask for, and the service to be asked who
- * connects. The README of src/tenants has the same for a server of its operator's own.
+ * tenants' account with the requests that it may make, and the auth callout to the service. The
+ * README of src/tenants has the same for an external nats-server.
  */
 export function natsConfig(settings: NatsSettings): string {
   const { host, port, storeDir, user, password, issuer } = settings;

@@ -1,19 +1,19 @@
-/** Runs npm for launch.mjs: quietly, with what it said kept for when it fails. */
+/** Runs npm for launch.mjs; its output is shown only if it fails. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
 const OUTPUT_KEPT = 64 * 1024;
-/** npm names the cause first and then prints pages of usage. */
+/** npm prints the cause first, then pages of usage. */
 const ERROR_LINES_MAX = 10;
 
-/** A step that this start needs and that failed; the message is for the person who started it. */
+/** A required installation step failed; the message is for the operator. */
 export class CannotInstall extends Error {
   name = 'CannotInstall';
 }
 
-/** @throws CannotInstall with npm's first errors, when npm is not there or does not succeed. */
+/** @throws CannotInstall with npm's first errors, if npm is missing or fails */
 export async function npm(args, cwd) {
   const [command, ...first] = npmCommand();
   const child = spawn(command, [...first, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -23,12 +23,12 @@ export async function npm(args, cwd) {
   };
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
-  const letGo = endWith(child);
+  const removeHandlers = endWith(child);
   const problem = await new Promise((resolve) => {
     child.once('error', (error) => resolve(`npm cannot be run (${error.code ?? error.message})`));
     child.once('close', (code) => resolve(code === 0 ? null : errorsOf(output)));
   });
-  letGo();
+  removeHandlers();
   if (problem !== null) throw new CannotInstall(`npm ${args.join(' ')} failed:\n${problem}`);
 }
 
@@ -39,8 +39,8 @@ function errorsOf(output) {
 }
 
 /**
- * A signal that ends us ends npm as well, at once (asked politely it takes seconds): nothing goes
- * on installing behind our back. What it leaves half done the next start does anew.
+ * A signal that ends this process kills npm as well (SIGTERM would take npm seconds), so that no
+ * installation goes on in the background. The next start repeats a partial installation.
  */
 function endWith(child) {
   const ends = ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => {
@@ -55,8 +55,8 @@ function endWith(child) {
 }
 
 /**
- * The npm that belongs to this Node: another one may not run under it (Debian's does not), and what
- * it installs depends on the Node it runs under. Else the npm that runs us, else the one on PATH.
+ * The npm of this Node: another one may not run under it (Debian's does not), and what it installs
+ * depends on its Node. Otherwise the npm that started this process, or the one on PATH.
  */
 function npmCommand() {
   const prefix = dirname(dirname(process.execPath));
@@ -64,7 +64,7 @@ function npmCommand() {
   if (existsSync(own)) return [process.execPath, own];
   const runBy = process.env.npm_execpath ?? '';
   const cli = join(dirname(runBy), 'npm-cli.js');
-  // npx names its own file, and other package managers theirs.
+  // npm_execpath is npx's file under npx, and another program under other package managers.
   if (/^np[mx]-cli\.js$/.test(basename(runBy)) && existsSync(cli)) return [process.execPath, cli];
   return ['npm'];
 }

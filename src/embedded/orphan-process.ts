@@ -1,13 +1,13 @@
 /**
- * Children that outlived a service that was killed: each has a file in DATA_DIR with its process id
- * and start time, by which the next start finds and ends it, and never another process.
+ * Children that outlived a killed service. A file in DATA_DIR has each child's process id and start
+ * time, so that the next start ends exactly that process.
  */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { processCommand, processStart } from './pid-lock.mjs';
 
-/** The longest a child may take to end when asked, before it is killed. */
+/** Time from SIGTERM to SIGKILL. */
 export const STOP_GRACE_MS = 5000;
 const KILL_WAIT_MS = 2000;
 const POLL_MS = 20;
@@ -16,7 +16,7 @@ type ChildRecord = { pid: number; start: string; program: string };
 
 export async function recordChild(pidFile: string, pid: number, command: string): Promise<void> {
   const start = processStart(pid);
-  // It has ended already: there is nothing to find again.
+  // The child has ended already.
   if (start === null) return;
   const record: ChildRecord = { pid, start, program: basename(command) };
   await writeFile(`${pidFile}.new`, JSON.stringify(record));
@@ -27,8 +27,8 @@ export async function forgetChild(pidFile: string): Promise<void> {
   await rm(pidFile, { force: true });
 }
 
-/** Ends the recorded child where it still lives; resolves when it is gone and forgotten. */
-export async function endLeftover(pidFile: string): Promise<void> {
+/** Ends the recorded child if it still lives, and removes its record. */
+export async function endOrphan(pidFile: string): Promise<void> {
   const record = parseRecord(await readFile(pidFile, 'utf8').catch(() => ''));
   if (record !== null && isSame(record)) {
     signal(record, 'SIGTERM');
@@ -44,7 +44,7 @@ export async function endLeftover(pidFile: string): Promise<void> {
   await forgetChild(pidFile);
 }
 
-/** The title of a process may change (redis-server's does), but both programs keep their names. */
+/** Compares start time and name: redis-server changes its title but keeps its name in it. */
 function isSame({ pid, start, program }: ChildRecord): boolean {
   return processStart(pid) === start && (processCommand(pid) ?? '').includes(program);
 }
@@ -62,7 +62,7 @@ function signal({ pid }: ChildRecord, name: 'SIGTERM' | 'SIGKILL'): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It ended since it was looked at; whether it is gone is asked for next.
+    // The process has ended meanwhile; the caller checks that next.
   }
 }
 

@@ -1,24 +1,24 @@
-/** Brings node_modules to what package-lock.json says. */
+/** Installs the packages of package-lock.json into node_modules. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { npm } from './npm.mjs';
 import { waitForLock } from './pid-lock.mjs';
 
-/** The longest that another start's installation is waited for. */
+/** How long to wait for another start's installation. */
 const WAIT_MS = 10 * 60_000;
 
 /** @throws CannotInstall */
-export async function installPackages(root, say) {
+export async function installPackages(root, print) {
   if (packagesMatch(root)) return;
   mkdirSync(join(root, '.tools'), { recursive: true });
   const release = await waitForLock(join(root, '.tools', 'packages.lock'), {
     waitMs: WAIT_MS,
-    onWait: ({ pid }) => say(`Waiting for process ${pid}, which installs the npm packages…`),
+    onWait: ({ pid }) => print(`Waiting for process ${pid}, which installs the npm packages…`),
   });
   try {
     if (packagesMatch(root)) return;
-    say('Installing the npm packages (npm ci)…');
+    print('Installing the npm packages (npm ci)…');
     await npm(['ci', '--include=dev', '--no-audit', '--no-fund'], root);
     writeFileSync(markFile(root), markOf(root));
   } finally {
@@ -27,8 +27,8 @@ export async function installPackages(root, say) {
 }
 
 /**
- * npm writes node_modules/.package-lock.json last, so its presence says that an installation was
- * finished, and its content which one, whether it was made by us or by hand.
+ * npm writes node_modules/.package-lock.json last. Its presence shows that an installation was
+ * completed, and its content which one, whether by the launcher or by hand.
  */
 export function packagesMatch(root) {
   const wanted = readPackages(join(root, 'package-lock.json'));
@@ -44,8 +44,8 @@ export function packagesMatch(root) {
 }
 
 /**
- * Whether an optional package must be there: one for this very platform. They are missing in a
- * folder from another machine, and where an npm run by an old Node left out what needs a newer one.
+ * Whether an optional package is for this platform and so must be installed. It is missing if
+ * node_modules was copied from another machine, or if npm ran under a too old Node.
  */
 function isForHere({ os, cpu, libc }) {
   if (!os?.includes(process.platform) || !cpu?.includes(process.arch)) return false;
@@ -56,15 +56,15 @@ let libcFound;
 
 function libcHere() {
   if (libcFound !== undefined) return libcFound;
-  // Without it the report looks up the names of all open connections.
+  // Otherwise the report resolves the names of all open connections.
   process.report.excludeNetwork = true;
   libcFound = process.report.getReport().header.glibcVersionRuntime ? 'glibc' : 'musl';
   return libcFound;
 }
 
 /**
- * Says that npm ci has done what it can for this lockfile on this platform: a registry that lacks
- * an optional package must not make every start install anew.
+ * The file that marks a completed npm ci for this lock file and platform: if the registry lacks an
+ * optional package, later starts must not install again.
  */
 function markFile(root) {
   return join(root, 'node_modules', '.installed');

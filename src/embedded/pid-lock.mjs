@@ -1,10 +1,10 @@
 /**
- * Lock files that name their holder by process id and start time, so that a lock left by a dead
- * process (kill -9, power cut) is known to be stale even where its number was given out again.
- * Plain JavaScript: launch.mjs needs it before there is a Node that reads TypeScript.
+ * Lock files that contain the holder's process id and start time. The lock of a dead process (kill
+ * -9, power cut) is recognized as stale even if its process id was reused.
+ * Plain JavaScript: launch.mjs needs it before a Node that runs TypeScript is installed.
  *
- * Not promised: exclusion between machines or between containers that share a folder but not
- * their process ids.
+ * Does not exclude processes on other machines, or in containers that share the folder but have
+ * other process ids.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -12,17 +12,17 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 50;
-/** Each try that fails means that another process took or left the lock in that very moment. */
+/** A try fails only if another process takes or leaves the lock at the same moment. */
 const TRIES_MAX = 20;
 
-/** Takes the lock, or says who holds it. Throws where the lock's folder cannot be written. */
+/** Takes the lock, or returns its holder. @throws Error if the folder cannot be written */
 export function takeLock(path) {
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   const mine = JSON.stringify({ pid: process.pid, start: processStart(process.pid) });
   writeFileSync(draft, mine);
   try {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      // link, not an exclusive open: the lock appears with its content, never empty.
+      // link() instead of an exclusive open: the lock file is never visible without its content.
       if (linked(draft, path)) return { taken: true, release: () => release(path, mine) };
       const text = readText(path);
       const holder = text === null ? null : parseHolder(text);
@@ -38,8 +38,8 @@ export function takeLock(path) {
 }
 
 /**
- * Takes the lock as soon as its holder leaves it, and returns its release.
- * `onWait` is called once when there is somebody to wait for.
+ * Waits for the lock, takes it and returns its release function.
+ * `onWait` is called once if another process holds the lock.
  */
 export async function waitForLock(path, { waitMs, onWait = () => {} }) {
   const deadline = Date.now() + waitMs;
@@ -55,20 +55,20 @@ export async function waitForLock(path, { waitMs, onWait = () => {} }) {
 }
 
 /**
- * When a live process started, as an opaque text that no other process ever has; null where there
- * is no such process or it has ended and merely waits to be reaped.
+ * Start time of a live process, as an opaque text that no other process ever has; null if there is
+ * no such process or it is a zombie.
  */
 export function processStart(pid) {
   if (process.platform !== 'linux') return processField(pid, 'lstart');
   const stat = readText(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The second field is the command in parentheses and may hold anything; 22 is the start time.
+  // Field 2 is the command in parentheses and may contain any character; field 22 the start time.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (fields[0] === 'Z' || fields[0] === 'X') return null;
   return `${(readText('/proc/sys/kernel/random/boot_id') ?? '').trim()}:${fields[19]}`;
 }
 
-/** The command line of a live process, its parts joined by spaces; null where there is none. */
+/** The command line of a live process, joined by spaces; null if there is no such process. */
 export function processCommand(pid) {
   if (process.platform !== 'linux') return processField(pid, 'command');
   const line = readText(`/proc/${pid}/cmdline`);
@@ -91,7 +91,7 @@ function linked(from, to) {
   }
 }
 
-/** Removes a stale lock; one that a third process took since it was read is put back. */
+/** Removes a stale lock; a lock that a third process took meanwhile is put back. */
 function setAside(path, stale) {
   const aside = `${path}.stale.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {

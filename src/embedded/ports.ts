@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** A port of ours that somebody else listens on, or may not be listened on. */
+/** A configured port is used by another program, or this user may not listen on it. */
 export class PortTaken extends Error {
   override readonly name = 'PortTaken';
 }
 
 /**
- * Tries to listen on each port, so that a start that cannot succeed ends before it has begun.
+ * Tries to listen on each port, so that a start fails early if a port is taken.
  * @throws PortTaken naming the variable
  */
 export async function assertPortsFree(

@@ -1,6 +1,6 @@
 /**
- * The programs that the service runs beside itself: found on this machine, or installed.
- * What is looked for where, in which version, and where it comes from is the table below.
+ * The programs that the service runs: found on this machine, or installed. The table below lists
+ * where each is searched, in which version, and how it is installed.
  */
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { open, realpath, rm, symlink } from 'node:fs/promises';
@@ -14,20 +14,20 @@ import { runCommand } from './run-command.ts';
 export type ProgramName = 'nats-server' | 'redis-server' | 'chromium' | 'Xtigervnc' | 'vncpasswd';
 
 /**
- * Programs that are not there and cannot be had; the message says which, why, and what would help.
+ * Programs are missing and cannot be installed; the message has names, reasons and remedies.
  */
 export class MissingProgram extends Error {
   override readonly name = 'MissingProgram';
 }
 
 /**
- * The absolute path of each program, after installing those that are missing; `say` gets one line
+ * The absolute path of each program, after installing those that are missing; `print` gets one line
  * for each installation. A path in the program's environment variable is taken as it is.
  * @throws MissingProgram
  */
 export async function ensurePrograms<N extends ProgramName>(
   names: readonly N[],
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<Record<N, string>> {
   const paths: Partial<Record<N, string>> = {};
   const problems: string[] = [];
@@ -37,10 +37,10 @@ export async function ensurePrograms<N extends ProgramName>(
   }
   const missing = names.filter((name) => paths[name] === undefined);
   if (missing.length > 0) {
-    const unlock = await lockTools(say);
+    const unlock = await lockTools(print);
     try {
       for (const name of missing) {
-        const found = await findOrInstall(name, say);
+        const found = await findOrInstall(name, print);
         if ('path' in found) paths[name] = found.path;
         else problems.push(found.problem);
       }
@@ -55,21 +55,21 @@ export async function ensurePrograms<N extends ProgramName>(
 type Program = {
   /** Environment variable that names its path. */
   variable: string;
-  /** Where it is before PATH is looked at; relative ones are in TOOLS. */
+  /** Paths searched before PATH; relative ones are below TOOLS. */
   places: readonly string[];
   /** Its names on PATH. */
   names: readonly string[];
-  /** What to do by hand where installing fails. */
+  /** How to install it by hand. */
   byHand: string;
   install: () => Promise<void>;
-  /** Why a file that is there will not do; null: it will. */
+  /** Why a found file is not suitable; null: it is. */
   refuses?: (path: string) => Promise<string | null>;
 };
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const TOOLS = join(ROOT, '.tools');
 const LOCK_WAIT_MS = 15 * 60_000;
-/** Atomic batches, message schedules and message TTLs came with 2.11 and 2.12. */
+/** 2.11 and 2.12 added message TTLs, atomic batches and message schedules. */
 const NATS_SERVER_MIN: readonly [number, number] = [2, 12];
 /** PATH of an ordinary user often lacks the sbin folders, and macOS's lacks Homebrew's. */
 const MORE_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
@@ -92,7 +92,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
   },
   chromium: {
     variable: 'CHROMIUM',
-    // The program itself: the wrapper on Debian's PATH adds flags and a shell's start.
+    // The binary itself: the wrapper script on Debian's PATH adds flags and starts a shell.
     places: [
       '/usr/lib/chromium/chromium',
       '/usr/lib64/chromium-browser/chromium-browser',
@@ -145,10 +145,10 @@ async function refusesNatsServer(path: string): Promise<string | null> {
   const isNewEnough =
     Number(major) > majorMin || (Number(major) === majorMin && Number(minor) >= minorMin);
   if (isNewEnough) return null;
-  return `${path} is ${major}.${minor}.${patch}, and ${NATS_SERVER_MIN.join('.')} is needed`;
+  return `${path} is ${major}.${minor}.${patch}; ${NATS_SERVER_MIN.join('.')} or later is required`;
 }
 
-/** Wrapper scripts, and snaps, which see another file system than we do. */
+/** Refuses wrapper scripts, and snaps, which see another file system. */
 async function refusesChromium(path: string): Promise<string | null> {
   if (basename(await realpath(path)) === 'snap') return `${path} is a snap`;
   await using file = await open(path);
@@ -158,14 +158,14 @@ async function refusesChromium(path: string): Promise<string | null> {
 
 type Found = { path: string | null; refusals: string[] };
 
-/** @throws MissingProgram naming the variable where the path in it will not do */
+/** @throws MissingProgram naming the variable, if its path is not suitable */
 async function fromEnvironment(name: ProgramName): Promise<Found | null> {
   const { variable, refuses } = PROGRAMS[name];
   const given = process.env[variable];
   if (given === undefined || given === '') return null;
   const path = resolve(given);
   if (!isProgram(path)) throw new MissingProgram(`${variable}: ${path} is not a program`);
-  // An operator who names a wrapper means it; a version that is too old fails later and worse.
+  // An operator may choose a wrapper script of Chromium; a too old version would fail later.
   const refusal = name === 'chromium' ? null : await refuses?.(path);
   if (refusal) throw new MissingProgram(`${variable}: ${refusal}`);
   return { path, refusals: [] };
@@ -190,14 +190,14 @@ async function find(name: ProgramName): Promise<Found> {
 
 async function findOrInstall(
   name: ProgramName,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<{ path: string } | { problem: string }> {
   const { variable, byHand, install } = PROGRAMS[name];
-  // Again: who held the lock may have installed it.
+  // The previous holder of the lock may have installed it.
   const before = await find(name);
   if (before.path !== null) return { path: before.path };
-  say(`Installing ${name}…`);
-  let reason = 'it is not where it was expected';
+  print(`Installing ${name}…`);
+  let reason = 'the installed program was not found';
   try {
     await install();
   } catch (error) {
@@ -214,7 +214,7 @@ async function findOrInstall(
 }
 
 /** One installation at a time; null in a checkout that cannot be written. */
-async function lockTools(say: (line: string) => void): Promise<(() => void) | null> {
+async function lockTools(print: (line: string) => void): Promise<(() => void) | null> {
   try {
     mkdirSync(TOOLS, { recursive: true });
     accessSync(TOOLS, constants.W_OK);
@@ -223,7 +223,7 @@ async function lockTools(say: (line: string) => void): Promise<(() => void) | nu
   }
   return await waitForLock(join(TOOLS, 'programs.lock'), {
     waitMs: LOCK_WAIT_MS,
-    onWait: ({ pid }) => say(`Waiting for process ${pid}, which installs programs…`),
+    onWait: ({ pid }) => print(`Waiting for process ${pid}, which installs programs…`),
   });
 }
 

@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
 
 export type Outcome = {
-  /** null where the command could not be run, was ended by a signal, or took too long. */
+  /** null: the command could not be run, was ended by a signal, or took too long. */
   code: number | null;
-  /** The last 4 KiB of what it wrote, both streams together. */
+  /** The last 4 KiB of stdout and stderr. */
   output: string;
 };
 
 const OUTPUT_KEPT = 4096;
 
-/** Runs a command to its end, without input; a failure is a value. Ended (SIGKILL) at the bound. */
+/** Runs a command without input; a failure is a value. Killed (SIGKILL) after `timeoutMs`. */
 export async function runCommand(
   command: readonly string[],
   options: { timeoutMs: number; cwd?: string; env?: Record<string, string> },

@@ -2,8 +2,8 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Where the running service's parts are; the CLI finds them by it. For its owner alone: the
- * embedded event log's address has the service's password.
+ * Addresses of the running service, for the command line. Readable only by its owner: the address
+ * of the embedded NATS contains the service's password.
  */
 export type Runtime = {
   pid: number;
@@ -12,14 +12,14 @@ export type Runtime = {
   gateway_ws_url: string | null;
   gateway_wss_url: string | null;
   nats_url: string;
-  /** Where tenants connect with their API keys; null where nobody lets them in. */
+  /** Where tenants connect with their API keys; null: no tenant is admitted. */
   tenant_nats_url: string | null;
   redis_url: string;
 };
 
 export const RUNTIME_FILE = 'runtime.json';
 
-/** Writes `runtime.json` whole or not at all; disposing removes it. */
+/** Writes `runtime.json` atomically; disposing removes it. */
 export async function writeRuntime(dataDir: string, runtime: Runtime): Promise<AsyncDisposable> {
   const path = join(dataDir, RUNTIME_FILE);
   await writeFile(`${path}.new`, `${JSON.stringify(runtime, null, 2)}\n`, { mode: 0o600 });

@@ -3,11 +3,11 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * A secret that is made at the first start and kept in the data folder, readable by its owner
- * alone. Two processes that start at once get the same one: whoever creates the file has made it.
- * @param make what a new one looks like
+ * Reads a secret from the data folder; the first start creates it, readable only by its owner. Two
+ * processes that start at once get the same secret: the file is created exclusively.
+ * @param make generates a new secret
  */
-export async function keptSecret(
+export async function loadOrCreateSecret(
   dataDir: string,
   name: string,
   make: () => string,
@@ -23,13 +23,13 @@ export async function keptSecret(
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
   const kept = (await readFile(path, 'utf8')).trim();
-  if (kept === '') throw new Error(`${path} is empty; remove it to have a new one made`);
+  if (kept === '')
+    throw new Error(`${path} is empty; remove it, and the next start creates a new one`);
   return kept;
 }
 
 /**
- * Puts a new secret in the place of a kept one, whole or not at all. For the process that holds the
- * data folder's lock.
+ * Replaces a secret atomically. The caller must hold the lock of the data folder.
  */
 export async function replaceSecret(dataDir: string, name: string, secret: string): Promise<void> {
   const path = join(dataDir, name);

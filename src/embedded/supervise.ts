@@ -1,45 +1,45 @@
 /**
- * A child process that is kept running. Its modes:
+ * Keeps a child process running. Its states:
  *
- *   starting   spawned, not answering yet; ends in `up`, or in `waiting` when it dies or when
- *              `readyMs` is over (it is killed then)
- *   up         answers; ends in `waiting` when it dies
+ *   starting   spawned, not answering yet; then `up`, or `waiting` if it dies or has not answered
+ *              within `readyMs` (it is killed then)
+ *   up         answers; then `waiting` if it dies
  *   waiting    100 ms, doubled by each failed start in a row up to 2 s; then `starting`
- *   given up   after 10 failed starts in a row; nothing runs, nothing is tried again
- *   stopped    by disposal, from any mode: SIGTERM, SIGKILL after 5 s
+ *   given up   after 10 failed starts in a row; final
+ *   stopped    by disposal, from any state: SIGTERM, SIGKILL after 5 s
  *
- * A child that dies within a second of answering has failed to start. It runs in a session of its
- * own, so that Ctrl-C reaches the service alone, which then stops it in order; on Linux the kernel
- * tells it when the service was killed.
+ * A child that dies within a second of its first answer counts as a failed start. It runs in a new
+ * session, so that Ctrl-C reaches only the service, which then stops its children in order. On
+ * Linux the kernel sends it SIGTERM if the service is killed.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { endLeftover, forgetChild, recordChild, STOP_GRACE_MS } from './orphan-process.ts';
+import { endOrphan, forgetChild, recordChild, STOP_GRACE_MS } from './orphan-process.ts';
 
 export type Program = {
   name: string;
   command: string;
   args: readonly string[];
-  /** Remembers the running child, so that the next start ends what this one leaves. */
+  /** Records the running child, so that the next start can end it if it is orphaned. */
   pidFile: string;
-  /** What it writes; emptied at the start when it has grown beyond 10 MB. */
+  /** Receives stdout and stderr; emptied at the start if it is larger than 10 MB. */
   logFile: string;
-  /** One look whether it answers, at most a second long. */
+  /** Probes whether it answers; takes at most a second. */
   answers: () => Promise<boolean>;
-  /** How long a start may take until it answers. */
+  /** Longest time from its start to its first answer. */
   readyMs: number;
 };
 
 export type SupervisionEvents = {
-  /** It died, was started again and answers. */
+  /** The child died, was restarted and answers. */
   onRestart: () => void;
-  /** It will not be started again; `lastLines` is what it wrote last. */
+  /** The child will not be restarted; `lastLines` is its last output. */
   onGiveUp: (lastLines: string) => void;
 };
 
-/** The first start never came to answering. */
+/** The child never answered. */
 export class ChildNotStarted extends Error {
   override readonly name = 'ChildNotStarted';
 }
@@ -47,21 +47,22 @@ export class ChildNotStarted extends Error {
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 2000;
 const FAILED_STARTS_MAX = 10;
-/** A child that answered for this long was started well. */
+/** A start counts as successful once the child has answered for this long. */
 const STEADY_MS = 1000;
 const POLL_MS = 20;
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
 const LAST_LINES_BYTES = 2048;
 
 /**
- * Resolves when the child answers for the first time. What an earlier service left of it is ended.
+ * Resolves when the child answers for the first time. An orphan of an earlier service is ended
+ * first.
  * @throws ChildNotStarted
  */
 export async function supervise(
   program: Program,
   events: SupervisionEvents,
 ): Promise<AsyncDisposable> {
-  await endLeftover(program.pidFile);
+  await endOrphan(program.pidFile);
   emptyLargeLog(program.logFile);
   const stopping = new AbortController();
   const first = Promise.withResolvers<void>();
@@ -126,7 +127,7 @@ type Child = {
 async function start({ command, args, logFile, pidFile }: Program): Promise<Child> {
   const log = openSync(logFile, 'a', 0o600);
   const [first = command, ...rest] = [...endWithParent(), command, ...args];
-  // Of the service's own environment it gets nothing more: secrets are in that.
+  // Pass no more of the service's environment: it contains secrets.
   const { PATH = '', TMPDIR } = process.env;
   const env = { PATH, ...(TMPDIR === undefined ? {} : { TMPDIR }) };
   const spawned = spawn(first, rest, { stdio: ['ignore', log, log], detached: true, env });
@@ -140,7 +141,7 @@ async function start({ command, args, logFile, pidFile }: Program): Promise<Chil
   spawned.once('exit', onEnd);
   spawned.once('error', (error) => {
     child.problem ??= error.message;
-    // Without a process there is no exit.
+    // No exit event follows if no process was created.
     if (spawned.pid === undefined) onEnd();
   });
   if (spawned.pid !== undefined) await recordChild(pidFile, spawned.pid, command);
@@ -154,7 +155,7 @@ async function waitUntilUp(
 ): Promise<boolean> {
   const deadline = Date.now() + readyMs;
   while (!child.hasEnded && !stopping.aborted && Date.now() < deadline) {
-    // Another program on the same port could answer for a child that is already dead.
+    // If the child is dead, another program on the port has answered.
     if ((await answers()) && !child.hasEnded) return true;
     await delay(POLL_MS);
   }
@@ -172,7 +173,7 @@ async function end(child: Child): Promise<void> {
 let deathSignal: readonly string[] | null = null;
 
 /**
- * A command prefix by which the kernel ends the child when this process is killed, where it can.
+ * A command prefix that makes the kernel end the child when this process is killed, if supported.
  */
 function endWithParent(): readonly string[] {
   const prefix = ['setpriv', '--pdeathsig', 'TERM'];

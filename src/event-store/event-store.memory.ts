@@ -1,95 +1,61 @@
 import { randomUUID } from 'node:crypto';
 import { decode, type Message } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
-import { filterOf, isAmong } from '#events/subjects.ts';
-import { commandsOf, membersOf } from './batch.ts';
-import type { Appended, Change, EventLog, FollowOptions } from './event-store.ts';
-import { createBell, type Bell } from '#src/async/notifier.ts';
-import {
-  createMemoryQueue,
-  type Clock,
-  type MemoryQueue,
-  type Parked,
-} from '../messaging/work-queue.memory.ts';
-
-export type MemoryEventLog = EventLog & {
-  /** What the consumers of an inbox have parked. */
-  parked(name: string): readonly Parked<RecordedEvent>[];
-};
-
-export type MemoryEventLogOptions = {
-  /** By which inboxes' leases and retries run; default: the machine's. */
-  clock?: Clock;
-  leaseMs?: number;
-};
+import { streamFilter, matchesAnyFilter } from '#events/subjects.ts';
+import { commandsOf, batchMessages } from './batch.ts';
+import type { AppendResult, StreamAppend, EventStore, SubscribeOptions } from './event-store.ts';
+import { createNotifier, type Notifier } from '#src/async/notifier.ts';
 
 const BATCH_MAX = 500;
 const text = new TextDecoder();
 
-type NamedQueue = { subjects: readonly string[]; queue: MemoryQueue<RecordedEvent> };
-
 /**
- * The event log in this process. Events go through the codec both ways, so what does not fit its
- * schema fails here as it would in the real log; those handed out are frozen and shared.
+ * An event store in this process. Events go through the codec both ways, so that an event which
+ * does not fit its schema fails here as it would in JetStream. The events returned are frozen and
+ * shared.
  */
-export function createMemoryEventLog(options: MemoryEventLogOptions = {}): MemoryEventLog {
-  const { clock = { now: () => Date.now() }, leaseMs } = options;
+export function createMemoryEventStore(): EventStore {
   const store = createStore();
   const id = randomUUID();
-  const queues = new Map<string, NamedQueue>();
-  const bell = createBell();
+  const notifier = createNotifier();
 
   return {
     async append(changes) {
-      const before = store.log.length;
       const appended = appendTo(store, changes);
-      for (const { subject, event } of store.log.slice(before))
-        for (const { subjects, queue } of queues.values())
-          if (isAmong(subjects, subject)) queue.push(event);
-      bell.ring();
+      notifier.notify();
       return appended;
     },
-    async last(aggregate) {
-      const last = store.historyOf(filterOf(aggregate)).at(-1) ?? null;
+    async readLast(aggregate) {
+      const last = store.historyOf(streamFilter(aggregate)).at(-1) ?? null;
       return last as RecordedOf<typeof aggregate.kind> | null;
     },
-    async lastUpTo(aggregate, sequence) {
-      const history = store.historyOf(filterOf(aggregate));
+    async readLastUpTo(aggregate, sequence) {
+      const history = store.historyOf(streamFilter(aggregate));
       const last = history.findLast((event) => event.sequence <= sequence) ?? null;
       return last as RecordedOf<typeof aggregate.kind> | null;
     },
     async *history(aggregate) {
-      for (const event of store.historyOf(filterOf(aggregate)).slice())
+      for (const event of store.historyOf(streamFilter(aggregate)).slice())
         yield event as RecordedOf<typeof aggregate.kind>;
     },
-    follow: (followOptions) => follow(store, bell, followOptions),
+    subscribe: (followOptions) => follow(store, notifier, followOptions),
     async lastSequence(subjects) {
       const found = store.log.findLast(
-        ({ subject }) => subjects === undefined || isAmong(subjects, subject),
+        ({ subject }) => subjects === undefined || matchesAnyFilter(subjects, subject),
       );
       return found?.event.sequence ?? 0;
     },
     async sequenceBefore(time) {
-      // Stored the moment it was decided: there is no other clock here.
+      // Events are stored at the time of their decision: this adapter has no other clock.
       return store.log.findLast(({ event }) => event.time < time)?.event.sequence ?? 0;
     },
-    async facts() {
+    async info() {
       return { id, lastSequence: store.log.length };
     },
-    async inbox(name, subjects) {
-      const known = queues.get(name);
-      const queue = known?.queue ?? createMemoryQueue<RecordedEvent>(clock, leaseMs);
-      if (known === undefined)
-        for (const { subject, event } of store.log)
-          if (isAmong(subjects, subject)) queue.push(event);
-      queues.set(name, { subjects, queue });
-      return queue.inbox;
-    },
-    parked: (name) => queues.get(name)?.queue.parked ?? [],
   };
 }
 
-/** The events in their order; by aggregate; and the ids of all. */
+/** All events in their order, the events by aggregate, and all event ids. */
 type Store = {
   log: { subject: string; event: RecordedEvent }[];
   ids: Set<string>;
@@ -111,7 +77,7 @@ function createStore(): Store {
       const event = deepFreeze(decode(subject, header, text.decode(body), sequence));
       log.push({ subject, event });
       ids.add(id);
-      const filter = filterOf(event.aggregate);
+      const filter = streamFilter(event.aggregate);
       const history = histories.get(filter);
       if (history === undefined) histories.set(filter, [event]);
       else history.push(event);
@@ -120,8 +86,8 @@ function createStore(): Store {
   };
 }
 
-function appendTo(store: Store, changes: readonly Change[]): Appended {
-  const members = membersOf(changes);
+function appendTo(store: Store, changes: readonly StreamAppend[]): AppendResult {
+  const members = batchMessages(changes);
   const { first, commandId } = commandsOf(changes);
   const isStale = members.some(({ id, expected }) => {
     if (store.ids.has(id)) return true;
@@ -132,14 +98,14 @@ function appendTo(store: Store, changes: readonly Change[]): Appended {
     const sequences = members.map(({ id, message }) => store.add(message, id));
     return { outcome: 'appended', sequences };
   }
-  const last = store.historyOf(filterOf(first.aggregate)).at(-1);
-  return { outcome: last?.cause.commandId === commandId ? 'repeated' : 'conflict' };
+  const last = store.historyOf(streamFilter(first.aggregate)).at(-1);
+  return { outcome: last?.metadata.commandId === commandId ? 'repeated' : 'conflict' };
 }
 
 async function* follow(
   { log }: Store,
-  bell: Bell,
-  { subjects, after, signal, batchMax = BATCH_MAX, onHearing }: FollowOptions,
+  notifier: Notifier,
+  { subjects, after, signal, batchMax = BATCH_MAX, onHearing }: SubscribeOptions,
 ): AsyncGenerator<RecordedEvent[], void, void> {
   onHearing?.(true);
   let position = after === 'end' ? log.length : after;
@@ -147,10 +113,11 @@ async function* follow(
     const batch: RecordedEvent[] = [];
     for (; position < log.length && batch.length < batchMax; position++) {
       const stored = log[position];
-      if (stored !== undefined && isAmong(subjects, stored.subject)) batch.push(stored.event);
+      if (stored !== undefined && matchesAnyFilter(subjects, stored.subject))
+        batch.push(stored.event);
     }
     if (batch.length > 0) yield batch;
-    else await bell.heard(signal);
+    else await notifier.wait(signal);
   }
 }
 

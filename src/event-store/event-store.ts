@@ -1,99 +1,94 @@
-import type { Unsequenced } from '#events/codec.ts';
+import type { PendingEvent } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
-import type { Inbox } from '../messaging/work-queue.ts';
 
 /**
- * Port: the one append-only log. Adapters: event-log.jetstream.ts, event-log.memory.ts.
- * Every method throws Unavailable('event-log') when the log does not answer within its bound.
+ * Port: the append-only event store. Adapters: jetstream/jetstream-event-store.ts,
+ * event-store.memory.ts. Every method throws Unavailable('event-log') if the store does not answer
+ * within its bound.
  */
-export type EventLog = {
-  /** The aggregate's last event, which carries its state; null where it has none. */
-  last<Kind extends AggregateKind>(
+export type EventStore = {
+  /** The aggregate's last event, which carries its state; null if it has no events. */
+  readLast<Kind extends AggregateKind>(
     aggregate: RefOf<Kind>,
     options?: { fromLeader?: boolean },
   ): Promise<RecordedOf<Kind> | null>;
 
-  /** The same as it was at a sequence: the last event at or before it. */
-  lastUpTo<Kind extends AggregateKind>(
+  /** The aggregate's last event at or before a sequence; null if there is none. */
+  readLastUpTo<Kind extends AggregateKind>(
     aggregate: RefOf<Kind>,
     sequence: number,
   ): Promise<RecordedOf<Kind> | null>;
 
   /**
-   * Appends all changes or none. Each change names the sequence of its aggregate's last event as
-   * the decision saw it (0: none yet). `handle.ts` and `ledger-line.ts` are the only callers.
-   * Events of several commands may go together where none of them was tried before: by the first
-   * change's command alone is the append known again.
+   * Appends all changes or none. Each change names the sequence of its aggregate's last event at
+   * the time of the decision (0: none yet). `handle-command.ts` and `ledger-queue.ts` are the only
+   * callers. Events of several commands may share an append if none of the commands was tried
+   * before: a repeated append is recognized by the first change's command only.
    */
-  append(changes: readonly Change[]): Promise<Appended>;
+  append(changes: readonly StreamAppend[]): Promise<AppendResult>;
 
   /** All events of an aggregate, oldest first. */
   history<Kind extends AggregateKind>(aggregate: RefOf<Kind>): AsyncIterable<RecordedOf<Kind>>;
 
   /**
-   * Events in log order, without gap or duplicate, in batches of what is there (at most `batchMax`,
-   * default 500), until the signal aborts. Survives reconnects and restarts of the log.
+   * Events in the store's order, without gap or duplicate, until the signal aborts. Each batch
+   * holds what has arrived, at most `batchMax` events (default 500). Survives reconnects and
+   * restarts of the store.
    */
-  follow(options: FollowOptions): AsyncIterable<RecordedEvent[]>;
+  subscribe(options: SubscribeOptions): AsyncIterable<RecordedEvent[]>;
 
-  /** Sequence of the newest event that one of the subjects matches (default: of all); 0 if none. */
+  /** Sequence of the newest event that matches one of the subjects (default: of all); 0 if none. */
   lastSequence(subjects?: readonly string[]): Promise<number>;
 
   /**
-   * Sequence of the newest event that was stored before the time (ISO 8601 UTC), by the log's own
+   * Sequence of the newest event that was stored before the time (ISO 8601 UTC), by the store's own
    * clock; 0 if none.
    */
   sequenceBefore(time: string): Promise<number>;
 
-  /** Which log this is, and how far it goes: what was folded from another one is worth nothing. */
-  facts(): Promise<LogFacts>;
-
-  /**
-   * The work queue of that name over those subjects, made where it is missing; starts with the
-   * oldest event.
-   */
-  inbox(name: string, subjects: readonly string[]): Promise<Inbox<RecordedEvent>>;
+  /** The store's identity and length: data that was folded from another store must be discarded. */
+  info(): Promise<EventStoreInfo>;
 };
 
-/** `id` is of this log alone: one that is made anew in its place has another. */
-export type LogFacts = { id: string; lastSequence: number };
+/** `id` is unique to this store: a store that replaces it has another id. */
+export type EventStoreInfo = { id: string; lastSequence: number };
 
-export type FollowOptions = {
+export type SubscribeOptions = {
   subjects: readonly string[];
-  /** Sequence after which to begin; 0: the whole log; 'end': what comes from now on. */
+  /** Sequence after which to begin; 0: all events; 'end': only events appended from now on. */
   after: number | 'end';
   signal: AbortSignal;
   batchMax?: number;
   /**
-   * For who needs only each aggregate's newest state. Asked of an event that another of its
-   * aggregate, at `by`, follows in the same batch with a state that can be read; true: it is left
-   * out, unread. An adapter need not ask.
+   * Optimisation for readers that need only the latest state. Called for an event that is
+   * superseded by event `by` of the same aggregate in this batch, whose state can be read; return
+   * true to skip decoding it. An adapter need not call it.
    */
-  mayLeaveOut?: (sequence: number, by: number) => boolean;
+  canSkip?: (sequence: number, by: number) => boolean;
   /**
-   * Called with false where the log cannot be heard, and with true at its first word after that,
-   * which need be no event. An adapter need not call it.
+   * Called with false when the store stops sending, and with true at the first sign of life after
+   * that, which need not be an event. An adapter need not call it.
    */
   onHearing?: (isHearing: boolean) => void;
-  /** An event that cannot be read. It is not in any batch; the follower goes on. */
-  onMalformed: (poison: { sequence: number; subject: string; reason: string }) => void;
+  /** Called for an event that cannot be decoded. It is in no batch; the subscription continues. */
+  onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
 };
 
-/** What commands do to one aggregate. `events` is never empty. */
-export type Change = {
+/** The changes of one or more commands to one aggregate. `events` is never empty. */
+export type StreamAppend = {
   aggregate: AggregateRef;
   expectedSequence: number;
-  events: readonly Unsequenced[];
+  events: readonly PendingEvent[];
 };
 
 /**
  * - appended: stored; `sequences` in the order of the changes' events.
- * - repeated: the log already holds these events (an earlier try whose answer was lost).
- * - conflict: an aggregate has moved on since it was read; nothing was stored. `isDoubtful`: not
- *   yet at least, for an answer was lost, and what it was to may still be on its way.
+ * - repeated: the store already holds these events (an earlier attempt whose answer was lost).
+ * - conflict: an aggregate has changed since it was read; nothing was stored. With `isDoubtful`, an
+ *   earlier answer was lost, and that append may still be stored later.
  */
-export type Appended =
+export type AppendResult =
   | { outcome: 'appended'; sequences: number[] }
   | { outcome: 'repeated' }
   | { outcome: 'conflict'; isDoubtful?: true };

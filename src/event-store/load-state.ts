@@ -1,12 +1,13 @@
-import { STATE_UNKNOWN } from '#events/codec.ts';
-import type { Aggregates, RefOf } from '#events/events.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Aggregates, EventWithState, RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import { evolveServer } from '#src/domain/fleet/server.ts';
 import { evolveWorkload } from '#src/domain/fleet/workload.ts';
 import { evolveLedger } from '#src/domain/organization/ledger.ts';
 import { evolveOrganization } from '#src/domain/organization/organization.ts';
-import { evolve as evolveSession } from '#src/domain/session/session.ts';
-import type { EventLog } from './event-store.ts';
+import { evolve as evolveSession, isSettled } from '#src/domain/session/session.ts';
+import { Unavailable } from '#src/errors.ts';
+import type { EventStore } from './event-store.ts';
 
 type Evolve<Kind extends AggregateKind> = (
   state: Aggregates[Kind]['state'] | null,
@@ -14,7 +15,7 @@ type Evolve<Kind extends AggregateKind> = (
   aggregate: RefOf<Kind>,
 ) => Aggregates[Kind]['state'];
 
-/** How each kind of aggregate folds. */
+/** The fold of each kind of aggregate. */
 const evolves: { [Kind in AggregateKind]: Evolve<Kind> } = {
   session: evolveSession,
   ledger: evolveLedger,
@@ -34,41 +35,76 @@ export function evolve<Kind extends AggregateKind>(
   return fold(state, event, aggregate);
 }
 
-/**
- * What is known of an aggregate: its state (null: it does not exist) and its last event's sequence.
- */
+/** An aggregate's state (null: it does not exist) and the sequence of its last event. */
 export type Loaded<Kind extends AggregateKind> = {
   state: Aggregates[Kind]['state'] | null;
   sequence: number;
 };
 
+/** Which state to load: the newest one (default), or with `upTo` the state at that sequence. */
+export type LoadOptions = { fromLeader?: boolean } | { upTo: number };
+
 /**
- * The aggregate as of its last event, one read however long its history. A state that was written
- * by another version of the fold is not trusted: then the history is folded.
+ * The aggregate's state: the one that its last event carries, at most two reads however long its
+ * history. If that event was written with another state version, the history is folded.
  */
-export async function load<Kind extends AggregateKind>(
-  log: EventLog,
+export async function loadState<Kind extends AggregateKind>(
+  eventStore: EventStore,
   aggregate: RefOf<Kind>,
-  options: { fromLeader?: boolean } = {},
+  options: LoadOptions = {},
 ): Promise<Loaded<Kind>> {
-  const last = await log.last<Kind>(aggregate, options);
+  const last =
+    'upTo' in options
+      ? await eventStore.readLastUpTo<Kind>(aggregate, options.upTo)
+      : await eventStore.readLast<Kind>(aggregate, options);
   if (last === null) return { state: null, sequence: 0 };
-  if ((last.state as unknown) !== STATE_UNKNOWN)
-    return { state: last.state, sequence: last.sequence };
-  let state: Aggregates[Kind]['state'] | null = null;
-  for await (const event of log.history<Kind>(aggregate)) state = evolve(aggregate, state, event);
-  return { state, sequence: last.sequence };
+  const { state, sequence } = await withState<Kind>(eventStore, last);
+  return { state, sequence };
 }
 
 /**
- * A session for who may have been told of it already: a copy of the log that lags would have none,
- * or one that is not active yet, so that it is the leader's word that counts then.
+ * The event with its aggregate's state: the one it carries, or the fold of the history up to the
+ * event if it was written with another state version.
+ * @throws Unavailable if the history cannot be read
+ */
+export async function withState<Kind extends AggregateKind>(
+  eventStore: EventStore,
+  event: RecordedOf<Kind>,
+): Promise<EventWithState<Kind>> {
+  if (event.state !== null) return event as EventWithState<Kind>;
+  const aggregate = event.aggregate;
+  let state: Aggregates[Kind]['state'] | null = null;
+  for await (const earlier of eventStore.history<Kind>(aggregate)) {
+    if (earlier.sequence > event.sequence) break;
+    state = evolve(aggregate, state, earlier);
+  }
+  if (state === null) throw new Unavailable('event-log', new Error('the history is incomplete'));
+  return { ...event, state };
+}
+
+/**
+ * The last sequence of a moment (ms since the epoch, that millisecond included), by the store's own
+ * clock: a reader at that moment could have seen events up to there.
+ */
+export async function sequenceAt(
+  { eventStore, now }: { eventStore: EventStore; now: () => number },
+  at: number,
+): Promise<number> {
+  // More events may be stored in the current millisecond; the same query must return the same
+  // answer.
+  if (at >= now()) await pause(2);
+  return eventStore.sequenceBefore(new Date(at + 1).toISOString());
+}
+
+/**
+ * Loads a session whose caller may know it already. Replicas may lag: if the replica has no
+ * session, or one that has not started, read again from the leader.
  */
 export async function loadSettled(
-  log: EventLog,
+  eventStore: EventStore,
   aggregate: RefOf<'session'>,
 ): Promise<Loaded<'session'>> {
-  const found = await load<'session'>(log, aggregate);
-  const isBeginning = found.state === null || ['creating', 'queued'].includes(found.state.status);
-  return isBeginning ? load<'session'>(log, aggregate, { fromLeader: true }) : found;
+  const found = await loadState<'session'>(eventStore, aggregate);
+  if (found.state !== null && isSettled(found.state)) return found;
+  return loadState<'session'>(eventStore, aggregate, { fromLeader: true });
 }

@@ -1,35 +1,38 @@
 import type { RecordedEvent } from '#events/events.ts';
-import { isAmong, subjectOf } from '#events/subjects.ts';
-import type { FollowOptions } from './event-store.ts';
+import { matchesAnyFilter, subjectOf } from '#events/subjects.ts';
+import type { SubscribeOptions } from './event-store.ts';
 
-/** An event that cannot be read. */
-export type Poison = Parameters<FollowOptions['onMalformed']>[0];
-type Kept = { sequence: number; subject: string; event: RecordedEvent } | Poison;
+/** An event that cannot be decoded. */
+export type UnreadableEvent = Parameters<SubscribeOptions['onUnreadable']>[0];
+type Kept = { sequence: number; subject: string; event: RecordedEvent } | UnreadableEvent;
 
-/** The newest events of the log, in its order, for readers each at a place of their own. */
-export type NewestEvents = {
-  /** @param poisons what could not be read of the same piece of the log */
-  keep(batch: readonly RecordedEvent[], poisons: readonly Poison[]): void;
-  /** All that has come after this sequence is here. */
+/**
+ * A buffer of the newest events in the store's order, for readers each at a position of their own.
+ */
+export type RecentEvents = {
+  /** @param poisons the unreadable events of the same range */
+  keep(batch: readonly RecordedEvent[], poisons: readonly UnreadableEvent[]): void;
+  /** All events after this sequence are in the buffer. */
   keptAfter(): number;
-  /** Sequence of the newest that is here. */
+  /** Sequence of the newest event in the buffer. */
   end(): number;
   hasAfter(sequence: number): boolean;
   /**
-   * What has come after a place, as far as the subjects match and `batchMax` goes; `place` is how
-   * far that is. What cannot be read is told, and not in the batch; the batch ends before it, so
-   * that whoever is told has taken all that came before.
+   * Takes the events after a position that match the subjects, at most `batchMax`; `place` is the
+   * position afterwards. An unreadable event is reported to `onUnreadable` and is not in the batch.
+   * The batch ends before it, so that the reader has taken all earlier events when it gets the
+   * report.
    */
   take(
     after: number,
-    options: Pick<FollowOptions, 'subjects' | 'onMalformed' | 'batchMax'>,
+    options: Pick<SubscribeOptions, 'subjects' | 'onUnreadable' | 'batchMax'>,
   ): { batch: RecordedEvent[]; place: number };
 };
 
 const BATCH_MAX = 500;
 
-/** @param keptMin so many are kept, and at most twice as many */
-export function createNewestEvents(after: number, keptMin: number): NewestEvents {
+/** @param keptMin events that are kept at least; at most twice as many are kept */
+export function createRecentEvents(after: number, keptMin: number): RecentEvents {
   let items: Kept[] = [];
   let keptAfter = after;
 
@@ -52,16 +55,16 @@ export function createNewestEvents(after: number, keptMin: number): NewestEvents
     keptAfter: () => keptAfter,
     end: () => items.at(-1)?.sequence ?? keptAfter,
     hasAfter: (sequence) => (items.at(-1)?.sequence ?? 0) > sequence,
-    take(place, { subjects, onMalformed, batchMax = BATCH_MAX }) {
+    take(place, { subjects, onUnreadable, batchMax = BATCH_MAX }) {
       const batch: RecordedEvent[] = [];
       let reached = place;
       for (let at = firstAfter(items, place); at < items.length; at += 1) {
         const item = items[at];
         if (item === undefined || batch.length >= batchMax) break;
-        if (isAmong(subjects, item.subject)) {
+        if (matchesAnyFilter(subjects, item.subject)) {
           if ('event' in item) batch.push(item.event);
           else if (batch.length > 0) break;
-          else onMalformed(item);
+          else onUnreadable(item);
         }
         reached = item.sequence;
       }
@@ -70,7 +73,7 @@ export function createNewestEvents(after: number, keptMin: number): NewestEvents
   };
 }
 
-/** Index of the first item behind a sequence, by halving. */
+/** Index of the first item after a sequence, by binary search. */
 function firstAfter(items: readonly Kept[], sequence: number): number {
   let low = 0;
   let high = items.length;

@@ -1,21 +1,21 @@
 /**
- * Port: the log's messages as they are stored, not as today's schemas read them: what is proved to
- * be untouched has to be the bytes. Adapter: records.jetstream.ts.
+ * Port: the event store's messages as they are stored, not decoded by today's schemas. A proof that
+ * nothing was changed needs the bytes. Adapter: jetstream/jetstream-raw-records.ts.
  */
-export type Records = {
+export type RawRecords = {
   /**
-   * The records of a piece of the log, oldest first, in batches: behind `after`, up to and
-   * including `upTo`, of one organization (null: all there are).
+   * The records of a range, oldest first, in batches: after `after`, up to and including `upTo`, of
+   * one organization (null: all records).
    * @throws Unavailable('event-log')
    */
-  read(range: RecordRange): AsyncIterable<LogRecord[]>;
+  read(range: RecordRange): AsyncIterable<RawRecord[]>;
 };
 
 export type RecordRange = { after: number; upTo: number; organizationId: string | null };
 
-export type LogRecord = {
+export type RawRecord = {
   sequence: number;
-  /** ISO 8601 UTC with nanoseconds, by the log's clock. */
+  /** ISO 8601 UTC with nanoseconds, by the event store's clock. */
   storedAt: string;
   subject: string;
   /** In the order of the message. */

@@ -1,38 +1,45 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { EventLog, FollowOptions } from './event-store.ts';
+import type { EventStore, SubscribeOptions } from './event-store.ts';
 
-/** The log sends what it has within milliseconds; after so long without a word it is away. */
+/**
+ * The event store sends existing events within milliseconds. After this long a silence it counts as
+ * unavailable.
+ */
 const SILENCE_MS = 5_000;
 
-/** From behind `after` (default 0) up to and including `upTo`, or to what is the end by now. */
-export type Range = Pick<FollowOptions, 'subjects' | 'onMalformed' | 'batchMax' | 'mayLeaveOut'> & {
+/**
+ * From after `after` (default 0) up to and including `upTo` (default: the last event at the time of
+ * the call).
+ */
+export type Range = Pick<SubscribeOptions, 'subjects' | 'onUnreadable' | 'batchMax' | 'canSkip'> & {
   after?: number;
   upTo: number;
 };
 
 /**
- * The events of a piece of the log, oldest first, in batches; ends by itself at the last of them.
- * @throws Unavailable where the log says nothing for 5 s
+ * The events of a range, oldest first, in batches; ends after the last of them.
+ * @throws Unavailable if the event store is silent for 5 s
  */
 export async function* readRange(
-  log: EventLog,
-  { subjects, onMalformed, after = 0, upTo, ...options }: Range,
+  eventStore: EventStore,
+  { subjects, onUnreadable, after = 0, upTo, ...options }: Range,
 ): AsyncGenerator<RecordedEvent[], void, void> {
-  // A follower waits for what comes: it has to know which event is the last to wait for.
-  const end = upTo <= after ? 0 : await log.lastSequence(subjects);
+  // A subscription waits for further events, so the reader must know which event is the last one to
+  // wait for.
+  const end = upTo <= after ? 0 : await eventStore.lastSequence(subjects);
   if (end <= after) return;
   const last = Math.min(end, upTo);
   const stop = new AbortController();
   let readTo = after;
   let timer = setTimeout(() => stop.abort(), SILENCE_MS);
-  const batches = log.follow({
+  const batches = eventStore.subscribe({
     ...options,
     subjects,
     after,
     signal: stop.signal,
-    onMalformed(poison) {
-      if (poison.sequence <= last) onMalformed(poison);
+    onUnreadable(poison) {
+      if (poison.sequence <= last) onUnreadable(poison);
       readTo = Math.max(readTo, poison.sequence);
       if (readTo >= last) stop.abort();
     },

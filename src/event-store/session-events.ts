@@ -1,43 +1,45 @@
-import { isOf, type RecordedOf } from '#events/events.ts';
+import { isOf, type EventWithState, type RecordedOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
+import { Unavailable } from '#src/errors.ts';
 import { keepTrying } from '#src/async/back-off.ts';
-import type { EventLog } from './event-store.ts';
-import type { Recent } from './state-cache.ts';
+import type { EventStore } from './event-store.ts';
+import { withState } from './load-state.ts';
+import type { StateCache } from './state-cache.ts';
 
-type SessionRecorded = RecordedOf<'session'>;
-type Listener = (event: SessionRecorded) => void;
+type Listener = (event: EventWithState<'session'>) => void;
 
-/** Watches the session events of one process's log follower, however many listeners there are. */
-export type Tail = {
+/** Passes the session events of one process's subscription to any number of listeners. */
+export type SessionEvents = {
   /**
-   * Calls the listener for each event of that session from now on, until the returned function is
+   * Calls the listener for each further event of that session, until the returned function is
    * called.
    */
   watch(sessionId: string, listener: Listener): () => void;
-  /** Calls the listener for every session event from now on. */
+  /** Calls the listener for every further session event. */
   watchAll(listener: Listener): () => void;
-  /** Sequence of the newest session event seen. */
+  /** Sequence of the newest session event received. */
   position(): number;
 } & AsyncDisposable;
 
 /**
- * Follows the sessions from here on. Resolves once it stands at the end of the log, so that nothing
- * appended afterwards is missed. A listener that throws is reported and does not stop the others; a
- * failure to follow is reported, and followed by another try behind the last event that came.
- * @param recent is kept up to date by it: the sessions, and the ledgers that move with them
+ * Subscribes to the session events from the end of the event store. Resolves once that position is
+ * known, so that no later event is missed. A listener that throws is reported and does not stop the
+ * others. If the subscription fails, the failure is reported, and it is opened again after the last
+ * event received.
+ * @param stateCache gets the states of sessions, and of the ledgers that change with them
  */
-export async function startTail(
-  log: EventLog,
+export async function subscribeToSessions(
+  eventStore: EventStore,
   onError: (error: unknown, what: string) => void,
-  recent?: Recent,
-): Promise<Tail> {
+  stateCache?: StateCache,
+): Promise<SessionEvents> {
   const bySession = new Map<string, Set<Listener>>();
   const everyone = new Set<Listener>();
   const stop = new AbortController();
-  let position = await log.lastSequence(filters.sessions);
+  let position = await eventStore.lastSequence(filters.sessions);
   let after = position;
 
-  function deliver(event: SessionRecorded): void {
+  function deliver(event: EventWithState<'session'>): void {
     position = event.sequence;
     for (const listener of [...everyone, ...(bySession.get(event.aggregate.id) ?? [])]) {
       try {
@@ -48,19 +50,35 @@ export async function startTail(
     }
   }
 
+  /**
+   * Listeners need the state: if the event was written with another state version, the history is
+   * folded. Null if the history cannot be read, which is reported like an unreadable event.
+   */
+  async function readState(event: RecordedOf<'session'>) {
+    try {
+      return await withState<'session'>(eventStore, event);
+    } catch (error) {
+      if (error instanceof Unavailable) throw error;
+      onError(error, `the state of session ${event.aggregate.id} cannot be folded`);
+      return null;
+    }
+  }
+
   async function run(wentWell: () => void): Promise<void> {
-    const batches = log.follow({
+    const batches = eventStore.subscribe({
       subjects: filters.ledgersAndSessions,
       after,
       signal: stop.signal,
-      onMalformed: (poison) => onError(new Error(poison.reason), `malformed ${poison.subject}`),
+      onUnreadable: (poison) => onError(new Error(poison.reason), `malformed ${poison.subject}`),
     });
     for await (const batch of batches)
       for (const event of batch) {
+        const known = isOf('session', event) ? await readState(event) : event;
         after = event.sequence;
         wentWell();
-        recent?.saw(event);
-        if (isOf('session', event)) deliver(event);
+        if (known === null) continue;
+        stateCache?.observe(known);
+        if (isOf('session', known)) deliver(known);
       }
   }
   const running = keepTrying(stop.signal, run, (error) =>

@@ -3,78 +3,98 @@ import { filters } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createBackOff } from '#src/async/back-off.ts';
-import { createBell, type Bell } from '#src/async/notifier.ts';
-import type { EventLog, FollowOptions } from './event-store.ts';
-import { createNewestEvents, type NewestEvents, type Poison } from './newest-events.ts';
+import { createNotifier, type Notifier } from '#src/async/notifier.ts';
+import type { EventStore, SubscribeOptions } from './event-store.ts';
+import { createRecentEvents, type RecentEvents, type UnreadableEvent } from './newest-events.ts';
 
-/** A log whose followers at its end share one reader; disposing ends the reader, and them. */
-export type OneReaderLog = EventLog & {
-  /** False once the shared reader has read nothing for 3 s: its followers hear of nothing. */
+/**
+ * An event store whose subscriptions at its end share one reader. Disposing ends the reader and the
+ * subscriptions.
+ */
+export type SharedSubscriptionStore = EventStore & {
+  /** False once the shared reader has received nothing for 3 s: its subscribers get no events. */
   isHearing(): boolean;
 } & AsyncDisposable;
 
-export type OneReaderOptions = {
+export type SharedSubscriptionOptions = {
   /** Newest events that are kept, at least; default 5,000. */
   keptMin?: number;
-  /** How long nothing is read before the reader counts as deaf; default 3 s. */
+  /** How long the reader may receive nothing before it counts as deaf; default 3 s. */
   deafAfterMs?: number;
-  /** Called at each failure to read that is no outage; what failed is tried again. */
+  /** Called at each failed read that is not an outage; the read is tried again. */
   onFailure?: (error: unknown, what: string) => void;
 };
 
-/** Who falls behind the newest events that are kept reads the log by itself. */
+/**
+ * A subscriber that falls behind the newest events that are kept reads the store with a reader of
+ * its own.
+ */
 const KEPT_MIN = 5_000;
 /**
- * A reader that was lost is replaced within milliseconds, but a log in which nothing happens gives
- * its first sign of life, a heartbeat, only 2 s later: until then it is not known to be deaf.
+ * A lost reader is replaced within milliseconds. But if no events are appended, its first sign of
+ * life, a heartbeat, comes only 2 s later; until then it does not count as deaf.
  */
 const DEAF_AFTER_MS = 3_000;
-/** Pause where the log does not say how far it is. */
+/** Pause before the next attempt when the event store does not return its last sequence. */
 const AWAY_MS = 250;
 
 /**
- * Lets all followers of one process read the log's end through one reader, so that an event comes
- * over the wire once and is decoded once, however many follow. Each has its own place among the
- * newest events, which are kept here; one whose place is older catches up by a reader of its own,
- * then joins. What it is given is shared: nobody may change an event.
+ * Lets all subscriptions of one process read the end of the event store through one reader: each
+ * event is received once and decoded once, however many subscribers there are. Each subscriber has
+ * its own position among the newest events, which are kept here. One whose position is older
+ * catches up with a reader of its own and then joins. The events are shared between subscribers and
+ * must not be changed.
  *
- * Its followers never end by themselves. Whatever the log answers (a stream that a starting server
- * does not know yet, a permission that is gone for a moment), it is asked again, 100 ms later at
- * first and every 5 s at last, behind the last event that came: nothing is missed or doubled. Were
- * one answer the last, the process would never again hear of a revoked key or an ended session.
+ * Subscriptions never end by themselves. Whatever the store answers (a stream that a starting
+ * server does not know yet, a permission that is missing for a moment), the reader tries again
+ * after the last event received, 100 ms later at first and every 5 s at last: no event is missed or
+ * doubled. If one error ended the reader, the process would never again learn of a revoked key or
+ * an ended session.
  */
-export async function throughOneReader(
-  log: EventLog,
+export async function withSharedSubscription(
+  eventStore: EventStore,
   {
     keptMin = KEPT_MIN,
     deafAfterMs = DEAF_AFTER_MS,
     onFailure = () => undefined,
-  }: OneReaderOptions = {},
-): Promise<OneReaderLog> {
+  }: SharedSubscriptionOptions = {},
+): Promise<SharedSubscriptionStore> {
   const stop = new AbortController();
-  const bell = createBell();
-  const newest = createNewestEvents(await log.lastSequence(), keptMin);
-  const reader = startReader(log, { newest, bell, deafAfterMs, signal: stop.signal, onFailure });
+  const notifier = createNotifier();
+  const newest = createRecentEvents(await eventStore.lastSequence(), keptMin);
+  const reader = startReader(eventStore, {
+    newest,
+    notifier,
+    deafAfterMs,
+    signal: stop.signal,
+    onFailure,
+  });
 
-  async function* follow(options: FollowOptions): AsyncGenerator<RecordedEvent[], void, void> {
+  async function* follow(options: SubscribeOptions): AsyncGenerator<RecordedEvent[], void, void> {
     const signal = AbortSignal.any([options.signal, stop.signal]);
     let after: number | null = options.after === 'end' ? null : options.after;
     while (!signal.aborted) {
       if (after === null) {
-        after = await endOf(log, signal, onFailure);
+        after = await endOf(eventStore, signal, onFailure);
       } else if (after < newest.keptAfter()) {
-        after = yield* catchUp(log, { ...options, signal }, after, newest.keptAfter(), onFailure);
+        after = yield* catchUp(
+          eventStore,
+          { ...options, signal },
+          after,
+          newest.keptAfter(),
+          onFailure,
+        );
       } else {
         const { batch, place } = newest.take(after, options);
         after = place;
         if (batch.length > 0) yield batch;
-        else if (!newest.hasAfter(after)) await bell.heard(signal);
+        else if (!newest.hasAfter(after)) await notifier.wait(signal);
       }
     }
   }
   return {
-    ...log,
-    follow,
+    ...eventStore,
+    subscribe: follow,
     isHearing: reader.isHearing,
     async [Symbol.asyncDispose]() {
       stop.abort();
@@ -83,29 +103,35 @@ export async function throughOneReader(
   };
 }
 
-/** Reads the log's end into the newest events, until the signal aborts, whatever fails. */
+/**
+ * Reads the end of the event store into the newest events until the signal aborts, despite
+ * failures.
+ */
 function startReader(
-  log: EventLog,
+  eventStore: EventStore,
   parts: {
-    newest: NewestEvents;
-    bell: Bell;
+    newest: RecentEvents;
+    notifier: Notifier;
     deafAfterMs: number;
     signal: AbortSignal;
     onFailure: OnFailure;
   },
 ): { isHearing: () => boolean; ended: Promise<void> } {
-  const { newest, bell, deafAfterMs, signal, onFailure } = parts;
+  const { newest, notifier, deafAfterMs, signal, onFailure } = parts;
   const backOff = createBackOff();
-  /** When the last sign of life was missed; null while there are some. */
+  /** When the first sign of life was missed; null while the reader gets some. */
   let silentSince: number | null = null;
-  /** What could not be read of a batch that is about to come. */
-  let poisons: Poison[] = [];
+  /** Unreadable events whose batch has not arrived yet. */
+  let poisons: UnreadableEvent[] = [];
 
-  /** Both at once: whoever took the one before the other is there would pass the other over. */
+  /**
+   * Add events and unreadable events in one step; a reader that saw only the events would skip the
+   * unreadable ones.
+   */
   function keep(batch: readonly RecordedEvent[]): void {
     newest.keep(batch, poisons);
     poisons = [];
-    bell.ring();
+    notifier.notify();
   }
   function keepAlone(): void {
     if (poisons.length > 0) keep([]);
@@ -115,14 +141,14 @@ function startReader(
     if (isHeard) backOff.reset();
   }
   async function read(): Promise<void> {
-    const batches = log.follow({
+    const batches = eventStore.subscribe({
       subjects: filters.all,
       after: newest.end(),
       signal,
       onHearing,
-      onMalformed(poison) {
+      onUnreadable(poison) {
         poisons.push(poison);
-        // Its batch, where there is one, comes before anything else does.
+        // The batch of an unreadable event, if there is one, arrives before this callback runs.
         if (poisons.length === 1) setImmediate(keepAlone);
       },
     });
@@ -137,7 +163,7 @@ function startReader(
       try {
         await read();
       } catch (error) {
-        // What is not kept yet is read again.
+        // Unreadable events that are not kept yet are read again.
         poisons = [];
         onHearing(false);
         onFailure(error, 'the event log is not heard by this process; trying again');
@@ -146,47 +172,56 @@ function startReader(
     }
   }
   const isHearing = () => silentSince === null || performance.now() - silentSince < deafAfterMs;
-  return { isHearing, ended: readOn().finally(() => bell.ring()) };
+  return { isHearing, ended: readOn().finally(() => notifier.notify()) };
 }
 
-type OnFailure = NonNullable<OneReaderOptions['onFailure']>;
+type OnFailure = NonNullable<SharedSubscriptionOptions['onFailure']>;
 
 /**
- * Yields what is older than what is kept; returns the place from which on the rest is.
- * @param kept what comes behind it is kept, unless so much comes meanwhile that it is not any more
+ * Yields the events older than those that are kept; returns the position from which the shared
+ * reader takes over.
+ * @param kept events after it are kept, unless so many arrive meanwhile that it has been dropped
  */
 async function* catchUp(
-  log: EventLog,
-  options: FollowOptions,
+  eventStore: EventStore,
+  options: SubscribeOptions,
   after: number,
   kept: number,
   onFailure: OnFailure,
 ): AsyncGenerator<RecordedEvent[], number, void> {
-  const target = await endOf(log, options.signal, onFailure, options.subjects);
+  const target = await endOf(eventStore, options.signal, onFailure, options.subjects);
   if (target === null) return after;
   if (after >= target) return Math.max(after, kept);
   const isThere = new AbortController();
   const signal = AbortSignal.any([options.signal, isThere.signal]);
   const backOff = createBackOff();
   let place = after;
-  /** Up to here what cannot be read was told; `refused`: by what its listener would not have it. */
+  /**
+   * Unreadable events up to here were reported. `refused`: the error that the subscriber's callback
+   * threw.
+   */
   let told = after;
   let refused: { error: unknown } | null = null;
-  const onMalformed: FollowOptions['onMalformed'] = (poison) => {
+  const onUnreadable: SubscribeOptions['onUnreadable'] = (poison) => {
     if (poison.sequence <= told) return;
     told = poison.sequence;
     try {
-      options.onMalformed(poison);
+      options.onUnreadable(poison);
     } catch (error) {
       refused = { error };
       throw error;
     }
-    // No batch will end here: the last one that was to come cannot be read.
+    // The last event of the range is unreadable: no batch will end here.
     if (told >= target) isThere.abort();
   };
   while (!signal.aborted) {
     try {
-      for await (const batch of log.follow({ ...options, after: place, signal, onMalformed })) {
+      for await (const batch of eventStore.subscribe({
+        ...options,
+        after: place,
+        signal,
+        onUnreadable,
+      })) {
         place = Math.max(place, batch.at(-1)?.sequence ?? 0);
         backOff.reset();
         yield batch;
@@ -201,9 +236,9 @@ async function* catchUp(
   return Math.max(place, told);
 }
 
-/** How far the subjects go by now, however often that has to be asked; null: the signal aborted. */
+/** The last sequence of the subjects, asked until the store answers; null: the signal aborted. */
 async function endOf(
-  log: EventLog,
+  eventStore: EventStore,
   signal: AbortSignal,
   onFailure: OnFailure,
   subjects?: readonly string[],
@@ -211,7 +246,7 @@ async function endOf(
   const backOff = createBackOff();
   while (!signal.aborted) {
     try {
-      return await log.lastSequence(subjects);
+      return await eventStore.lastSequence(subjects);
     } catch (error) {
       if (error instanceof Unavailable) {
         await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);

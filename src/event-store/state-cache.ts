@@ -1,31 +1,34 @@
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent, RefOf } from '#events/events.ts';
-import { filterOf, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
+import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
 import type { Loaded } from './load-state.ts';
 
 /**
- * Aggregates as this process saw them last: what it appended itself, and what came to it. A command
- * decides on it without asking the log first; where that was out of date the append's guard says
- * so, and the leader is read. So it spares a round trip and proves nothing.
+ * The newest states of aggregates that this process has seen: what it appended, and what it
+ * received. A command decides on the cached state without a read. If that is outdated, the append
+ * fails its check, and the command reads the leader. The cache saves a round trip; it does not
+ * guarantee that a state is current.
  */
-export type Recent = {
-  of<Kind extends AggregateKind>(aggregate: RefOf<Kind>): Loaded<Kind> | undefined;
-  /** Keeps what is newer than what is known. */
-  remember(aggregate: AggregateRef, loaded: Loaded<AggregateKind>): void;
-  /** Keeps the state that an event carries. */
-  saw(event: RecordedEvent): void;
-  /** It was out of date. */
-  forget(aggregate: AggregateRef): void;
+export type StateCache = {
+  get<Kind extends AggregateKind>(aggregate: RefOf<Kind>): Loaded<Kind> | undefined;
+  /** Stores the state if it is newer than the cached one. */
+  set(aggregate: AggregateRef, loaded: Loaded<AggregateKind>): void;
+  /** Stores the state that an event carries, if any. */
+  observe(event: RecordedEvent): void;
+  /** Removes an outdated state. */
+  delete(aggregate: AggregateRef): void;
 };
 
-/** A few KB each; beyond it the one that was longest unchanged is forgotten. */
+/**
+ * A few KB each. Beyond this number the aggregate that has not changed for the longest time is
+ * dropped.
+ */
 const AGGREGATES_MAX = 2_000;
 
-export function createRecent(): Recent {
+export function createStateCache(): StateCache {
   const known = new Map<string, Loaded<AggregateKind>>();
 
   function remember(aggregate: AggregateRef, loaded: Loaded<AggregateKind>): void {
-    const key = filterOf(aggregate);
+    const key = streamFilter(aggregate);
     const before = known.get(key);
     if (before !== undefined && before.sequence > loaded.sequence) return;
     known.delete(key);
@@ -34,12 +37,12 @@ export function createRecent(): Recent {
     if (known.size > AGGREGATES_MAX && oldest !== undefined) known.delete(oldest);
   }
   return {
-    of: <Kind extends AggregateKind>(aggregate: RefOf<Kind>) =>
-      known.get(filterOf(aggregate)) as Loaded<Kind> | undefined,
-    remember,
-    saw({ aggregate, state, sequence }) {
-      if ((state as unknown) !== STATE_UNKNOWN) remember(aggregate, { state, sequence });
+    get: <Kind extends AggregateKind>(aggregate: RefOf<Kind>) =>
+      known.get(streamFilter(aggregate)) as Loaded<Kind> | undefined,
+    set: remember,
+    observe({ aggregate, state, sequence }) {
+      if (state !== null) remember(aggregate, { state, sequence });
     },
-    forget: (aggregate) => known.delete(filterOf(aggregate)),
+    delete: (aggregate) => known.delete(streamFilter(aggregate)),
   };
 }

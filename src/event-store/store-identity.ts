@@ -1,40 +1,40 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Unavailable } from '#src/errors.ts';
-import type { EventLog } from './event-store.ts';
+import type { EventStore } from './event-store.ts';
 
-/** Whether the log is still the one that this process began with. */
-export type SameLog = { isSame(): boolean } & AsyncDisposable;
+/** Whether the event store is still the one that this process started with. */
+export type StoreIdentity = { isSame(): boolean } & AsyncDisposable;
 
 const LOOK_EVERY_MS = 2_000;
 
 /**
- * Finds out, within some seconds, that the log was emptied or replaced under this process. What it
- * remembers (places in the log, keys, read models' heights) is of another log then: it must not
- * serve, and only a restart makes it whole.
- * @param onChange told of every change
+ * Detects within some seconds that the event store was emptied or replaced while this process runs.
+ * All that the process remembers (sequences, keys, checkpoints of read models) belongs to the old
+ * store then: it must not serve requests, and only a restart recovers it.
+ * @param onChange called at every change
  */
-export async function watchLog(
-  log: Pick<EventLog, 'facts'>,
+export async function watchStoreIdentity(
+  eventStore: Pick<EventStore, 'info'>,
   onChange: (isSame: boolean) => void,
   everyMs: number = LOOK_EVERY_MS,
-): Promise<SameLog> {
-  const { id } = await log.facts();
+): Promise<StoreIdentity> {
+  const { id } = await eventStore.info();
   const stop = new AbortController();
   let isSame = true;
 
-  /** Null where it does not say. */
+  /** Null if the event store does not answer. */
   async function look(): Promise<boolean | null> {
     try {
-      return (await log.facts()).id === id;
+      return (await eventStore.info()).id === id;
     } catch (error) {
-      // What is no outage is the server's word that there is no such stream.
+      // An error that is not an outage is the server's answer that the stream does not exist.
       return error instanceof Unavailable ? null : false;
     }
   }
   async function watch(): Promise<void> {
-    // Seen twice: a server that starts may not know its streams yet.
+    // A change counts when it is seen twice: a starting server may not know its streams yet.
     for (let seen = isSame; ;) {
-      // Rejects only when the signal aborts, which the loop sees for itself.
+      // Rejects only when the signal aborts, which the loop checks.
       await pause(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
       if (stop.signal.aborted) return;
       const found = await look();

@@ -1,78 +1,78 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { subjectsOf } from './subscription.ts';
 import type { Channel } from './channel.ts';
-import type { Client } from './subscriber.ts';
+import type { Subscriber } from './subscriber.ts';
 import { eventFrame } from './sse-frames.ts';
 
-/** Events read at once for one client. */
+/** Events read at once for one subscriber. */
 const BATCH_MAX = 100;
-/** A client that is slower than this gives its place at the log to another meanwhile. */
+/** A subscriber that takes no bytes for this long gives up its read slot until it takes some. */
 const PATIENCE_MS = 250;
-/** One that takes nothing for so long reads no more. */
+/** A subscriber that takes no bytes for this long is cut off. */
 export const STALL_MS = 30_000;
 
-export type BackfillParts = {
-  log: EventLog;
-  /** Places at the log; waits for one, until the signal aborts. */
-  places: Places;
-  onMalformed: (poison: { sequence: number; subject: string; reason: string }) => void;
+export type BackfillDependencies = {
+  eventStore: EventStore;
+  /** Limits how many subscribers read a backlog at once. */
+  readSlots: Semaphore;
+  onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
 };
 
 /**
- * Sends the client what the log has behind its cursor, then hands it over to the channel: there
- * everything that came meanwhile is at hand, so nothing is missed or doubled.
+ * Sends the subscriber the stored events after its cursor, then hands it over to the channel. The
+ * channel has kept every event that was delivered meanwhile, so none is missed or sent twice.
  * @throws Unavailable
  */
 export async function backfill(
-  parts: BackfillParts,
+  dependencies: BackfillDependencies,
   channel: Channel,
-  client: Client,
+  subscriber: Subscriber,
 ): Promise<void> {
-  const subjects = subjectsOf(client.asked);
-  while (!client.signal.aborted) {
-    if (channel.goLive(client)) return;
-    // Whatever the follower has brought was in the log before this read.
+  const subjects = subjectsOf(subscriber.subscription);
+  while (!subscriber.signal.aborted) {
+    if (channel.goLive(subscriber)) return;
+    // Every event that the follower has delivered was stored before this read.
     const since = channel.since();
-    const end = await parts.log.lastSequence(subjects);
-    while (client.cursor() < end && !client.signal.aborted) {
-      await readOn(parts, subjects, client, end);
-      if (!(await client.drained(STALL_MS))) client.end('slow_reader');
+    const end = await dependencies.eventStore.lastSequence(subjects);
+    while (subscriber.cursor() < end && !subscriber.signal.aborted) {
+      await readUpTo(dependencies, subjects, subscriber, end);
+      if (!(await subscriber.drained(STALL_MS))) subscriber.end('slow_reader');
     }
-    client.advance(Math.max(since, end));
+    subscriber.advance(Math.max(since, end));
   }
 }
 
-/** Reads up to `end`, or until the client is slow. */
-async function readOn(
-  { log, places, onMalformed }: BackfillParts,
+/** Reads and sends events up to `end`; returns early if the subscriber is slow. */
+async function readUpTo(
+  { eventStore, readSlots, onUnreadable }: BackfillDependencies,
   subjects: readonly string[],
-  client: Client,
+  subscriber: Subscriber,
   end: number,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  stack.use(await places.take(client.signal));
+  stack.use(await readSlots.acquire(subscriber.signal));
   const done = new AbortController();
-  const batches = log.follow({
+  const batches = eventStore.subscribe({
     subjects,
-    after: client.cursor(),
-    signal: AbortSignal.any([client.signal, done.signal]),
+    after: subscriber.cursor(),
+    signal: AbortSignal.any([subscriber.signal, done.signal]),
     batchMax: BATCH_MAX,
-    onMalformed(poison) {
-      onMalformed(poison);
-      // Where it is the last there is, no batch comes to say so.
+    onUnreadable(poison) {
+      onUnreadable(poison);
+      // No batch follows if this is the last event.
       if (poison.sequence >= end) done.abort();
     },
   });
   for await (const batch of batches) {
-    if (!(await sendAll(client, batch))) return;
-    if (client.cursor() >= end || !(await client.drained(PATIENCE_MS))) return;
+    if (!(await sendAll(subscriber, batch))) return;
+    if (subscriber.cursor() >= end || !(await subscriber.drained(PATIENCE_MS))) return;
   }
-  if (done.signal.aborted) client.advance(end);
+  if (done.signal.aborted) subscriber.advance(end);
 }
 
-/** False where it was not all taken, for now or for ever. */
-async function sendAll(client: Client, batch: readonly RecordedEvent[]): Promise<boolean> {
+/** False if the subscriber is slow or has ended: some events were not sent. */
+async function sendAll(subscriber: Subscriber, batch: readonly RecordedEvent[]): Promise<boolean> {
   const entries = batch.map((event) => ({
     sequence: event.sequence,
     event,
@@ -80,40 +80,42 @@ async function sendAll(client: Client, batch: readonly RecordedEvent[]): Promise
   }));
   const last = entries.at(-1)?.sequence ?? 0;
   for (;;) {
-    client.send(entries);
-    if (client.signal.aborted || client.cursor() >= last) return !client.signal.aborted;
-    if (!(await client.drained(PATIENCE_MS))) return false;
+    subscriber.send(entries);
+    if (subscriber.signal.aborted || subscriber.cursor() >= last) return !subscriber.signal.aborted;
+    if (!(await subscriber.drained(PATIENCE_MS))) return false;
   }
 }
 
-/** A bound on what goes on at once. */
-export type Places = { take(signal: AbortSignal): Promise<Disposable> };
+/** Limits how many holders there are at once. */
+export type Semaphore = { acquire(signal: AbortSignal): Promise<Disposable> };
 
-/** Those who wait are served in their order; one whose signal aborts goes on without a place. */
-export function createPlaces(count: number): Places {
+/**
+ * First come, first served. If the signal aborts while it waits, `acquire` resolves without a slot.
+ */
+export function createSemaphore(count: number): Semaphore {
   let free = count;
-  const waiting = new Set<(place: Disposable) => void>();
-  const place = { [Symbol.dispose]: leave };
-  const none = { [Symbol.dispose]: () => undefined };
+  const waiting = new Set<(slot: Disposable) => void>();
+  const slot = { [Symbol.dispose]: release };
+  const noSlot = { [Symbol.dispose]: () => undefined };
 
-  function leave(): void {
+  function release(): void {
     const [next] = waiting;
     if (next === undefined) free += 1;
     else {
       waiting.delete(next);
-      next(place);
+      next(slot);
     }
   }
   return {
-    async take(signal) {
-      if (signal.aborted) return none;
+    async acquire(signal) {
+      if (signal.aborted) return noSlot;
       if (free > 0) {
         free -= 1;
-        return place;
+        return slot;
       }
       const { promise, resolve } = Promise.withResolvers<Disposable>();
       const giveUp = () => {
-        if (waiting.delete(resolve)) resolve(none);
+        if (waiting.delete(resolve)) resolve(noSlot);
       };
       waiting.add(resolve);
       signal.addEventListener('abort', giveUp, { once: true });

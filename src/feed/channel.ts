@@ -1,44 +1,44 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { Client, Entry } from './subscriber.ts';
+import type { Subscriber, Entry } from './subscriber.ts';
 import { eventFrame } from './sse-frames.ts';
 
-/** What is kept of an organization's events for clients that cannot take them now. */
+/** Recent events of an organization kept for subscribers that cannot take them yet. */
 const RECENT_MAX = 1_000;
 const RECENT_BYTES_MAX = 4 * 1024 * 1024;
 
-/** One organization's clients in this process. */
+/** One organization's subscribers in this process. */
 export type Channel = {
-  /** A client that will come from the log: what comes from now on is kept for it. */
-  join(client: Client): void;
-  leave(client: Client): void;
-  /** Events of the organization in log order, each once. */
+  /** Adds a subscriber that reads its backlog first: events are kept for it from now on. */
+  join(subscriber: Subscriber): void;
+  leave(subscriber: Subscriber): void;
+  /** Sends events of the organization to the live subscribers: in order, each once. */
   deliver(events: readonly RecordedEvent[]): void;
   /**
-   * The client has all up to its cursor. True where all that follows is at hand: then it is live;
-   * false: it has to read on.
+   * Makes a subscriber live if all events after its cursor are kept here. False: it has to read
+   * more from the event store.
    */
-  goLive(client: Client): boolean;
-  /** A live client takes bytes again. */
-  resume(client: Client): void;
-  /** All events behind this are at hand, here or yet to come. */
+  goLive(subscriber: Subscriber): boolean;
+  /** Called when a live subscriber takes bytes again. */
+  resume(subscriber: Subscriber): void;
+  /** A sequence: all events after it are kept here or still to be delivered. */
   since(): number;
-  clients(): ReadonlySet<Client>;
+  subscribers(): ReadonlySet<Subscriber>;
 };
 
 /**
- * @param position of the follower: every later event of the organization will be delivered
+ * @param position of the follower: every later event of the organization will be delivered.
  */
 export function createChannel(position: number): Channel {
-  const clients = new Set<Client>();
-  const live = new Set<Client>();
+  const subscribers = new Set<Subscriber>();
+  const live = new Set<Subscriber>();
   const recent: Entry[] = [];
   let recentBytes = 0;
   let since = position;
   let newest = position;
 
-  /** Forgets what nobody needs; those for whom too much would have to be kept are cut off. */
+  /** Drops events that no subscriber needs; ends subscribers that are too far behind. */
   function trim(): void {
-    const isNeeded = clients.values().some((one) => !live.has(one) || one.isFull());
+    const isNeeded = subscribers.values().some((one) => !live.has(one) || one.isFull());
     if (!isNeeded) {
       recent.length = 0;
       recentBytes = 0;
@@ -54,14 +54,14 @@ export function createChannel(position: number): Channel {
     }
     if (dropped === 0) return;
     recent.splice(0, dropped);
-    for (const client of live) if (client.cursor() < since) client.end('slow_reader');
+    for (const subscriber of live) if (subscriber.cursor() < since) subscriber.end('slow_reader');
   }
 
   return {
-    join: (client) => void clients.add(client),
-    leave(client) {
-      clients.delete(client);
-      live.delete(client);
+    join: (subscriber) => void subscribers.add(subscriber),
+    leave(subscriber) {
+      subscribers.delete(subscriber);
+      live.delete(subscriber);
     },
     deliver(events) {
       for (const event of events) {
@@ -70,22 +70,22 @@ export function createChannel(position: number): Channel {
         recentBytes += frame.length;
         newest = event.sequence;
       }
-      for (const client of live) client.send(recent);
+      for (const subscriber of live) subscriber.send(recent);
       trim();
     },
-    goLive(client) {
-      if (client.cursor() < since) return false;
-      live.add(client);
-      client.send(recent);
+    goLive(subscriber) {
+      if (subscriber.cursor() < since) return false;
+      live.add(subscriber);
+      subscriber.send(recent);
       trim();
       return true;
     },
-    resume(client) {
-      if (!live.has(client)) return;
-      client.send(recent);
+    resume(subscriber) {
+      if (!live.has(subscriber)) return;
+      subscriber.send(recent);
       trim();
     },
     since: () => since,
-    clients: () => clients,
+    subscribers: () => subscribers,
   };
 }

@@ -1,45 +1,48 @@
 import { STALL_MS } from './backfill.ts';
-import type { Client } from './subscriber.ts';
+import type { Subscriber } from './subscriber.ts';
 
-/** Whether the credential that a stream was opened with is still good. */
+/** Whether the credential that a stream was opened with is still valid. */
 export type IsAllowed = () => boolean | Promise<boolean>;
 
-export type Patrol = Disposable & {
-  /** A credential of the organization was revoked: its clients are looked at at once. */
-  suspect(organizationId: string): void;
+export type Eviction = Disposable & {
+  /** Checks the organization's streams at the next tick: one of its credentials was revoked. */
+  recheck(organizationId: string): void;
 };
 
 const TICK_MS = 1_000;
-/** Credentials run out without a word: all are looked at every so many ticks. */
+/** Tokens expire without an event: every stream is checked every 5 ticks. */
 const CHECK_TICKS = 5;
 
-/** Ends the streams whose reader takes nothing, and those whose credential is no longer good. */
-export function startPatrol(clients: ReadonlyMap<Client, IsAllowed>): Patrol {
-  /** Until the next full check: who authenticates may hear of a revocation later than the feed. */
+/** Ends streams whose reader takes no bytes, and streams whose credential is no longer valid. */
+export function startEviction(subscribers: ReadonlyMap<Subscriber, IsAllowed>): Eviction {
+  /**
+   * Organizations to check at every tick until the next full check: the authenticator may apply a
+   * revocation later than the feed.
+   */
   const suspects = new Set<string>();
   let ticks = 0;
 
-  async function check(client: Client, isAllowed: IsAllowed): Promise<void> {
+  async function check(subscriber: Subscriber, isAllowed: IsAllowed): Promise<void> {
     try {
-      if (!(await isAllowed())) client.end('credential_revoked');
+      if (!(await isAllowed())) subscriber.end('credential_revoked');
     } catch {
-      // It cannot be told now, and is asked again.
+      // The authenticator is unavailable: checked again at the next full check.
     }
   }
   function tick(): void {
     ticks += 1;
     const isFullCheck = ticks % CHECK_TICKS === 0;
     const now = performance.now();
-    for (const [client, isAllowed] of clients) {
-      if (now - (client.fullSince() ?? now) > STALL_MS) client.end('slow_reader');
-      else if (isFullCheck || suspects.has(client.asked.organizationId))
-        void check(client, isAllowed);
+    for (const [subscriber, isAllowed] of subscribers) {
+      if (now - (subscriber.fullSince() ?? now) > STALL_MS) subscriber.end('slow_reader');
+      else if (isFullCheck || suspects.has(subscriber.subscription.organizationId))
+        void check(subscriber, isAllowed);
     }
     if (isFullCheck) suspects.clear();
   }
   const ticking = setInterval(tick, TICK_MS);
   return {
-    suspect: (organizationId) => void suspects.add(organizationId),
+    recheck: (organizationId) => void suspects.add(organizationId),
     [Symbol.dispose]: () => clearInterval(ticking),
   };
 }

@@ -1,156 +1,158 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import type { Log } from '#src/telemetry/logger.ts';
-import type { Asked } from './subscription.ts';
-import { backfill, createPlaces } from './backfill.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import type { Subscription } from './subscription.ts';
+import { backfill, createSemaphore } from './backfill.ts';
 import { createChannel, type Channel } from './channel.ts';
-import { createClient, type Client } from './subscriber.ts';
+import { createSubscriber, type Subscriber } from './subscriber.ts';
 import { createFollower } from './follower.ts';
 import type { EndReason } from './sse-frames.ts';
 import type { Sink } from './sink.ts';
-import { startPatrol, type IsAllowed } from './eviction.ts';
-import { createSeats, type SeatLimits } from './stream-limits.ts';
+import { startEviction, type IsAllowed } from './eviction.ts';
+import { createStreamLimiter, type StreamLimits } from './stream-limits.ts';
 
-export type FeedOptions = SeatLimits & { log: EventLog; logger: Log };
+export type FeedOptions = StreamLimits & { eventStore: EventStore; logger: Logger };
 
-/** A stream that is asked for. */
-export type Opening = {
-  asked: Asked;
-  /**
-   * A sequence: what comes behind it; since: what `asked.since` lets through; now: what follows.
-   */
+/** A request to open a stream. */
+export type StreamRequest = {
+  subscription: Subscription;
+  /** A sequence: after it; `since`: at `subscription.since`; `now`: with the next event. */
   begin: number | 'since' | 'now';
   isAllowed: IsAllowed;
-  /** Called once the stream is sure to begin. */
+  /** Called only if the stream is opened. */
   openSink: () => Sink;
 };
 
-/** Why a stream is not opened; `ahead`: the log has not reached the position. */
-export type NotOpened = 'organization-full' | 'process-full' | 'ending' | 'ahead';
+/** Why a stream is not opened; `ahead`: the event store has not reached the position. */
+export type StreamRefusal = 'organization-full' | 'process-full' | 'ending' | 'ahead';
 
 export type Feed = AsyncDisposable & {
-  /** Opens a stream; null where it has begun. @throws Unavailable where the log does not answer */
-  open(opening: Opening): Promise<NotOpened | null>;
+  /** Opens a stream; null: it is open. @throws Unavailable if the event store does not answer */
+  open(request: StreamRequest): Promise<StreamRefusal | null>;
   readonly clientsPerOrganizationMax: number;
-  /** Streams that are open. */
+  /** Number of open streams. */
   clients(): number;
 };
 
-/** Backlogs that are read at once. */
+/** Backlogs read at once. */
 const BACKFILLS_MAX = 8;
-/** The clock of a server may be so far from that of the log. */
+/** Clocks of the servers and of the event store may differ by this much. */
 const SKEW_MS = 60_000;
 
-/** The feed of one process. Disposing ends all streams: their clients reconnect elsewhere. */
+/** The feed of one process. Disposing ends all streams; clients reconnect to another process. */
 export function createFeed(options: FeedOptions): Feed {
-  const { log, logger } = options;
-  const floor = createFloor(log, logger);
-  const seats = createSeats(options);
-  const patrol = startPatrol(floor.clients);
-  const follower = createFollower(log, logger, {
+  const { eventStore, logger } = options;
+  const subscribers = createSubscribers(eventStore, logger);
+  const limiter = createStreamLimiter(options);
+  const eviction = startEviction(subscribers.all);
+  const follower = createFollower(eventStore, logger, {
     events(events) {
       for (const [organizationId, own] of Map.groupBy(events, organizationOf)) {
-        floor.deliver(organizationId, own);
+        subscribers.deliver(organizationId, own);
         if (own.some(({ type }) => type === 'organization.key-revoked'))
-          patrol.suspect(organizationId);
+          eviction.recheck(organizationId);
       }
     },
-    lost: () => floor.endAll('interrupted'),
+    lost: () => subscribers.endAll('interrupted'),
   });
   let isEnding = false;
 
-  /** What stands in the way, else null: then the stream has begun. */
-  async function begin(opening: Opening): Promise<NotOpened | null> {
+  /** Opens the stream; returns the refusal, or null once the stream is open. */
+  async function begin(request: StreamRequest): Promise<StreamRefusal | null> {
     await follower.started();
-    const after = await positionOf(log, opening);
+    const after = await positionOf(eventStore, request);
     if (isEnding) return 'ending';
     if (after === null) return 'ahead';
-    floor.enter(opening, after, follower.position(), () =>
-      seats.free(opening.asked.organizationId),
+    subscribers.add(request, after, follower.position(), () =>
+      limiter.release(request.subscription.organizationId),
     );
     return null;
   }
   return {
-    async open(opening) {
+    async open(request) {
       if (isEnding) return 'ending';
-      const { organizationId } = opening.asked;
-      const full = seats.take(organizationId);
+      const { organizationId } = request.subscription;
+      const full = limiter.acquire(organizationId);
       if (full !== null) return full;
       try {
-        const refusal = await begin(opening);
-        if (refusal !== null) seats.free(organizationId);
+        const refusal = await begin(request);
+        if (refusal !== null) limiter.release(organizationId);
         return refusal;
       } catch (error) {
-        seats.free(organizationId);
+        limiter.release(organizationId);
         throw error;
       }
     },
     clientsPerOrganizationMax: options.clientsPerOrganizationMax,
-    clients: () => floor.clients.size,
+    clients: () => subscribers.all.size,
     async [Symbol.asyncDispose]() {
       isEnding = true;
-      patrol[Symbol.dispose]();
-      floor.endAll('shutting_down');
+      eviction[Symbol.dispose]();
+      subscribers.endAll('shutting_down');
       await follower[Symbol.asyncDispose]();
     },
   };
 }
 
-/** Those who listen, by organization. */
-function createFloor(log: EventLog, logger: Log) {
+/** All subscribers of this process, in one channel per organization. */
+function createSubscribers(eventStore: EventStore, logger: Logger) {
   const channels = new Map<string, Channel>();
-  const clients = new Map<Client, IsAllowed>();
-  const parts = {
-    log,
-    places: createPlaces(BACKFILLS_MAX),
-    onMalformed: (poison: object) => logger.error(poison, 'malformed event left out of a backlog'),
+  const all = new Map<Subscriber, IsAllowed>();
+  const dependencies = {
+    eventStore,
+    readSlots: createSemaphore(BACKFILLS_MAX),
+    onUnreadable: (poison: object) =>
+      logger.error(poison, 'event feed backlog: unreadable event skipped'),
   };
 
-  function enter(
-    { asked, isAllowed, openSink }: Opening,
+  function add(
+    { subscription, isAllowed, openSink }: StreamRequest,
     after: number,
     position: number,
     onLeft: () => void,
   ): void {
-    const { organizationId, sessionId } = asked;
+    const { organizationId, sessionId } = subscription;
     const channel = channels.get(organizationId) ?? createChannel(position);
     channels.set(organizationId, channel);
-    const client = createClient(asked, after, openSink(), {
-      drained: () => channel.resume(client),
+    const subscriber = createSubscriber(subscription, after, openSink(), {
+      drained: () => channel.resume(subscriber),
       ended(reason) {
-        channel.leave(client);
-        if (channel.clients().size === 0) channels.delete(organizationId);
-        clients.delete(client);
+        channel.leave(subscriber);
+        if (channel.subscribers().size === 0) channels.delete(organizationId);
+        all.delete(subscriber);
         onLeft();
         if (reason !== null && reason !== 'shutting_down')
           logger.warn({ organizationId, sessionId, reason }, 'event stream ended');
       },
     });
-    channel.join(client);
-    clients.set(client, isAllowed);
-    backfill(parts, channel, client).catch((error: unknown) => {
-      logger.warn({ err: error }, 'the backlog of an event stream cannot be read');
-      client.end('interrupted');
+    channel.join(subscriber);
+    all.set(subscriber, isAllowed);
+    backfill(dependencies, channel, subscriber).catch((error: unknown) => {
+      logger.warn({ err: error, organizationId, sessionId }, 'event stream backlog failed');
+      subscriber.end('interrupted');
     });
   }
   return {
-    clients,
-    enter,
+    all,
+    add,
     deliver: (organizationId: string, events: readonly RecordedEvent[]) =>
       channels.get(organizationId)?.deliver(events),
     endAll(reason: EndReason) {
-      for (const client of clients.keys()) client.end(reason);
+      for (const subscriber of all.keys()) subscriber.end(reason);
     },
   };
 }
 
-/** The sequence to begin behind; null where the log has not reached it. */
-async function positionOf(log: EventLog, { asked, begin }: Opening): Promise<number | null> {
+/** The sequence after which the stream begins; null if the event store has not reached it. */
+async function positionOf(
+  eventStore: EventStore,
+  { subscription, begin }: StreamRequest,
+): Promise<number | null> {
   if (begin === 'since') {
-    const from = new Date(Date.parse(asked.since ?? '') - SKEW_MS).toISOString();
-    return log.sequenceBefore(from);
+    const from = new Date(Date.parse(subscription.since ?? '') - SKEW_MS).toISOString();
+    return eventStore.sequenceBefore(from);
   }
-  const end = await log.lastSequence();
+  const end = await eventStore.lastSequence();
   if (begin === 'now') return end;
   return begin > end ? null : begin;
 }

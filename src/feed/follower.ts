@@ -1,23 +1,23 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 
-/** This process's one follower of what organizations may hear. */
+/** The one subscription of this process to the events of all organizations. */
 export type Follower = AsyncDisposable & {
-  /** Begins at the log's end, unless it has begun. @throws Unavailable */
+  /** Subscribes at the end of the event store, unless it has already. @throws Unavailable */
   started(): Promise<void>;
-  /** Every later event is yet to be delivered. */
+  /** Every event after this sequence is still to be delivered. */
   position(): number;
 };
 
 /**
- * Follows once it is asked to. Should it ever end by itself, `onLost` is called and the next
- * `started` begins anew.
+ * Subscribes at the first `started()`. If the subscription fails, `lost` is called and the next
+ * `started()` subscribes again.
  */
 export function createFollower(
-  log: EventLog,
-  logger: Log,
+  eventStore: EventStore,
+  logger: Logger,
   on: { events: (events: readonly RecordedEvent[]) => void; lost: () => void },
 ): Follower {
   const stop = new AbortController();
@@ -26,19 +26,19 @@ export function createFollower(
   let running: Promise<void> = Promise.resolve();
 
   async function start(): Promise<void> {
-    position = await log.lastSequence();
+    position = await eventStore.lastSequence();
     running = run().catch((error: unknown) => {
-      logger.error({ err: error }, 'the event feed no longer follows the log');
+      logger.error({ err: error }, 'event feed lost its subscription to the event store');
       starting = null;
       on.lost();
     });
   }
   async function run(): Promise<void> {
-    const batches = log.follow({
+    const batches = eventStore.subscribe({
       subjects: filters.tenants,
       after: position,
       signal: stop.signal,
-      onMalformed: (poison) => logger.error(poison, 'malformed event left out of the feed'),
+      onUnreadable: (poison) => logger.error(poison, 'event feed: unreadable event skipped'),
     });
     for await (const batch of batches) {
       position = batch.at(-1)?.sequence ?? position;

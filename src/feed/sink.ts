@@ -1,27 +1,27 @@
-/** Where a client's bytes go: an open answer of the API. */
+/** Port: the byte stream to a client. The API implements it with an open HTTP response. */
 export type Sink = {
-  /** False where it is full: nothing more is to be written until it drains. */
+  /** False if the buffer is full: write no more until it drains. */
   write(bytes: Buffer): boolean;
-  /** Ends the answer, and cuts the connection where its reader does not take the rest in time. */
+  /** Ends the response, and cuts the connection if the reader does not take the rest in time. */
   end(lastBytes?: Buffer): void;
   onDrain(listener: () => void): void;
-  /** Called once, however it ended and even if it had before; never before this returns. */
+  /** Called once, also if the sink has closed already; never before `onClose` returns. */
   onClose(listener: () => void): void;
 };
 
-/** A sink with what is known of its reader. */
-export type Outlet = {
+/** A sink that tracks whether its reader takes bytes. */
+export type BufferedSink = {
   write(bytes: Buffer): void;
   isFull(): boolean;
-  /** Since when it takes no bytes (ms, monotonic); null: it does. */
+  /** Since when the reader takes no bytes (ms, monotonic); null: it takes them. */
   fullSince(): number | null;
-  /** True once it takes bytes again, or nobody waits for them; false where not within the bound. */
+  /** True once the reader takes bytes or the sink was released; false after `withinMs`. */
   drained(withinMs: number): Promise<boolean>;
-  /** Nobody will write any more: lets those go who wait. */
+  /** No more bytes will be written: resolves a pending `drained`. */
   release(): void;
 };
 
-export function createOutlet(sink: Sink, onDrained: () => void): Outlet {
+export function createBufferedSink(sink: Sink, onDrained: () => void): BufferedSink {
   let fullSince: number | null = null;
   let isReleased = false;
   let wake: (() => void) | null = null;

@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { toPublicEvent } from '#events/public-event.ts';
 
-/** Why a stream ends before its time; its client is told. */
+/** Why a stream ends early, with the message that its client gets. */
 export const endReasons = {
   slow_reader: 'This client reads too slowly; what it missed is sent when it reconnects.',
   credential_revoked: 'The credential of this stream is no longer valid.',
@@ -10,14 +10,14 @@ export const endReasons = {
 } as const;
 export type EndReason = keyof typeof endReasons;
 
-/** Reconnects come so much later, spread over as much: not all at once. */
+/** Clients reconnect after 0.5 to 2.5 s, at random, so that they do not all come at once. */
 const RETRY_MIN_MS = 500;
 const RETRY_SPREAD_MS = 2_000;
 
-/** A comment, which keeps what stands between from closing an idle connection. */
+/** A comment: keeps proxies from closing an idle connection. */
 export const HEARTBEAT = Buffer.from(': heartbeat\n\n');
 
-/** An event as its clients get it: less what of it stays inside. */
+/** The public form of an event as one SSE message. */
 export function eventFrame(event: RecordedEvent): Buffer {
   const { sequence, type } = event;
   const data = JSON.stringify(toPublicEvent(event));
@@ -25,14 +25,14 @@ export function eventFrame(event: RecordedEvent): Buffer {
 }
 
 /**
- * What every stream begins with. The id stands without an event: whoever is cut off before the
- * first one resumes from here.
+ * The first message of a stream. It has an id but no event: a client that is cut off before its
+ * first event resumes from here.
  */
 export function openingFrame(what: string, after: number): Buffer {
   return Buffer.from(`: events of ${what}, from behind ${after}\n${retry()}id: ${after}\n\n`);
 }
 
-/** The last word of a stream that ends before its time. */
+/** The last message of a stream that ends early. */
 export function endFrame(reason: EndReason): Buffer {
   const data = JSON.stringify({ reason, message: endReasons[reason] });
   return Buffer.from(`${retry()}event: end\ndata: ${data}\n\n`);

@@ -1,30 +1,33 @@
-/** The bounds on streams of this process, and of one organization in it. */
-export type SeatLimits = { clientsMax: number; clientsPerOrganizationMax: number };
+/** Limits on the open streams of this process, and of one organization in it. */
+export type StreamLimits = { clientsMax: number; clientsPerOrganizationMax: number };
 
-export type Seats = {
-  /** Takes one; else which bound is reached. */
-  take(organizationId: string): 'organization-full' | 'process-full' | null;
-  /** Gives back one that was taken. */
-  free(organizationId: string): void;
+export type StreamLimiter = {
+  /** Counts one more stream; or says which limit is reached. */
+  acquire(organizationId: string): 'organization-full' | 'process-full' | null;
+  /** Counts one stream less. */
+  release(organizationId: string): void;
 };
 
-export function createSeats({ clientsMax, clientsPerOrganizationMax }: SeatLimits): Seats {
-  const taken = new Map<string, number>();
-  let all = 0;
+export function createStreamLimiter({
+  clientsMax,
+  clientsPerOrganizationMax,
+}: StreamLimits): StreamLimiter {
+  const openOf = new Map<string, number>();
+  let open = 0;
   return {
-    take(organizationId) {
-      const own = taken.get(organizationId) ?? 0;
+    acquire(organizationId) {
+      const own = openOf.get(organizationId) ?? 0;
       if (own >= clientsPerOrganizationMax) return 'organization-full';
-      if (all >= clientsMax) return 'process-full';
-      taken.set(organizationId, own + 1);
-      all += 1;
+      if (open >= clientsMax) return 'process-full';
+      openOf.set(organizationId, own + 1);
+      open += 1;
       return null;
     },
-    free(organizationId) {
-      const own = taken.get(organizationId) ?? 0;
-      if (own <= 1) taken.delete(organizationId);
-      else taken.set(organizationId, own - 1);
-      all -= 1;
+    release(organizationId) {
+      const own = openOf.get(organizationId) ?? 0;
+      if (own <= 1) openOf.delete(organizationId);
+      else openOf.set(organizationId, own - 1);
+      open -= 1;
     },
   };
 }

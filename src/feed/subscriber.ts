@@ -1,53 +1,53 @@
 import type { RecordedEvent } from '#events/events.ts';
-import { isLast, isWanted, type Asked } from './subscription.ts';
+import { isFinalEvent, isMatch, type Subscription } from './subscription.ts';
 import { endFrame, HEARTBEAT, openingFrame, type EndReason } from './sse-frames.ts';
-import { createOutlet, type Outlet, type Sink } from './sink.ts';
+import { createBufferedSink, type BufferedSink, type Sink } from './sink.ts';
 
-/** An event with its bytes, which are the same for all clients. */
+/** An event with its bytes, which are the same for all subscribers. */
 export type Entry = { sequence: number; event: RecordedEvent; frame: Buffer };
 
-/** One who listens. */
-export type Client = Pick<Outlet, 'isFull' | 'fullSince' | 'drained'> & {
-  readonly asked: Asked;
-  /** Aborts when the stream has ended, whoever ended it. */
+/** One open stream: its subscription, its position and its sink. */
+export type Subscriber = Pick<BufferedSink, 'isFull' | 'fullSince' | 'drained'> & {
+  readonly subscription: Subscription;
+  /** Aborts when the stream ends, on either side. */
   readonly signal: AbortSignal;
-  /** Every event up to here was sent, or is not wanted. */
+  /** Every matching event up to this sequence was sent. */
   cursor(): number;
-  /** Notes that there is nothing wanted up to here that was not sent. */
+  /** Moves the cursor: no event up to `sequence` is left to send. */
   advance(sequence: number): void;
-  /** Sends what of these is ahead of the cursor and wanted, in order, until the socket is full. */
+  /** Sends the matching entries after the cursor, in order, until the socket is full. */
   send(entries: readonly Entry[]): void;
   end(reason: EndReason | null): void;
 };
 
-/** Sent at once; more is sent when that is taken. */
+/** Written at once; more is written when the socket has taken it. */
 const SLICE_BYTES = 64 * 1024;
 const HEARTBEAT_MS = 15_000;
 
 /**
- * Begins a client's stream behind `after`. `onDrained` is called when its socket, having been full,
- * takes bytes again; `onEnded` once, with why (null: it had all, or it went away).
+ * Begins a stream after the sequence `after`. `on.drained` is called when its full socket takes
+ * bytes again; `on.ended` once, with the reason (null: the stream is complete, or the client left).
  */
-export function createClient(
-  asked: Asked,
+export function createSubscriber(
+  subscription: Subscription,
   after: number,
   sink: Sink,
   on: { drained: () => void; ended: (reason: EndReason | null) => void },
-): Client {
+): Subscriber {
   const ended = new AbortController();
   const { signal } = ended;
-  const outlet = createOutlet(sink, on.drained);
+  const buffered = createBufferedSink(sink, on.drained);
   let cursor = after;
 
   function end(reason: EndReason | null): void {
     if (signal.aborted) return;
     clearInterval(heartbeat);
     ended.abort();
-    outlet.release();
+    buffered.release();
     sink.end(reason === null ? undefined : endFrame(reason));
     on.ended(reason);
   }
-  /** Sends the first of these, as many as go at once, and tells how many those were. */
+  /** Writes the first entries in one go, up to `SLICE_BYTES`; returns how many it consumed. */
   function sendSlice(entries: readonly Entry[]): number {
     const frames: Buffer[] = [];
     let [taken, bytes, isOver] = [0, 0, false];
@@ -55,45 +55,45 @@ export function createClient(
       if (bytes >= SLICE_BYTES || isOver) break;
       taken += 1;
       cursor = sequence;
-      isOver = isLast(asked, event);
-      if (!isWanted(asked, event)) continue;
+      isOver = isFinalEvent(subscription, event);
+      if (!isMatch(subscription, event)) continue;
       frames.push(frame);
       bytes += frame.length;
     }
-    if (frames.length > 0) outlet.write(joined(frames));
+    if (frames.length > 0) buffered.write(joined(frames));
     if (isOver) end(null);
     return taken;
   }
 
   const heartbeat = setInterval(() => {
-    if (!outlet.isFull()) outlet.write(HEARTBEAT);
+    if (!buffered.isFull()) buffered.write(HEARTBEAT);
   }, HEARTBEAT_MS);
-  outlet.write(openingFrame(asked.sessionId ?? asked.organizationId, after));
+  buffered.write(openingFrame(subscription.sessionId ?? subscription.organizationId, after));
   sink.onClose(() => end(null));
   return {
-    ...outlet,
-    asked,
+    ...buffered,
+    subscription,
     signal,
     cursor: () => cursor,
     advance(sequence) {
       cursor = Math.max(cursor, sequence);
     },
     send(entries) {
-      if (outlet.isFull()) return;
+      if (buffered.isFull()) return;
       let ahead = entries.slice(firstAhead(entries, cursor));
-      while (ahead.length > 0 && !outlet.isFull() && !signal.aborted)
+      while (ahead.length > 0 && !buffered.isFull() && !signal.aborted)
         ahead = ahead.slice(sendSlice(ahead));
     },
     end,
   };
 }
 
-/** Most are behind it as a rule: looked for from the end. */
+/** Index of the first entry after the cursor; searched from the end, since most are before it. */
 function firstAhead(entries: readonly Entry[], cursor: number): number {
   return 1 + entries.findLastIndex(({ sequence }) => sequence <= cursor);
 }
 
-/** The newest bytes that were joined: most clients get the same, one after the other. */
+/** Cache of the last joined frames: most subscribers get the same ones, one after the other. */
 let newest: { frames: readonly Buffer[]; bytes: Buffer } = { frames: [], bytes: Buffer.alloc(0) };
 
 function joined(frames: readonly Buffer[]): Buffer {

@@ -8,16 +8,16 @@ export type Certificate = { key: string; cert: string };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /**
- * Some clients refuse a certificate that is valid for more than 398 days, the day before included.
+ * Some clients refuse certificates that are valid for more than 398 days. One day is added before.
  */
 const VALID_MS = 397 * DAY_MS;
-/** It is read at start only, so it must outlast the process. */
-const REMADE_BEFORE_MS = 90 * DAY_MS;
+/** Renewed this long before its end. It is read only at start, so it must outlast the process. */
+const RENEW_BEFORE_MS = 90 * DAY_MS;
 
 /**
- * The self-signed certificate of the embedded TLS listener, for localhost, 127.0.0.1 and ::1: the
- * one kept in the data folder, or a new one where there is none, it is damaged, or it ends within
- * 90 days. Files: `gateway-cert.pem`, and `gateway-key.pem`, which only its owner can read.
+ * The self-signed certificate of the embedded TLS listener, for localhost, 127.0.0.1 and ::1: read
+ * from the data folder, or created if it is missing, damaged or expires within 90 days. Files:
+ * `gateway-cert.pem`, and `gateway-key.pem`, which only its owner can read.
  */
 export async function ensureCertificate(dataDir: string, now = new Date()): Promise<Certificate> {
   const files = {
@@ -49,10 +49,10 @@ function isGood({ key, cert }: Certificate, now: Date): boolean {
       x509.checkPrivateKey(createPrivateKey(key)) &&
       x509.checkHost('localhost') !== undefined &&
       x509.validFromDate <= now &&
-      x509.validToDate.getTime() - now.getTime() > REMADE_BEFORE_MS
+      x509.validToDate.getTime() - now.getTime() > RENEW_BEFORE_MS
     );
   } catch {
-    return false; // damaged: a new one takes its place
+    return false; // damaged: it is replaced
   }
 }
 
@@ -79,7 +79,7 @@ async function makeCertificate(now: Date): Promise<Certificate> {
   return { key: made.private, cert: made.cert };
 }
 
-/** Whole or not at all, and never readable by others, not even for a moment. */
+/** Replaces the file atomically; it is never readable by others. */
 async function replace(file: string, text: string, mode: number): Promise<void> {
   const next = `${file}.${process.pid}`;
   await writeFile(next, text, { mode, flush: true });

@@ -1,14 +1,14 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { errors, problemBody, type Rejected } from '#src/errors.ts';
-import { endSoftly } from './connections/close-gracefully.ts';
+import { errors, problemBody, type Rejection } from '#src/errors.ts';
+import { closeGracefully } from './connections/close-gracefully.ts';
 
-export function statusOf(refusal: Rejected): number {
-  return errors[refusal.rejected].status;
+export function statusOf(refusal: Rejection): number {
+  return errors[refusal.code].status;
 }
 
 /** Answers an HTTP request in the API's error shape. */
-export function refuseRequest(response: ServerResponse, refusal: Rejected): void {
+export function sendRejection(response: ServerResponse, refusal: Rejection): void {
   if (response.headersSent) {
     response.destroy();
     return;
@@ -17,17 +17,17 @@ export function refuseRequest(response: ServerResponse, refusal: Rejected): void
   response.writeHead(status, headers).end(body);
 }
 
-/** Answers a WebSocket upgrade by a plain HTTP response, and ends the socket. */
-export function refuseUpgrade(socket: Duplex, refusal: Rejected): void {
+/** Answers a WebSocket upgrade with a plain HTTP response and closes the socket. */
+export function rejectUpgrade(socket: Duplex, refusal: Rejection): void {
   const { status, headers, body } = render(refusal);
   const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  endSoftly(socket);
+  closeGracefully(socket);
 }
 
-function render(refusal: Rejected): {
+function render(refusal: Rejection): {
   status: number;
   headers: Record<string, string | number>;
   body: string;

@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net';
-import { createAdmission } from './access/ticket-admission.ts';
-import type { ConnectionFact } from './connections/connection.ts';
+import { createTicketAdmission } from './access/ticket-admission.ts';
+import type { ConnectionSummary } from './connections/connection.ts';
 import { createConnections, type ConnectionCounters } from './connections/connections.ts';
-import type { GatewayLog } from './gateway-log.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import { createHttpHandler } from './http.ts';
 import { defaultLimits, type GatewayLimits } from './connections/limits.ts';
 import { startListener, type Handlers, type ListenOn } from './listeners.ts';
@@ -14,11 +14,11 @@ import { publicPrefix } from './access/urls.ts';
 import { createViewer } from './vnc/viewer.ts';
 import { createVncGate } from './vnc/vnc.ts';
 
-/** Told of what happens here; none may throw. */
+/** Receives the gateway's measurements. No method may throw. */
 export type GatewayMetrics = {
-  /** @param joinedMs from its handshake to the browser's answer */
+  /** @param joinedMs from the client's handshake to the browser's answer */
   opened(kind: TicketKind, sessionId: string, joinedMs: number): void;
-  closed(kind: TicketKind, fact: ConnectionFact): void;
+  closed(kind: TicketKind, fact: ConnectionSummary): void;
   refused(status: number): void;
 };
 
@@ -26,19 +26,19 @@ export type GatewayOptions = {
   /** Port 0 takes a free one. */
   listen: { host: string; port: number };
   tls?: Required<ListenOn>;
-  /** What clients reach the two listeners by; by default what they listen on. */
+  /** Public URLs of the two listeners; default: their own addresses. */
   publicUrls?: { ws: string; wss: string };
-  /** Addresses and networks of proxies that are believed; left out: nobody's are. */
+  /** Addresses and networks of proxies whose headers are trusted; default: none. */
   trustedProxies?: readonly string[];
   tickets: Tickets;
   sessions: SessionDirectory;
   limits?: Partial<GatewayLimits>;
   /**
-   * A session is in use: at each connect, then at most once a minute while bytes flow. Never
-   * throws.
+   * Called when a session is in use: at each connect, then at most once a minute while bytes flow.
+   * Must not throw.
    */
   onAccess: (session: { organizationId: string; sessionId: string }, via: TicketKind) => void;
-  log: GatewayLog;
+  log: Logger;
   metrics?: GatewayMetrics;
 };
 
@@ -50,21 +50,21 @@ export type GatewayCounters = ConnectionCounters & {
 export type Gateway = {
   address: AddressInfo;
   tlsAddress: AddressInfo | null;
-  /** Cuts all of a session's connections at once; returns how many. `reason`: its end reason. */
+  /** Ends all of a session's connections; returns how many. `reason`: the session's end reason. */
   closeSession(organizationId: string, sessionId: string, reason: string): number;
-  /** From now on new requests get 503; open connections go on until disposal. */
+  /** From now on new requests get 503; open connections stay open until disposal. */
   drain(): void;
-  /** Of the TLS listener, from the next handshake on. */
+  /** Replaces the TLS listener's certificate, from the next handshake on. */
   setCertificate(certificate: { key: string; cert: string }): void;
   counters(): GatewayCounters;
 } & AsyncDisposable;
 
-/** Sockets beside those of connections: of requests, and of refusals on their way out. */
+/** Sockets beyond those of connections: plain requests, and rejections that are being sent. */
 const OTHER_SOCKETS_MAX = 1_000;
 
 /**
- * Listens, and joins clients that hold a session's ticket to its browser. Disposal ends every
- * connection and resolves within 2 s.
+ * Starts the listeners and connects clients that have a session's ticket to its browser. Disposal
+ * ends every connection and resolves within 2 s.
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { log, tls } = options;
@@ -72,7 +72,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const refusedByStatus: Record<number, number> = {};
   let isDraining = false;
   const connections = createConnections(limits, connectionHooks(options));
-  const admission = createAdmission({
+  const admission = createTicketAdmission({
     tickets: options.tickets,
     sessions: options.sessions,
     connections,
@@ -132,7 +132,7 @@ function connectionHooks({ log, metrics, onAccess }: GatewayOptions) {
   return {
     opened: ({ kind, sessionId }: Ticket, joinedMs: number) =>
       metrics?.opened(kind, sessionId, joinedMs),
-    closed({ organizationId, sessionId, kind }: Ticket, fact: ConnectionFact) {
+    closed({ organizationId, sessionId, kind }: Ticket, fact: ConnectionSummary) {
       log.debug({ organizationId, sessionId, kind, ...fact }, 'connection closed');
       metrics?.closed(kind, fact);
     },

@@ -1,34 +1,34 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isRejected, reject, type Rejected } from '#src/errors.ts';
-import { refusalOf, type Admission } from './access/ticket-admission.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { refusalOf, type TicketAdmission } from './access/ticket-admission.ts';
 import { readDocument } from './cdp/devtools-json.ts';
-import type { GatewayLog } from './gateway-log.ts';
-import { refuseRequest, statusOf } from './error-response.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import { sendRejection, statusOf } from './error-response.ts';
 import { parseRoute, type Route } from './routes.ts';
 import type { Viewer, ViewerFile } from './vnc/viewer.ts';
 
 export type HttpOptions = {
-  admission: Admission;
+  admission: TicketAdmission;
   viewer: Viewer;
-  /** `ws://host:port` as clients that came by this request's way can reach us. */
+  /** The gateway's public `ws://host:port`, or `wss:` if this request came by TLS. */
   prefixFor: (request: IncomingMessage) => string;
   dialTimeoutMs: number;
-  log: GatewayLog;
+  log: Logger;
   refused(status: number): void;
 };
 
-/** Answers all that is not a WebSocket: the viewer's files, DevTools documents, refusals. */
+/** Answers plain HTTP requests: the viewer's files, DevTools documents, rejections. */
 export function createHttpHandler(
   options: HttpOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = await answer(request, response, options).catch((error: unknown): Rejected => {
-      options.log.error({ err: error }, 'request failed');
+    const refusal = await answer(request, response, options).catch((error: unknown): Rejection => {
+      options.log.error({ err: error }, 'gateway request failed');
       return reject('INTERNAL');
     });
     if (refusal === null) return;
     options.refused(statusOf(refusal));
-    refuseRequest(response, refusal);
+    sendRejection(response, refusal);
   }
   return (request, response) => void serve(request, response);
 }
@@ -37,7 +37,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   options: HttpOptions,
-): Promise<Rejected | null> {
+): Promise<Rejection | null> {
   request.resume(); // no route takes a body
   const route = parseRoute(request.url ?? '');
   if (route === null) return reject('NOT_FOUND');
@@ -66,27 +66,27 @@ async function answer(
   }
 }
 
-/** A plain request where only a WebSocket makes sense: it is refused as the WebSocket would be. */
+/** A plain request to a WebSocket path: rejected with the error that the WebSocket would get. */
 async function socketOnly(
   kind: 'cdp' | 'vnc',
   ticket: string,
   { admission }: HttpOptions,
-): Promise<Rejected> {
-  const found = await admission.look(kind, ticket);
-  return isRejected(found)
+): Promise<Rejection> {
+  const found = await admission.check(kind, ticket);
+  return isRejection(found)
     ? found
     : reject('INVALID_REQUEST', {}, { message: 'Connect here by WebSocket.' });
 }
 
-/** The page is sent for any session, ended ones too: it says itself what became of it. */
+/** The page is sent for ended sessions too: it shows why the session ended. */
 async function sendViewer(
   route: Extract<Route, { to: 'viewer' | 'viewer-state' }>,
   response: ServerResponse,
   { admission, viewer }: HttpOptions,
-): Promise<Rejected | null> {
-  const found = await admission.look('vnc', route.ticket);
+): Promise<Rejection | null> {
+  const found = await admission.check('vnc', route.ticket);
   const isShown = ['SESSION_NOT_READY', 'SESSION_ENDED'];
-  if (isRejected(found) && (route.to === 'viewer-state' || !isShown.includes(found.rejected)))
+  if (isRejection(found) && (route.to === 'viewer-state' || !isShown.includes(found.code)))
     return found;
   if (route.to === 'viewer') return sendFile(response, viewer.page);
   sendJson(response, JSON.stringify({ status: 'active' }));
@@ -98,9 +98,9 @@ async function sendDocument(
   request: IncomingMessage,
   response: ServerResponse,
   { admission, prefixFor, dialTimeoutMs, log }: HttpOptions,
-): Promise<Rejected | null> {
-  const entered = await admission.enter('cdp', route.ticket);
-  if (isRejected(entered)) return entered;
+): Promise<Rejection | null> {
+  const entered = await admission.admit('cdp', route.ticket);
+  if (isRejection(entered)) return entered;
   const { connection, session } = entered;
   try {
     const to = { prefix: prefixFor(request), ticket: route.ticket };
@@ -109,14 +109,14 @@ async function sendDocument(
     return null;
   } catch (error) {
     if (connection.signal.aborted) return refusalOf(connection);
-    log.warn({ err: error, sessionId: connection.sessionId }, 'no answer from the browser');
-    return { rejected: 'BROWSER_UNREACHABLE', context: {} };
+    log.warn({ err: error, sessionId: connection.sessionId }, 'browser did not answer');
+    return { code: 'BROWSER_UNREACHABLE', context: {} };
   } finally {
     connection.closed();
   }
 }
 
-function sendFile(response: ServerResponse, file: ViewerFile | undefined): Rejected | null {
+function sendFile(response: ServerResponse, file: ViewerFile | undefined): Rejection | null {
   if (file === undefined) return reject('NOT_FOUND');
   response.writeHead(200, file.headers).end(file.body);
   return null;

@@ -3,7 +3,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { AddressInfo } from 'node:net';
 import { reject } from '#src/errors.ts';
 import { KEEP_ALIVE_MS } from './connections/dial.ts';
-import { refuseUpgrade } from './error-response.ts';
+import { rejectUpgrade } from './error-response.ts';
 
 /** Where a listener listens; with a key and a certificate it speaks TLS. */
 export type ListenOn = { host: string; port: number; key?: string; cert?: string };
@@ -15,7 +15,7 @@ export type Handlers = {
 
 type Listener = {
   address: AddressInfo;
-  /** For the next handshakes; nothing where it is plain. */
+  /** Applies to the next handshakes; no effect without TLS. */
   setCertificate(certificate: { key: string; cert: string }): void;
 } & AsyncDisposable;
 
@@ -29,12 +29,12 @@ const SERVER_OPTIONS = {
   connectionsCheckingInterval: 1_000,
 };
 
-/** Time for the last bytes of what is open at disposal. */
+/** At disposal, time for open sockets to send their last bytes. */
 const CLOSE_MS = 1_500;
 
 /**
- * Listens, plain or TLS. `socketsMax` is a last bound: beyond it sockets are closed at once.
- * @throws Error where the address is taken.
+ * Listens, plain or TLS. Beyond `socketsMax`, new sockets are closed at once.
+ * @throws Error if the address is in use.
  */
 export async function startListener(
   { host, port, key, cert }: ListenOn,
@@ -52,7 +52,7 @@ export async function startListener(
   );
   server.on('clientError', (_error, socket) => {
     socket.on('error', () => {}); // 'close' follows
-    if (socket.writable) refuseUpgrade(socket, reject('INVALID_REQUEST'));
+    if (socket.writable) rejectUpgrade(socket, reject('INVALID_REQUEST'));
     else socket.destroy();
   });
 
@@ -70,7 +70,7 @@ export async function startListener(
   };
 }
 
-/** Stops listening and resolves once no socket is left, by force at the bound. */
+/** Stops listening; resolves once all sockets are closed, forcibly after `CLOSE_MS`. */
 async function close(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);

@@ -1,12 +1,11 @@
 import type { Metrics } from '#src/telemetry/metrics.ts';
-import { createFirstTimes } from './first-cdp.ts';
 import type { Gateway, GatewayMetrics } from './gateway.ts';
 
-/** What a gateway counts as it happens. */
+/** Metrics that the gateway updates at each event. */
 export function gatewayMetrics(
   metrics: Pick<Metrics, 'createPhase' | 'gatewayRefused'>,
 ): GatewayMetrics {
-  const isFirst = createFirstTimes();
+  const isFirst = createFirstSeen();
   return {
     opened(kind, sessionId, joinedMs) {
       if (kind === 'cdp' && isFirst(sessionId)) metrics.createPhase('first_cdp', joinedMs);
@@ -16,7 +15,7 @@ export function gatewayMetrics(
   };
 }
 
-/** What it knows when it is asked. */
+/** Metrics that are read from the gateway's counters at each scrape. */
 export function watchGateway(
   metrics: Pick<Metrics, 'watch'>,
   gateway: Pick<Gateway, 'counters'>,
@@ -34,4 +33,22 @@ export function watchGateway(
       bss_gateway_bytes_total: { in: bytesIn, out: bytesOut },
     };
   });
+}
+
+/** Remembered sessions; the oldest is dropped first. */
+const SESSIONS_MAX = 10_000;
+
+/**
+ * True at the first CDP connection of each session through this gateway. A session may count twice
+ * if 10,000 others came in between.
+ */
+function createFirstSeen(): (sessionId: string) => boolean {
+  const seen = new Set<string>();
+  return function isFirst(sessionId) {
+    if (seen.has(sessionId)) return false;
+    seen.add(sessionId);
+    const [oldest] = seen;
+    if (seen.size > SESSIONS_MAX && oldest !== undefined) seen.delete(oldest);
+    return true;
+  };
 }

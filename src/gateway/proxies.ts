@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 
-/** Who a request is from, and how it came, by what proxies of ours say of it and nobody else. */
+/** Client address and TLS of a request, by the headers of trusted proxies only. */
 export type Proxies = {
-  /** The client's address: the last one in X-Forwarded-For that is no proxy of ours. */
+  /** The client's address: the last one in X-Forwarded-For that is not a trusted proxy. */
   clientOf(request: IncomingMessage): string;
-  /** Whether the client came by TLS, be it only to the proxy. */
+  /** Whether the client used TLS, to the gateway or to the proxy. */
   isSecure(request: IncomingMessage): boolean;
 };
 
-/** Proxies between a client and us, at most: more are no setup of ours. */
+/** Proxies between a client and the gateway, at most. */
 const HOPS_MAX = 10;
 
 /** @param networks addresses and networks of proxies, `10.0.0.0/8` */
@@ -50,7 +50,7 @@ function headerOf({ headers }: IncomingMessage, name: string): string {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** An IPv4 address is the same one where it came in by an IPv6 socket. */
+/** Removes the IPv6 prefix of an IPv4 address: `::ffff:10.0.0.1` is `10.0.0.1`. */
 function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -1,6 +1,5 @@
 /**
- * What a path of the gateway asks for. `ticket` has a ticket's form; whether it is one is not
- * known.
+ * The route of a request. `ticket` has the form of a ticket; it is not verified yet.
  */
 export type Route =
   | { to: 'browser'; ticket: string }
@@ -12,14 +11,14 @@ export type Route =
   | { to: 'viewer-slash' }
   | { to: 'viewer-file'; file: string };
 
-/** The DevTools documents that are passed on. */
+/** The DevTools documents that the gateway serves. */
 export type JsonDocument = 'version' | 'list' | 'protocol';
 
 const TICKET = '([A-Za-z0-9_-]{24,200})';
 const BROWSER = new RegExp(`^/devtools/browser/${TICKET}/?$`);
 const PAGE = new RegExp(`^/devtools/page/${TICKET}/([A-Za-z0-9-]{1,64})/?$`);
 /**
- * With and without `browser/`: clients append `/json/version/` to whatever address they were given.
+ * With and without `browser/`: clients append `/json/version/` to the address that they have.
  */
 const JSON_DOCUMENT = new RegExp(
   `^/devtools/(?:browser/)?${TICKET}/json(?:/(version|list|protocol))?/?$`,
@@ -27,7 +26,7 @@ const JSON_DOCUMENT = new RegExp(
 const VNC = new RegExp(`^/vnc/${TICKET}(/|/websockify/?|/state)?$`);
 const VIEWER_FILE = /^\/viewer\/([A-Za-z0-9._/-]{1,128})$/;
 
-/** Reads the target of a request; null where there is nothing. The query is of no account. */
+/** Parses a request's target; null: no such route. The query is ignored. */
 export function parseRoute(target: string): Route | null {
   const path = target.split('?', 1)[0] ?? '';
   let match = BROWSER.exec(path);

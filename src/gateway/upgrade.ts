@@ -1,45 +1,44 @@
 import type { IncomingMessage } from 'node:http';
-import { isRejected, reject, type Rejected } from '#src/errors.ts';
-import { refusalOf, type Admission, type Entered } from './access/ticket-admission.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { refusalOf, type TicketAdmission, type Admitted } from './access/ticket-admission.ts';
 import { connectCdp } from './cdp/cdp.ts';
 import { DialFailed } from './connections/dial.ts';
-import type { GatewayLog } from './gateway-log.ts';
-import { refuseUpgrade, statusOf } from './error-response.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import { rejectUpgrade, statusOf } from './error-response.ts';
 import { parseRoute, type Route } from './routes.ts';
 import type { VncGate } from './vnc/vnc.ts';
 
 type SocketRoute = Extract<Route, { to: 'browser' | 'page' | 'screen' }>;
 
 export type UpgradeOptions = {
-  admission: Admission;
+  admission: TicketAdmission;
   vnc: VncGate;
-  /** For the TCP connect, and again for the browser's answer to the handshake. */
+  /** Time-out of the TCP connect, and again of the browser's handshake response. */
   dialTimeoutMs: number;
-  /** Whose address the log says: the client's, where a proxy of ours stands between. */
+  /** The client's address for log lines, also behind a trusted proxy. */
   clientOf: (request: IncomingMessage) => string;
-  log: GatewayLog;
+  log: Logger;
   refused(status: number): void;
 };
 
 /**
- * A client's WebSocket from its request on: ticket → session → browser → bytes. Until the browser
- * has answered, the client is refused by a plain HTTP response; afterwards only by its socket's
- * end.
+ * Handles a client's WebSocket: ticket → session → browser → bytes. Until the browser has answered,
+ * a rejection is a plain HTTP response; afterwards the socket is closed.
  */
 export function createUpgradeHandler(
   options: UpgradeOptions,
 ): (request: IncomingMessage, head: Buffer) => void {
   async function serve(request: IncomingMessage, head: Buffer): Promise<void> {
     const client = request.socket;
-    client.on('error', () => {}); // for good: 'close' follows each, and is what we act on
+    client.on('error', () => {}); // never removed: 'close' follows every error and is handled
     client.setTimeout(0);
-    const refusal = await admit(request, head, options).catch((error: unknown): Rejected => {
-      options.log.error({ err: error }, 'upgrade failed');
+    const refusal = await admit(request, head, options).catch((error: unknown): Rejection => {
+      options.log.error({ err: error }, 'gateway upgrade failed');
       return reject('INTERNAL');
     });
     if (refusal === null) return;
     options.refused(statusOf(refusal));
-    refuseUpgrade(client, refusal);
+    rejectUpgrade(client, refusal);
   }
   return (request, head) => void serve(request, head);
 }
@@ -48,7 +47,7 @@ async function admit(
   request: IncomingMessage,
   head: Buffer,
   options: UpgradeOptions,
-): Promise<Rejected | null> {
+): Promise<Rejection | null> {
   const route = parseRoute(request.url ?? '');
   if (route === null) return reject('NOT_FOUND');
   if (route.to !== 'browser' && route.to !== 'page' && route.to !== 'screen')
@@ -57,8 +56,8 @@ async function admit(
     return reject('INVALID_REQUEST', {}, { message: 'This is no WebSocket handshake.' });
 
   const kind = route.to === 'screen' ? 'vnc' : 'cdp';
-  const entered = await options.admission.enter(kind, route.ticket);
-  if (isRejected(entered)) return entered;
+  const entered = await options.admission.admit(kind, route.ticket);
+  if (isRejection(entered)) return entered;
   const { connection } = entered;
   const client = request.socket;
   const onGone = (): void => connection.end('client_gone');
@@ -71,15 +70,18 @@ async function admit(
     if (isSpliced) {
       const { organizationId, sessionId } = connection;
       const from = options.clientOf(request);
-      options.log.debug({ organizationId, sessionId, kind, client: from }, 'connected');
+      options.log.debug({ organizationId, sessionId, kind, client: from }, 'connection opened');
     }
     return refusal;
   } catch (error) {
     if (!(error instanceof DialFailed)) throw error;
     if (connection.signal.aborted) return refusalOf(connection);
     const { organizationId, sessionId } = connection;
-    options.log.warn({ organizationId, sessionId, kind, why: error.message }, 'not connected');
-    return { rejected: 'BROWSER_UNREACHABLE', context: {} };
+    options.log.warn(
+      { organizationId, sessionId, kind, why: error.message },
+      'connection to browser failed',
+    );
+    return { code: 'BROWSER_UNREACHABLE', context: {} };
   } finally {
     client.off('close', onGone);
     if (!isSpliced) connection.closed();
@@ -88,27 +90,27 @@ async function admit(
 
 async function connect(
   route: SocketRoute,
-  { connection, session }: Entered,
+  { connection, session }: Admitted,
   request: IncomingMessage,
   head: Buffer,
   { admission, vnc, dialTimeoutMs }: UpgradeOptions,
-): Promise<Rejected | null> {
+): Promise<Rejection | null> {
   if (route.to === 'screen') {
-    const whyGone = (): Promise<string> => admission.whyGone(connection);
-    const bound = { timeoutMs: dialTimeoutMs, whyGone };
+    const endReason = (): Promise<string> => admission.endReason(connection);
+    const bound = { timeoutMs: dialTimeoutMs, endReason };
     await vnc.connect(request, head, session.vnc, connection, bound);
     return null;
   }
   const path = route.to === 'browser' ? session.cdp.path : `/devtools/page/${route.targetId}`;
   const target = { ...session.cdp, path };
   const refusal = await connectCdp(request, head, target, connection, dialTimeoutMs);
-  // Chromium has a 500 for a page that is closed or never was.
+  // Chromium answers 500 for a page that is closed or never existed.
   return route.to === 'page' && refusal !== null
     ? reject('NOT_FOUND', { target_id: route.targetId })
     : refusal;
 }
 
-/** What RFC 6455 §4.1 asks of a client, so that no browser is dialled for less. */
+/** Checks the client's handshake by RFC 6455 §4.1 before the browser is dialled. */
 function isHandshake({ method, headers }: IncomingMessage): boolean {
   return (
     method === 'GET' &&

@@ -1,13 +1,13 @@
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import type { ParkedEvent, ParkedEvents, ParkedRef } from './dead-letters.ts';
+import type { DeadLetter, DeadLetterStore, DeadLetterRef } from './dead-letters.ts';
 
-/** Parked events in this process's memory, for tests. */
-export function createMemoryParked(now: () => number = Date.now): ParkedEvents {
-  const events = new Map<string, ParkedEvent>();
+/** Dead letters in this process's memory, for tests. */
+export function createMemoryDeadLetters(now: () => number = Date.now): DeadLetterStore {
+  const events = new Map<string, DeadLetter>();
   const skipped = new Set<string>();
 
   return {
-    async park(event) {
+    async add(event) {
       if (events.has(keyOf(event))) return;
       const at = new Date(now()).toISOString();
       const more = { kind: 'projection', stream: EVENTS_STREAM, at } as const;
@@ -24,12 +24,12 @@ export function createMemoryParked(now: () => number = Date.now): ParkedEvents {
     async skip(event) {
       skipped.add(keyOf(event));
     },
-    async forget(event) {
+    async resolve(event) {
       events.delete(keyOf(event));
     },
   };
 }
 
-function keyOf({ by, sequence }: ParkedRef): string {
+function keyOf({ by, sequence }: DeadLetterRef): string {
   return `${by} ${sequence}`;
 }

@@ -1,42 +1,46 @@
 /**
- * Port: the events that somebody could make nothing of and passed over, until an operator has
- * decided on them. Adapters: parked.jetstream.ts, parked.memory.ts. Survives the loss of the read
- * model. Every method throws Unavailable('event-log') when the log does not answer within 2 s.
+ * Port: events that a projection or a consumer could not handle and skipped, until an operator
+ * decides on them. Adapters: jetstream/jetstream-dead-letters.ts, dead-letters.memory.ts. Survives
+ * the loss of the read model. Every method throws Unavailable('event-log') if the server does not
+ * answer within 2 s.
  */
-export type ParkedEvents = {
+export type DeadLetterStore = {
   /**
-   * Keeps that an event was passed over. The first word on it stands: one that is known already,
-   * and one that an operator has decided to skip, stay as they are.
+   * Records that an event was skipped. The first record is kept: a dead letter that exists already,
+   * or that an operator has decided to skip, does not change.
    */
-  park(event: Parked): Promise<void>;
-  /** Those that nobody has decided on, in the order of the log; at most 10,000. */
-  list(): Promise<ParkedEvent[]>;
+  add(event: NewDeadLetter): Promise<void>;
+  /** The dead letters without a decision, in the order of the event store; at most 10,000. */
+  list(): Promise<DeadLetter[]>;
   /**
-   * Has whoever takes from the work queue handle an item of it again that was parked; it is parked
-   * no more where that went well. Waits 30 s at most.
+   * Has a running consumer of the work queue handle one of the queue's dead letters again. After a
+   * success it is a dead letter no more. Waits 30 s at most.
    */
-  redeliver(event: ParkedEvent): Promise<Redelivered>;
-  /** It stays passed over, and is not listed again, however often it is met. */
-  skip(event: ParkedRef, operator: string): Promise<void>;
-  /** It has been made good. Should it be passed over again, it is parked again. */
-  forget(event: ParkedRef): Promise<void>;
+  redeliver(event: DeadLetter): Promise<Redelivered>;
+  /** Skips the event for good: it is not listed again, even if it is skipped again later. */
+  skip(event: DeadLetterRef, operator: string): Promise<void>;
+  /**
+   * Removes a dead letter whose event has been handled after all. If the event is skipped again, it
+   * becomes a dead letter again.
+   */
+  resolve(event: DeadLetterRef): Promise<void>;
 };
 
-/** `fails`: why it stays parked. */
+/** `fails`: the reason why it stays a dead letter. */
 export type Redelivered = { outcome: 'mended' } | { outcome: 'fails'; reason: string };
 
 /** `by`: the projection's version, or the work queue's name. */
-export type ParkedRef = { by: string; sequence: number };
+export type DeadLetterRef = { by: string; sequence: number };
 
-export type Parked = ParkedRef & { subject: string; reason: string };
+export type NewDeadLetter = DeadLetterRef & { subject: string; reason: string };
 
-export type ParkedEvent = Parked & {
+export type DeadLetter = NewDeadLetter & {
   kind: 'projection' | 'inbox';
-  /** The stream that `sequence` is of. */
+  /** The stream that `sequence` refers to. */
   stream: string;
-  /** ISO 8601, when it was passed over first. */
+  /** ISO 8601, when it was first skipped. */
   at: string;
 };
 
-/** What is listed of them. */
-export const parkedMax = 10_000;
+/** How many dead letters `list` returns at most. */
+export const deadLettersMax = 10_000;

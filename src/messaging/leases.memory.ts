@@ -1,7 +1,7 @@
 import { LEASE_MS, type Leases } from './leases.ts';
 import type { Clock } from './work-queue.memory.ts';
 
-/** Leases of this process, by a clock that tests drive by hand. */
+/** Leases of this process, by a clock that tests set. */
 export function createMemoryLeases(clock: Clock): Leases {
   const ends = new Map<string, number>();
   return {

@@ -1,15 +1,18 @@
 /**
- * Port: who is alive. Adapters: leases.jetstream.ts, leases.memory.ts.
- * A lease that is not renewed within `LEASE_MS` is gone.
+ * Port: which servers are alive. Adapters: jetstream/jetstream-leases.ts, leases.memory.ts. A lease
+ * that is not renewed within `LEASE_MS` expires.
  */
 export type Leases = {
   /** Takes or renews a server's lease. */
   renew(serverId: string): Promise<void>;
-  /** Gives a server's lease up. */
+  /** Releases a server's lease. */
   release(serverId: string): Promise<void>;
   /** The servers that hold a lease now. */
   held(): Promise<Set<string>>;
 };
 
-/** A lease's life without renewal; renewed at a third of it, so two beats may be lost. */
+/**
+ * Lifetime of a lease without renewal. It is renewed every third of that, so two renewals in a row
+ * may be lost.
+ */
 export const LEASE_MS = 10_000;

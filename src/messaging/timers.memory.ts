@@ -1,20 +1,20 @@
 import { timersFilter, timerSubject } from '#events/subjects.ts';
-import { createMemoryQueue, type Clock, type MemoryQueue } from './work-queue.memory.ts';
+import { createMemoryWorkQueue, type Clock, type MemoryWorkQueue } from './work-queue.memory.ts';
 import type { Timer, Timers } from './timers.ts';
 
 export type MemoryTimers = Timers & {
-  /** Fires what is due by the clock, earliest first; how many those were. */
+  /** Fires all timers that are due by the clock, earliest first; returns their number. */
   fireDue(): number;
 };
 
 /**
- * Timers of this process, fired by hand: set the clock, then `fireDue`. One armed for a moment that
- * has passed fires at once.
+ * Timers of this process, fired by tests: set the clock, then call `fireDue`. A timer that is armed
+ * for a past moment fires at once.
  */
 export function createMemoryTimers(clock: Clock): MemoryTimers {
   const armed = new Map<string, { timer: Timer; at: number }>();
   const fired: Timer[] = [];
-  const queues = new Map<string, MemoryQueue<Timer>>();
+  const queues = new Map<string, MemoryWorkQueue<Timer>>();
 
   function fireDue(): number {
     const due = [...armed]
@@ -42,10 +42,10 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
       return Promise.resolve();
     },
     fired(name) {
-      const queue = queues.get(name) ?? createMemoryQueue<Timer>(clock);
+      const queue = queues.get(name) ?? createMemoryWorkQueue<Timer>(clock);
       if (!queues.has(name)) for (const timer of fired) queue.push(timer);
       queues.set(name, queue);
-      return Promise.resolve(queue.inbox);
+      return Promise.resolve(queue.workQueue);
     },
   };
 }

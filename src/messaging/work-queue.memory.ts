@@ -1,38 +1,45 @@
-import type { Delivery, Inbox } from './work-queue.ts';
-import { createBell } from '#src/async/notifier.ts';
+import type { RecordedEvent } from '#events/events.ts';
+import { createNotifier } from '#src/async/notifier.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import type { Delivery, OpenWorkQueue, WorkQueue } from './work-queue.ts';
 
-/** Milliseconds since the epoch; in tests driven by hand. */
+/** Milliseconds since the epoch; set by hand in tests. */
 export type Clock = { now(): number };
 
-export type Parked<Item> = { item: Item; reason: string };
+export type MemoryDeadLetter<Item> = { item: Item; reason: string };
 
-/** A work queue in this process: what its writer sees, and the inbox of its consumers. */
-export type MemoryQueue<Item> = {
+/** A work queue in this process: the writer's side, and the consumers' side. */
+export type MemoryWorkQueue<Item> = {
   push(item: Item): void;
-  inbox: Inbox<Item>;
-  parked: Parked<Item>[];
+  workQueue: WorkQueue<Item>;
+  parked: MemoryDeadLetter<Item>[];
 };
 
 const LEASE_MS = 30_000;
 const DELIVERIES_MAX = 10;
-/** The hand-driven clock does not tell when it moves: those who wait for a held item look again. */
+/**
+ * Setting the clock wakes no consumer, so a consumer that waits for a held item polls this often.
+ */
 const LOOK_AGAIN_MS = 10;
 
 type Entry<Item> = {
   item: Item;
   deliveries: number;
-  /** When it may be handed out: at once, after a retry's delay, or when its lease ends. */
+  /** When it may be delivered: at once, after a retry's delay, or when its lease ends. */
   readyAt: number;
 };
 
-/** The memory adapters' work queue, with the durable one's rules: leases, retries, parking. */
-export function createMemoryQueue<Item>(
+/**
+ * The work queue of the memory adapters, with the rules of the durable one: leases, retries, dead
+ * letters.
+ */
+export function createMemoryWorkQueue<Item>(
   clock: Clock,
   leaseMs: number = LEASE_MS,
-): MemoryQueue<Item> {
+): MemoryWorkQueue<Item> {
   const entries = new Set<Entry<Item>>();
-  const parked: Parked<Item>[] = [];
-  const bell = createBell();
+  const parked: MemoryDeadLetter<Item>[] = [];
+  const notifier = createNotifier();
 
   function park(entry: Entry<Item>, reason: string) {
     if (entries.delete(entry)) parked.push({ item: entry.item, reason });
@@ -59,7 +66,7 @@ export function createMemoryQueue<Item>(
       if (entry !== null) return deliveryOf(entry);
       const leftMs = until - performance.now();
       if (leftMs <= 0) return null;
-      await bell.heard(signal, entries.size > 0 ? Math.min(leftMs, LOOK_AGAIN_MS) : leftMs);
+      await notifier.wait(signal, entries.size > 0 ? Math.min(leftMs, LOOK_AGAIN_MS) : leftMs);
     }
     return null;
   }
@@ -73,12 +80,12 @@ export function createMemoryQueue<Item>(
       },
       retryAfter(delayMs) {
         entry.readyAt = clock.now() + delayMs;
-        bell.ring();
+        notifier.notify();
       },
       extendLease() {
         entry.readyAt = clock.now() + leaseMs;
       },
-      park: (reason) => park(entry, reason),
+      deadLetter: (reason) => park(entry, reason),
     };
   }
 
@@ -86,11 +93,37 @@ export function createMemoryQueue<Item>(
     parked,
     push(item) {
       entries.add({ item, deliveries: 0, readyAt: -Infinity });
-      bell.ring();
+      notifier.notify();
     },
-    inbox: {
+    workQueue: {
       next,
       pending: async () => [...entries].filter(({ deliveries }) => deliveries === 0).length,
     },
+  };
+}
+
+/**
+ * Work queues over the events of a store, in this process; they live as long as the process.
+ * @param clock the clock of leases and retries
+ */
+export function createMemoryWorkQueues(
+  eventStore: Pick<EventStore, 'subscribe'>,
+  { clock = { now: () => Date.now() }, leaseMs }: { clock?: Clock; leaseMs?: number } = {},
+): OpenWorkQueue {
+  const queues = new Map<string, WorkQueue<RecordedEvent>>();
+  const { signal } = new AbortController();
+
+  async function fill(queue: MemoryWorkQueue<RecordedEvent>, subjects: readonly string[]) {
+    const options = { subjects, after: 0, signal, onUnreadable: () => undefined };
+    for await (const batch of eventStore.subscribe(options))
+      for (const event of batch) queue.push(event);
+  }
+  return async (name, subjects) => {
+    const known = queues.get(name);
+    if (known !== undefined) return known;
+    const queue = createMemoryWorkQueue<RecordedEvent>(clock, leaseMs);
+    queues.set(name, queue.workQueue);
+    void fill(queue, subjects);
+    return queue.workQueue;
   };
 }

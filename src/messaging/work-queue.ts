@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
 
 /** One message of a work queue, held by one consumer until it is acknowledged or its lease ends. */
@@ -6,36 +7,46 @@ export type Delivery<Item> = {
   item: Item;
   /** 1 for the first delivery of this item. */
   deliveries: number;
-  /** Done; resolves when the queue knows. */
+  /** Acknowledges the item; resolves when the queue has stored that. */
   ack(): Promise<void>;
-  /** Not now: deliver again after this many milliseconds. */
+  /** Returns the item: deliver it again after this many milliseconds. */
   retryAfter(delayMs: number): void;
-  /** Still at it: the lease begins anew. */
+  /** Restarts the lease while the item is still being handled. */
   extendLease(): void;
-  /** Never again: parked with its reason, for `bss parked`. */
-  park(reason: string): void;
+  /** Gives the item up: it becomes a dead letter with this reason, listed by `bss parked`. */
+  deadLetter(reason: string): void;
 };
 
 /**
- * Port: a durable work queue. Each item is held by one consumer at a time; unacknowledged ones come
- * again.
+ * Port: a durable work queue. Each item is held by one consumer at a time; an unacknowledged item
+ * is delivered again.
  */
-export type Inbox<Item> = {
+export type WorkQueue<Item> = {
   /**
-   * The next item, or null when none came within the bound or the signal aborted.
+   * The next item, or null if none arrived within `waitMs` or the signal aborted.
    * @throws Unavailable('event-log')
    */
   next(waitMs: number, signal: AbortSignal): Promise<Delivery<Item> | null>;
-  /** Items that nobody has taken yet. */
+  /** Number of items that no consumer has taken yet. */
   pending(): Promise<number>;
 };
 
-/** How the consumer of a queue stands with what it was given. */
+/**
+ * Port: opens the named work queue over the events of some subjects. A new queue starts with the
+ * oldest event. Adapters: jetstream/jetstream-work-queue.ts, work-queue.memory.ts.
+ * @throws Unavailable('event-log')
+ */
+export type OpenWorkQueue = (
+  name: string,
+  subjects: readonly string[],
+) => Promise<WorkQueue<RecordedEvent>>;
+
+/** How a consumer handles the items of a queue. */
 export type ConsumeOptions<Item> = {
   signal: AbortSignal;
-  /** Handles one item; a throw means: not now, deliver it again. Must bear being called twice. */
+  /** Handles one item; if it throws, the item is delivered again. Must be idempotent. */
   handle: (item: Item) => Promise<void>;
-  /** After so many failed deliveries the item is parked with its reason. */
+  /** After this many failed deliveries the item becomes a dead letter. */
   deliveriesMax: number;
   onFailure: (error: unknown, item: Item, fate: 'retried' | 'parked') => void;
 };
@@ -45,28 +56,28 @@ const PULL_MS = 30_000;
 /** Pause before a retry: 100 ms, doubled by each delivery, 10 s at most. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 10_000;
-/** Pause while the queue itself does not answer. */
+/** Pause while the queue is unavailable. */
 const AWAY_MS = 250;
 
-/** Pull → handle → acknowledge, one item at a time, until the signal aborts. Never throws. */
+/** Pulls, handles and acknowledges one item at a time, until the signal aborts. Never throws. */
 export async function consume<Item>(
-  inbox: Inbox<Item>,
+  workQueue: WorkQueue<Item>,
   options: ConsumeOptions<Item>,
 ): Promise<void> {
   while (!options.signal.aborted) {
-    const delivery = await nextOrNull(inbox, options.signal);
+    const delivery = await nextOrNull(workQueue, options.signal);
     if (delivery !== null) await handleOne(delivery, options);
   }
 }
 
 async function nextOrNull<Item>(
-  inbox: Inbox<Item>,
+  workQueue: WorkQueue<Item>,
   signal: AbortSignal,
 ): Promise<Delivery<Item> | null> {
   try {
-    return await inbox.next(PULL_MS, signal);
+    return await workQueue.next(PULL_MS, signal);
   } catch {
-    // The queue is away; its connection comes back by itself, and nothing is lost meanwhile.
+    // The queue is unavailable. Its connection reconnects by itself, and no item is lost meanwhile.
     await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
     return null;
   }
@@ -81,10 +92,11 @@ async function handleOne<Item>(
     await handle(item);
     await delivery.ack();
   } catch (error) {
-    // The part that is away is no fault of the item's: it is not parked for that.
+    // An unavailable dependency is not the item's fault: the item does not become a dead letter for
+    // it.
     const isParked = deliveries >= deliveriesMax && !(error instanceof Unavailable);
     onFailure(error, item, isParked ? 'parked' : 'retried');
-    if (isParked) delivery.park(String(error));
+    if (isParked) delivery.deadLetter(String(error));
     else delivery.retryAfter(Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (deliveries - 1)));
   }
 }

@@ -1,7 +1,9 @@
+import { isFinal } from '#src/domain/session/session.ts';
+import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Browsers, BrowserSpec, RunningBrowser } from './browsers/browsers.ts';
 
-/** The same browsers; what each launch takes and comes to is counted. */
+/** Wraps browsers so that the outcome and the duration of each launch are counted. */
 export function measureLaunches(
   browsers: Browsers,
   metrics: Pick<Metrics, 'browserLaunched'>,
@@ -17,12 +19,34 @@ export function measureLaunches(
       throw error;
     }
   }
-  // A copy would have none of the methods of a class.
+  // A spread copy would lose the methods of a class.
   return new Proxy(browsers, {
     get(target, name): unknown {
       if (name === 'launch') return launch;
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
+  });
+}
+
+/**
+ * Counts the sessions that get a browser of this server, from the session events: cold where the
+ * session was assigned first (it waited for a launch), warm otherwise.
+ * @returns the function that ends the counting
+ */
+export function countStarts(
+  sessionEvents: SessionEvents,
+  serverId: string,
+  metrics: Pick<Metrics, 'sessionStarted'>,
+): () => void {
+  // Bounded by the sessions that wait for a launch: the next event of a session removes its id.
+  const assigned = new Set<string>();
+  return sessionEvents.watchAll(({ type, state }) => {
+    if (type === 'session.assigned' && state.assignment?.serverId === serverId)
+      assigned.add(state.id);
+    const isOver = type === 'session.requeued' || isFinal(state.status);
+    if (isOver || state.status === 'stopping') assigned.delete(state.id);
+    if (type !== 'session.activated' || state.workload?.serverId !== serverId) return;
+    metrics.sessionStarted(assigned.delete(state.id) ? 'cold' : 'warm');
   });
 }

@@ -1,63 +1,64 @@
 import { isOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
-import { filterOf } from '#events/subjects.ts';
+import { streamFilter } from '#events/subjects.ts';
 import { keepTrying } from '#src/async/back-off.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { withState } from '#src/event-store/load-state.ts';
 import type { Pool } from './pool/pool.ts';
 
 /**
- * Follows what the log says of this server itself, from its `joined` on: the operator's drains, and
- * that others took it for lost. Until the signal aborts.
+ * Follows the events of this server after its `joined`: drains and undrains by operators, and that
+ * other servers took it for lost. Until the signal aborts.
  */
-export async function followOwnServer(parts: {
-  desk: Desk;
+export async function followOwnServer(dependencies: {
+  context: CommandContext;
   pool: Pool;
   after: number;
   signal: AbortSignal;
   onDrained: () => Promise<void>;
   onLost: () => Promise<void>;
 }): Promise<void> {
-  const { desk, pool, signal, onLost } = parts;
-  const forget = pool.onChange(createDrain(parts));
+  const { context, pool, signal, onLost } = dependencies;
+  const forget = pool.onChange(createDrainReporter(dependencies));
   const follow = (after: number) =>
-    desk.log.follow({
-      subjects: [filterOf({ kind: 'server', id: pool.server.id })],
+    context.eventStore.subscribe({
+      subjects: [streamFilter({ kind: 'server', id: pool.server.id })],
       after,
       signal,
-      onMalformed: (poison) => pool.log.error(poison, 'an event of this server cannot be read'),
+      onUnreadable: (poison) => pool.log.error(poison, 'unreadable event of the own server'),
     });
-  let { after } = parts;
+  let { after } = dependencies;
   await keepTrying(
     signal,
     async (wentWell) => {
       for await (const batch of follow(after))
         for (const event of batch) {
           if (isOf('server', event)) {
-            if (event.state.status === 'lost') await onLost();
-            else applyStatus(pool, event.state.status);
+            const { state } = await withState(context.eventStore, event);
+            if (state.status === 'lost') await onLost();
+            else applyStatus(pool, state.status);
           }
-          // Not before: an event that could not be handled is read again.
+          // Only now: an event whose handling failed is read again.
           after = event.sequence;
           wentWell();
         }
     },
-    (error) =>
-      pool.log.error({ err: error }, 'this server does not hear what is said of it; trying again'),
+    (error) => pool.log.error({ err: error }, 'cannot follow own server events; trying again'),
   );
   forget();
 }
 
-/** What an operator has said stands until another word. */
+/** Applies the server status from the log; draining lasts until an operator undrains the server. */
 export function applyStatus(pool: Pool, status: ServerState['status']): void {
   const isDraining = status === 'draining' || status === 'drained';
   if (isDraining === pool.isDraining) return;
   pool.isDraining = isDraining;
-  pool.log.info({ isDraining }, 'this server takes sessions, or does not');
+  pool.log.info({ isDraining }, 'drain status changed');
   pool.changed();
 }
 
-/** While it drains, browsers that wait are retired; when nothing is left, that is told. */
-function createDrain({
+/** Reports a draining server as drained once it has no browser and no request left. */
+function createDrainReporter({
   pool,
   onDrained,
 }: {
@@ -65,18 +66,18 @@ function createDrain({
   onDrained: () => Promise<void>;
 }): () => void {
   const { roster, log } = pool;
-  let isTold = false;
-  return function drain() {
+  let isReported = false;
+  return function reportDrained() {
     if (!pool.isDraining || !pool.isOpen) {
-      isTold = false;
+      isReported = false;
       return;
     }
-    const isEmpty = roster.ids().size === 0 && pool.waiting.length === 0 && pool.taking === 0;
-    if (!isEmpty || isTold) return;
-    isTold = true;
+    const isEmpty = roster.ids().size === 0 && pool.waiting.length === 0 && pool.lookups === 0;
+    if (!isEmpty || isReported) return;
+    isReported = true;
     onDrained().catch((error: unknown) => {
-      isTold = false;
-      log.warn({ err: error }, 'the log does not know that this server has drained');
+      isReported = false;
+      log.warn({ err: error }, 'failed to report that this server has drained');
     });
   };
 }

@@ -1,136 +1,140 @@
 import type { ServerState } from '#events/server.ts';
 import { filters } from '#events/subjects.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { readList } from '#projections/store/queries.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
 import { launchesWanted } from '#src/domain/fleet/pool-policy.ts';
 import type { ServerCommand } from '#src/domain/fleet/server.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import type { Desk, Handled } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import type { CommandContext, CommandResult } from '#src/commands/handle-command.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
-import type { Tail } from '#src/event-store/session-events.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
+import type { SessionEvents } from '#src/event-store/session-events.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { startAutoscaler } from './pool/autoscale.ts';
 import type { Browsers } from './browsers/browsers.ts';
 import {
-  browserExited,
+  handleExit,
   closePool,
-  emptyPool,
-  leavePool,
-  sessionNoticed,
+  drainPool,
+  detachPool,
+  handleSessionEvent,
 } from './pool/terminate.ts';
 import type { Host } from './pool/host-resources.ts';
 import { keepFilled } from './pool/launch.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
-import { createPool, factsOf, until, type Pool, type PoolLimits } from './pool/pool.ts';
+import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import { createReporter, type Reporter } from './reporter.ts';
-import { takeRequests } from './pool/accept-requests.ts';
+import { acceptRequests } from './pool/accept-requests.ts';
 
-export type ProvisionerParts = {
-  desk: Desk;
+export type ProvisionerDependencies = {
+  context: CommandContext;
+  openWorkQueue: OpenWorkQueue;
   views: Views;
   leases: Leases;
-  tail: Tail;
+  sessionEvents: SessionEvents;
   browsers: Browsers;
   server: { id: string; ip: string };
   vncPasswordOf: (workloadId: string) => string;
   limits: PoolLimits;
-  /** What the machine can still bear. */
+  /** The free resources of the host. */
   readHost: () => Promise<Host>;
-  /** Whether browsers that outlive this process are left to the next one; by default they end. */
+  /** Whether running browsers are left for the next process to adopt; `stop` by default. */
   onShutdown?: 'stop' | 'leave';
-  /** Calls the listener whenever the log is back, until the function it returns is called. */
+  /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
   onLogReconnect: (listener: () => void) => () => void;
-  log: Log;
+  log: Logger;
   /** null: nothing is traced. */
   tracer?: Tracer | null;
 };
 
 export type Provisioner = {
   /**
-   * Resolves once as many browsers wait as should (null), or a launch has failed (with what it
-   * said).
+   * Resolves once the pool is filled (null) or a launch has failed (its message).
    */
   warm(): Promise<string | null>;
-  /** What the last comparison of log and machine left amiss; both numbers are to be 0. */
+  /** What the last reconciliation could not correct; both numbers are to be 0. */
   leaks(): Reconciled['leaks'];
-  /** Holds what runs against the log now; for whoever may have missed an end of a browser. */
+  /** Reconciles now; for a caller that may have missed the end of a browser. */
   reconcileSoon: () => void;
 } & AsyncDisposable;
 
-/**
- * What is still to be told when the process ends is given up after this; the next start compares.
- */
+/** Reports that are pending at shutdown are given up after this; the next start reconciles. */
 const LAST_REPORTS_MS = 6_000;
 
 /**
- * The browsers of one server: takes requests when it can serve them, keeps browsers waiting, ends
- * them when their session does, and holds what runs against what the log says. It joins the fleet
- * once that is in order.
+ * Runs the browsers of one server: accepts requests while it has room, keeps idle browsers, ends
+ * each browser with its session, and reconciles what runs with the log. It joins the fleet after
+ * the first reconciliation.
  */
-export async function startProvisioner(parts: ProvisionerParts): Promise<Provisioner> {
-  const { desk, browsers, server, tail, log } = parts;
-  // What goes on by itself would outlive a start that fails, and keep its process from its end.
-  using begun = new DisposableStack();
+export async function startProvisioner(
+  dependencies: ProvisionerDependencies,
+): Promise<Provisioner> {
+  const { context, browsers, server, sessionEvents, log } = dependencies;
+  // Disposed if the start fails: timers and retries would keep the process alive.
+  using started = new DisposableStack();
   const givenUp = new AbortController();
-  begun.defer(() => givenUp.abort());
-  // An end that was asked for begins with these, and sees to what is under way.
-  const hearing = begun.use(new DisposableStack());
+  started.defer(() => givenUp.abort());
+  // A shutdown begins with these; work under way is finished after them.
+  const subscriptions = started.use(new DisposableStack());
   const stop = new AbortController();
   const { signal } = stop;
-  hearing.defer(() => stop.abort());
-  const reporter = createReporter(desk, log, givenUp.signal);
-  const tell = createTeller(reporter, server.id);
-  const pool = createPool({ ...parts, now: desk.now, reporter, hasOthers: othersOf(parts) });
+  subscriptions.defer(() => stop.abort());
+  const reporter = createReporter(context, log, givenUp.signal);
+  const report = createServerReporter(reporter, server.id);
+  const hasOthers = createOtherServersCheck(dependencies);
+  const pool = createPool({ ...dependencies, now: context.now, reporter, hasOthers });
   browsers.onExit((exit) => {
-    browserExited(pool, exit).catch((error: unknown) =>
-      log.error({ err: error, workloadId: exit.workloadId }, 'an exit was not told'),
+    handleExit(pool, exit).catch((error: unknown) =>
+      log.error(
+        { err: error, workloadId: exit.workloadId },
+        'failed to report the end of a browser',
+      ),
     );
   });
   browsers.onAvailable?.((isAvailable) => {
     pool.canLaunch = isAvailable;
     pool.changed();
   });
-  hearing.defer(tail.watchAll((event) => sessionNoticed(pool, event)));
-  const lease = await holdLease(parts.leases, server.id, log);
-  begun.defer(lease.letRun);
+  subscriptions.defer(sessionEvents.watchAll((event) => handleSessionEvent(pool, event)));
+  const lease = await holdLease(dependencies.leases, server.id, log);
+  started.defer(lease.stopRenewing);
   const autoscaler = startAutoscaler({
     pool,
-    readHost: parts.readHost,
-    tell: async (resized) => void (await tell({ type: 'ResizePool', ...resized })),
+    readHost: dependencies.readHost,
+    report: async (resized) => void (await report({ type: 'ResizePool', ...resized })),
   });
-  begun.defer(() => void autoscaler[Symbol.asyncDispose]());
-  await autoscaler.think();
-  const comparing = { desk, views: parts.views, pool, signal };
-  const tellFound = createLeakTeller(tell);
-  const reconciler = await reconcileEvery(comparing, tellFound);
-  const { sequence, state } = await tell(joined(parts));
+  started.defer(() => void autoscaler[Symbol.asyncDispose]());
+  await autoscaler.evaluate();
+  const reportReconciled = createReconcileReporter(report);
+  const reconciler = await reconcileEvery({ ...dependencies, pool, signal }, reportReconciled);
+  const { sequence, state } = await report(joinCommand(dependencies));
   applyStatus(pool, state.status);
-  await tellFound(reconciler.last());
-  begun.defer(() => (pool.isOpen = false));
+  await reportReconciled(reconciler.last());
+  started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
-  hearing.defer(keepFilled(pool));
-  const onLost = () => startOver(parts, pool, tell, signal).then(reconciler.soon);
-  const onDrained = async () => void (await tell({ type: 'ReportDrained' }));
-  const following = followOwnServer({ desk, pool, after: sequence, signal, onDrained, onLost });
-  hearing.defer(parts.onLogReconnect(reconciler.soon));
+  subscriptions.defer(keepFilled(pool));
+  const onLost = () => rejoin(dependencies, pool, report, signal).then(reconciler.soon);
+  const onDrained = async () => void (await report({ type: 'ReportDrained' }));
+  const following = followOwnServer({ context, pool, after: sequence, signal, onDrained, onLost });
+  subscriptions.defer(dependencies.onLogReconnect(reconciler.soon));
   browsers.onAvailable?.((isAvailable) => {
     if (isAvailable) reconciler.soon();
   });
-  const inbox = await desk.log.inbox('provisioner', filters.sessionRequests);
-  const taking = takeRequests({ inbox, pool, desk, signal });
-  const all = begun.move();
+  const workQueue = await dependencies.openWorkQueue('provisioner', filters.sessionRequests);
+  const accepting = acceptRequests({ workQueue, pool, context, signal });
+  const all = started.move();
 
   async function dispose(): Promise<void> {
-    // Last, and whatever else fails.
+    // Disposed last, even if a step before fails.
     using _ = all;
-    hearing.dispose();
+    subscriptions.dispose();
     const lastReports = setTimeout(() => givenUp.abort(), LAST_REPORTS_MS);
-    await Promise.all([taking, reconciler.ended, following, autoscaler[Symbol.asyncDispose]()]);
-    await endPart(parts, pool, tell, lease);
+    await Promise.all([accepting, reconciler.ended, following, autoscaler[Symbol.asyncDispose]()]);
+    await shutDown(dependencies, pool, report, lease);
     clearTimeout(lastReports);
   }
   return {
@@ -141,22 +145,22 @@ export async function startProvisioner(parts: ProvisionerParts): Promise<Provisi
   };
 }
 
-/** The end of this process's part, and of the server's where no browser is left to the next one. */
-async function endPart(
-  { browsers, onShutdown, log }: ProvisionerParts,
+/** Detaches the pool for the next process, or closes it and leaves the fleet. */
+async function shutDown(
+  { browsers, onShutdown, log }: ProvisionerDependencies,
   pool: Pool,
-  tell: Tell,
+  report: ReportServer,
   lease: Lease,
 ): Promise<void> {
-  const isToBeBack = onShutdown === 'leave' && (await leavePool(pool));
-  if (!isToBeBack) {
+  const isRestart = onShutdown === 'leave' && (await detachPool(pool));
+  if (!isRestart) {
     await closePool(pool);
     await browsers[Symbol.asyncDispose]();
   }
-  await tell({ type: isToBeBack ? 'Restart' : 'Leave' }).catch((error: unknown) =>
-    log.warn({ err: error, isToBeBack }, 'the log does not know that this server has ended'),
+  await report({ type: isRestart ? 'Restart' : 'Leave' }).catch((error: unknown) =>
+    log.warn({ err: error, isRestart }, 'failed to report the shutdown of this server'),
   );
-  if (isToBeBack) lease.letRun();
+  if (isRestart) lease.stopRenewing();
   else await lease[Symbol.asyncDispose]();
 }
 
@@ -167,50 +171,50 @@ async function warm(pool: Pool, signal: AbortSignal): Promise<string | null> {
 }
 
 /**
- * All it may launch is there: what waits for none may all be in use, by requests of before the
- * start.
+ * Whether no further launch is planned. All browsers may be busy with sessions from before the
+ * restart.
  */
 function isFilled(pool: Pool): boolean {
-  return pool.roster.counts().launching === 0 && launchesWanted(factsOf(pool)) === 0;
+  return pool.roster.counts().launching === 0 && launchesWanted(poolFacts(pool)) === 0;
 }
 
 /**
- * The others took this server for lost, and have failed its sessions: it ends what it has and
- * begins anew.
+ * Handles that other servers took this one for lost and failed its sessions: terminates its
+ * browsers and joins the fleet again.
  */
-async function startOver(
-  parts: ProvisionerParts,
+async function rejoin(
+  dependencies: ProvisionerDependencies,
   pool: Pool,
-  tell: Tell,
+  report: ReportServer,
   signal: AbortSignal,
 ): Promise<void> {
-  pool.log.error('this server was taken for lost; it ends its browsers and joins anew');
+  pool.log.error('server was taken for lost; it terminates its browsers and joins again');
   pool.isOpen = false;
-  await emptyPool(pool, 'server_lost');
+  await drainPool(pool, 'server_lost');
   await until(pool, () => pool.roster.ids().size === 0, signal);
   if (signal.aborted) return;
-  const { state } = await tell(joined(parts));
+  const { state } = await report(joinCommand(dependencies));
   applyStatus(pool, state.status);
   pool.isOpen = true;
   pool.changed();
 }
 
-/** Gives the lease up when it is disposed. */
+/** The server's lease; disposing releases it. */
 type Lease = {
-  /** Renews it no more, and does not give it up. */
-  letRun: () => void;
+  /** Ends the renewal without releasing the lease. */
+  stopRenewing: () => void;
 } & AsyncDisposable;
 
-/** Takes the server's lease and renews it until it is done with. */
-async function holdLease(leases: Leases, serverId: string, log: Log): Promise<Lease> {
+/** Takes the server's lease and renews it until it is disposed of. */
+async function holdLease(leases: Leases, serverId: string, log: Logger): Promise<Lease> {
   await leases.renew(serverId);
   const beat = setInterval(() => {
     leases
       .renew(serverId)
-      .catch((error: unknown) => log.warn({ err: error }, 'the lease was not renewed'));
+      .catch((error: unknown) => log.warn({ err: error }, 'failed to renew the server lease'));
   }, LEASE_MS / 3);
   return {
-    letRun: () => clearInterval(beat),
+    stopRenewing: () => clearInterval(beat),
     async [Symbol.asyncDispose]() {
       clearInterval(beat);
       await leases.release(serverId).catch(() => undefined);
@@ -218,33 +222,33 @@ async function holdLease(leases: Leases, serverId: string, log: Log): Promise<Le
   };
 }
 
-function joined({ server, browsers, limits }: ProvisionerParts): ServerCommand {
+function joinCommand({ server, browsers, limits }: ProvisionerDependencies): ServerCommand {
   return { type: 'Join', ip: server.ip, browsers: browsers.kind, poolMax: limits.max };
 }
 
-type Tell = (command: ServerCommand) => Promise<Handled<'server'>>;
+type ReportServer = (command: ServerCommand) => Promise<CommandResult<'server'>>;
 
-function createTeller(reporter: Reporter, serverId: string): Tell {
-  return (command) => reporter.server(serverId, command, causeBy(`provisioner/${serverId}`));
+function createServerReporter(reporter: Reporter, serverId: string): ReportServer {
+  return (command) => reporter.server(serverId, command, newMetadata(`provisioner/${serverId}`));
 }
 
-/** Told the first time, where something was put right, and where another number is amiss. */
-function createLeakTeller(tell: Tell): (reconciled: Reconciled) => Promise<void> {
-  let told = '';
+/** Reports a reconciliation if it is the first, corrected something, or changed the leaks. */
+function createReconcileReporter(report: ReportServer): (reconciled: Reconciled) => Promise<void> {
+  let reported = '';
   return async (reconciled) => {
     const { adopted, stopped, failed, corrected, leaks } = reconciled;
-    const amiss = `${leaks.browsers} ${leaks.sessions}`;
-    if (adopted + stopped + failed + corrected === 0 && amiss === told) return;
-    await tell({ type: 'ReportReconciled', ...reconciled });
-    told = amiss;
+    const found = `${leaks.browsers} ${leaks.sessions}`;
+    if (adopted + stopped + failed + corrected === 0 && found === reported) return;
+    await report({ type: 'ReportReconciled', ...reconciled });
+    reported = found;
   };
 }
 
-/** Whether a live server but the given ones is there; no where that cannot be known. */
-function othersOf({ views }: ProvisionerParts): Pool['hasOthers'] {
+/** Whether a live server other than the given ones exists; false where that cannot be read. */
+function createOtherServersCheck({ views }: ProvisionerDependencies): Pool['hasOthers'] {
   return async (tried) => {
     try {
-      const live = await readList<ServerState>(views, idOf(servers), liveServers);
+      const live = await readList<ServerState>(views, projectionId(servers), liveServers);
       return live.some(({ id }) => !tried.includes(id));
     } catch {
       return false;

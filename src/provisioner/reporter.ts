@@ -1,63 +1,113 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Cause } from '#events/envelope.ts';
-import { isRejected, Unavailable, type Rejected } from '#src/errors.ts';
+import type { EventMetadata } from '#events/envelope.ts';
+import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
-import { handle, type Desk, type Handled } from '#src/commands/handle-command.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import {
+  handleCommand,
+  type CommandContext,
+  type CommandResult,
+} from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 
-/** Pause between tries while the log is away: 100 ms, doubled, 2 s at most. */
+/** Pause between attempts while the event store is unavailable: 100 ms, doubled, 2 s at most. */
 const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 
 /**
- * Tells the log what has happened here. What has happened does not unhappen, so while the log is
- * away a report waits and is tried again until it is told or the process ends (then the next
- * start's comparison finds the difference).
+ * Appends what has happened on this server. These are facts, so a report is retried while the event
+ * store is unavailable, until it is appended or the process ends; then the reconciliation of the
+ * next start finds the difference.
  */
 export type Reporter = {
-  workload(workloadId: string, command: WorkloadCommand, cause: Cause): Promise<void>;
-  server(serverId: string, command: ServerCommand, cause: Cause): Promise<Handled<'server'>>;
+  /** @throws Error where the command is rejected or the stream cannot be read */
+  workload(workloadId: string, command: WorkloadCommand, metadata: EventMetadata): Promise<void>;
+  /**
+   * Reports on a browser of the pool after its earlier reports. Resolves once it is appended or has
+   * failed; a failure is logged.
+   */
+  queue(browser: ReportQueue, command: WorkloadCommand, metadata: EventMetadata): Promise<void>;
+  /** @throws Error where the command is rejected or the stream cannot be read */
+  server(
+    serverId: string,
+    command: ServerCommand,
+    metadata: EventMetadata,
+  ): Promise<CommandResult<'server'>>;
+  /** @throws Error where the stream cannot be read */
   session(
     identity: SessionIdentity,
     command: SessionCommand,
-    cause: Cause,
-  ): Promise<Handled<'session'> | Rejected>;
+    metadata: EventMetadata,
+  ): Promise<CommandResult<'session'> | Rejection>;
 };
 
-/** @param signal aborts when the process gives up on telling */
-export function createReporter(desk: Desk, log: Log, signal: AbortSignal): Reporter {
-  async function told<Result>(tell: () => Promise<Result>): Promise<Result> {
+/** A workload and the end of its last report, which the next one waits for. */
+export type ReportQueue = { readonly workloadId: string; reports: Promise<void> };
+
+/** @param signal aborts when the process gives up on its reports */
+export function createReporter(
+  context: CommandContext,
+  log: Logger,
+  signal: AbortSignal,
+): Reporter {
+  async function withRetry<Result>(append: () => Promise<Result>): Promise<Result> {
     for (let waitMs = PAUSE_MIN_MS; ; waitMs = Math.min(2 * waitMs, PAUSE_MAX_MS)) {
       try {
-        return await tell();
+        return await append();
       } catch (error) {
         if (!(error instanceof Unavailable) || signal.aborted) throw error;
-        log.debug({ err: error }, 'the log is away; the report waits');
+        log.debug({ err: error }, 'event store unavailable; the report is retried');
         await pause(waitMs, undefined, { signal });
       }
     }
   }
+  async function workload(
+    id: string,
+    command: WorkloadCommand,
+    metadata: EventMetadata,
+  ): Promise<void> {
+    const aggregate = { kind: 'workload', id } as const;
+    const handled = await withRetry(() =>
+      handleCommand<'workload'>(
+        context,
+        aggregate,
+        (state) => decideWorkload(command, state),
+        metadata,
+      ),
+    );
+    if (isRejection(handled)) throw new Error(`${command.type}: ${handled.code}`);
+  }
   return {
-    async workload(id, command, cause) {
-      const aggregate = { kind: 'workload', id } as const;
-      const handled = await told(() =>
-        handle<'workload'>(desk, aggregate, (workload) => decideWorkload(command, workload), cause),
-      );
-      if (isRejected(handled)) throw new Error(`${command.type}: ${handled.rejected}`);
+    workload,
+    queue(browser, command, metadata) {
+      const { workloadId } = browser;
+      browser.reports = browser.reports
+        .then(() => workload(workloadId, command, metadata))
+        .catch((error: unknown) =>
+          log.error(
+            { err: error, workloadId, command: command.type },
+            'failed to report on a browser',
+          ),
+        );
+      return browser.reports;
     },
-    async server(id, command, cause) {
+    async server(id, command, metadata) {
       const aggregate = { kind: 'server', id } as const;
-      const handled = await told(() =>
-        handle<'server'>(desk, aggregate, (server) => decideServer(command, server), cause),
+      const handled = await withRetry(() =>
+        handleCommand<'server'>(
+          context,
+          aggregate,
+          (server) => decideServer(command, server),
+          metadata,
+        ),
       );
-      if (isRejected(handled)) throw new Error(`${command.type}: ${handled.rejected}`);
+      if (isRejection(handled)) throw new Error(`${command.type}: ${handled.code}`);
       return handled;
     },
-    session: (identity, command, cause) =>
-      told(() => handleSession(desk, identity, command, cause)),
+    session: (identity, command, metadata) =>
+      withRetry(() => handleSessionCommand(context, identity, command, metadata)),
   };
 }

@@ -1,8 +1,8 @@
-import { pino, type Logger } from 'pino';
+import { pino, type Logger as PinoLogger } from 'pino';
 
-export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
+export type Logger = Pick<PinoLogger, 'debug' | 'info' | 'warn' | 'error'>;
 
-/** What never reaches a log line, wherever it stands in an object. */
+/** Fields that are redacted at the top level and in objects up to two levels deep. */
 const SECRET_FIELDS = [
   'authorization',
   'apiKey',
@@ -16,8 +16,8 @@ const SECRET_FIELDS = [
   'vnc_url',
 ];
 
-/** JSON lines on stdout; readable ones where stdout is a terminal. */
-export function createLog(level: string): Logger {
+/** Logs JSON lines to stdout; readable lines if stdout is a terminal. */
+export function createLogger(level: string): PinoLogger {
   const redact = {
     paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
     censor: '[redacted]',

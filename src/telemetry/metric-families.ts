@@ -1,23 +1,23 @@
 import { errors } from '#src/errors.ts';
 
 /**
- * Whose process has it: that of a role, or every one. `service` is of the whole service, told by
- * each process with the API: of several the highest counts, never the sum.
+ * Which processes export a metric: those with a role, or all. `service` metrics describe the whole
+ * service and are exported by each process with the API: take their maximum, never their sum.
  */
 export type FamilyOwner = 'service' | 'api' | 'gateway' | 'provisioner' | 'projector' | 'process';
 
-/** One metric; `deploy/metrics.md` says of each what it means when it moves, too. */
+/** A metric; `deploy/metrics.md` explains what a change of it means. */
 export type Family = {
   kind: 'counter' | 'gauge' | 'histogram';
   of: readonly FamilyOwner[];
   help: string;
-  /** At most one label, and all values it may have; a sentence where a configuration says which. */
+  /** At most one label, and its values; a description if they depend on the configuration. */
   label?: { name: string; values: readonly string[] | string };
-  /** Upper bounds in seconds, of a histogram. */
+  /** Upper bounds of a histogram's buckets, in seconds. */
   buckets?: readonly number[];
 };
 
-/** From the round trip of an append to a launch on a busy machine. */
+/** From one append (2 ms) to a launch on a busy machine (15 s). */
 const PHASE_SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15];
 const LAUNCH_SECONDS = [0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30];
 
@@ -26,7 +26,7 @@ export type CreatePhase = (typeof createPhases)[number];
 const kinds = ['cdp', 'vnc'] as const;
 const statuses = [...new Set(Object.values(errors).map(({ status }) => `${status}`))];
 
-/** Every metric there is of ours, by its name. */
+/** All metrics of the service, by name. */
 export const families = {
   bss_pool_size: {
     kind: 'gauge',

@@ -1,24 +1,24 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 
-/** Who asks for the metrics. */
+/** A request for the metrics. */
 export type MetricsReader = {
-  /** Address of the peer itself, whatever a proxy says of others. */
+  /** Address of the TCP peer, not one from a proxy's header. */
   address: string | undefined;
   headers: Readonly<Record<string, string | string[] | undefined>>;
 };
 
-/** What a proxy adds: who asked it is not of this machine, though the proxy may be. */
+/** Headers of proxies: a proxy on this machine may forward requests from others. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
 
 /**
- * Metrics tell how much a service is used. With a token it is asked of everybody; without one they
- * are for this machine alone, and for others there is nothing here.
+ * Metrics show how much a service is used. If a token is configured, every client must send it.
+ * Without one only clients on this machine may read metrics; others get NOT_FOUND.
  */
 export function refuseMetrics(
   { address = '', headers }: MetricsReader,
   token: string | null,
-): Rejected | null {
+): Rejection | null {
   if (token !== null) {
     const given = /^Bearer +(\S+)$/i.exec(String(headers['authorization'] ?? ''))?.[1] ?? '';
     return isSame(given, token) ? null : reject('UNAUTHORIZED');
@@ -31,7 +31,7 @@ function isLoopback(address: string): boolean {
   return address === '::1' || /^(::ffff:)?127\./i.test(address);
 }
 
-/** In a time that does not tell how much of it was right. */
+/** Compares in constant time. */
 function isSame(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other));
 }

@@ -1,25 +1,25 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { errors, problemBody, reject, type Rejected } from '#src/errors.ts';
-import type { Log } from './logger.ts';
+import { errors, problemBody, reject, type Rejection } from '#src/errors.ts';
+import type { Logger } from './logger.ts';
 import { refuseMetrics } from './metrics-access.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Prometheus' text format. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-/** Scrapers are few; who comes beyond that is cut off. */
+/** Scrapers are few; further connections are closed. */
 const CONNECTIONS_MAX = 100;
 const ARRIVES_WITHIN_MS = 5_000;
 
 /**
- * Serves `/metrics` and nothing else, for a process without the API. Disposal ends it at once.
- * @throws where the port is taken (code EADDRINUSE)
+ * Serves only `/metrics`, for a process without the API. Disposal closes all connections at once.
+ * @throws Error with code EADDRINUSE if the port is taken
  */
 export async function startMetricsListener(options: {
   metrics: Pick<Metrics, 'text'>;
   token: string | null;
   listen: { host: string; port: number };
-  log: Log;
+  log: Logger;
 }): Promise<AsyncDisposable> {
   const { metrics, token, listen, log } = options;
 
@@ -33,7 +33,7 @@ export async function startMetricsListener(options: {
   const server = createServer({ requestTimeout: ARRIVES_WITHIN_MS }, (request, response) => {
     request.resume();
     answer(request, response).catch((error: unknown) => {
-      log.error({ err: error }, 'metrics were not told');
+      log.error({ err: error }, 'metrics request failed');
       refuse(response, reject('INTERNAL'));
     });
   });
@@ -50,7 +50,7 @@ export async function startMetricsListener(options: {
   };
 }
 
-function refusalOf(request: IncomingMessage, token: string | null): Rejected | null {
+function refusalOf(request: IncomingMessage, token: string | null): Rejection | null {
   const { method = '', url = '', headers, socket } = request;
   const path = url.split('?', 1)[0] ?? '';
   if (path !== '/metrics') return reject('NOT_FOUND', { path });
@@ -59,13 +59,13 @@ function refusalOf(request: IncomingMessage, token: string | null): Rejected | n
   return refuseMetrics({ address: socket.remoteAddress, headers }, token);
 }
 
-function refuse(response: ServerResponse, rejected: Rejected): void {
+function refuse(response: ServerResponse, rejection: Rejection): void {
   if (response.headersSent) return void response.destroy();
-  response.writeHead(errors[rejected.rejected].status, {
+  response.writeHead(errors[rejection.code].status, {
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
-    ...(rejected.rejected === 'UNAUTHORIZED' ? { 'www-authenticate': 'Bearer' } : {}),
-    ...(rejected.rejected === 'METHOD_NOT_ALLOWED' ? { allow: 'GET, HEAD' } : {}),
+    ...(rejection.code === 'UNAUTHORIZED' ? { 'www-authenticate': 'Bearer' } : {}),
+    ...(rejection.code === 'METHOD_NOT_ALLOWED' ? { allow: 'GET, HEAD' } : {}),
   });
-  response.end(JSON.stringify(problemBody(rejected)));
+  response.end(JSON.stringify(problemBody(rejection)));
 }

@@ -9,13 +9,13 @@ import {
   type FamilyOwner,
 } from './metric-families.ts';
 
-/** A metric's value, or its values by those of its label; null: not known. */
+/** A metric's value, or its values by label value; null: not known. */
 export type Reading = number | Readonly<Record<string, number>> | null;
 export type Readings = Partial<Record<FamilyName, Reading>>;
 
 /**
- * What this process counts and measures, one function a fact. A fact of a role that the process
- * has not is nothing. None throws, and none waits for anybody.
+ * The metrics of this process. Recording a metric of a role that the process does not have is
+ * ignored. The recording functions never throw and never block.
  */
 export type Metrics = {
   createPhase(phase: CreatePhase, ms: number): void;
@@ -24,20 +24,20 @@ export type Metrics = {
   browserLaunched(outcome: 'launched' | 'failed', ms: number): void;
   gatewayRefused(status: number): void;
   /**
-   * What is looked up when somebody asks for the metrics. Where that throws or takes longer than
-   * 3 s the metrics it gives are told as not known (NaN) until the next time.
+   * Registers a function that reads metrics at each scrape. If it throws or takes longer than 3 s,
+   * its metrics are exported as NaN for that scrape.
    */
   watch(gives: readonly FamilyName[], read: () => Readings | Promise<Readings>): void;
-  /** All of it as Prometheus reads it, text format 0.0.4. */
+  /** All metrics in Prometheus' text format 0.0.4. */
   text(): Promise<string>;
 };
 
-/** Reads of the read model take a second at most, of the log two. */
+/** A read of the read model takes at most 1 s, of the event store 2 s. */
 const READ_MS_MAX = 3_000;
-/** The granularity at which the event loop is looked at; beyond it a delay is one. */
+/** Sampling interval of the event loop; only what exceeds it counts as delay. */
 const LOOP_RESOLUTION_MS = 20;
 
-/** @param owners whose metrics this process has, beside those that every process has */
+/** @param owners the owners whose metrics this process exports, in addition to `process` */
 export function openMetrics(options: { roles: string; owners: readonly FamilyOwner[] }): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -70,7 +70,7 @@ export function openMetrics(options: { roles: string; owners: readonly FamilyOwn
   }
   let reading: Promise<void> | null = null;
   async function text(): Promise<string> {
-    // Who asks meanwhile gets the same: what is looked up is looked up once.
+    // Concurrent scrapes share one read.
     reading ??= readAll().finally(() => (reading = null));
     await reading;
     return registry.metrics();
@@ -96,7 +96,7 @@ function register(registry: Registry, owners: readonly FamilyOwner[]): Map<Famil
   return new Map(own.map(([name, family]) => [name, begin(registry, name, family)]));
 }
 
-/** Counters begin at 0 for each value of their label, so that the first one counts, too. */
+/** Counters start at 0 for each label value, so that Prometheus sees the first increment. */
 function begin(registry: Registry, name: FamilyName, family: Family): AnyMetric {
   const { help, label, buckets } = family;
   const labelNames = label === undefined ? [] : [label.name];
@@ -109,14 +109,14 @@ function begin(registry: Registry, name: FamilyName, family: Family): AnyMetric 
   return counter;
 }
 
-/** The labels that it has in any case: none where it takes none, or a configuration says which. */
+/** All known label sets: one without labels, or one for each fixed value. */
 function everyLabel({ label }: Family): Record<string, string>[] {
   if (label === undefined) return [{}];
   const { name, values } = label;
   return typeof values === 'string' ? [] : values.map((value) => ({ [name]: value }));
 }
 
-/** A gauge is set to what was read; so is a counter of something that counts by itself. */
+/** Sets a gauge to the value read; also a counter whose total is counted elsewhere. */
 function put(metric: Gauge | Counter, name: FamilyName, reading: Reading): void {
   metric.reset();
   const set = (labels: Record<string, string>, value: number) =>
@@ -133,7 +133,7 @@ function labelled(name: FamilyName, value: string): Record<string, string> {
   return label === undefined ? {} : { [label.name]: value };
 }
 
-/** Nothing where it throws or takes too long. */
+/** Empty if the read throws or takes longer than `ms`. */
 async function within(ms: number, read: () => Readings | Promise<Readings>): Promise<Readings> {
   const { promise: late, resolve } = Promise.withResolvers<Readings>();
   const timer = setTimeout(() => resolve({}), ms);
@@ -146,11 +146,11 @@ async function within(ms: number, read: () => Readings | Promise<Readings>): Pro
   }
 }
 
-/** How late timers run, in seconds, since it was last taken. */
+/** Event loop delay in seconds since the previous `take`. */
 function watchLoop(): { take(): Record<'mean' | 'p99' | 'max', number> } {
   const delays = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   delays.enable();
-  // What is measured is from one look to the next, which is to be as long as the resolution.
+  // The histogram has the time between samples, so subtract the sampling interval.
   const late = (ns: number) =>
     Number.isFinite(ns) ? Math.max(0, ns / 1e6 - LOOP_RESOLUTION_MS) / 1000 : 0;
   return {

@@ -20,22 +20,22 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
 import packageJson from '../../package.json' with { type: 'json' };
-import type { Log } from './logger.ts';
+import type { Logger } from './logger.ts';
 import { isTraceparent, type Span, type Tracer, type TracingOptions } from './tracer.ts';
 
-/** Spans that wait to be sent; further ones are dropped. */
+/** Most spans that wait to be sent; further ones are dropped. */
 const QUEUE_MAX = 2_048;
 const BATCH_MAX = 512;
-/** A batch is sent this much after its first span, at the latest. */
+/** A batch is sent at most this long after its first span. */
 const SEND_AFTER_MS = 1_000;
 /**
- * A collector that takes longer, tries included, has not taken it: the batch is dropped. What is
- * under way at the end of the process holds it up for so long.
+ * Timeout of one export, retries included; the batch is then dropped. A pending export delays the
+ * end of the process by at most this.
  */
 const SEND_WITHIN_MS = 2_000;
-/** What is left at the end of the process is sent within this, or dropped. */
+/** At the end of the process remaining spans are sent within this time, or dropped. */
 const LAST_WITHIN_MS = 1_000;
-/** A collector that is away is told of at most so often. */
+/** Failures of the collector are logged at most this often. */
 const WARN_EVERY_MS = 60_000;
 
 const kinds = {
@@ -45,16 +45,16 @@ const kinds = {
 };
 
 /**
- * Traces to a collector by OTLP over HTTP (JSON), in batches, beside the work. Who has decided
- * upstream not to sample is followed; else each trace is. Further `OTEL_EXPORTER_OTLP_*` variables
- * (headers, compression) are the exporter's own.
+ * Exports traces to a collector by OTLP over HTTP (JSON), in batches in the background. A sampling
+ * decision of the caller is respected; all other traces are sampled. The exporter itself reads
+ * further `OTEL_EXPORTER_OTLP_*` variables (headers, compression).
  */
 export function createOtlpTracer(options: TracingOptions & { endpoint: string }): Tracer {
   const { endpoint, roles, log } = options;
   const url = `${endpoint}/v1/traces`;
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: SEND_WITHIN_MS });
   const processor = new BatchSpanProcessor({
-    exporter: tellingOfFailures(exporter, log),
+    exporter: withFailureWarnings(exporter, log),
     maxQueueSize: QUEUE_MAX,
     maxExportBatchSize: BATCH_MAX,
     scheduledDelayMillis: SEND_AFTER_MS,
@@ -129,9 +129,9 @@ function spanContextOf(traceparent: string | undefined): SpanContext | null {
   return { traceId, spanId, traceFlags, isRemote: true };
 }
 
-/** Traces are nobody's work: where they cannot be sent, that is said now and then. */
-function tellingOfFailures(exporter: SpanExporter, log: Log): SpanExporter {
-  let saidAt = -Infinity;
+/** Logs a warning, at most once a minute, when traces cannot be sent. */
+function withFailureWarnings(exporter: SpanExporter, log: Logger): SpanExporter {
+  let warnedAt = -Infinity;
   let dropped = 0;
   return {
     export(spans, done) {
@@ -139,9 +139,9 @@ function tellingOfFailures(exporter: SpanExporter, log: Log): SpanExporter {
         const code: number = result.code;
         if (code !== 0) {
           dropped += spans.length;
-          if (performance.now() - saidAt > WARN_EVERY_MS) {
-            saidAt = performance.now();
-            log.warn({ dropped, cause: String(result.error) }, 'traces could not be sent');
+          if (performance.now() - warnedAt > WARN_EVERY_MS) {
+            warnedAt = performance.now();
+            log.warn({ dropped, cause: String(result.error) }, 'trace export failed');
             dropped = 0;
           }
         }

@@ -1,28 +1,28 @@
-import type { Log } from './logger.ts';
+import type { Logger } from './logger.ts';
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
-/** What something took, and what it was a part of. */
+/** A span of a trace. */
 export type Span = {
-  /** W3C Trace Context, for what it leads to elsewhere. */
+  /** W3C Trace Context, to continue the trace elsewhere. */
   readonly traceparent: string;
-  /** Begins a part of it. */
+  /** Begins a child span. */
   begin(name: string, attributes?: Attributes): Span;
   note(attributes: Attributes): void;
-  /** What else it has to do with, as a traceparent; one that is none is left out. */
+  /** Links another span by its traceparent; an invalid one is ignored. */
   link(traceparent: string): void;
-  /** It has failed. */
+  /** Marks the span as failed. */
   fail(error: unknown): void;
-  /** Ends it, and the parts of it that have not ended. Again is nothing. */
+  /** Ends the span and its open children. Idempotent. */
   end(): void;
 };
 
 /**
- * Where traces are begun and carried on. Whoever has none (null) does nothing for it: no trace, no
- * module, no allocation.
+ * Begins and continues traces. Without a tracer (null) tracing costs nothing: no module is loaded
+ * and nothing is allocated.
  */
 export type Tracer = AsyncDisposable & {
-  /** @param parent a traceparent; absent, or none that is valid: a trace of its own begins */
+  /** @param parent a traceparent; if absent or invalid, a new trace begins */
   begin(name: string, options: BeginOptions): Span;
 };
 
@@ -35,23 +35,15 @@ export type BeginOptions = {
 export type TracingOptions = {
   /** Address of a collector, OTLP over HTTP; null: no traces. */
   endpoint: string | null;
-  /** Of this process. */
+  /** Roles of this process. */
   roles: string;
-  log: Log;
+  log: Logger;
 };
 
-/** Loads what traces take only where there is somebody to send them to. */
-export async function openTracer(options: TracingOptions): Promise<Tracer | null> {
-  const { endpoint } = options;
-  if (endpoint === null) return null;
-  const { createOtlpTracer } = await import('./trace-otlp.ts');
-  return createOtlpTracer({ ...options, endpoint });
-}
-
-/** Version 00, ids of which none is all zero. */
+/** Version 00; neither id is all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Whether it is a traceparent as we write it; of what else there is nothing is made. */
+/** Whether the value is a valid traceparent of version 00; others are ignored. */
 export function isTraceparent(text: unknown): text is string {
   return typeof text === 'string' && TRACEPARENT.test(text);
 }

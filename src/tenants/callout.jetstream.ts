@@ -10,25 +10,25 @@ import {
 } from '#events/tenant-subjects.ts';
 import { hashKey } from '#src/ids.ts';
 import { keepTrying } from '#src/async/back-off.ts';
-import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { ask } from '#src/event-store/jetstream/request.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import { createFailedAttempts, type FailedAttempts } from './failed-attempts.ts';
 import { kick, listTenants } from './connections.jetstream.ts';
 import { createKeyConnections, type KeyConnections } from './key-connections.ts';
 import type { Issuer } from './nkey.ts';
 import { admit, readRequest, refuse, type AuthorizationRequest } from './user-jwt.ts';
 
-export type CalloutParts = {
+export type CalloutDependencies = {
   connection: JetStreamConnection;
-  log: EventLog;
-  logger: Log;
+  eventStore: EventStore;
+  logger: Logger;
   issuer: Issuer;
   keys: {
-    /** Whose key it is, by its SHA-256 in hex; null where no live key has it. */
+    /** The organization of a key, by the key's SHA-256 in hex; null where no live key has it. */
     organizationOf(keyHash: string): string | null;
-    /** Resolves once an organization's event of this sequence counts there. */
+    /** Resolves once the organization's events up to this sequence are applied. */
     reached(sequence: number): Promise<void>;
   };
   /** Connections of one key at once. */
@@ -38,27 +38,27 @@ export type CalloutParts = {
 
 /** Servers share the requests among all processes that answer. */
 const QUEUE = 'tenants';
-/** A connection is let in for so long; then its server ends it, and the client connects anew. */
+/** Validity of an admission; then the server ends the connection and the client reconnects. */
 const ADMITTED_MS = 12 * 60 * 60_000;
 /**
- * With a key that opens nothing so many are told so in a minute; the rest hear nothing, and wait
- * for the server to end them. Whoever has a key that opens comes in whatever others do.
+ * Attempts with an unknown key that are refused with an answer, a minute; further ones get no
+ * answer and end by the server's timeout. The bounds do not apply to attempts with a valid key.
  */
 const FAILED_PER_ADDRESS_MAX = 30;
 const FAILED_MAX = 1_000;
 const DURABLE_MS = 2_000;
 /** The server's code for a consumer of that name with another configuration. */
 const CONSUMER_EXISTS = 10_148;
-/** Who was being let in while its key was revoked is in by then: servers wait 2 s for an answer. */
+/** An admission under way when its key is revoked ends within this: servers wait 2 s for it. */
 const LATECOMERS_MS = 2_500;
 
 /**
- * Answers the servers' question who connects: a tenant, with an API key as password and what it
- * wants as user name, may do what `tenantGrant` says and nothing else; anybody else is refused.
- * A revoked key's connections are ended as soon as its event is here, whoever let them in.
+ * Answers the NATS servers' auth callout. A tenant sends an API key as password and its use as user
+ * name, and gets the permissions of `tenantGrant`; all other connections are refused. When a key is
+ * revoked, its connections are ended at once, those that other processes admitted included.
  */
-export async function answerCallouts(parts: CalloutParts): Promise<AsyncDisposable> {
-  const { connection, logger, connectionsPerKeyMax: max, now } = parts;
+export async function answerCallouts(dependencies: CalloutDependencies): Promise<AsyncDisposable> {
+  const { connection, logger, connectionsPerKeyMax: max, now } = dependencies;
   const stop = new AbortController();
   const bounds: Bounds = {
     connections: createKeyConnections({
@@ -71,17 +71,17 @@ export async function answerCallouts(parts: CalloutParts): Promise<AsyncDisposab
       now,
     }),
   };
-  const following = followRevocations(parts, stop.signal);
+  const following = followRevocations(dependencies, stop.signal);
 
-  /** Never throws: who is not answered is refused by its server, and tries again. */
+  /** Never throws: a server refuses a connection without an answer, and the client retries. */
   async function reply(message: Msg): Promise<void> {
     const request = readRequest(message.string());
     if (request === null) return;
     try {
-      const answer = await decide(parts, bounds, request);
+      const answer = await decide(dependencies, bounds, request);
       if (answer !== null) message.respond(answer);
     } catch (error) {
-      logger.error({ err: error }, 'a tenant was not answered');
+      logger.error({ err: error }, 'auth callout failed: no answer sent');
     }
   }
   async function answerAll(wentWell: () => void): Promise<void> {
@@ -95,7 +95,7 @@ export async function answerCallouts(parts: CalloutParts): Promise<AsyncDisposab
     stop.signal.removeEventListener('abort', end);
   }
   const answering = keepTrying(stop.signal, answerAll, (error) =>
-    logger.error({ err: error }, 'tenants cannot be let in; trying again'),
+    logger.error({ err: error }, 'auth callout subscription failed; retrying'),
   );
   return {
     async [Symbol.asyncDispose]() {
@@ -107,43 +107,45 @@ export async function answerCallouts(parts: CalloutParts): Promise<AsyncDisposab
 
 type Bounds = { connections: KeyConnections; failed: FailedAttempts };
 
-/** The answer; null: none is given. */
+/** The answer to send; null where none is sent. */
 async function decide(
-  parts: CalloutParts,
+  dependencies: CalloutDependencies,
   { connections, failed }: Bounds,
   request: AuthorizationRequest,
 ): Promise<string | null> {
-  const { connection, logger, issuer, keys, now } = parts;
+  const { connection, logger, issuer, keys, now } = dependencies;
   const keyHash = hashKey(request.password);
   const organizationId = keys.organizationOf(keyHash);
   if (organizationId === null) {
     const { address } = request;
     const place = failed.note(address);
     if (place === 'first-beyond')
-      logger.warn({ address }, 'too many come with no key; this minute they are not answered');
-    return place === 'answer' ? refuse(issuer, request, 'no such key', now()) : null;
+      logger.warn(
+        { address },
+        'too many attempts with an unknown key; not answered for the rest of this minute',
+      );
+    return place === 'answer' ? refuse(issuer, request, 'no such key') : null;
   }
   const use = tenantUses.find((one) => one === request.user);
   if (use === undefined)
-    return refuse(issuer, request, `the user is one of ${tenantUses.join(', ')}`, now());
+    return refuse(issuer, request, `the user is one of ${tenantUses.join(', ')}`);
   if (!(await connections.take(keyHash))) {
-    logger.warn({ organizationId }, 'a key has as many connections as it may');
-    return refuse(issuer, request, 'too many connections with this key', now());
+    logger.warn({ organizationId }, 'tenant refused: connection limit of its key reached');
+    return refuse(issuer, request, 'too many connections with this key');
   }
   if (use === 'durable') await makeDurable(connection, organizationId);
-  logger.info({ organizationId, use }, 'a tenant listens to the event log');
+  logger.info({ organizationId, use }, 'tenant admitted');
   const grant = tenantGrant(use, organizationId, keyHash);
-  const nowMs = now();
-  return admit(issuer, request, { ...grant, name: keyHash, nowMs, untilMs: nowMs + ADMITTED_MS });
+  return admit(issuer, request, { ...grant, name: keyHash, untilMs: now() + ADMITTED_MS });
 }
 
 /**
- * Where it is there already nothing changes: what was read stays read. One that was restored from a
- * backup begins where that left it.
+ * Creates the organization's durable consumer. An existing one keeps its position: one that was
+ * restored from a backup goes on where the backup left it.
  */
 async function makeDurable(connection: JetStreamConnection, organizationId: string) {
   const { name, filter } = tenantDurable(organizationId);
-  await ask(connection, DURABLE_MS, async () => {
+  await requestWithRetry(connection, DURABLE_MS, async () => {
     try {
       await connection.jsm.consumers.add(PUBLIC_STREAM, {
         durable_name: name,
@@ -158,49 +160,65 @@ async function makeDurable(connection: JetStreamConnection, organizationId: stri
 }
 
 /**
- * Ends the connections of revoked keys, those from before it began too, until the signal aborts.
+ * Ends the connections of revoked keys until the signal aborts, of those revoked earlier too.
  * Never throws.
  */
-async function followRevocations(parts: CalloutParts, signal: AbortSignal): Promise<void> {
-  const { log, logger, keys } = parts;
+async function followRevocations(
+  dependencies: CalloutDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  const { eventStore, logger, keys } = dependencies;
   const subjects = filters.organizations;
-  const onMalformed = (poison: object) => logger.error(poison, 'malformed event');
+  const onUnreadable = (poison: object) =>
+    logger.error(poison, 'malformed event skipped while following key revocations');
 
   /** Ends those whose keys were revoked up to this sequence. */
   async function endUpTo(sequence: number): Promise<void> {
     await keys.reached(sequence);
-    await endRevoked(parts);
-    void endLatecomers(parts, signal);
+    await endRevoked(dependencies);
+    void endLatecomers(dependencies, signal);
   }
   async function follow(wentWell: () => void): Promise<void> {
-    // Asked for before the look: what is revoked during that is followed.
-    const after = await log.lastSequence(subjects);
+    // Read before the check, so that keys revoked during it are followed.
+    const after = await eventStore.lastSequence(subjects);
     await endUpTo(after);
-    for await (const batch of log.follow({ subjects, after, signal, onMalformed })) {
+    for await (const batch of eventStore.subscribe({
+      subjects,
+      after,
+      signal,
+      onUnreadable,
+    })) {
       const last = batch.findLast(({ type }) => type === 'organization.key-revoked');
       if (last !== undefined) await endUpTo(last.sequence);
       wentWell();
     }
   }
   await keepTrying(signal, follow, (error) =>
-    logger.error({ err: error }, 'revoked keys are not followed; trying on'),
+    logger.error({ err: error }, 'following key revocations failed; retrying'),
   );
 }
 
-async function endLatecomers(parts: CalloutParts, signal: AbortSignal): Promise<void> {
+async function endLatecomers(
+  dependencies: CalloutDependencies,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await pause(LATECOMERS_MS, undefined, { signal });
-    await endRevoked(parts);
+    await endRevoked(dependencies);
   } catch (error) {
-    if (!signal.aborted) parts.logger.warn({ err: error }, 'tenants were not looked through');
+    if (!signal.aborted)
+      dependencies.logger.warn(
+        { err: error },
+        'checking tenant connections against revoked keys failed',
+      );
   }
 }
 
-/** Holds who is connected against the keys there are. */
-async function endRevoked({ connection, keys, logger }: CalloutParts): Promise<void> {
+/** Ends every connection whose key is not live. */
+async function endRevoked({ connection, keys, logger }: CalloutDependencies): Promise<void> {
   for (const tenant of await listTenants(connection))
     if (keys.organizationOf(tenant.keyHash) === null)
       await kick(connection, tenant).catch((error: unknown) =>
-        logger.warn({ err: error }, 'the connection of a revoked key was not ended'),
+        logger.warn({ err: error }, 'ending the connection of a revoked key failed'),
       );
 }

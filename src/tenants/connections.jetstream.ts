@@ -4,14 +4,14 @@ import {
   SERVICE_ACCOUNT,
   TENANTS_ACCOUNT,
 } from '#events/tenant-subjects.ts';
-import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 
-/** A tenant's connection, to whichever NATS server of a cluster. */
+/** A tenant's connection to one of the NATS servers. */
 export type TenantConnection = {
   serverId: string;
-  /** Its number there. */
+  /** Its number on that server. */
   connectionId: number;
-  /** SHA-256 of the key it came with, which it was let in by the name of. */
+  /** SHA-256 of its API key, which is the name in its user JWT. */
   keyHash: string;
 };
 

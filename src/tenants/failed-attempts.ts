@@ -1,4 +1,4 @@
-/** Bounds how many who come with a key that opens nothing are answered. */
+/** Bounds how many attempts with an unknown key are answered. */
 export type FailedAttempts = {
   /**
    * Notes one from this address. `first-beyond` is the first that is not to be answered, then come

@@ -1,4 +1,4 @@
-/** How many connections each key has, and whether one more may be. */
+/** Counts the connections of each key and decides whether one more is admitted. */
 export type KeyConnections = {
   /**
    * True where the key may have another connection, which counts from now on.
@@ -10,21 +10,21 @@ export type KeyConnections = {
 export type KeyConnectionsOptions = {
   /** Connections of one key at once. */
   max: number;
-  /** The keys of all connections there are, one for each; the servers tell. */
+  /** Asks the servers for the keys of all connections, one entry for each connection. */
   list: () => Promise<readonly string[]>;
 };
 
-/** So many of a key are let in before the servers are asked how many there are by now. */
+/** Connections of a key that are admitted before the servers are asked for the current count. */
 const UNASKED_MAX = 8;
 
 /**
- * Counts who is let in here, and asks the servers before it believes the count: connections end
- * without a word, and other processes let in too. So of a key there are at most `max`, and 8 more
- * for each further process that lets tenants in.
+ * Counts the connections admitted here and asks the servers when the limit comes near: connections
+ * end without notice, and other processes admit too. A key has at most `max` connections, and 8
+ * more for each further process that admits tenants.
  */
 export function createKeyConnections({ max, list }: KeyConnectionsOptions): KeyConnections {
   let listed = new Map<string, number>();
-  /** Let in since the listing was asked for. */
+  /** Admitted since the listing was requested. */
   let taken = new Map<string, number>();
   let listing: Promise<void> | null = null;
 
@@ -42,7 +42,7 @@ export function createKeyConnections({ max, list }: KeyConnectionsOptions): KeyC
       throw error;
     }
   }
-  /** One at a time; who comes meanwhile waits for the next: this one may not have seen all. */
+  /** One listing at a time; a caller waits for the next one, since this one may be incomplete. */
   async function refresh(): Promise<void> {
     await listing?.catch(() => undefined);
     listing ??= relist().finally(() => {

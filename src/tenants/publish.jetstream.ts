@@ -6,31 +6,35 @@ import { toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createBackOff } from '#src/async/back-off.ts';
-import type { JetStreamConnection } from '../event-store/jetstream/connect.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { ask, isOutage } from '#src/event-store/jetstream/request.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { requestWithRetry, isOutage } from '#src/event-store/jetstream/request.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 
-export type PublisherParts = { connection: JetStreamConnection; log: EventLog; logger: Log };
+export type PublisherDependencies = {
+  connection: JetStreamConnection;
+  eventStore: EventStore;
+  logger: Logger;
+};
 
-/** How far PUBLIC goes: its last message's number, and the sequence in the log of its event. */
+/** The end of PUBLIC: its number of messages, and the event-store sequence of the last one. */
 type Place = { published: number; sequence: number };
 
 /** Events published at once. */
 const BATCH_MAX = 200;
 const ANSWER_MS = 2_000;
-/** After another process was ahead, and after trouble: how late the next takes over from it. */
+/** Pause after another process was ahead, and after a failure, before this one tries again. */
 const STAND_BY_MS = 1_000;
-/** The stream is further than expected; the same while a rival is under way. */
+/** Error codes: PUBLIC is further than expected; the same while another publish is under way. */
 const REFUSED = new Set([10071, 10164]);
 
 /**
- * Copies what organizations may read of the log into PUBLIC: all events of theirs, in order, each
- * once, less what stays inside. Every process that lets tenants in runs it. The nth message is the
- * same event whoever publishes it, and is published on condition that it is the nth: so of several
- * one is ahead, the others stand by, and nothing is doubled or left out when it dies.
+ * Copies the organizations' events into PUBLIC, in order and each once, without their internal
+ * fields. Every process that admits tenants runs it. The nth message is the same event in every
+ * process, and is published on condition that it is the nth: one process is ahead, the others stand
+ * by, and no event is doubled or left out when that process dies.
  */
-export function publishToTenants(parts: PublisherParts): AsyncDisposable {
+export function publishToTenants(dependencies: PublisherDependencies): AsyncDisposable {
   const stop = new AbortController();
   const { signal } = stop;
 
@@ -38,11 +42,14 @@ export function publishToTenants(parts: PublisherParts): AsyncDisposable {
     const backOff = createBackOff();
     while (!signal.aborted) {
       try {
-        await publishOn(parts, signal);
+        await publishOn(dependencies, signal);
         backOff.reset();
       } catch (error) {
         if (isTrouble(error) && !signal.aborted) {
-          parts.logger.error({ err: error }, 'tenants are not told of events; trying on');
+          dependencies.logger.error(
+            { err: error },
+            'publishing events to tenants failed; retrying',
+          );
           await backOff.pause(signal);
         }
       }
@@ -58,28 +65,28 @@ export function publishToTenants(parts: PublisherParts): AsyncDisposable {
   };
 }
 
-/** Publishes until another process is ahead. @throws Error where the log or PUBLIC is away */
-async function publishOn(parts: PublisherParts, signal: AbortSignal): Promise<void> {
-  const { log, logger } = parts;
-  const place = await placeOf(parts.connection);
-  const batches = log.follow({
+/** Publishes until another process is ahead. @throws Error without the event store or PUBLIC */
+async function publishOn(dependencies: PublisherDependencies, signal: AbortSignal): Promise<void> {
+  const { eventStore, logger } = dependencies;
+  const place = await placeOf(dependencies.connection);
+  const batches = eventStore.subscribe({
     subjects: filters.tenants,
     after: place.sequence,
     signal,
     batchMax: BATCH_MAX,
-    onMalformed: (poison) => logger.error(poison, 'malformed event kept from tenants'),
+    onUnreadable: (poison) => logger.error(poison, 'malformed event not published to tenants'),
   });
   for await (const batch of batches) {
-    // Those who wait for the event in this process go first.
+    // Callers in this process that wait for the event go first.
     await turn();
-    if (!(await publish(parts.connection, batch, place.published))) return;
+    if (!(await publish(dependencies.connection, batch, place.published))) return;
     place.published += batch.length;
   }
 }
 
 async function placeOf(connection: JetStreamConnection): Promise<Place> {
   const { jsm } = connection;
-  return ask(connection, ANSWER_MS, async () => {
+  return requestWithRetry(connection, ANSWER_MS, async () => {
     const { state } = await jsm.streams.info(PUBLIC_STREAM);
     if (state.last_seq === 0) return { published: 0, sequence: 0 };
     const last = await jsm.streams.getMessage(PUBLIC_STREAM, { seq: state.last_seq });

@@ -3,82 +3,92 @@ import type { RecordedOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import type { SessionState } from '#events/session.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionsOnServer, sessionView } from '#projections/session-view.ts';
 import { workloads, workloadsOnServer } from '#projections/workloads.ts';
 import { decideServer } from '#src/domain/fleet/server.ts';
 import { decideWorkload } from '#src/domain/fleet/workload.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { handle } from '#src/commands/handle-command.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { LEASE_MS } from '#src/messaging/leases.ts';
-import type { TimekeeperParts } from './dependencies.ts';
+import type { TimekeeperDependencies } from './dependencies.ts';
 
-const ME = 'timekeeper/lost-server';
-/** How often leases are looked at; a lost server is known within a lease and this. */
-const LOOK_EVERY_MS = 2_000;
-/** A lease has to be missing in so many looks in a row: one may fall into a restart of the log. */
-const LOOKS = 2;
+const ACTOR = 'timekeeper/lost-server';
+/** How often leases are checked; a lost server is detected within a lease and this interval. */
+const CHECK_EVERY_MS = 2_000;
+/** A lease must be missing in this many consecutive checks: one may hit a NATS restart. */
+const CHECKS = 2;
 
 /**
- * Finds servers whose lease ran out and ends what they ran, until the signal aborts. Never throws.
- * While the log was away nobody could renew: for a lease's length after that nobody is lost.
+ * Finds servers whose lease ran out and fails their sessions, until the signal aborts. Never
+ * throws. Leases cannot be renewed while NATS is unavailable: for the length of a lease after that,
+ * no server is declared lost.
  */
-export async function watchServers(parts: TimekeeperParts, signal: AbortSignal): Promise<void> {
+export async function watchServers(
+  dependencies: TimekeeperDependencies,
+  signal: AbortSignal,
+): Promise<void> {
   const missed = new Map<string, number>();
   let trustedFrom = 0;
-  const forget = parts.onLogReconnect(() => {
+  const forget = dependencies.onLogReconnect(() => {
     trustedFrom = performance.now() + LEASE_MS;
   });
   while (!signal.aborted) {
     try {
-      const lost = await withoutLease(parts, missed);
-      if (performance.now() >= trustedFrom) for (const id of lost) await lose(parts, id);
+      const lost = await withoutLease(dependencies, missed);
+      if (performance.now() >= trustedFrom)
+        for (const id of lost) await declareLost(dependencies, id);
     } catch (error) {
-      // The log or the read model is away; leases are judged again once they are back.
+      // The event store or the read model is unavailable; the checks start again afterwards.
       missed.clear();
-      parts.log.debug({ err: error }, 'servers not looked at');
+      dependencies.log.debug({ err: error }, 'server leases not checked');
     }
-    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    await pause(CHECK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   forget();
 }
 
 async function withoutLease(
-  { views, leases, desk }: TimekeeperParts,
+  { views, leases, context }: TimekeeperDependencies,
   missed: Map<string, number>,
 ): Promise<string[]> {
-  const current = await readList<ServerState>(views, idOf(servers), currentServers);
+  const current = await readList<ServerState>(views, projectionId(servers), currentServers);
   const held = await leases.held();
   for (const { id } of current) missed.set(id, held.has(id) ? 0 : (missed.get(id) ?? 0) + 1);
   const ids = current.map(({ id }) => id);
   for (const id of missed.keys()) if (!ids.includes(id)) missed.delete(id);
-  const lost = ids.filter((id) => (missed.get(id) ?? 0) >= LOOKS);
-  // A server that has only just joined is known by its log before its lease is seen everywhere.
+  const lost = ids.filter((id) => (missed.get(id) ?? 0) >= CHECKS);
+  // A server that has just joined has an event before its lease is visible on every replica.
   const last = await Promise.all(
-    lost.map((id) => desk.log.last<'server'>({ kind: 'server', id }, { fromLeader: true })),
+    lost.map((id) =>
+      context.eventStore.readLast<'server'>({ kind: 'server', id }, { fromLeader: true }),
+    ),
   );
-  return lost.filter((_, at) => isOverdue(last[at] ?? null, desk.now()));
+  return lost.filter((_, at) => isOverdue(last[at] ?? null, context.now()));
 }
 
-/** What a restart may take, with an image to be fetched for it. */
+/** How long a restart may take, including the download of an image. */
 const RESTART_MS = 60_000;
 
-/** Whether a server has said for too long nothing after its last word. */
+/** Whether the server's last event is older than a lease, or than a restart may take. */
 function isOverdue(last: RecordedOf<'server'> | null, now: number): boolean {
   if (last === null) return false;
   const withinMs = last.type === 'server.restarting' ? RESTART_MS : LEASE_MS;
   return Date.parse(last.time) < now - withinMs;
 }
 
-/** Its sessions fail and are refunded, its browsers are gone, and then it is lost itself. */
-async function lose({ desk, views, log }: TimekeeperParts, serverId: string): Promise<void> {
+/** Fails the server's sessions (refunded), terminates its workloads, then reports it lost. */
+async function declareLost(
+  { context, views, log }: TimekeeperDependencies,
+  serverId: string,
+): Promise<void> {
   log.warn({ serverId }, 'server lost: its lease ran out');
   const running = await readList<SessionState>(
     views,
-    idOf(sessionView),
+    projectionId(sessionView),
     sessionsOnServer(serverId),
   );
   for (const { organizationId, id } of running) {
@@ -87,29 +97,29 @@ async function lose({ desk, views, log }: TimekeeperParts, serverId: string): Pr
       reason: 'server_lost',
       detail: 'the server that ran the browser is gone',
       exitCode: null,
-      now: desk.now(),
+      now: context.now(),
     } as const;
-    await handleSession(desk, { organizationId, id }, failure, causeBy(ME));
+    await handleSessionCommand(context, { organizationId, id }, failure, newMetadata(ACTOR));
   }
   const browsers = await readList<WorkloadState>(
     views,
-    idOf(workloads),
+    projectionId(workloads),
     workloadsOnServer(serverId),
   );
   for (const { id } of browsers) {
     const report = { type: 'ReportTerminated', reason: 'server_lost', exitCode: null } as const;
-    await handle<'workload'>(
-      desk,
+    await handleCommand<'workload'>(
+      context,
       { kind: 'workload', id },
       (one) => decideWorkload(report, one),
-      causeBy(ME),
+      newMetadata(ACTOR),
     );
   }
   const server = { kind: 'server', id: serverId } as const;
-  await handle<'server'>(
-    desk,
+  await handleCommand<'server'>(
+    context,
     server,
     (one) => decideServer({ type: 'ReportLost' }, one),
-    causeBy(ME),
+    newMetadata(ACTOR),
   );
 }

@@ -8,92 +8,92 @@ import {
   type SessionRow,
 } from '#projections/organization-sessions.ts';
 import { pageMax } from '#projections/store/limits.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { Unavailable } from '#src/errors.ts';
 import { readRange } from '#src/event-store/read-range.ts';
 import type { Timer } from '#src/messaging/timers.ts';
 import { timersOf } from './schedule-timers.ts';
-import type { TimekeeperParts } from './dependencies.ts';
+import type { TimekeeperDependencies } from './dependencies.ts';
 
-/** How often the open sessions are looked at, beside each start. */
-const LOOK_EVERY_MS = 60_000;
+/** How often the open sessions are checked; the first check is at the start. */
+const CHECK_EVERY_MS = 60_000;
 /**
- * A timer that is so late is lost: one that fired is handled within milliseconds, or some seconds
- * after a failover.
+ * A timer that is this late is lost: a fired timer is handled within milliseconds, after a failover
+ * within seconds.
  */
 const LATE_MS = 60_000;
 
 /**
- * Has timers handled that should have fired and did not, until the signal aborts: what an open
- * session's state says is due needs no timer to be true. Timers are lost where a version before
- * this one set them, whose firings the server forgets after an hour, and with the TIMERS stream.
- * The read model says which are overdue; the log decides. Never throws.
+ * Handles timers that should have fired and did not, until the signal aborts. A session's state
+ * says what is due, with or without a timer. Timers are lost together with the TIMERS stream, and
+ * if an earlier version set them, whose fired timers the server deletes after an hour. The read
+ * model finds overdue timers; the command decides on the event store's state. Never throws.
  */
 export async function watchOverdue(
-  parts: TimekeeperParts,
+  dependencies: TimekeeperDependencies,
   fire: (timer: Timer) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
-  const organizations = createOrganizations(parts);
+  const organizations = createOrganizations(dependencies);
   while (!signal.aborted) {
     try {
       for (const organizationId of await organizations.all())
-        for await (const session of openSessionsOf(parts, organizationId))
-          if (!signal.aborted) await fireOverdueOf(parts, session, fire);
+        for await (const session of openSessionsOf(dependencies, organizationId))
+          if (!signal.aborted) await handleOverdueOf(dependencies, session, fire);
     } catch (error) {
-      // The log or the read model is away: what was not looked at is next time.
-      parts.log.warn({ err: error }, 'not all open sessions were looked at for lost timers');
+      // The event store or the read model is unavailable: the next check covers the rest.
+      dependencies.log.warn({ err: error }, 'check for lost timers incomplete');
     }
-    await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    await pause(CHECK_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
 async function* openSessionsOf(
-  { views }: TimekeeperParts,
+  { views }: TimekeeperDependencies,
   organizationId: string,
 ): AsyncIterable<SessionState> {
   const list = openSessions(organizationId);
-  const rows = await readList<SessionRow>(views, idOf(organizationSessions), list);
+  const rows = await readList<SessionRow>(views, projectionId(organizationSessions), list);
   for (let from = 0; from < rows.length; from += pageMax) {
     const page = rows.slice(from, from + pageMax).map(({ id }) => sessionKey(organizationId, id));
-    for (const text of await views.readMany(idOf(sessionView), page))
+    for (const text of await views.readMany(projectionId(sessionView), page))
       if (text !== null) yield JSON.parse(text) as SessionState;
   }
 }
 
-/** @throws Unavailable('event-log'); any other error of one session keeps no other from its turn */
-async function fireOverdueOf(
-  { desk, queue, log }: TimekeeperParts,
+/** Any error but Unavailable is logged: other sessions go on. @throws Unavailable('event-log') */
+async function handleOverdueOf(
+  { context, queue, log }: TimekeeperDependencies,
   session: SessionState,
   fire: (timer: Timer) => Promise<void>,
 ): Promise<void> {
   const { organizationId, id: sessionId } = session;
-  const overdue = timersOf(session, queue).filter(({ at }) => at + LATE_MS <= desk.now());
+  const overdue = timersOf(session, queue).filter(({ at }) => at + LATE_MS <= context.now());
   try {
     for (const { kind } of overdue) {
-      log.warn({ organizationId, sessionId, kind }, 'a timer is overdue: it is handled now');
+      log.warn({ organizationId, sessionId, kind }, 'overdue timer: handling it now');
       await fire({ organizationId, sessionId, kind });
     }
   } catch (error) {
     if (error instanceof Unavailable) throw error;
-    log.error({ err: error, organizationId, sessionId }, 'an overdue timer cannot be handled');
+    log.error({ err: error, organizationId, sessionId }, 'overdue timer failed');
   }
 }
 
-/** The organizations that the log has, of which each look reads only what is new. */
-function createOrganizations({ desk, log }: TimekeeperParts) {
+/** All organizations of the event store; each call reads only the new events. */
+function createOrganizations({ context, log }: TimekeeperDependencies) {
   const ids = new Set<string>();
   let after = 0;
   return {
     /** @throws Unavailable('event-log') */
     async all(): Promise<ReadonlySet<string>> {
-      const batches = readRange(desk.log, {
+      const batches = readRange(context.eventStore, {
         subjects: filters.organizations,
         after,
         upTo: Infinity,
-        onMalformed: (poison) => log.error(poison, 'malformed event of an organization'),
+        onUnreadable: (poison) => log.error(poison, 'unreadable organization event skipped'),
       });
       for await (const batch of batches)
         for (const event of batch) {

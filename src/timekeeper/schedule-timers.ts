@@ -1,18 +1,17 @@
-import { isOf, type RecordedEvent } from '#events/events.ts';
+import type { EventWithState } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
 import type { TimerKind } from '#events/subjects.ts';
 import { EXPIRY_WARNING_MS, idleAt } from '#src/domain/session/decide.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 
-/** What is to be done with a session's timers after one of its events. */
+/** A change of a session's timers: set one at a time (ms since the epoch), or cancel all. */
 export type TimerStep = { kind: TimerKind; at: number } | 'cancel-all';
 
-/** After how long a session that no server has taken is queued, and fails. */
+/** When a session that no server has accepted is queued and when it fails, in ms after creation. */
 type QueueTimes = { afterMs: number; timeoutMs: number };
 
-/** Event → timers. Pure; arming twice is harmless, so events may come again. */
-export function timersAfter(event: RecordedEvent, queue: QueueTimes): TimerStep[] {
-  if (!isOf('session', event)) return [];
+/** Event → timers. Pure. Setting a timer twice does no harm, so events may be redelivered. */
+export function timersAfter(event: EventWithState<'session'>, queue: QueueTimes): TimerStep[] {
   const { state } = event;
   if (isFinal(state.status)) return ['cancel-all'];
   const expiry = { kind: 'expiry', at: Date.parse(state.expiresAt) } as const;
@@ -35,9 +34,9 @@ export function timersAfter(event: RecordedEvent, queue: QueueTimes): TimerStep[
 }
 
 /**
- * What a session in that state waits for, and when each is due; what is due already is among it.
- * Pure. The expiry comes first: it decides for the others, too. A warning of it is not among them:
- * one that is late comes with the end.
+ * The timers that a session in this state needs, with the time when each is due, past or future.
+ * Pure. The expiry comes first, because it ends the session and makes the others void. The expiry
+ * warning is not included: a late one comes with the end.
  */
 export function timersOf(
   session: SessionState,

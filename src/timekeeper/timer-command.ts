@@ -4,8 +4,8 @@ import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { EXPIRY_WARNING_MS, idleAt } from '#src/domain/session/decide.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 
-/** A timer that fired → the command that decides whether its moment has really come. */
-export function commandFor(kind: TimerKind, now: number, queueTimeoutMs: number): SessionCommand {
+/** Fired timer → command. The command decides whether the time has come. */
+export function timerCommand(kind: TimerKind, now: number, queueTimeoutMs: number): SessionCommand {
   switch (kind) {
     case 'queue-after':
       return { type: 'QueueSession', now };
@@ -20,8 +20,8 @@ export function commandFor(kind: TimerKind, now: number, queueTimeoutMs: number)
   }
 }
 
-/** When a timer that fired before its moment has to fire again; null: never. */
-export function rearmAt(kind: TimerKind, session: SessionState, now: number): number | null {
+/** When a timer that fired too early has to fire again (ms since the epoch); null: never. */
+export function rescheduleAt(kind: TimerKind, session: SessionState, now: number): number | null {
   if (isFinal(session.status) || session.status === 'stopping') return null;
   const expiresAt = Date.parse(session.expiresAt);
   if (kind === 'expiry') return Math.max(expiresAt, now);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { firstReply } from './cdp-client.ts';
 
-/** The flags that anybody would give to a quiet browser; ours has a few more. */
+/** The usual flags for a quiet browser; the service's browsers have a few more. */
 const FLAGS = [
   '--remote-debugging-port=0',
   '--no-first-run',
@@ -17,19 +17,19 @@ const FLAGS = [
   '--disable-gpu',
   '--password-store=basic',
 ];
-/** Chromium's sandbox needs another user than root: nobody, as for our own browsers. */
+/** Chromium's sandbox needs a user other than root: `nobody`, as for the service's browsers. */
 const NOBODY = 65_534;
 
-/** A Chromium that nobody manages, ready: the limit that a cold create is held against. */
+/** An unmanaged Chromium, ready: the limit that a cold create is compared with. */
 export type BareBrowser = {
   socket: WebSocket;
-  /** Ends it as fast as it goes; resolves when its processes' parent is gone. */
+  /** Ends it as fast as possible; resolves when the parent of its processes has exited. */
   exit(): Promise<void>;
 };
 
 /**
  * Spawns Chromium and resolves at its first CDP reply.
- * @param mode headless, or headful on an X server of its own as our sessions are
+ * @param mode headless, or headful on its own X server like the service's sessions
  */
 export async function launchBare(
   programs: { chromium: string; xvnc: string },

@@ -1,6 +1,6 @@
 /**
- * The limit of a rebuild: the stock client's ordered consumer of the sessions' events, which parses
- * each body and does no more. Prints events a second: `bare-consumer.ts <nats url>`.
+ * The limit of a rebuild: the stock client's ordered consumer of the sessions' events, which only
+ * parses each body. Prints events a second: `bare-consumer.ts <nats url>`.
  */
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';

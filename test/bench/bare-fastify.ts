@@ -1,5 +1,5 @@
 /**
- * The bare server as a process of its own, as the service is: node bare-fastify.ts → its URL on
+ * The bare server as a separate process, like the service: node bare-fastify.ts → its URL on
  * stdout.
  */
 import { startBareFastify } from './control-plane.ts';

@@ -1,9 +1,9 @@
 /**
- * `npm run bench`: what the service takes, beside the limit of the same thing in the same run.
- * Ratios are the figures that mean something; milliseconds and requests a second are this
- * machine's. `npm run bench -- lifecycle gateway control-plane` picks sections; `BENCH_ROUNDS` sets
- * the rounds of each lifecycle figure (default 20), `BENCH_EVENTS` the size of the log that
- * `rebuild` reads (default a million).
+ * `npm run bench`: measures the service, beside the limit of the same operation in the same run.
+ * Ratios are the meaningful figures; milliseconds and requests a second are this machine's. `npm
+ * run bench -- lifecycle gateway control-plane` picks sections; `BENCH_ROUNDS` sets the rounds of
+ * each lifecycle figure (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads
+ * (default a million).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,13 +1,13 @@
 import { WebSocket } from 'ws';
 
-/** Connects and waits for the reply to one command: what "the browser can be driven" means here. */
+/** Connects and waits for the reply to one command: from then on the browser can be driven. */
 export async function firstReply(url: string): Promise<WebSocket> {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   await ask(socket, { id: 1, method: 'Browser.getVersion' });
   return socket;
 }
 
-/** Sends a command, after the socket has opened if it is not yet, and resolves at its reply. */
+/** Sends a command, once the socket is open, and resolves at its reply. */
 export function ask(socket: WebSocket, command: { id: number; method: string }): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const send = () => socket.send(JSON.stringify(command));

@@ -1,20 +1,20 @@
 import { headers, nuid, type NatsConnection } from '@nats-io/transport-node';
 import { encode, type Message } from '#events/codec.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
-import { causeBy } from '#src/commands/metadata.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
-import { openDesk, type Desk } from '#src/commands/handle-command.ts';
-import { createRecent } from '#src/event-store/state-cache.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { createCommandContext, type CommandContext } from '#src/commands/handle-command.ts';
+import { createStateCache } from '#src/event-store/state-cache.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { createSession } from '#test/support/examples.ts';
 import { aSession, requested, slotReserved } from '#test/support/events.fixture.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { send } from './http-client.ts';
 
-/** What is done at once, and for how long each rate is taken. */
+/** The number of concurrent operations, and the duration of each measurement. */
 const IN_FLIGHT = 64;
 const SECONDS = 4;
 const PLENTY = 1e9;
@@ -24,14 +24,16 @@ export type Contention = {
   /** Atomic batches of two events a second, as bare messages: many at once, and one by one. */
   bare: number;
   bareSequential: number;
-  /** Creates a second on one organization: of one process's commands, and of two that contend. */
+  /**
+   * Creates a second on one organization: by the commands of one process, and of two that contend.
+   */
   oneProcess: number;
   twoProcesses: number;
 };
 
 /**
- * Creates of one organization beside the same batches without any of ours, on an embedded log that
- * somebody else reads, too.
+ * Creates of one organization beside the same batches without the service's code, on an embedded
+ * event store that has another reader, too.
  */
 export async function measureContention(): Promise<Contention> {
   await using service = await startService({ ROLES: 'gateway' });
@@ -39,8 +41,8 @@ export async function measureContention(): Promise<Contention> {
   await using first = await connectJetStream({ url });
   await using second = await connectJetStream({ url });
   const desks = [first, second].map((connection) =>
-    openDesk(createJetStreamEventLog(connection), Date.now, createRecent()),
-  ) as [Desk, Desk];
+    createCommandContext(createJetStreamEventStore(connection), Date.now, createStateCache()),
+  ) as [CommandContext, CommandContext];
   const bare = () => sendBatch(first.nc, batchOfTwo());
   return {
     bare: await perSecond(IN_FLIGHT, bare),
@@ -55,7 +57,7 @@ export async function measureApiContention(): Promise<{ perSecond: number; answe
   const tier = { requests_per_minute: PLENTY, concurrent_sessions: PLENTY, credits: PLENTY };
   await using service = await startService({
     TIERS: JSON.stringify({ max: tier }),
-    // Nobody takes the requests: what is measured is how they are accepted.
+    // No server accepts the requests: only their acceptance by the API is measured.
     POOL_MAX: '1',
     POOL_MIN_IDLE: '0',
     SIMULATED_LAUNCH_MS: '1h',
@@ -76,27 +78,27 @@ async function createOne({ apiUrl }: RunningService, answers: Map<number, number
   answers.set(status, (answers.get(status) ?? 0) + 1);
 }
 
-async function createsPerSecond(desks: readonly Desk[]): Promise<number> {
-  const [{ log, now }] = desks as [Desk];
+async function createsPerSecond(desks: readonly CommandContext[]): Promise<number> {
+  const [{ eventStore, now }] = desks as [CommandContext];
   const organizationId = newId('org');
   const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: PLENTY } as const;
-  await registerOrganization({ log, now }, asked, causeBy('bench'));
+  await registerOrganization({ eventStore, now }, asked, newMetadata('bench'));
   let turn = 0;
   return perSecond(IN_FLIGHT, async () => {
-    const desk = desks[(turn += 1) % desks.length] as Desk;
+    const context = desks[(turn += 1) % desks.length] as CommandContext;
     const identity = { organizationId, id: newId('ses') };
-    const handled = await handleSession(
-      desk,
+    const handled = await handleSessionCommand(
+      context,
       identity,
       createSession({ now: Date.now() }),
-      causeBy('bench'),
+      newMetadata('bench'),
       LIMITS,
     );
-    if (isRejected(handled)) throw new Error(JSON.stringify(handled));
+    if (isRejection(handled)) throw new Error(JSON.stringify(handled));
   });
 }
 
-/** How often the work is done in a second, by so many who each do it again and again. */
+/** Operations a second, by `workers` that each repeat the operation. */
 async function perSecond(workers: number, work: () => Promise<void>): Promise<number> {
   let count = 0;
   const run = async (until: number) => {
@@ -114,13 +116,13 @@ async function perSecond(workers: number, work: () => Promise<void>): Promise<nu
   return (count * 1_000) / (performance.now() - startedAt);
 }
 
-/** A session's first event and a ledger's, as they are written for a create, each of its own. */
+/** The first event of a session and of a ledger, like those of a create, with new ids. */
 function batchOfTwo(): Message[] {
   const session = aSession();
   return [encode(requested(session)), encode(slotReserved(session))];
 }
 
-/** Guarded as ours are; nothing is read, decided or looked at. */
+/** With the same append conditions as the service; nothing is read, decided or checked. */
 async function sendBatch(nc: NatsConnection, messages: readonly Message[]): Promise<void> {
   const batchId = nuid.next();
   for (const [index, { subject, headers: fields, body }] of messages.entries()) {

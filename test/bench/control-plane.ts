@@ -24,7 +24,9 @@ export async function load(url: string, seconds = SECONDS): Promise<Throughput> 
   };
 }
 
-/** A server with one route and nothing else: the limit that our routes are held against. */
+/**
+ * A server with one route and nothing else: the limit that the service's routes are compared with.
+ */
 export async function startBareFastify(): Promise<{ url: string } & AsyncDisposable> {
   const server = Fastify();
   server.get('/', () => ({ hello: 'world' }));
@@ -32,7 +34,7 @@ export async function startBareFastify(): Promise<{ url: string } & AsyncDisposa
   return { url: `${url}/`, [Symbol.asyncDispose]: () => server.close() };
 }
 
-/** A session to read and a list of `count` to page through; all are stopped but the first. */
+/** A session to read and a list of `count` to page through; all but the first are stopped. */
 export async function prepare(service: RunningService, count: number): Promise<string> {
   const { body } = await service.request('POST', '/api/sessions', {});
   for (let made = 1; made < count; made += 1) {

@@ -14,12 +14,12 @@ const SECCOMP = fileURLToPath(new URL('../../deploy/browser/seccomp.json', impor
 const NETWORK = `bss-bench-${process.pid}`;
 const TOGETHER = 4;
 const SCREEN = { width: 1280, height: 800 };
-/** Between two questions whether CDP answers yet. */
+/** Interval between attempts to get a CDP answer. */
 const POLL_MS = 5;
 
 /**
  * Sessions on Docker browsers, beside the same image run by hand: `docker run` with a published
- * port, asked until CDP answers, and `docker rm -f`.
+ * port, polled until CDP answers, and `docker rm -f`.
  */
 export async function benchDocker(
   say: (line?: string) => void,
@@ -65,7 +65,7 @@ export async function benchDocker(
   }
 }
 
-/** So many browsers wait, whatever has been asked for lately. */
+/** Resolves once this many browsers are idle, whatever the recent demand. */
 function idle(count: number): Record<string, string> {
   return { POOL_MIN_IDLE: `${count}`, POOL_MAX_IDLE: `${count}` };
 }
@@ -78,7 +78,7 @@ async function withService<Result>(
   return await measure(service);
 }
 
-/** The image run by hand: to its first CDP reply, and gone again. */
+/** The image run by hand: to its first CDP reply, and to its removal. */
 async function measurePlain(image: string, rounds: number, atOnce = 1): Promise<Bare> {
   const launches: number[] = [];
   const exits: number[] = [];

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { isRejected } from '#src/errors.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { isRejection } from '#src/errors.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideLedger, emptyLedger } from '#src/domain/organization/ledger.ts';
 import { filtersFor } from '#events/subjects.ts';
 import { readEvents } from '#src/cli/read-events.ts';
@@ -16,20 +17,20 @@ import { summarize, type Samples } from './samples.ts';
 
 export type FeedLoad = { clients: number; createsPerSecond: number; seconds: number };
 
-/** What clients of one API process saw while sessions came and went. */
+/** Measurements by the clients of one API process while sessions come and go. */
 export type FeedFigures = {
   /** NATS itself: publish → subscriber beside the clients, ms. */
   core: Samples;
   /** Append → each client, ms. */
   append: Samples;
-  /** Of the two’s p50; and in each of ten parts of the time. */
+  /** The ratio of the two p50; and in each tenth of the time. */
   ratio: number;
   ratiosByTenth: number[];
   /** Events of the organization while the clients listened. */
   events: number;
-  /** Clients that did not see exactly those, in order. */
+  /** Clients that did not receive exactly these events in order. */
   wrong: number;
-  /** Resident memory of the API process, MB: the most of each tenth of the time. */
+  /** Resident memory of the API process, MB: the maximum of each tenth of the time. */
   memoryMb: number[];
 };
 
@@ -42,7 +43,7 @@ const TIERS = JSON.stringify({
   max: { requests_per_minute: 1e9, concurrent_sessions: 1e5, credits: 1e9 },
 });
 
-/** A service whose API is a process of its own, so that its memory can be told. */
+/** A service whose API is a separate process, so that its memory can be measured. */
 export async function startApart(): Promise<
   { rest: RunningService; api: RunningService } & AsyncDisposable
 > {
@@ -55,27 +56,27 @@ export async function startApart(): Promise<
   return { rest, api, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
-/** Opens the clients, lets sessions come and go, and tells what the clients saw. */
+/** Opens the clients, creates and stops sessions, and returns the clients' measurements. */
 export async function measureFeed(
   { rest, api }: { rest: RunningService; api: RunningService },
   load: FeedLoad,
 ): Promise<FeedFigures> {
   await using connection = await connectJetStream({ url: rest.runtime.nats_url, name: 'bench' });
-  const log = createJetStreamEventLog(connection);
+  const eventStore = createJetStreamEventStore(connection);
   using listeners = startListeners();
-  const begin = await log.lastSequence();
+  const begin = await eventStore.lastSequence();
   await listeners.subscribe(rest.runtime.nats_url, SUBJECT);
   const url = `${api.apiUrl}/api/events`;
   await listeners.open({ url, key: DEV_KEY, lastId: begin, count: load.clients });
   const memory: number[] = [];
   const until = performance.now() + load.seconds * 1_000;
   const [probes] = await Promise.all([
-    probe(connection, log, until),
+    probe(connection, eventStore, until),
     createAndStop(api, load.createsPerSecond, until),
     watchMemory(api.pid, until, memory),
   ]);
   const expected: number[] = [];
-  for await (const event of readEvents(log, filtersFor('dev', null), fail, { after: begin }))
+  for await (const event of readEvents(eventStore, filtersFor('dev', null), fail, { after: begin }))
     expected.push(event.sequence);
   const asked = probes.appends.map(({ sequence }) => sequence);
   const { wrong, arrivals, heard } = await listeners.tell(expected, asked);
@@ -98,7 +99,7 @@ export async function measureFeed(
   };
 }
 
-/** How long something took that began then; both in ms. */
+/** An operation's start and its duration, both in ms. */
 type Timed = { at: number; ms: number };
 type Probes = {
   /** When each message was published. */
@@ -124,10 +125,10 @@ function msOf(timed: readonly Timed[]): number[] {
   return timed.map(({ ms }) => ms);
 }
 
-/** Publishes by NATS itself and appends to the log, by turns, and notes when. */
+/** Publishes by NATS itself and appends to the event store in turn, and records the times. */
 async function probe(
   connection: JetStreamConnection,
-  log: EventLog,
+  eventStore: EventStore,
   until: number,
 ): Promise<Probes> {
   const { nc } = connection;
@@ -135,31 +136,33 @@ async function probe(
   const ledger = { kind: 'ledger', organizationId: 'dev' } as const;
   while (performance.now() < until) {
     await pause(PROBE_EVERY_MS / 2);
-    // Its number, and as long as an event.
+    // The message's number, padded to the length of an event.
     const body = `${probes.core.length} `.padEnd(BODY_LENGTH, 'x');
     probes.core.push(clockMs());
     nc.publish(SUBJECT, body);
     await pause(PROBE_EVERY_MS / 2);
     let at = 0;
-    const timed: EventLog = {
-      ...log,
+    const timed: EventStore = {
+      ...eventStore,
       append(changes) {
         at = clockMs();
-        return log.append(changes);
+        return eventStore.append(changes);
       },
     };
-    const granted = await handle<'ledger'>(
-      { log: timed, now: Date.now },
+    const granted = await handleCommand<'ledger'>(
+      { eventStore: timed, now: Date.now },
       ledger,
       (state) => decideLedger({ type: 'GrantCredits', credits: 1 }, state ?? emptyLedger),
-      causeBy('bench'),
+      newMetadata('bench'),
     );
-    if (!isRejected(granted)) probes.appends.push({ sequence: granted.sequence, at });
+    if (!isRejection(granted)) probes.appends.push({ sequence: granted.sequence, at });
   }
   return probes;
 }
 
-/** Sessions come and go; each has so many characters of description in all of its events. */
+/**
+ * Creates and stops sessions; each has this many characters of description in all of its events.
+ */
 export async function createAndStop(
   { apiUrl }: RunningService,
   perSecond: number,
@@ -189,7 +192,7 @@ async function watchMemory(pid: number, until: number, megabytes: number[]): Pro
   }
 }
 
-/** The most of each tenth. */
+/** The maximum of each tenth. */
 function tenths(values: readonly number[]): number[] {
   const size = Math.max(1, Math.ceil(values.length / 10));
   return Array.from({ length: Math.ceil(values.length / size) }, (_, index) =>

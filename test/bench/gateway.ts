@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import type { RunningService } from '#test/support/service/service.ts';
 import { ask, firstReply } from './cdp-client.ts';
 import { summarize, type Samples } from './samples.ts';
@@ -41,12 +41,12 @@ async function roundTrips(socket: WebSocket): Promise<number[]> {
   return measured;
 }
 
-/** Where the browser itself listens; only the log knows. */
+/** The address of the browser itself, which only the event store has. */
 async function browserAddress(service: RunningService, id: string): Promise<string> {
   await using connection = await connectJetStream({ url: service.runtime.nats_url });
-  const log = createJetStreamEventLog(connection);
-  const last = await log.last<'session'>({ kind: 'session', organizationId: 'dev', id });
-  const workload = last?.state.workload;
+  const eventStore = createJetStreamEventStore(connection);
+  const last = await eventStore.readLast<'session'>({ kind: 'session', organizationId: 'dev', id });
+  const workload = last?.state?.workload;
   if (!workload) throw new Error(`session ${id} has no browser`);
   return `ws://${workload.cdp.host}:${workload.cdp.port}${workload.cdp.path}`;
 }

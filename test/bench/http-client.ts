@@ -4,8 +4,8 @@ import { DEV_KEY } from '#test/support/service/service.ts';
 const agent = new Agent({ keepAlive: true, maxSockets: 16 });
 
 /**
- * A request over a kept connection and its whole answer: as little client as there can be, since
- * what the client takes is measured too.
+ * A request over a kept connection and its whole answer: a minimal client, since its own work is
+ * measured too.
  */
 export function send(
   method: string,

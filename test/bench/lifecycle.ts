@@ -8,7 +8,7 @@ import { summarize, timed, type Samples } from './samples.ts';
 
 export type Programs = { chromium: string; xvnc: string };
 
-/** One session's life, in milliseconds. */
+/** The times of one session's life, in milliseconds. */
 type Life = {
   create: number;
   firstReply: number;
@@ -21,10 +21,10 @@ export type Lifecycle = Record<keyof Life, Samples>;
 
 export type Bare = { launch: Samples; exit: Samples };
 
-/** Rounds before those that count: a service runs for days, compiled after its first steps. */
+/** Warm-up rounds: a service runs for days, compiled after its first steps. */
 const WARM_UP_ROUNDS = 5;
 
-/** Lives of sessions one after the other; each begins when a browser waits. */
+/** Sessions one after the other; each begins when a browser is idle. */
 export async function measureLives(service: RunningService, rounds: number): Promise<Lifecycle> {
   const lives: Life[] = [];
   for (let round = 0; round < WARM_UP_ROUNDS + rounds; round += 1) {
@@ -66,7 +66,7 @@ async function closeTime(socket: WebSocket, since: number): Promise<number> {
   return performance.now() - since;
 }
 
-/** As many creates at once as given, each to its first CDP reply, again and again. */
+/** Repeated rounds of concurrent creates, each to its first CDP reply. */
 export async function measureTogether(
   service: RunningService,
   atOnce: number,
@@ -89,7 +89,7 @@ export async function measureTogether(
   return summarize(measured);
 }
 
-/** Creates that find no browser waiting, to their first CDP reply. */
+/** Creates that find no idle browser, to their first CDP reply. */
 export async function measureCold(service: RunningService, rounds: number): Promise<Samples> {
   const measured: number[] = [];
   for (let round = 0; round <= rounds; round += 1) {
@@ -104,7 +104,7 @@ export async function measureCold(service: RunningService, rounds: number): Prom
   return summarize(measured);
 }
 
-/** Browsers that nobody manages: launch to first CDP reply, and exit. */
+/** Unmanaged browsers: launch to first CDP reply, and exit. */
 export async function measureBare(
   programs: Programs,
   mode: 'headless' | 'headful',

@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Answer, Order } from './listeners.ts';
 
-/** Listeners in a process of their own: what measures does not wait for them, nor they for it. */
+/**
+ * Listeners in a separate process: the measuring process and the listeners do not delay each other.
+ */
 export type Listeners = {
   open(asked: Omit<Extract<Order, { do: 'open' }>, 'do'>): Promise<void>;
   subscribe(natsUrl: string, subject: string): Promise<void>;
-  /** Waits until all was heard, 30 s at most. */
+  /** Waits until all events were received, 30 s at most. */
   tell(expected: number[], probes: number[]): Promise<Answer>;
 } & Disposable;
 

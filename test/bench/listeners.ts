@@ -1,6 +1,6 @@
 /**
- * A program of its own that only listens: event streams read with as little client as there can be,
- * and one subject of NATS. Its parent (`listeners-apart.ts`) tells it what, and asks what it heard.
+ * A program that only listens: event streams read with a minimal client, and one subject of NATS.
+ * Its parent (`listeners-apart.ts`) sends it the addresses and reads the results.
  */
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -9,15 +9,15 @@ import { clockMs, openRawStream, type RawStream } from './raw-stream.ts';
 export type Order =
   | { do: 'open'; url: string; key: string; lastId: number; count: number }
   | { do: 'subscribe'; natsUrl: string; subject: string }
-  /** What there was to hear, and which of it is asked about. */
+  /** The expected sequences, and those whose arrival is reported. */
   | { do: 'tell'; expected: number[]; probes: number[] };
 
 export type Answer = {
-  /** Streams that did not bring exactly what there was, in order. */
+  /** Streams that did not deliver exactly the expected sequences in order. */
   wrong: number;
-  /** By probe, when it came to each stream. */
+  /** By probe, its arrival at each stream. */
   arrivals: number[][];
-  /** When each message of the subject came, in the order of their numbers. */
+  /** The arrival of each message of the subject, in the order of their numbers. */
   heard: number[];
 };
 
@@ -54,7 +54,7 @@ async function obey(order: Order): Promise<Answer | null> {
 async function tell(expected: number[], probes: number[]): Promise<Answer> {
   const last = expected.at(-1) ?? 0;
   const all = () => streams.every(({ sequences }) => (sequences.at(-1) ?? 0) >= last);
-  // Who has not is told as one that is wrong.
+  // A stream without the last event is counted as wrong.
   await eventually(all, 'every stream has the last event').catch(() => undefined);
   return {
     wrong: streams.filter(({ sequences }) => !isSame(upTo(sequences, last), expected)).length,
@@ -65,7 +65,7 @@ async function tell(expected: number[], probes: number[]): Promise<Answer> {
   };
 }
 
-/** By halving: they came in order, or are wrong anyway. -1: it did not come. */
+/** Binary search: the sequences are in order, or the stream is wrong anyway. -1: not received. */
 function placeOf({ sequences }: RawStream, sequence: number): number {
   let [low, high] = [0, sequences.length];
   while (low < high) {
@@ -76,7 +76,7 @@ function placeOf({ sequences }: RawStream, sequence: number): number {
   return sequences[low] === sequence ? low : -1;
 }
 
-/** What came after the log was read is not judged. */
+/** Events after the read of the event store are not checked. */
 function upTo(sequences: readonly number[], last: number): number[] {
   return sequences.filter((sequence) => sequence <= last);
 }

@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
 
-/** A stream read with as little client as there can be: what it takes is measured too. */
+/** A stream read with a minimal client, since its own work is measured too. */
 export type RawStream = {
-  /** Sequences in the order they came; `arrivals` tells when each did (`clockMs`). */
+  /** Sequences in the order of their arrival; `arrivals` has the time of each (`clockMs`). */
   sequences: number[];
   arrivals: number[];
-  /** Resolves when the head has come. */
+  /** Resolves when the response's head has arrived. */
   opened: Promise<void>;
 } & Disposable;
 
@@ -37,7 +37,7 @@ export function openRawStream(url: string, apiKey: string, lastId: number): RawS
         rest = Buffer.from(all.subarray(at));
         return;
       }
-      // An id without an event is where the stream begins.
+      // An id without an event is the position at which the stream begins.
       if (all[from + 1] === LINE_END) continue;
       sequences.push(Number(all.toString('latin1', at + ID.length, from)));
       arrivals.push(now);

@@ -4,28 +4,29 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import { organizationSessions, sessionLists } from '#projections/organization-sessions.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { servers } from '#projections/servers.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { workloads } from '#projections/workloads.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { fillLog } from '#test/support/fill-event-store.ts';
-import { livesOrganization } from '#test/support/event-generator.ts';
+import { generatedOrganization } from '#test/support/event-generator.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { runApart, type Apart } from './run-apart.ts';
 import { atLeast, atMost, row, summarize, timed, type Verdict } from './samples.ts';
 
-/** In the log; `BENCH_EVENTS` sets another number. One in ten begins a session. */
+/** Events in the store unless `BENCH_EVENTS` is set. One in ten begins a session. */
 const EVENTS = Number(process.env['BENCH_EVENTS'] ?? 1_000_000);
 const RATIO_MIN = 0.4;
-/** Beside others' load the clock tells of that rather: the best of so many counts. */
+/** Under other load the time measures that load: the best of up to this many rounds counts. */
 const ROUNDS_MAX = 3;
 /**
- * Of the whole process; 400 were measured. What a rebuild holds does not grow with the log: the
- * messages of one and a half pulls, and three batches of 4,000 events.
+ * The memory of the whole process; 400 were measured. The memory of a rebuild does not grow with
+ * the event store: it holds the messages of one and a half pulls, and three batches of 4,000
+ * events.
  */
 const RSS_MIB_MAX = 640;
 const PAGES = 5_000;
@@ -33,23 +34,26 @@ const OFFSET_MAX = 10_000;
 const BSS = fileURLToPath(new URL('../../src/cli/bss.ts', import.meta.url));
 const BARE = fileURLToPath(new URL('bare-consumer.ts', import.meta.url));
 
-/** What stands open during the measurements. */
+/** The resources that are open during the measurements. */
 type Bench = {
   natsUrl: string;
-  /** Of the service that the command line finds. */
+  /** The service that the command line finds. */
   env: Record<string, string>;
   views: RedisViews;
   say: (line: string) => void;
 };
 
-/** What the command line tells of a rebuild, and the most memory that it took. */
+/** The command line's report of a rebuild, and the most memory that it took. */
 type Rebuilt = { events: number; events_per_second: number; parked: number } & Pick<
   Apart,
   'rssMib' | 'cpuSeconds'
 >;
 
-/** A log of very many events: rebuilds, a verification, and pages of long lists. */
-export async function benchRebuild(say: (line: string) => void): Promise<Verdict[]> {
+/** A million events: rebuilds, a verification, and pages of long lists. */
+export async function benchRebuild(
+  say: (line: string) => void,
+  events = EVENTS,
+): Promise<Verdict[]> {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startNats());
   const redis = stack.use(await startRedis());
@@ -59,7 +63,7 @@ export async function benchRebuild(say: (line: string) => void): Promise<Verdict
   const views = stack.use(await createRedisViews({ url: redis.url }));
   const env = { NATS_URL: nats.url, REDIS_URL: redis.url, DATA_DIR: directory };
   const bench = { natsUrl: nats.url, env, views, say };
-  const filled = await timed(() => fillLog(connection.nc, EVENTS));
+  const filled = await timed(() => fillLog(connection.nc, events));
   const { state } = await connection.jsm.streams.info(EVENTS_STREAM);
   const mib = (state.bytes / 2 ** 20).toFixed(0);
   say(`${state.messages} events, ${mib} MiB, written in ${(filled.ms / 1000).toFixed(1)} s\n`);
@@ -70,7 +74,7 @@ export async function benchRebuild(say: (line: string) => void): Promise<Verdict
   ];
 }
 
-/** Each beside the bare consumer before and after it; those of few events without. */
+/** Each beside the bare consumer before and after it; projections of few events without. */
 async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
   const { say } = bench;
   const verdicts: Verdict[] = [];
@@ -91,7 +95,9 @@ async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
       before = after;
       note(rebuilt);
     }
-    verdicts.push(atLeast(`rebuild of ${idOf(projection)} ÷ bare consumer`, best, RATIO_MIN));
+    verdicts.push(
+      atLeast(`rebuild of ${projectionId(projection)} ÷ bare consumer`, best, RATIO_MIN),
+    );
   }
   for (const projection of [workloads, servers]) note(await rebuildOne(bench, projection));
   return [
@@ -127,7 +133,7 @@ async function verifyAll({ env, say }: Bench): Promise<Verdict> {
   return atLeast('verify ends with equal', isEqual ? 1 : 0, 1);
 }
 
-/** Pages of any status and offset, each beside a round trip that does nothing. */
+/** Pages of any status and offset, each beside a round trip without work. */
 async function measurePages(bench: Bench): Promise<Verdict[]> {
   const { views, say } = bench;
   const one = [[], [['team', 'shop']], [['team', 'web']]] as [string, string][][];
@@ -151,14 +157,14 @@ async function measurePages(bench: Bench): Promise<Verdict[]> {
 }
 
 async function timePages(views: RedisViews, labels: [string, string][][], count: number) {
-  const id = idOf(organizationSessions);
+  const id = projectionId(organizationSessions);
   const statuses = [null, 'creating', 'queued', 'active', 'stopped', 'failed'] as const;
-  const [total] = await views.counts(id, sessionLists(livesOrganization, null, []));
+  const [total] = await views.counts(id, sessionLists(generatedOrganization, null, []));
   const trips: number[] = [];
   const pages: number[] = [];
   for (let n = 0; n < count; n += 1) {
     const status = statuses[n % statuses.length] ?? null;
-    const lists = sessionLists(livesOrganization, status, labels[n % labels.length] ?? []);
+    const lists = sessionLists(generatedOrganization, status, labels[n % labels.length] ?? []);
     const offset = Math.floor(((n * 7919) % count) * (OFFSET_MAX / count));
     trips.push(await timeAnswer(views, () => views.redis.ping()));
     pages.push(await timeAnswer(views, () => views.page(id, { lists, offset, limit: 20 })));
@@ -166,7 +172,7 @@ async function timePages(views: RedisViews, labels: [string, string][][], count:
   return { trip: summarize(trips), page: summarize(pages), total };
 }
 
-/** Infinite where no answer came within the client's second: the machine did something else. */
+/** Infinite if no answer came within the client's second: the machine was busy with other work. */
 async function timeAnswer(views: RedisViews, ask: () => Promise<unknown>): Promise<number> {
   try {
     return (await timed(ask)).ms;

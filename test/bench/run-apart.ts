@@ -2,22 +2,25 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 
-/** What a program has left; `rssMib` is the most memory that it held. */
+/** The results of a program; `rssMib` is the most memory that it held. */
 export type Apart = {
   code: number | null;
   printed: string;
   rssMib: number;
-  /** Processor time, its start included; what it took after the last look is not. */
+  /** Processor time, the start included; the time after the last reading is not. */
   cpuSeconds: number;
 };
 
 const LOOK_EVERY_MS = 50;
-/** Of the kernel's clock, in `/proc/<pid>/stat`. */
+/** The unit of the kernel's clock in `/proc/<pid>/stat`. */
 const TICKS_PER_SECOND = 100;
-/** One that takes longer hangs. */
+/** A program that takes longer hangs. */
 const WITHIN_MS = 300_000;
 
-/** Runs a program of ours in a Node of its own. @throws Error with what it said, where it fails */
+/**
+ * Runs one of the benchmarks' programs in a separate Node. @throws Error with its output if it
+ * fails
+ */
 export async function runApart(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -44,7 +47,7 @@ export async function runApart(
   return { code, printed, rssMib, cpuSeconds };
 }
 
-/** The most that the process has held so far, as its kernel counts it. */
+/** The process's peak memory so far, as the kernel counts it. */
 async function memoryOf(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024;
@@ -52,10 +55,10 @@ async function memoryOf(pid: number | undefined): Promise<number> {
 
 async function cpuOf(pid: number | undefined): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // Behind the name, which may hold anything, the 12th and 13th: in user and in kernel mode.
+  // Fields 12 and 13 after the name, which may hold any character: time in user and in kernel mode.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** It has just ended. */
+/** For a read of a process that has just ended. */
 function ignore(): void {}

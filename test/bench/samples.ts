@@ -1,4 +1,4 @@
-/** Milliseconds taken of one thing, many times. */
+/** Repeated measurements of one operation, in milliseconds. */
 export type Samples = { p50: number; p95: number; p99: number; count: number };
 
 export function summarize(measured: readonly number[]): Samples {
@@ -8,7 +8,7 @@ export function summarize(measured: readonly number[]): Samples {
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99), count: sorted.length };
 }
 
-/** How long the work takes, in milliseconds, and what it gave. */
+/** The duration of the work in milliseconds, and its result. */
 export async function timed<Result>(
   work: () => Promise<Result>,
 ): Promise<{ ms: number; result: Result }> {
@@ -23,7 +23,7 @@ export function row(name: string, { p50, p95, p99, count }: Samples): string {
   return `${name.padEnd(44)}${cells.join('')}${String(count).padStart(6)}`;
 }
 
-/** A ratio held against its goal. */
+/** A ratio compared with its goal. */
 export type Verdict = { name: string; ratio: number; goal: number; isMet: boolean };
 
 export function atMost(name: string, ratio: number, goal: number): Verdict {

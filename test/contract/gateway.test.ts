@@ -14,10 +14,10 @@ import {
   until,
 } from '#test/support/gateway.fixture.ts';
 
-/** As a proxy in front that has ended TLS sends it on. */
+/** The headers of a proxy that terminates TLS. */
 const proxied = { headers: { 'x-forwarded-proto': 'https' } };
 
-describe('the way in', () => {
+describe('a connection', () => {
   test('a client reaches its browser and the first command is answered', async () => {
     await using site = await startSession();
     const client = await openSocket(site.cdpUrl('s1'));
@@ -64,7 +64,7 @@ describe('the way in', () => {
     await site.isClean();
   });
 
-  test('a page of the browser has a socket of its own', async () => {
+  test('a page of the browser has its own socket', async () => {
     await using site = await startSession();
     const client = await openSocket(site.cdpUrl('s1').replace('/browser/', '/page/').concat('/A1'));
     await client.echoes('to the page');
@@ -99,7 +99,7 @@ describe('the way in', () => {
     const viewer = await openSocket(secure(site.vncUrl('s1')), { insecure: true });
     (await site.screen.socket()).write('RFB 003.008\n');
     await until(() => viewer.messages.length > 0, 'the greeting');
-    // A document that was asked for by TLS leads to the TLS listener, whoever ended it.
+    // A document requested by TLS leads to the TLS listener, at the gateway or at a proxy.
     const version = new URL(`${site.cdpUrl('s1')}/json/version`).pathname;
     const [byPlain, byTls, byProxy] = [
       await (await fetch(`${site.http}${version}`)).text(),
@@ -117,7 +117,7 @@ describe('the way in', () => {
 });
 
 describe('the end of a session', () => {
-  test('cuts its connections at once, and no other session’s', async () => {
+  test('closes its connections at once, and no other session’s', async () => {
     await using site = await startSession();
     const s1 = site.directory.get('s1');
     if (s1 !== undefined) site.directory.set('s2', s1);
@@ -131,25 +131,25 @@ describe('the end of a session', () => {
     await until(() => site.browser.sockets.size === 1, 'the browser’s leg gone');
     expect((await refusal(site.cdpUrl('s1'))).status).toBe(410);
     await other.echoes('not concerned');
-    expect(site.gateway.closeSession('org', 'nobody', 'user')).toBe(0);
+    expect(site.gateway.closeSession('org', 'unknown', 'user')).toBe(0);
   });
 
-  test('refuses a client that is on its way in', async () => {
+  test('refuses a client that is still connecting', async () => {
     const lookup = Promise.withResolvers<SessionLookup>();
     await using site = await startTestGateway({ sessions: { find: () => lookup.promise } });
     const refused = refusal(site.cdpUrl('s1'));
     await until(() => site.gateway.counters().open.cdp === 1, 'the lookup');
     site.gateway.closeSession('org', 's1', 'user');
-    // The answer is of a moment before the end.
-    const nobody = { host: '127.0.0.1', port: 1, path: '/devtools/browser/x' };
-    lookup.resolve({ status: 'active', cdp: nobody, vnc: nobody });
+    // The lookup was answered a moment before the end.
+    const unreachable = { host: '127.0.0.1', port: 1, path: '/devtools/browser/x' };
+    lookup.resolve({ status: 'active', cdp: unreachable, vnc: unreachable });
     expect(await refused).toMatchObject({ status: 410, body: { context: { reason: 'user' } } });
     expect(site.gateway.counters().open.cdp).toBe(0);
   });
 });
 
 describe('the end of the gateway', () => {
-  test('a draining gateway refuses newcomers and keeps its connections', async () => {
+  test('a draining gateway refuses new clients and keeps its connections', async () => {
     await using site = await startSession();
     const client = await openSocket(site.cdpUrl('s1'));
     site.gateway.drain();
@@ -161,7 +161,7 @@ describe('the end of the gateway', () => {
     await client.echoes('still here');
   });
 
-  test('nothing is left of many connections: no socket, no timer', async () => {
+  test('many connections leave no socket and no timer behind', async () => {
     {
       await using site = await startSession();
       for (let n = 0; n < 20; n += 1) {
@@ -176,7 +176,7 @@ describe('the end of the gateway', () => {
     await until(() => leftovers().length === 0, 'all sockets and timers gone', 4_000);
   });
 
-  test('disposal closes every socket within two seconds, those that read nothing too', async () => {
+  test('disposal closes every socket within two seconds, also those that do not read', async () => {
     await using site = await startSession();
     const driver = await openSocket(site.cdpUrl('s1'));
     const viewer = await openSocket(site.vncUrl('s1'));
@@ -193,8 +193,8 @@ describe('the end of the gateway', () => {
   });
 });
 
-describe('what it tells', () => {
-  test('each connect is an access, and so is use, but not more often than promised', async () => {
+describe('access reports and log lines', () => {
+  test('each connect and continued use is an access, at most at the set interval', async () => {
     await using site = await startSession({ limits: { sweepMs: 5, accessEveryMs: 100 } });
     const driver = await openSocket(site.cdpUrl('s1'));
     const viewer = await openSocket(site.vncUrl('s1'));
@@ -207,7 +207,7 @@ describe('what it tells', () => {
     driver.socket.close();
   });
 
-  test('neither ticket nor path is ever logged', async () => {
+  test('neither ticket nor path is logged', async () => {
     await using site = await startSession();
     site.directory.set('s2', {
       status: 'active',
@@ -220,7 +220,7 @@ describe('what it tells', () => {
     client.socket.close();
     await site.isClean();
     const text = site.logged.join('\n');
-    expect(text).toContain('not connected');
+    expect(text).toContain('connection to browser failed');
     for (const id of ['s1', 's2'])
       for (const kind of ['cdp', 'vnc'] as const)
         expect(text).not.toContain(site.tickets.issue(kind, 'org', id).slice(0, 20));
@@ -228,7 +228,7 @@ describe('what it tells', () => {
   });
 });
 
-/** The body of an answer by a server whose certificate nobody has signed. */
+/** The body of an answer by a server with a self-signed certificate. */
 async function getInsecure(url: string): Promise<string> {
   return await new Promise((resolve, reject) => {
     get(url, { rejectUnauthorized: false, agent: false }, (response) => {

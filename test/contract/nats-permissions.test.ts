@@ -10,7 +10,7 @@ import {
   type NatsWithRoles,
 } from '#test/support/servers/nats-roles.ts';
 
-/** What the users of deploy/nats.conf may not do, each tried on a real server. */
+/** Operations that the users of deploy/nats.conf may not do, each tried on a real server. */
 
 let nats: NatsWithRoles;
 beforeAll(async () => {
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => nats[Symbol.asyncDispose]());
 
 const session = (type: string) => `evt.acme.session.ses_1.${type}`;
-/** Of every type that there is of a session. */
+/** One event of every type of a session. */
 const life = [
   'requested',
   'queued',
@@ -38,7 +38,7 @@ const allBut = (...mine: string[]) => life.filter((type) => !mine.includes(type)
 const money = ['evt.acme.ledger.credits-granted', 'evt.acme.ledger.slot-reserved'];
 const people = ['evt.acme.organization.key-issued', 'evt.acme.organization.registered'];
 const fleet = ['fleet.server.srv_1.joined', 'fleet.workload.wl_1.idle'];
-/** What nobody may ask of JetStream: a log that loses or changes anything is none. */
+/** JetStream requests that no user may send: they would lose or change events. */
 const ruin = [
   '$JS.API.STREAM.DELETE.EVENTS',
   '$JS.API.STREAM.PURGE.EVENTS',
@@ -48,7 +48,7 @@ const ruin = [
   '$JS.API.SERVER.REMOVE',
   '$SYS.REQ.SERVER.PING.CONFIG',
 ];
-/** What changes streams, makes others, or takes them all at once, as an operator does. */
+/** Operator requests that change or create streams, or read all messages at once. */
 const streams = [
   '$JS.API.STREAM.RESTORE.EVENTS',
   '$JS.API.STREAM.SNAPSHOT.EVENTS',
@@ -77,7 +77,7 @@ const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
 const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
 const everybody = [...ruin, '_INBOX.somebody', 'anything.else', 'live.fleet.server.srv_1.joined'];
 
-/** Nobody publishes into another's inbox, or hears it. */
+/** No user may publish or subscribe to another user's inbox. */
 const inboxes = (me: NatsUser) =>
   natsUsers.filter((user) => user !== me).map((user) => `_INBOX_${user}.x`);
 
@@ -164,13 +164,13 @@ async function connectAs(user: NatsUser): Promise<NatsConnection> {
 }
 
 describe.each(natsUsers)('%s', (user) => {
-  test('may publish nothing of what is others’', async () => {
+  test('may publish on no other user’s subjects', async () => {
     const nc = await connectAs(user);
     const refused = new Set<string>();
     const listening = (async () => {
       for await (const status of nc.status())
         if (status.type === 'error' && status.error instanceof PermissionViolationError)
-          // What readers ask of JetStream has another name by then.
+          // By then the readers' requests to JetStream have another subject.
           refused.add(status.error.subject.replace(/^readers\./, '$JS.API.'));
     })();
     const tried = [...new Set([...forbidden[user], ...everybody, ...inboxes(user)])];
@@ -181,7 +181,7 @@ describe.each(natsUsers)('%s', (user) => {
     expect(tried.filter((subject) => !refused.has(subject))).toEqual([]);
   });
 
-  test('may hear nothing but what is answered to it', async () => {
+  test('may subscribe only to its own inbox', async () => {
     const nc = await connectAs(user);
     const wanted = ['>', 'evt.>', 'live.>', '$JS.>', '$KV.>', '_INBOX.>', ...inboxes(user)];
     const refusals = wanted.map(async (subject) => {
@@ -195,7 +195,10 @@ describe.each(natsUsers)('%s', (user) => {
   });
 });
 
-/** Has JetStream answer to the subject of an event, as far as it does; all of it is done then. */
+/**
+ * Makes JetStream answer to the subject of an event, if permitted; returns when all answers are
+ * sent.
+ */
 async function forge(user: NatsUser, reply: string): Promise<void> {
   const nc = await connectAs(user);
   const ask = (subject: string, body = '') => nc.publish(subject, body, { reply });
@@ -214,7 +217,7 @@ test('no answer of JetStream to a projector or a gateway is stored as an event',
   };
   for (const user of ['projector', 'gateway', 'api'] as const)
     await forge(user, session(`requested-by-${user}`));
-  // Who decides is trusted: that one's answers are stored, the last of all.
+  // The roles that append events are trusted: their answers are stored, the last of all.
   await eventually(async () => (await storedAt(session('requested-by-api'))) > 0, 'they are');
   expect(await storedAt(session('requested-by-projector'))).toBe(0);
   expect(await storedAt(session('requested-by-gateway'))).toBe(0);

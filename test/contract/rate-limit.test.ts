@@ -6,7 +6,7 @@ import { createRedisViews, type RedisViews } from '#projections/store/redis/redi
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** One count over processes whose clocks differ, and none of it lost while Redis is away. */
+/** One count over processes whose clocks differ; it is kept during an outage of Redis. */
 
 let redis: RealRedis;
 const connections: RedisViews[] = [];
@@ -18,7 +18,7 @@ afterAll(async () => {
   await redis?.[Symbol.asyncDispose]();
 });
 
-/** As each API process makes it, on the read model's own connection. */
+/** The limiter of an API process, on the read model's own connection. */
 async function openLimiter(now: () => number = Date.now): Promise<RateLimiter> {
   const views = await createRedisViews({ url: redis.url });
   connections.push(views);
@@ -28,13 +28,13 @@ async function openLimiter(now: () => number = Date.now): Promise<RateLimiter> {
 const accepted = (allowances: { isAllowed: boolean }[]) =>
   allowances.filter(({ isAllowed }) => isAllowed).length;
 
-/** Redis' own window, with time enough left in it. */
+/** Redis' own window, with enough time left in it. */
 async function freshWindow(): Promise<void> {
   await eventually(() => Date.now() % WINDOW_MS < 50_000, 'a window has begun', 15_000);
 }
 
 describe('processes with one Redis', () => {
-  it('give each place once, whatever their clocks say', async () => {
+  it('count together, whatever their clocks say', async () => {
     const limiters = await Promise.all(
       [0, -40_000, 40_000].map((off) => openLimiter(() => Date.now() + off)),
     );
@@ -50,7 +50,7 @@ describe('processes with one Redis', () => {
     expect([...resets]).toEqual([Math.ceil(Date.now() / WINDOW_MS) * 60]);
   });
 
-  it('count each organization for itself, and keep nothing of one that is gone', async () => {
+  it('count each organization separately, and delete expired counts', async () => {
     const limiter = await openLimiter();
     await freshWindow();
     await Promise.all(Array.from({ length: 5 }, () => limiter.take('a', 5)));
@@ -64,7 +64,7 @@ describe('processes with one Redis', () => {
     client.disconnect();
   });
 
-  it('begin again with the next window', async () => {
+  it('start again with the next window', async () => {
     const client = new Redis(redis.url);
     const limiter = await openLimiter();
     await freshWindow();
@@ -77,8 +77,8 @@ describe('processes with one Redis', () => {
   });
 });
 
-describe('while Redis is away', () => {
-  it('each process limits on its own, says so, and they count together again afterwards', async () => {
+describe('while Redis is unavailable', () => {
+  it('each process limits by itself and reports it; afterwards they count together again', async () => {
     const limiters = [await openLimiter(), await openLimiter()];
     expect(limiters.map((one) => one.isShared())).toEqual([true, true]);
     await redis.kill();
@@ -97,7 +97,7 @@ describe('while Redis is away', () => {
     expect(accepted(taken)).toBe(10);
   });
 
-  it('and while it hangs nobody waits longer than its answer may take', async () => {
+  it('no request waits longer than the time-out of a hanging Redis', async () => {
     const limiter = await openLimiter();
     redis.hang();
     const begin = performance.now();
@@ -109,7 +109,7 @@ describe('while Redis is away', () => {
     expect(limiter.isShared()).toBe(false);
   });
 
-  it('says so where Redis is there, but refuses to count', async () => {
+  it('reports a Redis that answers but refuses to count', async () => {
     const limiter = await openLimiter();
     await redis.command('REPLICAOF', '127.0.0.1', '1');
     const taken = await Promise.all(Array.from({ length: 30 }, () => limiter.take('read', 10)));
@@ -120,7 +120,7 @@ describe('while Redis is away', () => {
 });
 
 describe('in one process', () => {
-  it('a window begins with each minute, and the count with it', () => {
+  it('the count starts again with each minute', () => {
     let now = 59_999;
     const take = createLocalLimiter(() => now);
     expect(take('a', 1)).toEqual({ limit: 1, remaining: 0, resetAtSeconds: 60, isAllowed: true });

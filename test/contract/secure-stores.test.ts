@@ -9,7 +9,7 @@ import { startNats } from '#test/support/servers/real-nats.ts';
 import { startSecureRedis } from '#test/support/servers/real-redis.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** The event log and the read model with credentials and TLS, on real servers. */
+/** The event store and the read model with credentials and TLS, on real servers. */
 
 const PASSWORD = 'hunter2-hunter2';
 let folder = '';
@@ -30,8 +30,8 @@ function natsConfig(more = ''): string {
 }
 
 /**
- * What a connection that may not come about says, or on a busy machine that its time was over;
- * nothing of it may be a password.
+ * The error of a refused connection, or on a busy machine of its time-out; it must not contain a
+ * password.
  */
 async function refusalOf(options: Parameters<typeof connectJetStream>[0]): Promise<string> {
   const outcome = await connectJetStream({ readyMs: 500, ...options }).then(
@@ -46,8 +46,8 @@ async function refusalOf(options: Parameters<typeof connectJetStream>[0]): Promi
   return said;
 }
 
-describe('the event log by TLS', () => {
-  test('lets in who knows its authority and has a password, and nobody else', async () => {
+describe('the event store by TLS', () => {
+  test('accepts only clients that trust its authority and have a password', async () => {
     await using nats = await startNats(natsConfig());
     const url = `tls://api:${PASSWORD}@127.0.0.1:${nats.port}`;
     const tls = { caFile: server.cert };
@@ -63,7 +63,7 @@ describe('the event log by TLS', () => {
     );
   });
 
-  test('asks for our certificate where it is told to', async () => {
+  test('requires a client certificate if configured', async () => {
     await using nats = await startNats(natsConfig(`, ca_file: "${client.cert}", verify: true`));
     const url = `tls://api:${PASSWORD}@127.0.0.1:${nats.port}`;
     const caFile = server.cert;
@@ -73,7 +73,7 @@ describe('the event log by TLS', () => {
     expect(await refusalOf({ url, tls: { caFile } })).toMatch(/no connection to NATS/);
   });
 
-  test('is not gone without where the server has none: no password crosses in the open', async () => {
+  test('is required: without it on the server, no password is sent', async () => {
     await using nats = await startNats(
       `authorization { users: [{ user: api, password: "${PASSWORD}" }] }`,
     );
@@ -83,7 +83,7 @@ describe('the event log by TLS', () => {
 });
 
 describe('the read model by TLS', () => {
-  test('lets in a user of its list that knows its authority, and nobody else', async () => {
+  test('accepts only listed users that trust its authority', async () => {
     await using redis = await startSecureRedis(server, { user: 'bss', password: PASSWORD });
     const url = `rediss://bss:${PASSWORD}@127.0.0.1:${redis.port}`;
     const tls = { caFile: server.cert };
@@ -103,7 +103,7 @@ describe('the read model by TLS', () => {
     });
     await Promise.all(refused);
 
-    // A connection that has failed may fail once more, which nobody waits for any more.
+    // A failed connection may fail once more after the test has stopped waiting.
     await using stranger = await createRedisViews({ url });
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const again = () => resolve(stranger.redis.stream.emit('error', new Error('once more')));

@@ -12,7 +12,7 @@ import {
   type RunningService,
 } from '#test/support/service/service.ts';
 
-/** All that can be asked of the past, and the moment at which it was asked of the present. */
+/** The answers of a moment at which nothing changed. */
 type Moment = { at: string; bodies: unknown[] };
 
 let service: RunningService;
@@ -25,7 +25,7 @@ async function get(path: string): Promise<Answer> {
   return service.request('GET', path);
 }
 
-/** Bodies of the service's answers; a time of the answer is no part of what it tells. */
+/** Bodies of the service's answers, without the time of the answer. */
 async function bodies(paths: readonly string[], asOf?: string): Promise<unknown[]> {
   const answers = await Promise.all(
     paths.map((path) => {
@@ -39,7 +39,7 @@ async function bodies(paths: readonly string[], asOf?: string): Promise<unknown[
   });
 }
 
-/** A moment at which nothing changed: the same was answered before it and after it. */
+/** A moment with the same answers before and after it. */
 async function moment(paths: readonly string[]): Promise<Moment> {
   return eventually(async () => {
     const before = await bodies(paths);
@@ -50,8 +50,8 @@ async function moment(paths: readonly string[]): Promise<Moment> {
   }, 'nothing changes for a moment');
 }
 
-describe('a recorded life', () => {
-  it('is answered as of each of its moments exactly as it was then', async () => {
+describe('the history of two sessions', () => {
+  it('is answered with as_of exactly like at that moment', async () => {
     const beforeAllOfIt = await moment(['/api/sessions', '/api/status']);
     const first = await service.request('POST', '/api/sessions', { labels: { team: 'a' } });
     const asked = { duration: '30m', description: 'waits', labels: { team: 'b' } };

@@ -11,7 +11,7 @@ import { createWarm, type CreatedSession } from '#test/support/service/real-sess
 
 const TIERS = JSON.stringify({ max: { requests_per_minute: 1_000_000 } });
 
-test('without a Docker engine the start says which variable names it, and fails', async () => {
+test('the start fails and names DOCKER_HOST if no Docker engine answers', async () => {
   const env = { BROWSERS: 'docker', DOCKER_HOST: 'unix:///nowhere/docker.sock' };
   const { code, said } = await failToStart(env);
   expect(code).toBe(1);
@@ -32,7 +32,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
   });
   afterAll(() => service[Symbol.asyncDispose]());
 
-  test('drives a session, from which the API and the gateway are not reached', async () => {
+  test('runs a session, whose browser cannot reach the API or the gateway', async () => {
     const session = await createWarm(service);
     using cdp = await attach(session);
     const page = await attachPage(cdp);
@@ -50,7 +50,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     await end(session);
   });
 
-  test('fails the session whose container is killed within two seconds, and no other', async () => {
+  test('fails a session within two seconds after its container is killed, and no other session', async () => {
     const [struck, other] = [await createWarm(service), await createWarm(service)];
     using watched = await attach(other);
     const socket = new WebSocket(struck.cdp_url);
@@ -73,7 +73,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     await end(other);
   });
 
-  test('stops the session whose browser is closed, also where that was while it was away', async () => {
+  test('stops a session whose browser was closed, also while the service was down', async () => {
     const [one, other] = [await createWarm(service), await createWarm(service)];
     const told = { status: 'stopped', ended_reason: 'browser_closed', credits_used: 1 };
     {
@@ -99,7 +99,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     expect(docker('ps', '-aq', '--filter', `id=${container}`)).toBe('');
   }, 120_000);
 
-  test('goes on with its sessions after a kill -9, and ends them as it would have', async () => {
+  test('keeps its sessions over a kill -9, and ends them like before', async () => {
     const session = await createWarm(service);
     {
       using cdp = await attach(session);

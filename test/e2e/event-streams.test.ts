@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CloudEvent } from '#events/cloud-event.ts';
 import { toPublicEvent } from '#events/public-event.ts';
-import { filterOf, filtersFor } from '#events/subjects.ts';
+import { streamFilter, filtersFor } from '#events/subjects.ts';
 import { readEvents } from '#src/cli/read-events.ts';
 import {
   DEV_KEY,
@@ -52,13 +52,13 @@ function hasEnded(events: readonly CloudEvent[], id: string): boolean {
 /** The log itself, as clients should see it. */
 async function logOf(subjects: readonly string[]): Promise<CloudEvent[]> {
   const events: CloudEvent[] = [];
-  for await (const event of readEvents(opened.log, subjects, () => undefined))
+  for await (const event of readEvents(opened.eventStore, subjects, () => undefined))
     events.push(toPublicEvent(event));
   return events;
 }
 
 describe('the stream of a session', () => {
-  it('tells its life as the log has it, and ends with it', async () => {
+  it('has the events of the event store and ends with the session', async () => {
     const { body } = await api.create();
     const id = body.id as string;
     using early = await stream(`/api/sessions/${id}/events`);
@@ -66,7 +66,7 @@ describe('the stream of a session', () => {
     await api.stop(id);
     await early.ended;
     const session = { kind: 'session', organizationId: 'dev', id } as const;
-    const written = await logOf([filterOf(session)]);
+    const written = await logOf([streamFilter(session)]);
     expect(early.events()).toEqual(written);
     expect(written.map(({ type }) => type)).toEqual([
       'session.requested',
@@ -87,7 +87,7 @@ describe('the stream of a session', () => {
     expect((await api.get(`/api/sessions/${id}/events`, over)).status).toBe(204);
   });
 
-  it('is as little there for another organization as one that never was', async () => {
+  it('is not found by another organization, like the stream of an unknown session', async () => {
     const id = await liveSession();
     await opened.register('stranger', 'free', 10);
     const key = await opened.issueKey('stranger', 'owner', api);
@@ -106,10 +106,10 @@ describe('the stream of a session', () => {
 });
 
 describe('the stream of an organization', () => {
-  it('begins now, and goes on after a break where it was', async () => {
+  it('begins with the next event, and resumes after a lost connection', async () => {
     using first = await stream('/api/events');
     const mark = await eventually(() => first.lastId(), 'its place');
-    const end = await opened.log.lastSequence();
+    const end = await opened.eventStore.lastSequence();
     const subjects = filtersFor('dev', null);
     const one = await liveSession();
     await eventually(() => hasEnded(first.events(), one), 'an end');
@@ -127,7 +127,7 @@ describe('the stream of an organization', () => {
     expect(fromMark.events()).toEqual(written);
   });
 
-  it('can be narrowed to types and labels, and begin at a time', async () => {
+  it('can be filtered by types and labels, and begin at a time', async () => {
     const since = new Date().toISOString();
     const id = await liveSession({ team: 'web', run: '7' });
     await liveSession({ team: 'web' });
@@ -156,7 +156,7 @@ describe('the stream of an organization', () => {
     expect(errorOf(await api.get(`/api/events${query}`, { headers }))).toBe('400 INVALID_REQUEST');
   });
 
-  it('is a stream to every proxy and carries the headers of every answer', async () => {
+  it('is not buffered by proxies and has the headers of every answer', async () => {
     using open = await stream('/api/events');
     expect(open.headers).toMatchObject({
       'content-type': 'text/event-stream; charset=utf-8',
@@ -171,7 +171,7 @@ describe('the stream of an organization', () => {
     expect(errorOf(await api.as(null).get('/api/events'))).toBe('401 UNAUTHORIZED');
   });
 
-  it('may be read by a viewer, until the key is revoked', async () => {
+  it('is readable by a viewer until the key is revoked', async () => {
     const key = await opened.issueKey('dev', 'viewer', api);
     using open = await stream('/api/events', { key });
     await liveSession();
@@ -185,7 +185,7 @@ describe('the stream of an organization', () => {
     expect(open.lastId()).toBe(`${open.events().at(-1)?.sequence}`);
   });
 
-  it('is bounded in number, for an organization and for all', async () => {
+  it('is limited in number, per organization and in total', async () => {
     await using open = new AsyncDisposableStack();
     for (let one = 0; one < 8; one += 1) open.use(await stream('/api/events'));
     expect(errorOf(await api.get('/api/events'))).toBe('429 STREAM_LIMIT_EXCEEDED');
@@ -199,7 +199,7 @@ describe('the stream of an organization', () => {
     expect(errorOf(await api.as(late).get('/api/events'))).toBe('503 UNAVAILABLE');
   });
 
-  it('is shown by curl -N as it comes, with a sign of life every 15 s', async () => {
+  it('arrives at curl -N at once, with a comment every 15 s', async () => {
     const id = await liveSession();
     const told = `"subject":"${id}"`;
     await eventually(() => shown.split('\n\n').some((block) => block.includes(told)), 'it tells');

@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 afterAll(() => service[Symbol.asyncDispose]());
 
-describe('the three printed commands', () => {
+describe('the three commands that the start prints', () => {
   test('the first creates a session', async () => {
     expect(commands.create).toContain(`"Authorization: Bearer ${DEV_KEY}"`);
     expect(session).toMatchObject({ status: 'active', organization_id: 'dev' });
@@ -46,13 +46,13 @@ describe('the three printed commands', () => {
     expect(body.status).toBe('active');
   });
 
-  test('the second drives it', async () => {
+  test('the second drives its browser', async () => {
     expect(await run(commands.drive)).toMatch(/^Hello from Chrome\/\d+/);
-    // The page is the session's own: whoever comes next finds it there.
+    // The page is the session's own: the next client finds it there.
     expect(await onPage(session, (page) => page.title())).toBe('Hello');
   });
 
-  test('the third tells where it is watched, and there its screen is', async () => {
+  test('the third prints the address of its viewer, which shows the screen', async () => {
     const printed = await run(commands.watch);
     const [address = ''] = /https?:\/\/\S+/.exec(printed) ?? [];
     expect(address).toBe(session.viewer_url);
@@ -61,20 +61,20 @@ describe('the three printed commands', () => {
     const page = await person.browser.newPage();
     await page.goto(address);
     await page.waitForSelector('body[data-state=connected]');
-    await expect.poll(() => paintedWith(page, BLUE), { timeout: 20_000 }).toBeGreaterThan(0.5);
+    await expect.poll(() => paintedWith(page, BLUE)).toBeGreaterThan(0.5);
     // The screen has the rest of the window, too: the page is not all of one colour by mistake.
     expect(await paintedWith(page, BLUE)).toBeLessThan(1);
   });
 });
 
-test('the README shows the driving script as it is', async () => {
+test('the README shows the script that the second runs', async () => {
   const script = await readFile(join(ROOT, 'test/examples/drive.mjs'), 'utf8');
   const code = script.split('\n').filter((line) => !line.startsWith('//'));
   expect(code.filter(Boolean).length).toBeLessThanOrEqual(10);
   expect(await readFile(join(ROOT, 'README.md'), 'utf8')).toContain(code.join('\n').trim());
 });
 
-test('Playwright attaches by the WebSocket address and by the HTTP address', async () => {
+test('Playwright connects by the WebSocket address and by the HTTP address', async () => {
   const ticket = session.cdp_url.split('/').at(-1);
   const http = service.runtime.gateway_ws_url?.replace('ws:', 'http:');
   for (const address of [session.cdp_url, `${http}/devtools/${ticket}`]) {
@@ -95,7 +95,7 @@ function printedCommands(): string[] {
   return lines.map((line) => line.trim()).filter((line) => /^(curl|npm) /.test(line));
 }
 
-/** Runs a command as it was printed, in the checkout; what it says on stdout. */
+/** Runs a printed command in the checkout. @returns its stdout */
 async function run(command: string): Promise<string> {
   if (command.startsWith('curl ') && spawnSync('curl', ['--version']).status !== 0)
     return sendAsCurl(command);

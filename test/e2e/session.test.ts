@@ -38,7 +38,7 @@ beforeAll(async () => {
 
 afterAll(() => service[Symbol.asyncDispose]());
 
-test(`a warm create answers active, and its browser takes its first command at once, ${TIMES} times in a row`, async () => {
+test(`a warm create answers active, and its browser answers the first command, ${TIMES} times in a row`, async () => {
   for (let time = 1; time <= TIMES; time += 1) {
     const session = await createWarm(service);
     const driver = await openCdp(session.cdp_url);
@@ -49,7 +49,7 @@ test(`a warm create answers active, and its browser takes its first command at o
   }
 });
 
-test('what a driver shows is what a viewer sees, with the password of the session alone', async () => {
+test('a viewer with the password of the session sees what its driver shows', async () => {
   const session = await createWarm(service);
   await expect(openScreen(session, 'wrong123')).rejects.toThrow(RfbRefused);
   const { rfb } = await openScreen(session, session.vnc_password);
@@ -61,7 +61,7 @@ test('what a driver shows is what a viewer sees, with the password of the sessio
   await stop(session);
 });
 
-test('a stop leaves no process, no file and no socket of the session, and the pool refills', async () => {
+test('a stopped session leaves no process, file or socket, and the pool refills', async () => {
   const session = await createWarm(service);
   const driver = await openCdp(session.cdp_url);
   const viewer = await openScreen(session, session.vnc_password);
@@ -86,7 +86,7 @@ test('a stop leaves no process, no file and no socket of the session, and the po
   expect(await temporaryFiles(service)).toHaveLength(2);
 });
 
-test('a life in the log is each thing that happened, once, with each of its moves of slot and credits', async () => {
+test('the event store has each event of a session once, with its ledger entries', async () => {
   const session = await createWarm(service, { duration: '1h' });
   await onPage(session, (page) => page.goto(pageOf(RED)));
   const path = `/api/sessions/${session.id}`;
@@ -109,8 +109,8 @@ test('a life in the log is each thing that happened, once, with each of its move
   expect(sessions.get(session.id)?.state).toMatchObject({ creditsUsed: 1, creditsReserved: 90 });
 });
 
-describe('what one session has stored', () => {
-  test('is not in the next', async () => {
+describe('data that a session stored', () => {
+  test('is not in the next session', async () => {
     await using site = await startSite();
     const first = await createWarm(service);
     expect(await onPage(first, (page) => storeAt(page, site.url, 'first'))).toBe('first first');
@@ -121,7 +121,7 @@ describe('what one session has stored', () => {
     await stop(next);
   });
 
-  test('is not in another at the same time', async () => {
+  test('is not in a concurrent session', async () => {
     await using site = await startSite();
     const [one, other] = [await createWarm(service), await createWarm(service)];
     expect(await onPage(one, (page) => storeAt(page, site.url, 'one'))).toBe('one one');
@@ -133,7 +133,7 @@ describe('what one session has stored', () => {
   });
 });
 
-test('a browser that is killed fails its session within 2 s, with its slot and unused credits back, and no other', async () => {
+test('a session whose browser is killed fails within 2 s and releases slot and unused credits; others go on', async () => {
   const unharmed = await createWarm(service);
   const session = await createWarm(service, { duration: '1h' });
   const driver = await openCdp(session.cdp_url);
@@ -160,7 +160,7 @@ test('a browser that is killed fails its session within 2 s, with its slot and u
   await stop(unharmed);
 });
 
-test('a session goes on without a page, and is stopped when its driver closes the browser', async () => {
+test('a session goes on without a page, and stops when its driver closes the browser', async () => {
   const session = await createWarm(service, { duration: '1h' });
   const viewer = await openScreen(session, session.vnc_password);
   const { processes, files } = tracesOf(service, session.autoscaler_workload_id);
@@ -191,7 +191,7 @@ test('a session goes on without a page, and is stopped when its driver closes th
   const why = await bss(service, 'why', session.id);
   expect([why.code, why.stderr]).toEqual([0, '']);
   expect(why.stdout).toMatch(/ stopped \(browser_closed\) at /);
-  expect(why.stdout).toContain('because its user closed its browser');
+  expect(why.stdout).toContain('because its user closed the browser');
 });
 
 async function stop({ id }: CreatedSession): Promise<void> {

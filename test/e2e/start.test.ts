@@ -14,7 +14,7 @@ import { eventually } from '#test/support/service/service.ts';
 import { failToStart, startMain, type MainProcess } from '#test/support/service/main-process.ts';
 
 describe('a start', () => {
-  test('says that it is ready once it is, and not before', async () => {
+  test('prints that it is ready when every part answers, not before', async () => {
     await using main = await startMain();
     const { promise, resolve } = Promise.withResolvers<number>();
     main.onOutput((said) => {
@@ -24,7 +24,7 @@ describe('a start', () => {
     expect(await promise).toBe(200);
   });
 
-  test('tells in runtime.json where its parts are, which all answer, until it ends', async () => {
+  test('writes the addresses of its parts to runtime.json and removes that file at its end', async () => {
     await using main = await startMain();
     const file = join(main.dataDir, 'runtime.json');
     await eventually(() => hasSpoken(main), 'it is ready');
@@ -48,7 +48,7 @@ describe('a start', () => {
     expect(main.processes()).toEqual([]);
   });
 
-  test('that is asked to end before its first browser is there ends, and its browsers with it', async () => {
+  test('that gets SIGTERM before its first browser runs ends, and so do its browsers', async () => {
     await using shelf = await scratchDir();
     await chmod(shelf.path, 0o711); // browsers are another user's
     const slow = join(shelf.path, 'slow-chromium');
@@ -62,7 +62,7 @@ describe('a start', () => {
     expect(await readdir(main.folder)).toEqual(['data']);
   });
 
-  test('prints the table of its variables for --help, and does nothing else', async () => {
+  test('with --help only prints the table of variables', async () => {
     const { code, said, left, dataDir } = await failToStart({}, ['--help']);
     expect([code, left, existsSync(dataDir)]).toEqual([0, [], false]);
     for (const [name, { meaning }] of Object.entries(variables)) {
@@ -72,7 +72,7 @@ describe('a start', () => {
   });
 });
 
-describe('a start that cannot succeed says why and leaves nothing running:', () => {
+describe('a start that cannot succeed prints the reason and leaves no process:', () => {
   const programs = ['CHROMIUM', 'XTIGERVNC', 'VNCPASSWD', 'NATS_SERVER', 'REDIS_SERVER'];
   test.each(programs)('no program at %s', async (variable) => {
     const outcome = await failToStart({ BROWSERS: 'process', [variable]: '/nonexistent/program' });
@@ -88,7 +88,7 @@ describe('a start that cannot succeed says why and leaves nothing running:', () 
     await chmod(old, 0o755);
     const outcome = await failToStart({ NATS_SERVER: old });
     expect(outcome).toMatchObject({ code: 1, left: [] });
-    expect(outcome.said).toContain(`NATS_SERVER: ${old} is 2.10.20, and 2.12 is needed`);
+    expect(outcome.said).toContain(`NATS_SERVER: ${old} is 2.10.20; 2.12 or later is required`);
   });
 
   const ours = ['PORT', 'GATEWAY_PORT', 'GATEWAY_TLS_PORT', 'NATS_PORT', 'METRICS_PORT'];
@@ -103,7 +103,7 @@ describe('a start that cannot succeed says why and leaves nothing running:', () 
     expect(outcome.said).not.toMatch(IS_BUG);
   });
 
-  test('two of its own ports are the same', async () => {
+  test('two configured ports are the same', async () => {
     const [port] = await freePorts(1);
     const outcome = await failToStart({ GATEWAY_PORT: `${port}`, GATEWAY_TLS_PORT: `${port}` });
     expect(outcome).toMatchObject({ code: 1, left: [] });
@@ -111,7 +111,7 @@ describe('a start that cannot succeed says why and leaves nothing running:', () 
     expect(outcome.said).not.toMatch(IS_BUG);
   });
 
-  test('a data folder that cannot be made', async () => {
+  test('a data folder that cannot be created', async () => {
     await using shelf = await scratchDir();
     await writeFile(join(shelf.path, 'file'), '');
     const outcome = await failToStart({ DATA_DIR: join(shelf.path, 'file', 'data') });
@@ -120,7 +120,7 @@ describe('a start that cannot succeed says why and leaves nothing running:', () 
     expect(outcome.said).not.toMatch(IS_BUG);
   });
 
-  test('a data folder that another service uses, which is not disturbed', async () => {
+  test('a data folder in use by another service, which goes on', async () => {
     await using first = await startMain();
     await eventually(() => hasSpoken(first), 'it is ready');
     const outcome = await failToStart({ DATA_DIR: first.dataDir });
@@ -131,13 +131,13 @@ describe('a start that cannot succeed says why and leaves nothing running:', () 
     expect(await readiness(first)).toBe(200);
   });
 
-  test('an event log of its own operator without the key that all its processes share', async () => {
+  test('NATS_URL without MASTER_KEY', async () => {
     const outcome = await failToStart({ NATS_URL: 'nats://127.0.0.1:4222' });
     expect(outcome).toMatchObject({ code: 1, left: [] });
     expect(outcome.said).toMatch(/^MASTER_KEY: needed beside NATS_URL/);
   });
 
-  test('a variable with a value that is none', async () => {
+  test('a variable with an invalid value', async () => {
     const outcome = await failToStart({ CREATE_WAIT: 'a while' });
     expect(outcome).toMatchObject({ code: 1, left: [] });
     expect(outcome.said).toBe(
@@ -222,7 +222,7 @@ function hasSpoken(main: MainProcess): boolean {
   return /"msg":"ready"/.test(main.said());
 }
 
-/** What /api/ready answers; 0: nobody listens. */
+/** The status of /api/ready; 0: no process listens. */
 async function readiness({ env }: MainProcess): Promise<number> {
   try {
     return (await fetch(`http://127.0.0.1:${env['PORT']}/api/ready`)).status;

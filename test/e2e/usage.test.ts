@@ -4,7 +4,7 @@ import { readEvents } from '#src/cli/read-events.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { change, freshId } from '#test/support/events.fixture.ts';
-import { causeBy } from '#src/commands/metadata.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
 import {
   connectApi,
   errorOf,
@@ -62,7 +62,7 @@ const linesOf = (page: { lines: { session_id: string }[] }) =>
   page.lines.map((line) => line.session_id);
 
 describe('GET /api/usage', () => {
-  it('tells what was used, and every event that made each line', async () => {
+  it('lists what was used, each line with the events behind it', async () => {
     const { lines, ...body } = await usage();
     expect(body).toEqual({
       organization_id: 'acme',
@@ -97,12 +97,16 @@ describe('GET /api/usage', () => {
       'ledger.slot-released',
     ]);
     const recorded = new Map<number, object>();
-    for await (const { id, sequence, type } of readEvents(log.log, filtersFor('acme', null), fail))
+    for await (const { id, sequence, type } of readEvents(
+      log.eventStore,
+      filtersFor('acme', null),
+      fail,
+    ))
       recorded.set(sequence, { id, sequence, type });
     for (const event of lines[1].events) expect(recorded.get(event.sequence)).toEqual(event);
   });
 
-  it('is read page by page, each line once', async () => {
+  it('is paginated: each line is on one page', async () => {
     const seen: string[] = [];
     let after = '';
     for (let pages = 0; pages < 5; pages += 1) {
@@ -116,7 +120,7 @@ describe('GET /api/usage', () => {
     expect(seen).toEqual(ids);
   });
 
-  it('divides where two ranges meet: nothing is missed, nothing comes twice', async () => {
+  it('counts each line in one of two adjacent ranges', async () => {
     const [first, second] = [
       await usage(`?from=2026-01-01&to=${between}`),
       await usage(`?from=${between}`),
@@ -129,7 +133,7 @@ describe('GET /api/usage', () => {
     expect((await usage('?from=2025-01-01&to=2025-02-01')).totals.sessions).toBe(0);
   });
 
-  it('is read by whoever may read, of the own organization alone', async () => {
+  it('is readable by every role, for the own organization only', async () => {
     const viewer = anybody.as(await log.issueKey('acme', 'viewer', anybody));
     expect((await viewer.get('/api/usage')).body.totals.sessions).toBe(5);
     await log.register('umbrella', 'pro', 100);
@@ -139,7 +143,7 @@ describe('GET /api/usage', () => {
     expect((await anybody.as(null).get('/api/usage')).status).toBe(401);
   });
 
-  it('answers in UTC what was asked with an offset', async () => {
+  it('answers in UTC if asked with an offset', async () => {
     const { status, body } = await api.get(
       '/api/usage?from=2026-11-01T01:00%2B01:00&to=2026-11-20T09:30:00.1239-02:00',
     );
@@ -168,7 +172,7 @@ describe('GET /api/usage', () => {
 });
 
 describe('bss credits statement', () => {
-  it('says the same, derived from the log, and that it agrees', async () => {
+  it('prints the same lines, derived from the event store, and that they agree', async () => {
     const statement = await json(service, 'credits', 'statement', '--org', 'acme');
     const { lines } = await usage();
     expect(statement).toMatchObject({
@@ -188,7 +192,7 @@ describe('bss credits statement', () => {
     );
   });
 
-  it('has balances that go on from range to range', async () => {
+  it('has balances that continue from range to range', async () => {
     const options = ['credits', 'statement', '--org', 'acme'];
     const first = await json(service, ...options, '--to', between);
     const second = await json(service, ...options, '--from', between);
@@ -200,12 +204,12 @@ describe('bss credits statement', () => {
     expect(stdout).toContain('the same');
   });
 
-  it('and the audit say where the log differs, with an exit code that says so', async () => {
+  it('and `bss audit ledger` list differences and exit with 1', async () => {
     expect((await bss(service, 'audit', 'ledger')).code).toBe(0);
     // What no part of the service would write: a charge for a session that never was.
     const ledger = { kind: 'ledger', organizationId: 'forged' } as const;
     await log.register('forged', 'pro', 100);
-    const last = await log.log.last<'ledger'>(ledger);
+    const last = await log.eventStore.readLast<'ledger'>(ledger);
     const data = { sessionId: 'ses_never', creditsUsed: 3, creditsRefunded: 0 };
     const forged = {
       aggregate: ledger,
@@ -214,9 +218,9 @@ describe('bss credits statement', () => {
       time: new Date().toISOString(),
       data,
       state: { ...emptyLedger, creditsGranted: 100, creditsAvailable: 97, creditsUsed: 3 },
-      cause: causeBy('forger'),
+      metadata: newMetadata('forger'),
     };
-    await log.log.append([change(last?.sequence ?? 0, forged)]);
+    await log.eventStore.append([change(last?.sequence ?? 0, forged)]);
 
     const statement = await bss(service, 'credits', 'statement', '--org', 'forged', '--json');
     expect(statement.code).toBe(1);
@@ -230,6 +234,6 @@ describe('bss credits statement', () => {
     expect(differing[0].differences.join()).toContain('ses_never');
     // Each organization's books are its own.
     expect((await bss(service, 'audit', 'ledger', '--org', 'acme')).code).toBe(0);
-    expect((await bss(service, 'audit', 'ledger', '--org', 'nobody')).code).toBe(1);
+    expect((await bss(service, 'audit', 'ledger', '--org', 'unknown')).code).toBe(1);
   });
 });

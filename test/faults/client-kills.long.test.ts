@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createClient } from '#src/client/client.ts';
 import { DEV_KEY, eventually, startService } from '#test/support/service/service.ts';
 
-test('the client hears each event once and in order, over kills of the service', async () => {
+test('the client receives each event once and in order although the service is killed five times', async () => {
   await using service = await startService({ POOL_MAX: '10' });
   const client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
   const heard: number[] = [];
@@ -15,7 +15,7 @@ test('the client hears each event once and in order, over kills of the service',
     const before = heard.length;
     await using session = await client.sessions.create({ duration: '5m' });
     await session.access();
-    await eventually(() => heard.length > before, 'it hears');
+    await eventually(() => heard.length > before, 'the client receives events');
     await service.end('SIGKILL');
     await service.startAgain();
   }
@@ -30,7 +30,7 @@ test('the client hears each event once and in order, over kills of the service',
   };
   await last.stop();
   const end = (await lifeOf()).at(-1) ?? 0;
-  await eventually(() => (heard.at(-1) ?? 0) >= end, 'it has heard of the last');
+  await eventually(() => (heard.at(-1) ?? 0) >= end, 'the client has the last event');
   stop.abort();
   await listening.catch(() => undefined);
 

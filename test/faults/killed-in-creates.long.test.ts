@@ -4,9 +4,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 
 const PARALLEL = 50;
-/**
- * Acknowledged creates after which the service is killed: at the first, amid them, near the last.
- */
+/** Acknowledged creates after which the service is killed: the first, some, nearly all. */
 const MOMENTS = [1, 15, 40];
 const PLENTY = JSON.stringify({
   max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
@@ -20,7 +18,7 @@ const ENV = {
   TIERS: PLENTY,
 };
 
-test(`a service that is killed with -9 amid ${PARALLEL} creates has, when it is back, each that it acknowledged, once, and a ledger that agrees`, async () => {
+test(`a service killed with -9 during ${PARALLEL} creates has each acknowledged session once after its restart, and a consistent ledger`, async () => {
   await using service = await startService(ENV);
   const acknowledged: string[] = [];
   for (const [index, moment] of MOMENTS.entries()) {
@@ -34,8 +32,8 @@ test(`a service that is killed with -9 amid ${PARALLEL} creates has, when it is 
     const { sessions } = await settle(service);
     for (const id of acknowledged) expect([id, sessions.has(id)]).toEqual([id, true]);
     expect(sessions.size).toBeLessThanOrEqual(PARALLEL * (index + 1));
-    // A simulated browser ends with its process: who had one has lost it. A request that the killed
-    // process had in its hands comes again when its lease is over, or its time in the queue is.
+    // A simulated browser ends with its process, and so does a session that had one. A request that
+    // the killed process was handling is redelivered, or ends with its time in the queue.
     for (const { state } of sessions.values())
       if (state.status !== 'active')
         expect(state.endedReason).toBe(state.startedAt === null ? 'queue_timeout' : 'server_lost');
@@ -54,7 +52,7 @@ async function createMany(service: RunningService, acknowledged: string[]): Prom
   );
 }
 
-/** The log once no session waits any more: each has a browser of the new process, or has ended. */
+/** Resolves once each session has a browser of the new process or has ended. */
 async function settle(service: RunningService) {
   return eventually(async () => {
     const audit = await auditLog(service);

@@ -2,15 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import type { Finding } from '#src/doctor/finding.ts';
 import { Unavailable } from '#src/errors.ts';
-import {
-  connectJetStream,
-  type ConnectOptions,
-  type JetStreamConnection,
-} from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import { connectJetStream, type ConnectOptions } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { raiseReplicas } from '#src/event-store/jetstream/replicas.ts';
-import { ask } from '#src/event-store/jetstream/request.ts';
+import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { aCause, accessed, aSession, change, requested } from '#test/support/events.fixture.ts';
 import { startNatsCluster, type NatsCluster } from '#test/support/servers/nats-cluster.ts';
@@ -18,9 +15,9 @@ import type { NatsUser } from '#test/support/servers/nats-roles.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { bssWith } from '#test/support/clients/command-line.ts';
 
-/** The log on a cluster of three real servers, configured as it is shipped. */
+/** The event store on a cluster of three real servers, configured as in deploy/. */
 
-/** A cluster that elects a leader on a busy machine. */
+/** For a cluster to elect a leader on a busy machine. */
 const PATIENCE_MS = 60_000;
 
 let cluster: NatsCluster;
@@ -38,7 +35,7 @@ function connectAs(
   return connectJetStream({ readyMs: PATIENCE_MS, ...options, url: cluster.urlOf(user), tls });
 }
 
-/** What the doctor finds, by check, asked as an operator asks it. */
+/** Runs `bss doctor --json`. @returns its findings by check */
 async function examine(...args: string[]): Promise<(check: string) => Finding[]> {
   const env = {
     NATS_URL: cluster.urlOf('operator'),
@@ -54,7 +51,7 @@ async function examine(...args: string[]): Promise<(check: string) => Finding[]>
 
 /** Copies of each stream. */
 async function replicasOf(connection: JetStreamConnection): Promise<Record<string, number>> {
-  return ask(connection, PATIENCE_MS, async () => {
+  return requestWithRetry(connection, PATIENCE_MS, async () => {
     const all: Record<string, number> = {};
     for await (const { config } of connection.jsm.streams.list())
       all[config.name] = config.num_replicas;
@@ -63,7 +60,9 @@ async function replicasOf(connection: JetStreamConnection): Promise<Record<strin
 }
 
 async function clusterOf(connection: JetStreamConnection, name: string) {
-  const info = await ask(connection, PATIENCE_MS, () => connection.jsm.streams.info(name));
+  const info = await requestWithRetry(connection, PATIENCE_MS, () =>
+    connection.jsm.streams.info(name),
+  );
   return info.cluster ?? {};
 }
 
@@ -73,10 +72,10 @@ async function isWhole(connection: JetStreamConnection, name: string): Promise<b
   return leader !== undefined && replicas.length === 2 && replicas.every(({ current }) => current);
 }
 
-test('streams get three copies, and those that had one get as many when an operator asks', async () => {
-  // An operator once said one.
+test('streams are created with three replicas, and `bss doctor --fix` raises those that have one', async () => {
+  // An operator once configured one replica.
   await using early = await connectAs('api', { replicas: 1 });
-  // From then on it is as the cluster has it.
+  // Later processes use the size of the cluster.
   await using api = await connectAs('api', { hasArchive: true });
   await using provisioner = await connectAs('provisioner', {
     makesStreams: false,
@@ -95,24 +94,27 @@ test('streams get three copies, and those that had one get as many when an opera
 
   const before = await examine();
   expect(before('log.replicas')).toMatchObject([
-    { level: 'bad', what: expect.stringMatching(/^copies in a cluster of 3: EVENTS 1, /) },
+    {
+      level: 'bad',
+      what: expect.stringMatching(/^too few replicas in a cluster of 3: EVENTS 1, /),
+    },
   ]);
   const after = await examine('--fix');
-  expect(after('log.replicas')).toMatchObject([{ level: 'ok', what: '3 copies of each stream' }]);
+  expect(after('log.replicas')).toMatchObject([{ level: 'ok', what: '3 replicas of each stream' }]);
   expect(after('log.sync')).toMatchObject([{ level: 'ok' }]);
   expect(new Set(Object.values(await replicasOf(operator)))).toEqual(new Set([3]));
   expect(await raiseReplicas(operator)).toEqual([]);
   await eventually(() => isWhole(operator, EVENTS_STREAM), 'its copies are whole', 60_000);
 
-  // Who may not change streams cannot do it.
+  // The api user may not change streams.
   await expect(raiseReplicas(api, 5)).rejects.toThrow(/Permissions Violation/);
 });
 
-test('no acknowledged append is lost or doubled when the leader of the log is killed', async () => {
+test('no acknowledged append is lost or doubled when the leader of the stream is killed', async () => {
   await using connection = await connectAs('api');
   await using operator = await connectAs('operator', { makesStreams: false });
-  const log = createJetStreamEventLog(connection);
-  const writers = Array.from({ length: 4 }, () => writeOn(log));
+  const eventStore = createJetStreamEventStore(connection);
+  const writers = Array.from({ length: 4 }, () => writeOn(eventStore));
   const until = (count: number) =>
     eventually(
       () => writers.every(({ acknowledged }) => acknowledged.length >= count),
@@ -136,38 +138,38 @@ test('no acknowledged append is lost or doubled when the leader of the log is ki
 
   for (const { session, acknowledged } of writers) {
     const stored: string[] = [];
-    for await (const { cause } of log.history(session)) stored.push(cause.commandId);
+    for await (const { metadata } of eventStore.history(session)) stored.push(metadata.commandId);
     expect(new Set(stored).size).toBe(stored.length);
     expect(stored).toEqual(expect.arrayContaining(acknowledged));
   }
 });
 
 /** Appends to a session of its own, one event after the other, until it is stopped. */
-function writeOn(log: EventLog) {
+function writeOn(eventStore: EventStore) {
   const session = aSession();
   const acknowledged: string[] = [];
   const stopping = new AbortController();
 
   async function write(): Promise<void> {
-    const cause = aCause();
+    const metadata = aCause();
     for (;;) {
-      const last = await log.last(session, { fromLeader: true });
-      const event = last === null ? requested(session, cause) : accessed(session, 1, cause);
-      const { outcome } = await log.append([change(last?.sequence ?? 0, event)]);
+      const last = await eventStore.readLast(session, { fromLeader: true });
+      const event = last === null ? requested(session, metadata) : accessed(session, 1, metadata);
+      const { outcome } = await eventStore.append([change(last?.sequence ?? 0, event)]);
       if (outcome === 'conflict') continue;
-      acknowledged.push(cause.commandId);
+      acknowledged.push(metadata.commandId);
       return;
     }
   }
   async function run(): Promise<void> {
     while (!stopping.signal.aborted)
-      // Not acknowledged: whether it is stored nobody knows, and nobody counts on it.
+      // An append that was not acknowledged may or may not be stored: it is not counted.
       await write().catch((error: unknown) => {
         if (!(error instanceof Unavailable)) throw error;
       });
   }
   const running = run();
-  running.catch(() => undefined); // whoever stops it hears of it
+  running.catch(() => undefined); // rethrown by stop()
   return {
     session,
     acknowledged,

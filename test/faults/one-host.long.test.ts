@@ -6,18 +6,18 @@ import { eventually } from '#test/support/service/service.ts';
 
 const WITHIN_MS = 60_000;
 
-describe.runIf(hasDocker())('one host, brought up by one command', () => {
+describe.runIf(hasDocker())('the service on one host, started by deploy/up.sh', () => {
   let topology: Topology;
   beforeAll(async () => {
     topology = await startTopology('single', { POOL_MIN_IDLE: '1', POOL_MAX: '2' });
   }, 600_000);
   afterAll(() => topology?.[Symbol.asyncDispose](), 300_000);
 
-  it('gives a session that is driven by TLS, and ends it', async () => {
+  it('creates a session, drives it over TLS and ends it', async () => {
     const { status, body } = await topology.request('POST', '/api/sessions', { duration: '1h' });
     expect([status, body.status]).toEqual([201, 'active']);
     expect(body.cdp_url.startsWith(`${topology.prefix}/devtools/browser/`)).toBe(true);
-    // Its host's, on the network inside: the container's own would say nothing of that.
+    // The address of the host on the inner network, not of the container.
     expect(body.autoscaler_server_ip).toMatch(/^10\.214\.\d+\.1$/);
     const driver = await topology.open(body.cdp_url);
     driver.send(JSON.stringify({ id: 1, method: 'Browser.getVersion' }));
@@ -30,7 +30,7 @@ describe.runIf(hasDocker())('one host, brought up by one command', () => {
     await closed;
   });
 
-  it('keeps all that it was told while its containers are made anew', async () => {
+  it('keeps its sessions while its containers are replaced', async () => {
     const kept = await topology.request('POST', '/api/sessions', { duration: '1h' });
     expect([kept.status, kept.body.status]).toEqual([201, 'active']);
     for (const part of ['nats', 'redis', 'service']) await topology.replace(part);
@@ -45,12 +45,12 @@ describe.runIf(hasDocker())('one host, brought up by one command', () => {
     await eventually(() => browsersOfSessions() === 0, 'its browser is gone', WITHIN_MS);
   });
 
-  it('is found fit by the doctor', async () => {
+  it('passes the doctor', async () => {
     const { findings } = (await topology.bss('doctor')) as { findings: { level: string }[] };
     expect(findings.filter(({ level }) => level === 'bad')).toEqual([]);
   });
 
-  /** Containers that have a session's name. */
+  /** Number of containers that are named after a session. */
   function browsersOfSessions(): number {
     const filter = ['--filter', `network=${topology.sessionsNetwork}`];
     const names = docker('ps', '-a', ...filter, '--format', '{{.Names}}').split('\n');

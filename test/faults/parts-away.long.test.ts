@@ -7,11 +7,11 @@ import { json } from '#test/support/clients/command-line.ts';
 import { failToStart, startMain } from '#test/support/service/main-process.ts';
 
 const MASTER_KEY = 'x'.repeat(32);
-/** Nobody listens on port 1. */
+/** No process listens on port 1. */
 const NATS_AWAY = { NATS_URL: 'nats://127.0.0.1:1', MASTER_KEY };
 const REDIS_AWAY = { REDIS_URL: 'redis://127.0.0.1:1' };
 
-describe.concurrent('a start beside a server that is not there', () => {
+describe.concurrent('a start without NATS or Redis', () => {
   test.each([
     ['NATS_URL', NATS_AWAY, /^ServerAway: NATS_URL: no connection to NATS at 127\.0\.0\.1:1\b.*$/m],
     [
@@ -19,14 +19,14 @@ describe.concurrent('a start beside a server that is not there', () => {
       REDIS_AWAY,
       /^ServerAway: REDIS_URL: no connection to Redis at .*ECONNREFUSED.*$/m,
     ],
-  ])('gives up by itself, in one line that names %s', async (_, env, line) => {
+  ])('fails with one line that names %s', async (_, env, line) => {
     const outcome = await failToStart(env);
     expect(outcome).toMatchObject({ code: 1, left: [] });
     expect(outcome.said).toMatch(line);
     expect(outcome.said).not.toMatch(/^ +at /m);
   });
 
-  test('ends without a stack where the server at NATS_URL is something else', async () => {
+  test('fails without a stack trace if the server at NATS_URL is not NATS', async () => {
     const other = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -39,22 +39,19 @@ describe.concurrent('a start beside a server that is not there', () => {
   });
 
   test.each([
-    ['event log', NATS_AWAY],
+    ['event store', NATS_AWAY],
     ['read model', REDIS_AWAY],
-  ])(
-    'ends well when it is asked to while it waits for the %s, before it gives up',
-    async (part, env) => {
-      await using main = await startMain(env);
-      const line = `"part":"${part}","msg":"waiting for it"`;
-      await eventually(() => main.said().includes(line), 'it says what it waits for');
-      expect(await main.end()).toBe(0);
-      expect(main.said()).not.toContain('ServerAway');
-      expect(main.processes()).toEqual([]);
-    },
-  );
+  ])('exits with 0 on SIGTERM while it waits for the %s', async (part, env) => {
+    await using main = await startMain(env);
+    const line = `"part":"${part}","msg":"waiting for ${part}"`;
+    await eventually(() => main.said().includes(line), 'it logs what it waits for');
+    expect(await main.end()).toBe(0);
+    expect(main.said()).not.toContain('ServerAway');
+    expect(main.processes()).toEqual([]);
+  });
 });
 
-test('an API is ready without a server for browsers, whose absence is told by its health', async () => {
+test('an API is ready without a server for browsers; its health shows that', async () => {
   await using api = await startService({ ROLES: 'api,projector,gateway,timekeeper', MASTER_KEY });
   expect(await fleetSeenBy(api)).toEqual({ ready: 200, autoscaler: 'unhealthy' });
   const refused = await api.request('POST', '/api/sessions');
@@ -74,7 +71,7 @@ test('an API is ready without a server for browsers, whose absence is told by it
   const { status, body } = await api.request('POST', '/api/sessions', { duration: '30m' });
   expect([status, body.status]).toEqual([201, 'active']);
 
-  // The last server takes nothing more; its session goes on, and so does all that is asked of it.
+  // The last server gets no new session; its session goes on and can still be read and changed.
   await json(api, 'servers', 'drain', body.autoscaler_server_id);
   await eventually(
     async () => (await fleetSeenBy(api)).autoscaler === 'unhealthy',
@@ -87,7 +84,7 @@ test('an API is ready without a server for browsers, whose absence is told by it
   using history = await openStream(`${api.apiUrl}${path}/events`);
   await eventually(
     () => history.events().some(({ type }) => type.endsWith('session.activated')),
-    'its history is told',
+    'its history is printed',
   );
   expect((await api.request('POST', `${path}/extend`, { duration: '5m' })).status).toBe(200);
   expect((await api.request('DELETE', path)).status).toBe(200);

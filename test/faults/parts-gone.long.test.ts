@@ -3,7 +3,7 @@ import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 
-/** What a service stands on goes away later: killed, or there without a word. */
+/** NATS or Redis is killed or hangs while the service runs. */
 
 const SHOWN_WITHIN_MS = 5_000;
 /** As for the embedded parts (design §10). */
@@ -35,12 +35,20 @@ test.each<[string, string, { goes: () => unknown; comes: () => unknown }]>([
   ['NATS, which hangs', 'unhealthy', { goes: () => nats.hang(), comes: () => nats.resume() }],
   ['Redis, killed', 'degraded', { goes: () => redis.kill(), comes: () => redis.restart() }],
   ['Redis, which hangs', 'degraded', { goes: () => redis.hang(), comes: () => redis.resume() }],
-])('%s, shows in health within 5 s, and is taken back by itself', async (_, word, part) => {
-  await eventually(async () => (await health()) === 'healthy', 'all is well', WHOLE_WITHIN_MS);
+])('%s, shows in health within 5 s, and the service recovers by itself', async (_, word, part) => {
+  await eventually(
+    async () => (await health()) === 'healthy',
+    'health is healthy',
+    WHOLE_WITHIN_MS,
+  );
   await part.goes();
-  await eventually(async () => (await health()) === word, 'health says so', SHOWN_WITHIN_MS);
+  await eventually(async () => (await health()) === word, 'health shows it', SHOWN_WITHIN_MS);
   await part.comes();
-  await eventually(async () => (await health()) === 'healthy', 'all is well', WHOLE_WITHIN_MS);
+  await eventually(
+    async () => (await health()) === 'healthy',
+    'health is healthy',
+    WHOLE_WITHIN_MS,
+  );
   const { status, body } = await service.request('POST', '/api/sessions', { duration: '30m' });
   expect([status, body.status]).toEqual([201, 'active']);
   expect((await service.request('DELETE', `/api/sessions/${body.id}`)).status).toBe(200);

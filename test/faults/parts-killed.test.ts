@@ -5,16 +5,16 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { startTraffic } from '#test/support/load/persistent-traffic.ts';
 
-/** How long the service may take until it is whole again. */
+/** The promised time until the service is ready and healthy again. */
 const WHOLE_WITHIN_MS = 15_000;
-/** More than once: the part is started again as it was the first time. */
+/** More than once: a restarted part must be supervised like the first one. */
 const TIMES = 3;
 const PLENTY = JSON.stringify({
   max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
 });
 
 test.each(['nats', 'redis'] as const)(
-  '%s is killed thrice amid creates: whole again in 15 s, nothing lost or doubled',
+  '%s killed three times during creates is back within 15 s, and no session is lost or doubled',
   async (part) => {
     await using service = await startService({
       POOL_MIN_IDLE: '8',
@@ -31,7 +31,7 @@ test.each(['nats', 'redis'] as const)(
     await traffic.goesOn(20, WHOLE_WITHIN_MS);
     await traffic.finish();
 
-    // Told to come again at worst, in the words of the API.
+    // Clients get the API's own 503 at worst.
     for (const outcome of traffic.outcomes.keys())
       expect(['201', '200', '503 UNAVAILABLE']).toContain(outcome);
     const { keys, created, stopped } = traffic;
@@ -46,7 +46,7 @@ test.each(['nats', 'redis'] as const)(
   },
 );
 
-/** The part is another process, and the service says that it is ready and healthy. */
+/** Waits until the part is a new process and the service reports ready and healthy. */
 async function isWhole(service: RunningService, before: number, part: Part): Promise<void> {
   await eventually(
     async () => {
@@ -56,12 +56,12 @@ async function isWhole(service: RunningService, before: number, part: Part): Pro
       const health = await service.request('GET', '/api/health');
       return ready.status === 200 && health.body.status === 'healthy';
     },
-    'the service is whole again',
+    'the service is ready and healthy again',
     WHOLE_WITHIN_MS,
   );
 }
 
-/** The list has every session, as the log does, and each reads the same by itself. */
+/** The list has every session, with the status that the event store has. */
 async function agrees(service: RunningService, total: number): Promise<void> {
   const list = await eventually(async () => {
     const { status, body } = await service.request('GET', '/api/sessions?limit=100');

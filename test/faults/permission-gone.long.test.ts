@@ -3,14 +3,14 @@ import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
 import { eventually, startService } from '#test/support/service/service.ts';
 
-/** A user that may do everything, but for a while make no consumer of the event log. */
+/** Server configuration: a user that may do everything, or everything except subscribe. */
 function users(mayFollow: boolean): string {
   const denied = mayFollow ? [] : ['$JS.API.CONSUMER.CREATE.EVENTS.>'];
   const permissions = JSON.stringify({ publish: { allow: ['>'], deny: denied } });
   return `authorization: { users: [ { user: app, password: pw, permissions: ${permissions} } ] }`;
 }
 
-test('a process that cannot follow the log says so, and serves again once it can', async () => {
+test('a process that may not subscribe to the event store is not ready, and serves again once it may', async () => {
   await using nats = await startNats(users(true));
   await using redis = await startRedis();
   await using service = await startService({
@@ -25,7 +25,7 @@ test('a process that cannot follow the log says so, and serves again once it can
   expect(before.status).toBe(201);
 
   await nats.reconfigure(users(false));
-  // More than one try has failed, and each is in the service's log with what is tried again.
+  // More than one attempt has failed; each is logged.
   const failed = 'the event log is not heard by this process';
   await eventually(() => service.output().split(failed).length > 2, 'it is tried again');
   await eventually(async () => (await database()) === 'degraded', 'its health says so');
@@ -39,7 +39,7 @@ test('a process that cannot follow the log says so, and serves again once it can
     async () => (await service.request('GET', '/api/ready')).status === 200,
     'it is ready again',
   );
-  // A create is answered once this process has heard that its session is active.
+  // A create is answered once this process has received the event that its session is active.
   const after = await service.request('POST', '/api/sessions', {});
   expect([after.status, after.body.status]).toEqual([201, 'active']);
 });

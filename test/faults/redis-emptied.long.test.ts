@@ -7,13 +7,13 @@ const PLENTY = JSON.stringify({
   max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
 });
 const SESSIONS = 60;
-/** Readers of each kind: what is wrong for a few milliseconds only has to be seen. */
+/** Readers of each kind, many enough to see a state that is wrong for a few milliseconds. */
 const READERS = 4;
 const TIMES = 3;
-/** Twice as many and the sessions make more than one batch of the projections, which are of 500. */
+/** With the sessions' own events, more than one batch of a projection (500 events). */
 const EXTENSIONS = 240;
 
-test('a read model that is emptied comes back within 15 s, and no reader is told anything wrong meanwhile', async () => {
+test('an emptied read model is rebuilt within 15 s, and no read meanwhile is wrong', async () => {
   await using service = await startService({ POOL_MIN_IDLE: '4', POOL_MAX: '500', TIERS: PLENTY });
   const ids = await createMany(service);
   const [extended = '', stopped = ''] = ids;
@@ -31,13 +31,13 @@ test('a read model that is emptied comes back within 15 s, and no reader is told
       readList(service, extended, stop.signal),
     ]).flat(),
   );
-  reading.catch(() => undefined); // it is asked in the end
+  reading.catch(() => undefined); // rethrown by the await below
   for (let time = 1; time <= TIMES; time += 1) {
     await empty(service);
     await isWhole(service, extended);
   }
   stop.abort();
-  // Each reader was answered again and again, or it has shown nothing.
+  // A reader that was hardly answered would have shown nothing.
   for (const count of await reading) expect(count).toBeGreaterThan(TIMES);
 
   const { sessions } = await auditLog(service);
@@ -66,7 +66,7 @@ async function createMany(service: RunningService): Promise<string[]> {
   return answers.map(({ body }) => body.id as string);
 }
 
-/** A history of several batches, in whose first ones much is not yet as it is in the end. */
+/** Makes a history of several batches: states after the first ones differ from the final states. */
 async function extendMany(service: RunningService, ids: readonly string[]): Promise<void> {
   for (let extension = 1; extension <= EXTENSIONS; extension += 4)
     await Promise.all(
@@ -96,7 +96,7 @@ async function empty({ runtime }: RunningService): Promise<void> {
   }
 }
 
-/** Commands are taken, their effect is listed, and the service says that it is healthy. */
+/** Waits until commands are accepted, their effect is listed and health is `healthy`. */
 async function isWhole(service: RunningService, id: string): Promise<void> {
   const path = `/api/sessions/${id}/extend`;
   const { status, body } = await service.request('POST', path, { duration: '1m' });
@@ -114,7 +114,7 @@ async function isWhole(service: RunningService, id: string): Promise<void> {
   );
 }
 
-/** Reads a session that is being extended: always there, its end never nearer than it was. */
+/** Reads a session that is being extended: it always exists and its expiry never moves back. */
 async function readOne(service: RunningService, id: string, signal: AbortSignal): Promise<number> {
   let newest = '';
   let answers = 0;
@@ -139,7 +139,7 @@ async function readStopped(
   return answers;
 }
 
-/** A list is right, or says that it cannot be had now; it is never short and never steps back. */
+/** Each list is complete and never older than the one before, or refused with UNAVAILABLE. */
 async function readList(service: RunningService, id: string, signal: AbortSignal): Promise<number> {
   let newest = '';
   let answers = 0;

@@ -20,10 +20,7 @@ import {
   type RealService,
 } from '#test/support/service/real-session.ts';
 
-/**
- * A service that has all kinds of sessions when it ends: one that has ended, one in use, and one
- * that no browser is free for.
- */
+/** A service that ends with one session that has ended, one in use and one in the queue. */
 let service: RealService;
 let ended: CreatedSession;
 let used: CreatedSession;
@@ -44,7 +41,7 @@ beforeEach(async () => {
 afterEach(() => service[Symbol.asyncDispose]());
 
 describe('SIGTERM', () => {
-  test('ends all there is of the service within 10 s, and its sessions by the operator’s hand', async () => {
+  test('ends every process within 10 s, and the sessions with the reason `operator`', async () => {
     const driver = await openCdp(used.cdp_url);
     const viewer = await openScreen(used, used.vnc_password);
     const { files } = tracesOf(service, used.autoscaler_workload_id);
@@ -56,7 +53,7 @@ describe('SIGTERM', () => {
     expect(await service.end('SIGTERM')).toBe(0);
     expect(performance.now() - askedAt).toBeLessThan(10_000);
     expect(await driver.closed).toBe(1006);
-    // The screen may go before the log says why.
+    // The screen may close before the event store has the reason.
     expect([4005, 4007, 4015]).toContain(await viewer.closed);
     await leavesNothing(processes, files);
 
@@ -80,7 +77,7 @@ describe('SIGTERM', () => {
 });
 
 describe('kill -9', () => {
-  test('leaves what the next start ends: every process, file and session of the old one', async () => {
+  test('leaves processes, files and sessions that the next start ends', async () => {
     const { processes: browser, files } = tracesOf(service, used.autoscaler_workload_id);
     const processes = [...descendantsOf(service.pid), ...browser];
     await service.end('SIGKILL');
@@ -101,18 +98,18 @@ describe('kill -9', () => {
     await isServed(queued);
     const { sessions } = await auditLog(service);
     expect([...sessions.keys()].toSorted()).toEqual([ended.id, used.id, queued].toSorted());
-    // Its browser is the only thing that the new process has.
+    // Only the new process's browser has files.
     expect(await temporaryFiles(service)).toHaveLength(1);
     expect(await readdir(join(service.dataDir, 'browsers'))).toHaveLength(1);
   });
 
-  test('twice in a row is as good as once', async () => {
+  test('twice in a row leaves no more than once', async () => {
     for (let time = 1; time <= 2; time += 1) {
       await service.end('SIGKILL');
       await service.startAgain();
     }
     expect((await readSession(service, used.id)).status).toBe('failed');
-    // The second kill may have come before it had its browser, or after.
+    // The second kill may come before the queued session has its browser, or after.
     const { status, ended_reason: reason } = await eventually(async () => {
       const session = await readSession(service, queued);
       return ['active', 'failed'].includes(session.status) && session;
@@ -125,7 +122,7 @@ describe('kill -9', () => {
   });
 });
 
-/** The session has the browser that the new process has launched for it. */
+/** Waits until the session has a browser of the new process, and drives it. */
 async function isServed(id: string): Promise<void> {
   const session = await reaches(service, id, 'active', 30_000);
   expect(await onPage(session, async (page) => (await page.goto(pageOf('#112233')), 'there'))).toBe(

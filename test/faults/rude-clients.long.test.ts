@@ -16,12 +16,12 @@ import {
   type RealService,
 } from '#test/support/service/real-session.ts';
 
-/** Clients without manners at the whole service, where a real browser is at the other end. */
+/** Clients that break the protocols, at the whole service with a real browser behind it. */
 let service: RealService;
 let session: CreatedSession;
-/** Every port that a connection to the session's browser goes through. */
+/** Each port on the way to the session's browser. */
 let ports: Record<string, number>;
-/** Of the plain listener, for clients that speak with their bare hands. */
+/** Addresses at the listener without TLS, for clients that write raw frames. */
 let urls: { cdp: string; vnc: string };
 
 beforeAll(async () => {
@@ -76,7 +76,7 @@ describe.each(['cdp', 'vnc'] as const)('a client of %s', (kind) => {
   });
 });
 
-test('the session has taken no harm', async () => {
+test('the session still works', async () => {
   const driver = await openCdp(session.cdp_url);
   expect(driver.reply).toMatchObject({ id: 1, result: { product: expect.any(String) } });
   const viewer = await openScreen(session, session.vnc_password);
@@ -86,9 +86,9 @@ test('the session has taken no harm', async () => {
   await noConnectionIsLeft();
 });
 
-test('clients that vanished without a word go with their session, and so does its browser', async () => {
+test('a deleted session closes connections whose clients stopped responding, and ends its browser', async () => {
   const { processes, files } = tracesOf(service, session.autoscaler_workload_id);
-  // They keep their sockets, and neither read nor answer any more, as one whose cable was pulled.
+  // Clients that keep their socket but neither read nor answer, like one whose cable was pulled.
   const vanished: Socket[] = [];
   for (const url of [urls.cdp, urls.vnc, urls.cdp, urls.vnc])
     vanished.push((await openRaw(url)).pause());
@@ -99,7 +99,7 @@ test('clients that vanished without a word go with their session, and so does it
   expect(stillRunning(processes)).toEqual([]);
   expect(files()).toEqual([]);
   await noConnectionIsLeft();
-  // The next one waits; of this one there is nothing.
+  // Only the browser that waits for the next session has a folder.
   expect(await temporaryFiles(service)).toHaveLength(1);
   expect(service.output()).not.toContain('"level":50');
   for (const socket of vanished) socket.destroy();

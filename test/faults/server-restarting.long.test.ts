@@ -2,24 +2,26 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
+import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
 import { watchServers } from '#src/timekeeper/lost-servers.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 const join = { type: 'Join', ip: '10.0.0.1', browsers: 'docker', poolMax: 1 } as const;
 
-test('a server that is to be back is lost a minute later, not with its lease', async () => {
+test('a server that announced a restart counts as lost after a minute, not when its lease ends', async () => {
   await using fleet = await openFleet();
   let offsetMs = 30_000;
   const now = () => Date.now() + offsetMs;
   const stop = new AbortController();
-  await fleet.say('srv_back', join);
-  await fleet.say('srv_back', { type: 'Restart' });
+  await fleet.sendServerCommand('srv_back', join);
+  await fleet.sendServerCommand('srv_back', { type: 'Restart' });
   const watching = watchServers(
     {
-      desk: { ...fleet.desk, now },
+      context: { ...fleet.context, now },
+      openWorkQueue: createMemoryWorkQueues(fleet.context.eventStore),
       timers: createMemoryTimers({ now }),
-      // Nobody has one.
+      // No server holds a lease.
       leases: createMemoryLeases({ now }),
       views: fleet.views,
       queue: { afterMs: 1_000, timeoutMs: 60_000 },
@@ -31,9 +33,9 @@ test('a server that is to be back is lost a minute later, not with its lease', a
   const statusOf = async (id: string) => (await fleet.serverOf(id))?.status;
   const isLost = (id: string) =>
     eventually(async () => (await statusOf(id)) === 'lost', `${id} is lost`, 60_000);
-  // Each is looked for twice: what comes after the first was seen by both.
+  // The second server joins after the first is lost: when it is lost too, both have been checked.
   for (const id of ['srv_first', 'srv_second']) {
-    await fleet.say(id, join);
+    await fleet.sendServerCommand(id, join);
     await isLost(id);
   }
   expect(await statusOf('srv_back')).toBe('live');

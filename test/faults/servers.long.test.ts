@@ -3,13 +3,13 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { json } from '#test/support/clients/command-line.ts';
 
-/** Two provisioners, each a process and a server of its own, on one log and one read model. */
+/** Two provisioners, each a process with a server, on one event store and one read model. */
 
 const ENV = {
   MASTER_KEY: 'the-same-in-every-process-of-the-service',
   ...{ POOL_MIN_IDLE: '1', POOL_MAX: '4', POOL_MAX_IDLE: '1', QUEUE_AFTER: '200ms' },
 };
-/** A lease, two looks at it and a moment: then a server that was killed is known to be lost. */
+/** A killed server counts as lost after its lease and two checks of it. */
 const LOST_WITHIN_MS = 30_000;
 
 let service: RunningService;
@@ -56,7 +56,7 @@ async function createMany(count: number) {
   return sessions;
 }
 
-test('sessions are spread over the servers', async () => {
+test('sessions are distributed over the servers', async () => {
   const sessions = await createMany(6);
   const on = (server: string) =>
     sessions.filter(({ autoscaler_server_id: id }) => id === server).length;
@@ -65,7 +65,7 @@ test('sessions are spread over the servers', async () => {
   for (const { id } of sessions) await stop(id);
 });
 
-test('a drain empties a server without hurting its sessions, until it is taken back', async () => {
+test('a drained server keeps its sessions and gets no new ones until it is undrained', async () => {
   const sessions = await createMany(4);
   const there = sessions.filter(({ autoscaler_server_id: id }) => id === servers.second);
   expect(there.length).toBeGreaterThan(0);
@@ -86,7 +86,7 @@ test('a drain empties a server without hurting its sessions, until it is taken b
   expect(await statusOf(servers.second)).toBe('live');
 });
 
-test('a full service tells why each server refuses', async () => {
+test('a create without an available server is refused with the reason of each server', async () => {
   const sessions = await createMany(4);
   await json(service, 'servers', 'drain', servers.second);
   const mine = await json(service, 'servers', 'history', servers.second);
@@ -96,7 +96,7 @@ test('a full service tells why each server refuses', async () => {
     const answer = await service.request('POST', '/api/sessions', {});
     if (answer.status === 201) await stop(answer.body.id);
     return answer.status === 503 && answer;
-  }, 'nobody takes sessions');
+  }, 'no server takes sessions');
   expect(refused.body.error).toBe('NO_SERVERS_AVAILABLE');
   expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
   const reasons = refused.body.context.servers.map((one: { reason: string }) => one.reason);
@@ -105,7 +105,7 @@ test('a full service tells why each server refuses', async () => {
   for (const id of Object.values(servers)) await json(service, 'servers', 'undrain', id);
 });
 
-test('a provisioner that is killed loses exactly its sessions, and the queue goes on', async () => {
+test('a killed provisioner fails exactly its own sessions, and the queue goes on', async () => {
   const sessions = await createMany(8);
   const [mine, theirs] = [
     sessions.filter(({ autoscaler_server_id: id }) => id === servers.first),

@@ -11,7 +11,7 @@ const MASTER_KEY = 'the-master-key-of-three-processes';
 const CLIENTS = 6;
 const SESSIONS = 12;
 
-/** Resumes where it was, at the next API, whenever its stream ends; as a program would. */
+/** Follows events as a client program does: when a stream ends, resumes at the next API. */
 function follow(apis: readonly RunningService[], lastId: string) {
   const heard: CloudEvent[] = [];
   const ends: string[] = [];
@@ -29,7 +29,7 @@ function follow(apis: readonly RunningService[], lastId: string) {
         ends.push(current.blocks.findLast(({ event }) => event === 'end')?.data ?? 'cut');
         lastId = current.lastId() ?? id;
       } catch {
-        // Nobody is there: the next one is.
+        // No API listens at this address: try the next one.
       }
     }
   }
@@ -49,7 +49,7 @@ function follow(apis: readonly RunningService[], lastId: string) {
   }
 }
 
-it('a stream whose API is killed, or ends, goes on at another with nothing lost or doubled', async () => {
+it('a stream whose API is killed or shut down resumes at another API, with no event lost or doubled', async () => {
   await using stack = new AsyncDisposableStack();
   const rest = stack.use(await startService({ MASTER_KEY, POOL_MAX: '20', POOL_MIN_IDLE: '2' }));
   const { nats_url: NATS_URL, redis_url: REDIS_URL } = rest.runtime;
@@ -58,7 +58,7 @@ it('a stream whose API is killed, or ends, goes on at another with nothing lost 
   stack.use(one);
   stack.use(two);
   const opened = stack.use(await openLog(rest));
-  const begin = await opened.log.lastSequence();
+  const begin = await opened.eventStore.lastSequence();
   const clients = Array.from({ length: CLIENTS }, (_, index) =>
     follow(index % 2 === 0 ? [one, two] : [two, one], `${begin}`),
   );
@@ -67,7 +67,7 @@ it('a stream whose API is killed, or ends, goes on at another with nothing lost 
     const at = count < SESSIONS / 3 ? one : count < (2 * SESSIONS) / 3 ? two : rest;
     const { body } = await at.request('POST', '/api/sessions', { duration: '10m' });
     created.push(rest.request('DELETE', `/api/sessions/${body.id}`).then(() => undefined));
-    // One is killed amid the work; the other, later, is asked to end.
+    // The first API is killed during the work; the second one is later asked to end.
     if (count === SESSIONS / 3) await one.end('SIGKILL');
     if (count === SESSIONS / 3 + 2) await one.startAgain();
     if (count === (2 * SESSIONS) / 3) await two.end('SIGTERM');
@@ -76,7 +76,9 @@ it('a stream whose API is killed, or ends, goes on at another with nothing lost 
   const isOver = async () => (await opened.ledger('dev'))?.slotsInUse === 0;
   await eventually(isOver, 'all sessions have ended');
   const expected: CloudEvent[] = [];
-  for await (const event of readEvents(opened.log, filtersFor('dev', null), fail, { after: begin }))
+  for await (const event of readEvents(opened.eventStore, filtersFor('dev', null), fail, {
+    after: begin,
+  }))
     expected.push(toPublicEvent(event));
   for (const client of clients) {
     const hasAll = () => client.heard().length >= expected.length;

@@ -5,16 +5,18 @@ import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { load } from '#src/event-store/load-state.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
+import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import type { Timer } from '#src/messaging/timers.ts';
 import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
 import { createSession } from '#test/support/examples.ts';
@@ -22,7 +24,7 @@ import { freshId } from '#test/support/events.fixture.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** What becomes of timers that fire while no timekeeper runs, on a real nats-server. */
+/** Timers that fire while no timekeeper runs, on a real nats-server. */
 
 const organizationId = 'acme';
 const SECOND = 1_000;
@@ -34,13 +36,13 @@ beforeEach(async () => {
 });
 afterEach(() => service?.[Symbol.asyncDispose]());
 
-test('a session expires though its timer fired while every timekeeper was away', async () => {
+test('a session expires although its timer fired while no timekeeper ran', async () => {
   const { connection } = service;
   const id = await service.createArmed();
   service.pass(HOUR + SECOND);
   await createJetStreamTimers(connection).arm(expiryOf(id), new Date());
   const fired = await eventually(() => firing(connection, id), 'it has fired');
-  // The server forgets it at no time: nothing but a timekeeper's acknowledgement removes it.
+  // It has no TTL: only a timekeeper's acknowledgement removes it.
   expect(fired.header.get('Nats-TTL')).toBe('');
   await service.startTimekeeper();
   await eventually(async () => (await service.read(id))?.status === 'stopped', 'it has expired');
@@ -48,17 +50,17 @@ test('a session expires though its timer fired while every timekeeper was away',
   await eventually(async () => (await stored(connection)) === 0, 'the stream keeps no firing');
 });
 
-test('a session expires though its timer is lost, as an earlier version would lose it', async () => {
+test('a session expires although its timer was lost, as by an earlier version', async () => {
   const { connection } = service;
   const id = await service.createArmed();
   service.pass(HOUR + 2 * MINUTE);
-  // An earlier version had the server forget a firing that nobody took, after an hour.
+  // An earlier version let the server remove an unacknowledged firing after an hour.
   const target = firedSubject(organizationId, id, 'expiry');
   const schedule = { specification: new Date(), target, ttl: '1s' };
   const timer = JSON.stringify(expiryOf(id));
   await connection.js.publish(timerSubject(organizationId, id, 'expiry'), timer, { schedule });
   await eventually(async () => !(await service.isArmed(id)), 'it has fired');
-  await eventually(async () => (await stored(connection)) === 0, 'the server has forgotten it');
+  await eventually(async () => (await stored(connection)) === 0, 'the server has removed it');
   await service.startTimekeeper();
   await eventually(async () => (await service.read(id))?.status === 'stopped', 'it has expired');
   expect(await service.read(id)).toMatchObject({ endedReason: 'expired' });
@@ -68,22 +70,22 @@ function expiryOf(sessionId: string): Timer {
   return { organizationId, sessionId, kind: 'expiry' };
 }
 
-/** The log and the timers on a nats-server, and timekeepers on a clock that is moved by hand. */
+/** Event store and timers on a nats-server, and timekeepers on a clock set by the test. */
 async function openService() {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startNats());
   const connection = stack.use(await connectJetStream({ url: nats.url }));
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const desk: Desk = { log: createJetStreamEventLog(connection), now };
+  const context: CommandContext = { eventStore: createJetStreamEventStore(connection), now };
   const views = stack.use(createMemoryViews());
   const stop = new AbortController();
   const folding = {
-    log: desk.log,
+    eventStore: context.eventStore,
     views,
-    parked: createMemoryParked(),
+    deadLetters: createMemoryDeadLetters(),
     signal: stop.signal,
-    onParked(event: unknown): never {
+    onDeadLetter(event: unknown): never {
       throw new Error(JSON.stringify(event));
     },
   };
@@ -96,15 +98,16 @@ async function openService() {
     await projecting;
   });
   const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 1_000 } as const;
-  await registerOrganization(desk, asked, causeBy('test'));
+  await registerOrganization(context, asked, newMetadata('test'));
   const parts = stack.move();
 
   const keepTime = () =>
     startTimekeeper({
-      desk,
+      context,
       views,
+      openWorkQueue: createJetStreamWorkQueues(connection),
       timers: createJetStreamTimers(connection),
-      leases: createMemoryLeases(desk),
+      leases: createMemoryLeases(context),
       // Nothing but its expiry ends a session here.
       queue: { afterMs: 10 * HOUR, timeoutMs: 10 * HOUR },
       onLogReconnect: () => () => undefined,
@@ -118,19 +121,27 @@ async function openService() {
     pass(ms: number) {
       offsetMs += ms;
     },
-    /** A session of an hour whose timers are set, and whose timekeeper has gone since. */
+    /** Creates a session of an hour and arms its timers, then stops the timekeeper. */
     async createArmed(): Promise<string> {
       const id = freshId('ses');
       const command = createSession({ durationMs: HOUR, now: now(), fingerprint: null });
       const limits = { concurrentSessions: 10 };
       const timekeeper = await keepTime();
-      await handleSession(desk, { organizationId, id }, command, causeBy('test'), limits);
+      await handleSessionCommand(
+        context,
+        { organizationId, id },
+        command,
+        newMetadata('test'),
+        limits,
+      );
       await eventually(() => isArmed(id), 'its expiry is armed');
       await timekeeper[Symbol.asyncDispose]();
       return id;
     },
     async read(id: string) {
-      return (await load<'session'>(desk.log, { kind: 'session', organizationId, id })).state;
+      return (
+        await loadState<'session'>(context.eventStore, { kind: 'session', organizationId, id })
+      ).state;
     },
     isArmed,
     /** Runs until the end of the test. */

@@ -61,7 +61,7 @@ async function stopAll(clients: ApiClient[], ids: readonly string[]): Promise<vo
 }
 
 describe(`${CREATES} creates at once through three API processes`, () => {
-  it(`fill a limit of ${LIMIT} exactly; the others are told the sessions that count, and no slot is lost`, async () => {
+  it(`fill a limit of ${LIMIT} exactly; refusals list the sessions that count, and no slot is lost`, async () => {
     const clients = await organization('limited', 'free', 1e6);
     for (let round = 1; round <= 2; round += 1) {
       const replies = await createMany(clients, '1h');
@@ -105,7 +105,7 @@ describe(`${CREATES} creates at once through three API processes`, () => {
     });
   });
 
-  it('leave a ledger that an operator finds in agreement', async () => {
+  it('leave a ledger that `bss audit ledger` finds consistent', async () => {
     const { code, stdout } = await bss(services[0] as RunningService, 'audit', 'ledger', '--json');
     expect(code).toBe(0);
     const { agrees, organizations } = JSON.parse(stdout);

@@ -5,7 +5,7 @@ import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts'
 import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** How long an answer takes tells nobody whether a session is another's or never was. */
+/** The time of an answer does not tell whether an id is another organization's session or none. */
 
 const TRIES = 1_000;
 const IDS = 40;
@@ -16,7 +16,7 @@ let ownersKey: string;
 let strangersKey: string;
 let connection: RawConnection;
 const theirs: string[] = [];
-const nobodys = Array.from({ length: IDS }, () => newId('ses'));
+const unknown = Array.from({ length: IDS }, () => newId('ses'));
 
 beforeAll(async () => {
   service = await startService({
@@ -39,7 +39,7 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
 });
 
-/** Milliseconds of each kind's tries, which come in random order one after the other. */
+/** Milliseconds of each kind's requests, which are sent one by one in random order. */
 async function measure(
   requests: readonly [first: (id: string) => string, second: (id: string) => string],
   ids: readonly [first: readonly string[], second: readonly string[]],
@@ -60,8 +60,8 @@ async function measure(
 }
 
 /**
- * How often a try of the first kind is slower than one of the second: a half where nothing tells
- * them apart, of which chance strays by 0.013 (Mann and Whitney's U over 1,000 tries each).
+ * The share of pairs in which the first kind is slower: 0.5 if the kinds do not differ, with a
+ * standard deviation of 0.013 (Mann and Whitney's U over 1,000 requests each).
  */
 function slowerShare([first, second]: [number[], number[]]): number {
   const all = [
@@ -76,7 +76,7 @@ function slowerShare([first, second]: [number[], number[]]): number {
   return slower / (first.length * second.length);
 }
 
-/** Five times what chance strays by: one run in a million goes wrong by itself. */
+/** Five standard deviations: one run in a million fails by chance. */
 const STRAYS_MAX = 0.065;
 
 const routes: [method: string, path: string, body?: unknown][] = [
@@ -87,19 +87,19 @@ const routes: [method: string, path: string, body?: unknown][] = [
   ['DELETE', ''],
 ];
 
-describe('1,000 tries of each, in random order', () => {
+describe('over 1,000 requests each, in random order', () => {
   test.each(routes)(
-    '%s /api/sessions/{id}%s takes as long for either',
+    '%s /api/sessions/{id}%s takes as long for another organization’s id as for an unknown one',
     async (method, path, body) => {
       const request = (id: string) =>
         rawRequest(method, `/api/sessions/${id}${path}`, { key: strangersKey, body });
-      await measure([request, request], [theirs, nobodys], '404'); // warm
-      const share = slowerShare(await measure([request, request], [theirs, nobodys], '404'));
+      await measure([request, request], [theirs, unknown], '404'); // warm
+      const share = slowerShare(await measure([request, request], [theirs, unknown], '404'));
       expect(Math.abs(share - 0.5)).toBeLessThan(STRAYS_MAX);
     },
   );
 
-  it('would show a difference: what is there is told from what is not', async () => {
+  it('would show a difference: an own session and an unknown id differ', async () => {
     const request = (id: string) =>
       rawRequest('GET', `/api/sessions/${id}`, { key: ownersKey, headers: {} });
     const asOwner = await measureStatuses(request);
@@ -107,13 +107,13 @@ describe('1,000 tries of each, in random order', () => {
   });
 });
 
-/** The owner's own sessions beside ids that nobody has: 200 from the read model, 404 by the log. */
+/** Own sessions beside unknown ids: 200 from the read model, 404 from the event store. */
 async function measureStatuses(request: (id: string) => string): Promise<[number[], number[]]> {
   const times: [number[], number[]] = [[], []];
   for (let at = 0; at < 2 * TRIES; at += 1) {
     const kind = at % 2 === 0 ? 0 : 1;
     const begin = performance.now();
-    await connection.ask(request((kind === 0 ? theirs : nobodys)[at % IDS] ?? ''));
+    await connection.ask(request((kind === 0 ? theirs : unknown)[at % IDS] ?? ''));
     times[kind].push(performance.now() - begin);
   }
   return times;

@@ -1,13 +1,13 @@
 import {
-  beginOf,
-  lineOf,
+  firstHash,
+  chainLine,
   recordText,
   type AuditHead,
   type AuditScope,
 } from '#src/cli/commands/audit/chain.ts';
 import type { AuditKey } from '#src/cli/commands/audit/key.ts';
-import { verdictOn, type Verdict } from '#src/cli/commands/audit/verify-lines.ts';
-import type { LogRecord } from '#src/event-store/raw-records.ts';
+import { verifyLines, type Verdict } from '#src/cli/commands/audit/verify-lines.ts';
+import type { RawRecord } from '#src/event-store/raw-records.ts';
 
 const scope: AuditScope = {
   format: 'bss-audit-1',
@@ -19,8 +19,8 @@ const scope: AuditScope = {
   up_to: 100,
 };
 
-/** A record like those of the log; the text may hold anything. */
-export function recordOf(sequence: number, text: string): LogRecord {
+/** A record like those of the event store; the text may hold anything. */
+export function recordOf(sequence: number, text: string): RawRecord {
   return {
     sequence,
     storedAt: '2026-11-20T09:30:00.123456789Z',
@@ -31,11 +31,11 @@ export function recordOf(sequence: number, text: string): LogRecord {
 }
 
 /** The lines of an audit's file, without their line feeds. */
-export async function auditOf(key: AuditKey, records: readonly LogRecord[]): Promise<string[]> {
+export async function auditOf(key: AuditKey, records: readonly RawRecord[]): Promise<string[]> {
   const lines: string[] = [];
-  let tip = beginOf(scope);
+  let tip = firstHash(scope);
   for (const record of records) {
-    const { line, hash } = lineOf(tip, recordText(record));
+    const { line, hash } = chainLine(tip, recordText(record));
     lines.push(line);
     tip = hash;
   }
@@ -49,10 +49,10 @@ export function fileOf(lines: readonly string[]): Buffer {
 }
 
 export function verdictOnFile(file: Buffer): Promise<Verdict> {
-  return verdictOn(linesIn(file));
+  return verifyLines(linesIn(file));
 }
 
-/** The line that is named, or that the file is whole. */
+/** The line that the check names, or that the file is complete. */
 export async function found(file: Buffer): Promise<number | 'whole' | null> {
   const verdict = await verdictOnFile(file);
   return verdict.isWhole ? 'whole' : verdict.line;

@@ -7,10 +7,11 @@ import * as domain from './examples.ts';
 import { aCause, slotReserved } from './events.fixture.ts';
 
 /**
- * Generates the events of very many sessions, their ledgers and browsers, as a busy log has them.
+ * Generates the events of very many sessions, their ledgers and browsers, like those of a busy
+ * service.
  */
 
-/** In the templates; every life has others in their place. */
+/** Placeholders in the templates; each generated history has its own ids. */
 const SESSION = 'SESSION-of-a-life';
 const WORKLOAD = 'WORKLOAD-of-a-life';
 const ORGANIZATION = 'org_lives';
@@ -23,8 +24,8 @@ const { stopRequested, stopped, failed, T0, MINUTE, HOUR } = domain;
 const access = (minute: number) => accessed(T0 + minute * MINUTE);
 const browser = domain.browser(WORKLOAD);
 
-/** What may become of a session. */
-const sessionLives = [
+/** The events of sessions with different ends. */
+const sessionHistories = [
   [
     requested(),
     assigned(WORKLOAD),
@@ -54,7 +55,7 @@ const sessionLives = [
   [requested(), failed()],
 ] as const;
 
-const workloadLife: WorkloadEvent[] = [
+const workloadHistory: WorkloadEvent[] = [
   { type: 'workload.provisioning', data: { serverId: 'srv_1' } },
   { type: 'workload.launching', data: {} },
   { type: 'workload.idle', data: { launchMs: 300 } },
@@ -70,8 +71,8 @@ function templatesOf<Kind extends AggregateKind>(
   let state: Aggregates[Kind]['state'] | null = null;
   return happened.map((event) => {
     state = evolve<Kind>(aggregate, state, event);
-    const cause = aCause('command-of-a-life');
-    return template(encode({ aggregate, ...event, id: 'ID', time: CREATED_AT, state, cause }));
+    const metadata = aCause('command-of-a-life');
+    return template(encode({ aggregate, ...event, id: 'ID', time: CREATED_AT, state, metadata }));
   });
 }
 
@@ -79,13 +80,13 @@ function template({ subject, headers, body }: Message): Template {
   return { subject, headers, body: new TextDecoder().decode(body) };
 }
 
-/** A session's life with that of its browser, if it has one, and the ledger's part of it. */
-const lives: readonly Template[][] = sessionLives.map((happened) => {
+/** The events of a session, of its browser if it has one, and of the ledger, in order. */
+const histories: readonly Template[][] = sessionHistories.map((happened) => {
   const session = { kind: 'session', organizationId: ORGANIZATION, id: SESSION } as const;
   const own = templatesOf<'session'>(session, happened);
   const isServed = happened.some(({ type }) => type === 'session.activated');
   const browsers = isServed
-    ? templatesOf<'workload'>({ kind: 'workload', id: WORKLOAD }, workloadLife)
+    ? templatesOf<'workload'>({ kind: 'workload', id: WORKLOAD }, workloadHistory)
     : [];
   return [
     ...browsers.slice(0, 3),
@@ -97,40 +98,44 @@ const lives: readonly Template[][] = sessionLives.map((happened) => {
   ];
 });
 
-export const livesOrganization = ORGANIZATION;
+export const generatedOrganization = ORGANIZATION;
 
-/** As it is published. */
-export type LifeEvent = { subject: string; headers: Record<string, string>; body: string };
+/** An event as it is published. */
+export type GeneratedEvent = { subject: string; headers: Record<string, string>; body: string };
 
-/** Lives under way at once: their events come mixed. */
+/** Sessions in progress at once: their events interleave. */
 const AT_ONCE = 500;
 
-/** So many events of ever new lives, mixed, and always the same ones. */
-export function* mixedLives(count: number): Generator<LifeEvent, void, void> {
+/** That many events of interleaved sessions; every call yields the same ones. */
+export function* generateEvents(count: number): Generator<GeneratedEvent, void, void> {
   const random = createRandom();
   const open: { number: number; rest: Template[] }[] = [];
   let begun = 0;
   for (let made = 0; made < count; made += 1) {
     while (open.length < AT_ONCE) {
-      const which = Math.floor(random() * lives.length);
-      open.push({ number: begun, rest: [...(lives[which] ?? [])] });
+      const which = Math.floor(random() * histories.length);
+      open.push({ number: begun, rest: [...(histories[which] ?? [])] });
       begun += 1;
     }
     const at = Math.floor(random() * open.length);
-    const life = open[at];
-    const next = life?.rest.shift();
-    if (life === undefined || next === undefined) throw new Error('a life without events');
-    if (life.rest.length === 0) open.splice(at, 1);
-    yield eventOf(next, life.number, made);
+    const history = open[at];
+    const next = history?.rest.shift();
+    if (history === undefined || next === undefined) throw new Error('a history without events');
+    if (history.rest.length === 0) open.splice(at, 1);
+    yield eventOf(next, history.number, made);
   }
 }
 
-function eventOf({ subject, headers, body }: Template, life: number, made: number): LifeEvent {
-  const createdAt = domain.iso(T0 + life);
+function eventOf(
+  { subject, headers, body }: Template,
+  history: number,
+  made: number,
+): GeneratedEvent {
+  const createdAt = domain.iso(T0 + history);
   const own = (text: string) =>
     text
-      .replaceAll(SESSION, `ses_${life}`)
-      .replaceAll(WORKLOAD, `wl_${life}`)
+      .replaceAll(SESSION, `ses_${history}`)
+      .replaceAll(WORKLOAD, `wl_${history}`)
       .replaceAll(CREATED_AT, createdAt);
   const id = `evt_${made}`;
   return {
@@ -140,7 +145,7 @@ function eventOf({ subject, headers, body }: Template, life: number, made: numbe
   };
 }
 
-/** Numbers from 0 to 1, the same ones each time (mulberry32). */
+/** A seeded generator of numbers from 0 to 1 (mulberry32). */
 function createRandom(): () => number {
   let state = 42;
   return () => {

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import type { Unsequenced } from '#events/codec.ts';
-import type { Cause } from '#events/envelope.ts';
+import type { PendingEvent } from '#events/codec.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import type { RefOf } from '#events/events.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import type { SessionState } from '#events/session.ts';
-import type { Change } from '#src/event-store/event-store.ts';
+import type { StreamAppend } from '#src/event-store/event-store.ts';
 
 const CREATED_AT = '2026-01-01T00:00:00.000Z';
 const EXPIRES_AT = '2026-01-01T02:00:00.000Z';
 
-/** An id that no other test has. */
+/** A unique id. */
 export function freshId(prefix: string): string {
   return `${prefix}-${randomUUID()}`;
 }
 
-/** A session of its own organization, unless one is named. */
+/** A session of its own organization, unless the caller names one. */
 export function aSession(organizationId = freshId('org')): RefOf<'session'> {
   return { kind: 'session', organizationId, id: freshId('session') };
 }
@@ -24,16 +24,17 @@ export function ledgerOf({ organizationId }: { organizationId: string }): RefOf<
 }
 
 /**
- * A change of one aggregate: what was decided at the sequence. The aggregate is that of the events.
+ * An append to one aggregate: the events that were decided at the sequence. The aggregate is that
+ * of the events.
  */
 export function change(
   expectedSequence: number,
-  ...events: [Unsequenced, ...Unsequenced[]]
-): Change {
+  ...events: [PendingEvent, ...PendingEvent[]]
+): StreamAppend {
   return { aggregate: events[0].aggregate, expectedSequence, events };
 }
 
-export function aCause(commandId = freshId('command')): Cause {
+export function aCause(commandId = freshId('command')): EventMetadata {
   return {
     actor: { kind: 'user', id: 'user-1' },
     commandId,
@@ -74,33 +75,39 @@ export function creatingState(session: RefOf<'session'>): SessionState {
 }
 
 /** `session.requested`, the first event of a session. */
-export function requested(session: RefOf<'session'>, cause: Cause = aCause()): Unsequenced {
-  return event(session, 'session.requested', requestedData, creatingState(session), cause);
+export function requested(
+  session: RefOf<'session'>,
+  metadata: EventMetadata = aCause(),
+): PendingEvent {
+  return event(session, 'session.requested', requestedData, creatingState(session), metadata);
 }
 
 /** `session.queued`, as it follows `requested`. */
-export function queued(session: RefOf<'session'>, cause: Cause = aCause()): Unsequenced {
+export function queued(
+  session: RefOf<'session'>,
+  metadata: EventMetadata = aCause(),
+): PendingEvent {
   const state = { ...creatingState(session), status: 'queued' };
-  return event(session, 'session.queued', {}, state, cause);
+  return event(session, 'session.queued', {}, state, metadata);
 }
 
-/** `session.accessed` on a session that is still creating; told apart by its minute. */
+/** `session.accessed` on a session that is still creating; distinguished by its minute. */
 export function accessed(
   session: RefOf<'session'>,
   minute = 0,
-  cause: Cause = aCause(),
-): Unsequenced {
+  metadata: EventMetadata = aCause(),
+): PendingEvent {
   const at = `2026-01-01T00:${String(minute % 60).padStart(2, '0')}:00.000Z`;
   const state = { ...creatingState(session), lastAccessedAt: at };
-  return event(session, 'session.accessed', { via: 'api', at }, state, cause);
+  return event(session, 'session.accessed', { via: 'api', at }, state, metadata);
 }
 
 /** `ledger.slot-reserved` for a session, on a ledger of one slot and `credits` granted. */
 export function slotReserved(
   session: RefOf<'session'>,
-  cause: Cause = aCause(),
+  metadata: EventMetadata = aCause(),
   credits = 120,
-): Unsequenced {
+): PendingEvent {
   const state: LedgerState = {
     slotsInUse: 1,
     sessionsEnded: 0,
@@ -110,15 +117,15 @@ export function slotReserved(
     creditsUsed: 0,
   };
   const data = { sessionId: session.id, credits };
-  return event(ledgerOf(session), 'ledger.slot-reserved', data, state, cause);
+  return event(ledgerOf(session), 'ledger.slot-reserved', data, state, metadata);
 }
 
 function event(
-  aggregate: Unsequenced['aggregate'],
+  aggregate: PendingEvent['aggregate'],
   type: string,
   data: unknown,
   state: unknown,
-  cause: Cause,
-): Unsequenced {
-  return { aggregate, id: freshId('event'), type, time: CREATED_AT, data, state, cause };
+  metadata: EventMetadata,
+): PendingEvent {
+  return { aggregate, id: freshId('event'), type, time: CREATED_AT, data, state, metadata };
 }

@@ -7,7 +7,7 @@ export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 
-/** When the session is asked for. */
+/** The time of the session's request. */
 export const T0 = Date.parse('2026-03-01T12:00:00.000Z');
 
 export function iso(ms: number): string {
@@ -60,7 +60,7 @@ export const requeued: SessionEvent = {
   data: { serverId: 'srv_1', detail: 'no display' },
 };
 
-/** Of the end that a request for two hours has. */
+/** The end of a session that was requested for two hours. */
 export const expiryWarning: SessionEvent = {
   type: 'session.expiry-warning',
   data: { expiresAt: iso(T0 + 2 * HOUR) },
@@ -83,7 +83,7 @@ export function stopRequested(reason: StopReason = 'user', atMs: number = T0): S
   return { type: 'session.stop-requested', data: { reason, at: iso(atMs) } };
 }
 
-/** A stop a while after the request, of which so many of 120 reserved minutes were used. */
+/** A stop a while after the request, when that many of 120 reserved minutes were used. */
 export function stopped(atMs: number, creditsUsed = 0, reason: StopReason = 'user'): SessionEvent {
   const creditsRefunded = 120 - creditsUsed;
   return {
@@ -100,7 +100,7 @@ export function failed(other: Partial<DataOf<'session.failed'>> = {}): SessionEv
   };
 }
 
-/** A server's change of mind about its pool. */
+/** A decision of a server about its pool. */
 export const resized: Extract<ServerEvent, { type: 'server.pool-resized' }>['data'] = {
   policy: 1,
   inputs: {

@@ -1,24 +1,27 @@
 import { nuid, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node';
-import { mixedLives, type LifeEvent } from './event-generator.ts';
+import { generateEvents, type GeneratedEvent } from './event-generator.ts';
 
-/** The most that the server takes as one. */
+/** The largest batch that the server accepts. */
 const BATCH = 1_000;
 const WITHIN_MS = 60_000;
 
-/** Appends so many events of mixed lives to an empty log, in the largest batches there are. */
+/**
+ * Appends that many events of mixed histories to an empty event store, in the largest possible
+ * batches.
+ */
 export async function fillLog(
   nc: NatsConnection,
   count: number,
   onBatch: (made: number) => void = () => {},
 ): Promise<void> {
-  let batch: LifeEvent[] = [];
+  let batch: GeneratedEvent[] = [];
   let made = 0;
   let before = Promise.resolve();
-  for (const event of mixedLives(count)) {
+  for (const event of generateEvents(count)) {
     batch.push(event);
     made += 1;
     if (batch.length < BATCH && made < count) continue;
-    // The next one is made while the server stores this one; it takes them in their order.
+    // The next batch is made while the server stores this one; the server stores them in order.
     const stored = publish(nc, batch);
     stored.catch(() => undefined); // it is awaited after the next one
     await before;
@@ -29,7 +32,7 @@ export async function fillLog(
   await before;
 }
 
-async function publish(nc: NatsConnection, events: readonly LifeEvent[]): Promise<void> {
+async function publish(nc: NatsConnection, events: readonly GeneratedEvent[]): Promise<void> {
   const batchId = nuid.next();
   const last = events.length - 1;
   for (const [index, { subject, headers, body }] of events.entries()) {
@@ -45,8 +48,8 @@ async function publish(nc: NatsConnection, events: readonly LifeEvent[]): Promis
   }
 }
 
-/** The client's own headers take a third of all the time: of them it asks for their bytes alone. */
-function encoded(headers: LifeEvent['headers'], more: string): MsgHdrs {
+/** The client's own headers take a third of the total time: it needs only their bytes. */
+function encoded(headers: GeneratedEvent['headers'], more: string): MsgHdrs {
   let text = 'NATS/1.0\r\n';
   for (const [name, value] of Object.entries(headers)) text += `${name}: ${value}\r\n`;
   const bytes = Buffer.from(`${text}${more}\r\n`);

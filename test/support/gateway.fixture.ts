@@ -8,7 +8,7 @@ import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createUrls } from '#src/gateway/access/urls.ts';
 
-/** Waits for a fact; says which one never came. The bound is for what hangs, not what is slow. */
+/** Waits for a fact; names it in the error. The time-out is for hangs, not for slow machines. */
 export async function until(fact: () => boolean, what: string, withinMs = 60_000): Promise<void> {
   const deadline = Date.now() + withinMs;
   while (!fact()) {
@@ -18,7 +18,8 @@ export async function until(fact: () => boolean, what: string, withinMs = 60_000
 }
 
 /**
- * A stand-in for Chromium's DevTools server: echoes messages, and refuses what Chromium refuses.
+ * A stand-in for Chromium's DevTools server: echoes messages, and refuses the same requests as
+ * Chromium.
  */
 export async function startEchoBrowser() {
   const path = `/devtools/browser/${randomUUID()}`;
@@ -65,7 +66,7 @@ export async function startEchoBrowser() {
     endpoint: { host: '127.0.0.1', port: (server.address() as AddressInfo).port, path },
     sockets,
     handshakes,
-    /** Its side of each WebSocket, in order. */
+    /** The browser's side of each WebSocket, in order. */
     clients,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
@@ -74,7 +75,7 @@ export async function startEchoBrowser() {
   };
 }
 
-/** A stand-in for an RFB server: a TCP listener whose sockets the test holds in its hand. */
+/** A stand-in for an RFB server: a TCP listener whose sockets the test controls. */
 export async function startScreen() {
   const sockets = new Set<Socket>();
   const received: Buffer[] = [];
@@ -90,7 +91,7 @@ export async function startScreen() {
     endpoint: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
     sockets,
     received,
-    /** The one connection there is. */
+    /** The first connection. */
     async socket(): Promise<Socket> {
       await until(() => sockets.size > 0, 'a connection to the screen');
       return [...sockets][0] as Socket;
@@ -105,8 +106,8 @@ export async function startScreen() {
 export const MASTER_KEY = Buffer.alloc(32, 7);
 
 /**
- * A gateway over a directory that the test fills; `lookups`, `accesses` and `logged` are what it
- * did.
+ * A gateway over a directory that the test fills; `lookups`, `accesses` and `logged` record its
+ * calls.
  */
 export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
   const tickets = createTickets(MASTER_KEY);
@@ -114,8 +115,8 @@ export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
   const accesses: string[] = [];
   const logged: string[] = [];
   const lookups: string[] = [];
-  const note = (fact: object, message: string): void => {
-    logged.push(JSON.stringify({ ...fact, message }));
+  const note = (fact: unknown, message?: string): void => {
+    logged.push(JSON.stringify({ ...(fact as object), message }));
   };
   const gateway = await startGateway({
     listen: { host: '127.0.0.1', port: 0 },
@@ -127,7 +128,7 @@ export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
       },
     },
     onAccess: ({ sessionId }, via) => accesses.push(`${sessionId} ${via}`),
-    log: { debug: note, warn: note, error: note },
+    log: { debug: note, info: note, warn: note, error: note },
     ...options,
   });
   const port = gateway.address.port;
@@ -163,7 +164,7 @@ export async function startSession(options: Partial<GatewayOptions> = {}) {
     ...site,
     browser,
     screen,
-    /** No connection, and no socket to an upstream, is left. */
+    /** Waits until no connection and no socket to an upstream is left. */
     async isClean() {
       await until(() => {
         const { open } = site.gateway.counters();
@@ -178,7 +179,7 @@ export async function startSession(options: Partial<GatewayOptions> = {}) {
   };
 }
 
-/** An open WebSocket whose events wait to be asked for. */
+/** An open WebSocket that collects its messages. */
 export async function openSocket(
   url: string,
   options: { protocols?: string[]; headers?: Record<string, string>; insecure?: boolean } = {},
@@ -209,7 +210,7 @@ export async function openSocket(
   };
 }
 
-/** What a WebSocket handshake is refused with. */
+/** The HTTP response that refuses a WebSocket handshake. */
 export async function refusal(url: string): Promise<{
   status: number;
   retryAfter: string | undefined;
@@ -233,7 +234,7 @@ export async function refusal(url: string): Promise<{
   });
 }
 
-/** What a client writes first. */
+/** The bytes of a client's handshake. */
 export function handshake(url: string): string {
   const { host, pathname } = new URL(url);
   return (
@@ -242,7 +243,7 @@ export function handshake(url: string): string {
   );
 }
 
-/** A client of its own manners: a bare TCP socket that has shaken hands. */
+/** A bare TCP socket after a WebSocket handshake, for clients that break the protocol. */
 export async function openRaw(url: string): Promise<Socket> {
   const { port } = new URL(url);
   const socket = connect({ host: '127.0.0.1', port: Number(port), allowHalfOpen: true });

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { encode } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import { isRejected, type ErrorName, type Rejected } from '#src/errors.ts';
+import { isRejection, type ErrorName, type Rejection } from '#src/errors.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
 import { evolve } from '#src/event-store/load-state.ts';
@@ -16,7 +16,7 @@ import { decide } from '#src/domain/session/decide.ts';
 
 const organizationId = 'org_acme';
 
-/** The session of the specifications; its events stand under this subject. */
+/** The session of the specifications; its events have this subject. */
 export const sessionRef = { kind: 'session', organizationId, id: 'ses_1' } as const;
 
 export const session = specification<'session', SessionCommand>(sessionRef, decide);
@@ -39,14 +39,14 @@ export const server = specification<'server', ServerCommand>(
 
 /**
  * `given(events…).when(command).then(events…)` for one kind of aggregate. Each event, given or
- * decided, is folded and encoded on the way, so that it and the state after it fit the contract.
+ * decided, is folded and encoded on the way, so that the event and the state after it are valid.
  */
 export function specification<Kind extends AggregateKind, Command>(
   aggregate: RefOf<Kind>,
   decideOn: (
     command: Command,
     state: Aggregates[Kind]['state'] | null,
-  ) => Aggregates[Kind]['event'][] | Rejected,
+  ) => Aggregates[Kind]['event'][] | Rejection,
 ) {
   type Event = Aggregates[Kind]['event'];
   type State = Aggregates[Kind]['state'];
@@ -56,10 +56,10 @@ export function specification<Kind extends AggregateKind, Command>(
     return {
       when: (command: Command) => {
         const outcome = decideOn(command, before);
-        if (!isRejected(outcome)) foldAll(aggregate, before, outcome);
+        if (!isRejection(outcome)) foldAll(aggregate, before, outcome);
         return outcomeOf(outcome);
       },
-      /** The state that the given events add up to has at least these fields. */
+      /** The state after the given events has at least these fields. */
       stateIs: (expected: Partial<State>) => expect(before).toMatchObject(expected),
     };
   }
@@ -84,7 +84,7 @@ export function foldAll<Kind extends AggregateKind>(
 const envelope = {
   id: 'evt_1',
   time: '2026-03-01T12:00:00.000Z',
-  cause: {
+  metadata: {
     actor: { kind: 'service', id: 'test' },
     commandId: 'cmd_1',
     correlationId: 'cor_1',
@@ -92,16 +92,16 @@ const envelope = {
   },
 } as const;
 
-function outcomeOf<Event>(outcome: Event[] | Rejected) {
+function outcomeOf<Event>(outcome: Event[] | Rejection) {
   function thenEvents(...expected: Event[]): void {
     expect(outcome).toEqual(expected);
   }
   function thenRejected(name: ErrorName, context?: Record<string, unknown>): void {
-    expect(outcome).toMatchObject({ rejected: name });
+    expect(outcome).toMatchObject({ code: name });
     if (context !== undefined) expect(outcome).toHaveProperty('context', context);
   }
   return {
-    // oxlint-disable-next-line unicorn/no-thenable -- the pattern's own word; nobody awaits this.
+    // oxlint-disable-next-line unicorn/no-thenable -- the pattern's own word; never awaited.
     then: thenEvents,
     thenNothing: () => expect(outcome).toEqual([]),
     thenRejected,

@@ -1,4 +1,4 @@
-/** A service that supervises the deaf program it is given, until it is killed by the test. */
+/** A service that supervises the given program, which ignores SIGTERM, until the test kills it. */
 import { readFile } from 'node:fs/promises';
 import { supervise } from '#src/embedded/supervise.ts';
 

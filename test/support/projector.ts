@@ -1,30 +1,27 @@
 import { expect, vi } from 'vitest';
-import { isOf, type RecordedEvent } from '#events/events.ts';
+import { hasState, isOf, type EventWithState, type RecordedEvent } from '#events/events.ts';
 import { filters, subjectOf } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import {
-  runProjection,
-  type ParkedEvent,
-  type ProjectedLog,
-  type Progress,
-} from '#projections/runner/run-projection.ts';
-import { idOf, type Projection } from '#projections/projection.ts';
+import { runProjection } from '#projections/runner/run-projection.ts';
+import type {
+  ProjectionDeadLetter,
+  ProjectionSource,
+  Progress,
+} from '#projections/runner/projector.ts';
+import { projectionId, type FoldProjection, type Projection } from '#projections/projection.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog, FollowOptions } from '#src/event-store/event-store.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
-import type { ParkedEvents } from '#src/messaging/dead-letters.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore, SubscribeOptions } from '#src/event-store/event-store.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { accessed, activated, queued, requested, T0, MINUTE } from './examples.ts';
 import { record, sessionRef } from './history.ts';
 
 export const eventually = { timeout: 15_000, interval: 5 };
 
-/**
- * How many events each session has: a view that depends on the one before, so none may be folded
- * twice.
- */
-export const eventCounts: Projection<{ events: number; last: number }> = {
+/** Counts each session's events. The view depends on the one before: no event may fold twice. */
+export const eventCounts: FoldProjection<{ events: number; last: number }> = {
   name: 'event-counts',
   version: 1,
   subjects: filters.sessions,
@@ -36,98 +33,100 @@ export const eventCounts: Projection<{ events: number; last: number }> = {
 };
 
 /**
- * A log in which sessions 0 to `sessions` - 1 of one organization have lived four events each,
- * interleaved.
+ * An event store with the sessions s0, s1, … of one organization and four events of each. The
+ * sequences for three sessions:
+ *
+ *                        s0  s1  s2
+ *   session.requested     1   2   3
+ *   session.queued        4   5   6
+ *   session.activated     7   8   9
+ *   session.accessed     10  11  12
  */
-export async function aLogOf(sessions: number): Promise<EventLog> {
-  const log = createMemoryEventLog();
-  const lives = [requested(), queued, activated(), accessed(T0 + MINUTE)];
-  for (const event of lives)
-    for (let n = 0; n < sessions; n += 1) await record<'session'>(log, sessionRef(`s${n}`), event);
-  return log;
+export async function eventStoreOfSessions(sessions: number): Promise<EventStore> {
+  const eventStore = createMemoryEventStore();
+  const lifecycle = [requested(), queued, activated(), accessed(T0 + MINUTE)];
+  for (const event of lifecycle)
+    for (let n = 0; n < sessions; n += 1)
+      await record<'session'>(eventStore, sessionRef(`s${n}`), event);
+  return eventStore;
 }
 
-/**
- * The log, but that its followers get some events otherwise, or (null) as ones that cannot be read.
- */
-export function changed(
-  log: EventLog,
+/** The same event store, but subscriptions get changed events; null: the event is unreadable. */
+export function withChangedEvents(
+  eventStore: EventStore,
   change: (event: RecordedEvent) => RecordedEvent | null,
-): EventLog {
-  async function* follow(options: FollowOptions): AsyncGenerator<RecordedEvent[], void, void> {
-    for await (const batch of log.follow(options)) {
+): EventStore {
+  async function* follow(options: SubscribeOptions): AsyncGenerator<RecordedEvent[], void, void> {
+    for await (const batch of eventStore.subscribe(options)) {
       const read = batch.map((event) => {
         const { sequence } = event;
         const subject = subjectOf(event.aggregate, event.type);
         const seen = change(event);
-        if (seen === null) options.onMalformed({ sequence, subject, reason: 'not readable' });
+        if (seen === null) options.onUnreadable({ sequence, subject, reason: 'not readable' });
         return seen;
       });
       const events = read.filter((event) => event !== null);
       if (events.length > 0) yield events;
     }
   }
-  return { ...log, follow };
+  return { ...eventStore, subscribe: follow };
 }
 
 export type Projector = AsyncDisposable & {
   progress: Progress[];
-  parked: { event: ParkedEvent; reason: string }[];
-  /** Rejects where the run did. */
+  deadLetters: { event: ProjectionDeadLetter; reason: string }[];
+  /** Stops the projector; rejects if its run failed. */
   stop(): Promise<void>;
 };
 
 /**
- * Runs a projection until it is disposed or stopped. `onProgress` sees each step as it is taken.
+ * Runs a projection until it is stopped or disposed. `onProgress` is called synchronously.
  */
-export function project<View>(
+export function startProjector<View>(
   projection: Projection<View>,
-  log: ProjectedLog,
+  eventStore: ProjectionSource,
   views: Views,
   onProgress: (progress: Progress) => void = () => {},
-  kept: ParkedEvents = createMemoryParked(),
+  deadLetterStore: DeadLetterStore = createMemoryDeadLetters(),
 ): Projector {
   const abort = new AbortController();
   const progress: Projector['progress'] = [];
-  const parked: Projector['parked'] = [];
+  const deadLetters: Projector['deadLetters'] = [];
   const running = runProjection({
     projection,
-    log,
+    eventStore,
     views,
-    parked: kept,
+    deadLetters: deadLetterStore,
     signal: abort.signal,
     onProgress(step) {
       progress.push(step);
       onProgress(step);
     },
-    onParked: (event, reason) => parked.push({ event, reason }),
+    onDeadLetter: (event, reason) => deadLetters.push({ event, reason }),
   });
   async function stop() {
     abort.abort();
     await running;
   }
-  return { progress, parked, stop, [Symbol.asyncDispose]: stop };
+  return { progress, deadLetters, stop, [Symbol.asyncDispose]: stop };
 }
 
-export async function untilFolded<View>(
+export async function untilCheckpoint<View>(
   projection: Projection<View>,
   views: Views,
   upTo: number,
 ): Promise<void> {
   await vi.waitUntil(
-    async () => (await views.checkpoint(idOf(projection)).catch(() => 0)) >= upTo,
+    async () => (await views.checkpoint(projectionId(projection)).catch(() => 0)) >= upTo,
     eventually,
   );
 }
 
-/**
- * All that a projection holds of the log's sessions: each view, each list that one of them ever
- * stood in.
- */
+/** All views of a projection for these events, and all lists that ever contained one of them. */
 async function contentOf<View>(
   projection: Projection<View>,
   views: Views,
-  events: readonly RecordedEvent[],
+  events: readonly EventWithState[],
 ): Promise<unknown> {
   const keys = new Set<string>();
   const names = new Set<string>();
@@ -142,7 +141,7 @@ async function contentOf<View>(
     for (const name of view === null ? [] : (projection.lists?.(view, event).names ?? []))
       names.add(name);
   }
-  const id = idOf(projection);
+  const id = projectionId(projection);
   const pages = [...names].map(async (name) => [
     name,
     await views.page(id, { lists: [name], offset: 0, limit: 1000 }),
@@ -150,39 +149,36 @@ async function contentOf<View>(
   return { texts: await views.readMany(id, [...keys]), lists: await Promise.all(pages) };
 }
 
-/**
- * Holds that the views are those which a projector alone, on a store without mishap, makes of the
- * log.
- */
-export async function expectAsOfOneFold<View>(
+/** Expects the views to equal those of one projector that folds all events into a new store. */
+export async function expectSameAsFreshFold<View>(
   projection: Projection<View>,
   views: Views,
-  log: EventLog,
+  eventStore: EventStore,
 ): Promise<void> {
   await using fresh = createMemoryViews();
-  await using _ = project(projection, log, fresh);
-  const end = await log.lastSequence(projection.subjects);
-  await untilFolded(projection, fresh, end);
-  const events = await eventsOf(log);
+  await using _ = startProjector(projection, eventStore, fresh);
+  const end = await eventStore.lastSequence(projection.subjects);
+  await untilCheckpoint(projection, fresh, end);
+  const events = await eventsOf(eventStore);
   const expected = await contentOf(projection, fresh, events);
   expect(await contentOf(projection, views, events)).toEqual(expected);
 }
 
-async function eventsOf(log: EventLog): Promise<RecordedEvent[]> {
-  const events: RecordedEvent[] = [];
+async function eventsOf(eventStore: EventStore): Promise<EventWithState[]> {
+  const events: EventWithState[] = [];
   const stop = new AbortController();
   const { signal } = stop;
-  const end = await log.lastSequence();
-  for await (const batch of log.follow({
+  const end = await eventStore.lastSequence();
+  for await (const batch of eventStore.subscribe({
     subjects: filters.all,
     after: 0,
     signal,
-    onMalformed() {},
+    onUnreadable() {},
   })) {
-    events.push(...batch);
+    events.push(...batch.filter(hasState));
     if ((batch.at(-1)?.sequence ?? 0) >= end) break;
   }
   return events;
 }
 
-export const everyProjection: Projection<unknown>[] = [organizationSessions, eventCounts];
+export const testedProjections: Projection<unknown>[] = [organizationSessions, eventCounts];

@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { browser, createSession, HOUR, MINUTE } from './examples.ts';
 
-/** One step of a random life: after a while, something is asked of one of several sessions. */
+/** One step of a random history: after some time, a command for one of several sessions. */
 export type Step = { sessionId: string; afterMs: number; command: CommandAt };
-/** A command, once it is known what time it is. */
+/** A command as a function of the time. */
 export type CommandAt = { name: string; at: (now: number) => SessionCommand };
 
 export const sessionIds = ['ses_1', 'ses_2', 'ses_3', 'ses_4', 'ses_5'] as const;
@@ -20,7 +20,7 @@ const failureReason = fc.constantFrom(
 );
 
 const create = fc.record({
-  // The shortest, too: only in its last minute is a session warned of its end.
+  // The shortest duration, too: only in its last minute does a session get an expiry warning.
   durationMs: fc
     .oneof(fc.integer({ min: 1, max: 1440 }), fc.constant(1))
     .map((minutes) => minutes * MINUTE),
@@ -28,9 +28,7 @@ const create = fc.record({
   fingerprint: fc.option(fc.constantFrom('f1', 'f2')),
 });
 
-/**
- * Every command there is, the ones that make a session go on more often than the ones that end it.
- */
+/** Every command; those that keep a session going are more frequent than those that end it. */
 const command: fc.Arbitrary<CommandAt> = fc.oneof(
   weighted(4, create, (asked, now) => createSession({ ...asked, now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'QueueSession', now })),
@@ -76,7 +74,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
   })),
 );
 
-/** Clocks differ between machines, so time may go back a little; and nights pass. */
+/** Clocks differ between machines, so time may go back a little; and it may jump by hours. */
 const afterMs = fc.oneof(
   fc.integer({ min: -5000, max: 5000 }),
   fc.integer({ min: 0, max: 20_000 }),
@@ -93,7 +91,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 /** A history of several sessions of one organization. */
 export const steps = fc.array(step, { maxLength: 60, size: 'max' });
 
-/** What happens between a decision and its append: nothing, a false alarm, or a rival's command. */
+/** An interference between a decision and its append: none, a false alarm, or a rival's command. */
 export type Disturbance = 'none' | 'conflict' | Step;
 export const disturbances: fc.Arbitrary<fc.Stream<Disturbance>> = fc.infiniteStream(
   fc.oneof(
@@ -103,7 +101,7 @@ export const disturbances: fc.Arbitrary<fc.Stream<Disturbance>> = fc.infiniteStr
   ),
 );
 
-/** What the organization has: often too little, so that refusals are met too. */
+/** The organization's credits: often too few, so that refusals occur too. */
 export const means = fc.record({
   credits: fc.oneof(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 20_000 })),
   concurrentSessions: fc.integer({ min: 0, max: 3 }),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { processStart } from '#src/embedded/pid-lock.mjs';
 
-/** An empty folder that is gone after the test. */
+/** An empty folder that is removed after the test. */
 export async function scratchDir(): Promise<{ path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'embedded-test-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };

@@ -1,20 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 
-/** A TypeScript file of ours; `path` from the top of the project, with `/`. */
+/** A TypeScript file of the project; `path` from its top folder, with `/`. */
 export type SourceFile = {
   path: string;
   name: string;
   text: string;
-  /** The text less its comments; lines stay where they are. */
+  /** The text without its comments; line numbers are unchanged. */
   code: string;
-  /** What it imports: `src/commands/handle-command.ts` for our own, `node:fs` or `fastify` for others. */
+  /**
+   * Its imports: `src/commands/handle-command.ts` for a file of the project, `node:fs` for others.
+   */
   imports: string[];
 };
 
 const top = new URL('../../', import.meta.url).pathname;
 const folders = ['events', 'src', 'projections', 'test'];
-/** What a checkout holds beside the project: see .gitignore. */
+/** Folders of a checkout that are not part of the project: see .gitignore. */
 const foreign = new Set(['node_modules', '.git', '.data', '.tools', 'coverage']);
 
 export function sourceFiles(): SourceFile[] {
@@ -24,7 +26,7 @@ export function sourceFiles(): SourceFile[] {
     .map(readSource);
 }
 
-/** Every file of the project that is text, whatever its kind. */
+/** Every text file of the project, of any kind. */
 export function textFiles(): { path: string; text: string }[] {
   return walk('.')
     .map((path) => ({ path, text: readFileSync(join(top, path), 'utf8') }))
@@ -56,7 +58,7 @@ function readSource(path: string): SourceFile {
   return { path, name: basename(path), text, code, imports: importsOf(path, code) };
 }
 
-/** Only comments that begin a line: what follows code on its line is rare and short. */
+/** Only comments that begin a line: comments after code are rare and short. */
 function withoutComments(text: string): string {
   return text
     .replaceAll(/^[ \t]*\/\*[\s\S]*?\*\//gm, (comment) => comment.replaceAll(/[^\n]/g, ''))

@@ -22,7 +22,7 @@ export default class Summary implements Reporter {
     if (leftOut !== null) lines.push(leftOut);
     const all = total([...tiers.values()]);
     lines.push(`${all.passed} passed, ${all.failed} failed`);
-    // At the very end, so that nothing is printed after the last line.
+    // At the very end, so that no output follows the last line.
     process.once('exit', () => {
       if (all.failed > 0 || all.passed === 0) process.exitCode ||= 1;
       writeSync(1, `\n${lines.join('\n')}\n`);
@@ -47,13 +47,13 @@ function failuresOf(module: TestModule): string[] {
   ];
 }
 
-/** Those whose own beforeAll or afterAll failed. */
+/** Groups whose own beforeAll or afterAll failed. */
 const brokenSuites = (module: TestModule) =>
   [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]?.slice(0, 300) ?? '';
 
-/** What a run without a Docker engine could not say; null where it had one or needed none. */
+/** The test files that a run without a Docker engine did not cover; null if it covered all. */
 function withoutDocker(modules: readonly TestModule[]): string | null {
   if (process.env['TEST_DOCKER'] !== 'no') return null;
   const missed = modules.filter(({ moduleId }) => /docker|browsers\.test/.test(moduleId));

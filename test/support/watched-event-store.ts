@@ -1,32 +1,32 @@
 import type { RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { Appended, Change, EventLog } from '#src/event-store/event-store.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { sessionRef } from './given-when-then.ts';
 import { MINUTE, T0 } from './examples.ts';
 
 export const ledgerRef = { kind: 'ledger', organizationId: sessionRef.organizationId } as const;
 
-export type Watched = EventLog & {
-  inner: EventLog;
-  appends: (readonly Change[])[];
+export type Watched = EventStore & {
+  inner: EventStore;
+  appends: (readonly StreamAppend[])[];
   /** `<kind>` for a read of a replica, `<kind> leader` for one of the leader. */
   reads: string[];
   /** Runs between a decision and its append. */
-  beforeAppend: (changes: readonly Change[]) => Promise<unknown>;
-  /** In place of the log's own answer. */
-  answer: Appended | null;
-  /** What a replica answers; undefined: the truth. */
+  beforeAppend: (changes: readonly StreamAppend[]) => Promise<unknown>;
+  /** Replaces the store's own answer. */
+  answer: AppendResult | null;
+  /** The answer of a replica; undefined: the correct one. */
   replicaOf: (aggregate: RefOf<AggregateKind>) => RecordedOf<AggregateKind> | null | undefined;
 };
 
 /**
- * The memory log, whose reads and appends can be watched and disturbed; an organization has
+ * The memory event store, whose reads and appends can be watched and disturbed; an organization has
  * credits.
  */
 export async function watchedLog({ credits = 600 } = {}): Promise<Watched> {
-  const inner = createMemoryEventLog();
+  const inner = createMemoryEventStore();
   await grant(inner, credits);
   const log: Watched = {
     ...inner,
@@ -41,21 +41,24 @@ export async function watchedLog({ credits = 600 } = {}): Promise<Watched> {
       await log.beforeAppend(changes);
       return log.answer ?? inner.append(changes);
     },
-    last<Kind extends AggregateKind>(aggregate: RefOf<Kind>, options?: { fromLeader?: boolean }) {
+    readLast<Kind extends AggregateKind>(
+      aggregate: RefOf<Kind>,
+      options?: { fromLeader?: boolean },
+    ) {
       const isLeader = options?.fromLeader === true;
       log.reads.push(isLeader ? `${aggregate.kind} leader` : aggregate.kind);
       const lagging = isLeader ? undefined : log.replicaOf(aggregate);
-      if (lagging === undefined) return inner.last<Kind>(aggregate, options);
+      if (lagging === undefined) return inner.readLast<Kind>(aggregate, options);
       return Promise.resolve(lagging as RecordedOf<Kind> | null);
     },
   };
   return log;
 }
 
-/** Runs once, and is silent from then on. */
-export function once(run: (changes: readonly Change[]) => Promise<unknown>) {
+/** Runs once, and does nothing from then on. */
+export function once(run: (changes: readonly StreamAppend[]) => Promise<unknown>) {
   let isDone = false;
-  return async (changes: readonly Change[]) => {
+  return async (changes: readonly StreamAppend[]) => {
     if (isDone) return;
     isDone = true;
     await run(changes);
@@ -70,12 +73,12 @@ export function newCause() {
   return { actor, commandId, correlationId: 'cor_1', causationId: null };
 }
 
-/** Its clock stands half an hour after the request. */
-export function desk(log: EventLog) {
-  return { log, now: () => T0 + 30 * MINUTE };
+/** A clock that stands half an hour after the request. */
+export function context(eventStore: EventStore) {
+  return { eventStore, now: () => T0 + 30 * MINUTE };
 }
 
-export function grant(log: EventLog, credits: number) {
+export function grant(eventStore: EventStore, credits: number) {
   const line = { type: 'ledger.credits-granted', data: { credits } } as const;
-  return handle<'ledger'>(desk(log), ledgerRef, () => [line], newCause());
+  return handleCommand<'ledger'>(context(eventStore), ledgerRef, () => [line], newCause());
 }

@@ -1,6 +1,6 @@
 import type { variables } from '#src/config/config.ts';
 
-/** How every variable of the service can be wrong: missing, malformed, pointing nowhere, weak. */
+/** Every invalid value of each variable of the service: missing, malformed, unreachable, weak. */
 
 export const NATS = { NATS_URL: 'nats://127.0.0.1:4222' };
 const TLS = { NATS_URL: 'tls://127.0.0.1:4222' };
@@ -12,10 +12,12 @@ const WHO = { JWT_ISSUER: 'https://login.example', JWT_AUDIENCE: 'browsers' };
 export const STRONG = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
 export const SERIOUS = { NODE_ENV: 'production' };
 
-/** What is wrong, what else has to be set for it to count, and the reason that is given. */
+/**
+ * The invalid value, other variables that have to be set for it to matter, and the expected reason.
+ */
 type Row = [value: string, reason: RegExp, beside?: Record<string, string>];
 
-/** Any text is good: what it means shows only when it is used. */
+/** Any text is valid; its meaning is checked when it is used. */
 const ANY: Row[] = [];
 
 const port: Row[] = [
@@ -50,7 +52,9 @@ const weak = (beside: Record<string, string>, value: string, reason: RegExp): Ro
   { ...beside, ...SERIOUS },
 ];
 
-/** A variable without a row does not pass the compiler; names in capitals are files of the test. */
+/**
+ * Without a row for each variable this does not compile; names in capitals are files of the test.
+ */
 export const table: Record<keyof typeof variables, Row[]> = {
   PORT: port,
   HOST: ANY,
@@ -88,12 +92,12 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['nats://user:hunter2@ho st:4222', /^NATS_URL: …@ho st:4222 is no/],
   ],
   NATS_USER: [
-    ['api', /of no use without NATS_URL/],
+    ['api', /has no effect without NATS_URL/],
     ['', /needed beside NATS_PASSWORD/, { ...NATS, NATS_PASSWORD: STRONG }],
     ['api', /has a user already/, { NATS_URL: 'nats://a:b@127.0.0.1', NATS_PASSWORD: STRONG }],
   ],
   NATS_PASSWORD: [
-    [STRONG, /of no use without NATS_URL/],
+    [STRONG, /has no effect without NATS_URL/],
     ['', /needed beside NATS_USER/, { ...NATS, NATS_USER: 'api' }],
     weak({ ...NATS, NATS_USER: 'api' }, 'changeme-now', /too weak for production/),
   ],
@@ -101,11 +105,11 @@ export const table: Record<keyof typeof variables, Row[]> = {
   NATS_CREDS_FILE: [
     ...file(NATS, /has no JWT with its seed/),
     ['GARBAGE', /not together with a user/, { NATS_URL: 'nats://a:b@127.0.0.1' }],
-    ['GARBAGE', /of no use without NATS_URL/],
+    ['GARBAGE', /has no effect without NATS_URL/],
   ],
   NATS_CA_FILE: [
     ...file(TLS, /has no certificate in PEM/),
-    ['CERT', /of no use without tls:\/\/ in NATS_URL/, NATS],
+    ['CERT', /has no effect without tls:\/\/ in NATS_URL/, NATS],
   ],
   NATS_CERT_FILE: [
     ...file({ ...TLS, NATS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),
@@ -117,12 +121,12 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   NATS_INBOX_PREFIX: [
     ['_INBOX.*', /is no subject without wildcards/, NATS],
-    ['_INBOX_api', /of no use without NATS_URL/],
+    ['_INBOX_api', /has no effect without NATS_URL/],
   ],
   NATS_REPLICAS: [
     ['2', /is none of 1, 3, 5/, NATS],
     ['7', /no whole number from 1 to 5/, NATS],
-    ['3', /of no use without NATS_URL/],
+    ['3', /has no effect without NATS_URL/],
   ],
   ARCHIVE: [['yes', /is none of off, on/]],
   REDIS_URL: [
@@ -130,18 +134,18 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['redis://:hunter2@', /^REDIS_URL: …@ is no/],
   ],
   REDIS_USER: [
-    ['bss', /of no use without REDIS_URL/],
+    ['bss', /has no effect without REDIS_URL/],
     ['bss', /^REDIS_PASSWORD: needed beside REDIS_USER/, REDIS],
   ],
   REDIS_PASSWORD: [
-    [STRONG, /of no use without REDIS_URL/],
+    [STRONG, /has no effect without REDIS_URL/],
     [STRONG, /REDIS_URL has one already/, { REDIS_URL: 'redis://:other@127.0.0.1' }],
     weak(REDIS, 'aaaaaaaaaaaa', /the same few characters/),
   ],
   REDIS_PASSWORD_FILE: secretFile('REDIS_PASSWORD'),
   REDIS_CA_FILE: [
     ...file(REDISS, /has no certificate in PEM/),
-    ['CERT', /of no use without rediss:\/\/ in REDIS_URL/, REDIS],
+    ['CERT', /has no effect without rediss:\/\/ in REDIS_URL/, REDIS],
   ],
   REDIS_CERT_FILE: file({ ...REDISS, REDIS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),
   REDIS_KEY_FILE: file({ ...REDISS, REDIS_CERT_FILE: 'CERT' }, /has no private key/),
@@ -201,14 +205,14 @@ export const table: Record<keyof typeof variables, Row[]> = {
   EVENT_STREAMS_PER_ORGANIZATION: [...count, ['0', /no whole number/]],
   DEV_API_KEY: [
     ['short', /needs 16 to 512 printable characters/],
-    weak({}, 'bss_dev_changeme-changeme', /stands where a secret was to be put/),
+    weak({}, 'bss_dev_changeme-changeme', /contains a placeholder word/),
     weak({}, 'bss_dev_0123456', /15 characters; 24 are needed/),
   ],
   DEV_API_KEY_FILE: secretFile('DEV_API_KEY'),
   MASTER_KEY: [
     ['short', /needs 32 to 512 printable characters/],
     ['a key with spaces in it, that is long enough', /without spaces/],
-    weak({}, 'x'.repeat(32), /the same few characters again and again/),
+    weak({}, 'x'.repeat(32), /repeats the same few characters/),
     weak({}, 'abababababbaabababbabababbababab', /only 2 different characters/),
     ['x'.repeat(32), /too weak for production/, { NATS_URL: 'nats://nats-1:4222' }],
   ],
@@ -216,7 +220,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   JWT_SECRET: [
     ['short', /needs 32 to 512/, WHO],
     [STRONG, /not together with JWT_JWKS_URL/, { ...WHO, ...JWKS }],
-    weak(WHO, 'the-secret-of-the-issuer-is-long-enough', /stands where a secret/),
+    weak(WHO, 'the-secret-of-the-issuer-is-long-enough', /contains a placeholder word/),
   ],
   JWT_SECRET_FILE: secretFile('JWT_SECRET'),
   JWT_JWKS_URL: [
@@ -229,16 +233,16 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   JWT_ISSUER: [
     ['', /needed beside JWT_JWKS_URL/, JWKS],
-    ['i', /of no use without/],
+    ['i', /has no effect without/],
   ],
   JWT_AUDIENCE: [
     ['', /needed beside JWT_SECRET/, { JWT_ISSUER: 'i', JWT_SECRET: STRONG }],
-    ['a', /of no use without/],
+    ['a', /has no effect without/],
   ],
   METRICS_PORT: port,
   METRICS_TOKEN: [
     ['short', /needs 16 to 512/],
-    weak({}, 'metrics-password-1', /stands where a secret/),
+    weak({}, 'metrics-password-1', /contains a placeholder word/),
   ],
   METRICS_TOKEN_FILE: secretFile('METRICS_TOKEN'),
   OTEL_EXPORTER_OTLP_ENDPOINT: [['collector:4318', /is no http:\/\/ or https:\/\/ address/]],

@@ -1,7 +1,6 @@
 /**
- * Scripts that look after whole stores (redis-upkeep.ts). Each takes a store's name and makes the
- * names of its parts itself, as `keysOf` does; KEYS[1] is the registry where it is written to, else
- * the store.
+ * Scripts on whole stores (see maintenance.ts). Each takes a store's name and derives the names of
+ * its keys like `keysOf`. KEYS[1] is the registry if the script writes to it, else the store.
  */
 const parts = `
 local function now()
@@ -28,9 +27,9 @@ end
 `;
 
 /**
- * ARGV: store, what the other's name continues with, the store whose lists its own may become. The
- * name of what is to be cleared, or nil; who does not have it cleared within a minute has others do
- * it.
+ * ARGV: store, suffix of the renamed store, the projection's own store. Renames the store and
+ * returns the new name, or nil if it is empty. The caller removes the renamed store; after a minute
+ * any projector may.
  */
 const setAside = `${parts}
 local store, old, base = ARGV[1], ARGV[2], ARGV[3]
@@ -43,7 +42,7 @@ if base ~= store then redis.call('SET', store .. ':lists', base .. ':list-' .. m
 return false
 `;
 
-/** ARGV: store, the one that takes its place, what the other's name continues with. */
+/** ARGV: store, the store that replaces it, suffix of the renamed store. */
 const replaceStore = `${parts}
 local store, by = ARGV[1], ARGV[2]
 local checkpoint = redis.call('GET', by .. ':checkpoint') or '0'
@@ -60,7 +59,7 @@ redis.call('PUBLISH', store .. ':checkpoint', checkpoint)
 return aside
 `;
 
-/** ARGV: store set aside, cursor, count. Removes the lists of so many views. */
+/** ARGV: renamed store, cursor, count. Removes the lists of `count` views. */
 const unlinkLists = `
 local prefix, seen, names = redis.call('GET', KEYS[1] .. ':lists') or '', {}, {}
 local found = redis.call('HSCAN', KEYS[1] .. ':places', ARGV[1], 'COUNT', ARGV[2])
@@ -75,7 +74,7 @@ end
 return found[1]
 `;
 
-/** ARGV: store set aside, of which only its few keys are left. */
+/** ARGV: renamed store. Removes its other keys, after `unlinkLists`. */
 const unlinkStore = `
 local store = ARGV[1]
 for _, part in ipairs({ 'views', 'sequences', 'places', 'lists' }) do
@@ -86,7 +85,7 @@ return 1
 `;
 
 /** ARGV: store, milliseconds. */
-const keepStore = `${parts}
+const renewStore = `${parts}
 local untilMs = now() + tonumber(ARGV[2])
 if untilMs > tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0') then
   redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', untilMs))
@@ -94,8 +93,8 @@ end
 return 1
 `;
 
-/** ARGV: store, holder, milliseconds (0: gives it up). */
-const claimStore = `${parts}
+/** ARGV: store, holder, milliseconds (0: releases the lock). */
+const acquireStore = `${parts}
 local store, holder, ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local held = redis.call('GET', store .. ':holder')
 if held and held ~= holder then return 0 end
@@ -133,8 +132,8 @@ for i = 1, #found[2], 2 do keys[#keys + 1] = found[2][i] end
 return { found[1], keys }
 `;
 
-/** ARGV: keys. The checkpoint, then for each key its view, sequence, place, missing lists. */
-const readHeld = `${parts}
+/** ARGV: keys. Returns the checkpoint, then per key its view, sequence, place, missing lists. */
+const inspectViews = `${parts}
 local store, prefix = KEYS[1], prefixOf(KEYS[1])
 local held = { redis.call('GET', store .. ':checkpoint') or '0' }
 if #ARGV == 0 then return held end
@@ -155,7 +154,7 @@ end
 return held
 `;
 
-/** ARGV: cursor, count. The names of lists, less what they begin with. */
+/** ARGV: cursor, count. Returns the names of lists without their prefix. */
 const scanLists = `${parts}
 local prefix, names = prefixOf(KEYS[1]), {}
 local found = redis.call('SCAN', ARGV[1], 'MATCH', prefix .. '*', 'COUNT', ARGV[2])
@@ -163,9 +162,9 @@ for _, name in ipairs(found[2]) do names[#names + 1] = string.sub(name, #prefix 
 return { found[1], names }
 `;
 
-/** ARGV: list, cursor, count. Keys whose place does not name the list. */
-const scanStrays = `${parts}
-local list, strays, keys = ARGV[1], {}, {}
+/** ARGV: list, cursor, count. Returns the list's keys whose place does not name the list. */
+const scanOrphans = `${parts}
+local list, orphans, keys = ARGV[1], {}, {}
 local found = redis.call('ZSCAN', prefixOf(KEYS[1]) .. list, ARGV[2], 'COUNT', ARGV[3])
 for i = 1, #found[2], 2 do keys[#keys + 1] = found[2][i] end
 local places = #keys > 0 and redis.call('HMGET', KEYS[1] .. ':places', unpack(keys)) or {}
@@ -174,32 +173,32 @@ for i, key in ipairs(keys) do
   for _, name in ipairs(places[i] and cjson.decode(places[i]).lists or {}) do
     if name == list then stands = true end
   end
-  if not stands then strays[#strays + 1] = key end
+  if not stands then orphans[#orphans + 1] = key end
 end
-return { found[1], strays }
+return { found[1], orphans }
 `;
 
-/** ARGV: the log. 1 where the store is of it, or was of none and is now. */
-const takeLog = `
+/** ARGV: event store id. Returns 1 if the store has this id, or had none and has it now. */
+const bindStore = `
 local known = redis.call('GET', KEYS[1] .. ':log')
 if known then return known == ARGV[1] and 1 or 0 end
 redis.call('SET', KEYS[1] .. ':log', ARGV[1])
 return 1
 `;
 
-export const upkeepScripts = {
+export const maintenanceScripts = {
   setAside: { lua: setAside },
   replaceStore: { lua: replaceStore },
   unlinkLists: { lua: unlinkLists },
   unlinkStore: { lua: unlinkStore },
-  keepStore: { lua: keepStore },
-  claimStore: { lua: claimStore },
+  renewStore: { lua: renewStore },
+  acquireStore: { lua: acquireStore },
   listStores: { lua: listStores },
   scanKeys: { lua: scanKeys },
-  readHeld: { lua: readHeld },
+  inspectViews: { lua: inspectViews },
   scanLists: { lua: scanLists },
-  scanStrays: { lua: scanStrays },
-  takeLog: { lua: takeLog },
+  scanOrphans: { lua: scanOrphans },
+  bindStore: { lua: bindStore },
 };
 
 type Arguments = (string | number)[];
@@ -211,20 +210,20 @@ type Parts = [
 ];
 
 /** The scripts as the client's commands; the first argument is the number of keys. */
-export type UpkeepCommands = {
+export type MaintenanceCommands = {
   setAside(keyCount: number, ...rest: Arguments): Promise<string | null>;
   replaceStore(keyCount: number, ...rest: Arguments): Promise<string | null>;
   unlinkLists(keyCount: number, ...rest: Arguments): Promise<string>;
   unlinkStore(keyCount: number, ...rest: Arguments): Promise<number>;
-  keepStore(keyCount: number, ...rest: Arguments): Promise<number>;
-  claimStore(keyCount: number, ...rest: Arguments): Promise<number>;
+  renewStore(keyCount: number, ...rest: Arguments): Promise<number>;
+  acquireStore(keyCount: number, ...rest: Arguments): Promise<number>;
   listStores(
     keyCount: number,
     ...rest: Arguments
-  ): Promise<[store: string, checkpoint: string, views: number, isKept: number][]>;
+  ): Promise<[store: string, checkpoint: string, views: number, isInUse: number][]>;
   scanKeys(keyCount: number, ...rest: Arguments): Promise<[cursor: string, keys: string[]]>;
-  readHeld(keyCount: number, ...rest: Arguments): Promise<[checkpoint: string, ...Parts[]]>;
+  inspectViews(keyCount: number, ...rest: Arguments): Promise<[checkpoint: string, ...Parts[]]>;
   scanLists(keyCount: number, ...rest: Arguments): Promise<[cursor: string, lists: string[]]>;
-  scanStrays(keyCount: number, ...rest: Arguments): Promise<[cursor: string, keys: string[]]>;
-  takeLog(keyCount: number, ...rest: Arguments): Promise<number>;
+  scanOrphans(keyCount: number, ...rest: Arguments): Promise<[cursor: string, keys: string[]]>;
+  bindStore(keyCount: number, ...rest: Arguments): Promise<number>;
 };

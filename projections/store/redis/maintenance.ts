@@ -2,31 +2,31 @@ import type { Redis } from 'ioredis';
 import { Unavailable } from '#src/errors.ts';
 import { assertWrites } from '../limits.ts';
 import { keysOf, writeArguments, type ScriptCommands } from './scripts.ts';
-import type { UpkeepCommands } from './maintenance-scripts.ts';
+import type { MaintenanceCommands } from './maintenance-scripts.ts';
 import {
   keysMax,
-  type HeldView,
-  type StoreFacts,
-  type Stray,
-  type Upkeep,
+  type StoredView,
+  type StoreStatus,
+  type OrphanEntry,
+  type StoreMaintenance,
 } from '../maintenance.ts';
 
-/** The hash in which every store that is looked after has an entry. */
+/** The hash with an entry for every store: until when it is in use. */
 const REGISTRY = 'projections';
-/** What a renamed store's name ends with, a number behind it. */
+/** Suffix of a replaced store's name, followed by a number. */
 const OLD = ':old-';
-/** What the name of a store ends with that is not a projection's own. */
+/** Suffixes of stores that are not a projection's own: of rebuilds and of replaced stores. */
 const PARTIAL = /(:next|:old-\d+)+$/;
 const FIRST = '0';
 
 type Answer = <T>(command: Promise<T>) => Promise<T>;
 
-/** The upkeep of stores in Redis, and their removal. */
-export function createRedisUpkeep(
-  redis: Redis & ScriptCommands & UpkeepCommands,
+/** Maintenance and removal of stores in Redis. */
+export function createRedisMaintenance(
+  redis: Redis & ScriptCommands & MaintenanceCommands,
   answer: Answer,
-): Upkeep & { drop(projection: string): Promise<void> } {
-  /** Removes what nobody reads any more, in steps of some milliseconds; may be broken off. */
+): StoreMaintenance & { drop(projection: string): Promise<void> } {
+  /** Removes a store that has no readers, in steps of some milliseconds. Can be interrupted. */
   async function clear(store: string): Promise<void> {
     let cursor = FIRST;
     do cursor = await answer(redis.unlinkLists(1, store, cursor, keysMax));
@@ -43,26 +43,26 @@ export function createRedisUpkeep(
     async replace(projection, by) {
       const old = await answer(redis.replaceStore(1, REGISTRY, projection, by, OLD));
       if (old === null) return false;
-      // It has taken place; what is left of the old one otherwise goes with the next sweep.
+      // The replacement is done. If this fails, a projector removes the old store later.
       await clear(old).catch(ignoreOutage);
       return true;
     },
-    async keep(projection, forMs) {
-      await answer(redis.keepStore(1, REGISTRY, projection, forMs));
+    async renew(projection, forMs) {
+      await answer(redis.renewStore(1, REGISTRY, projection, forMs));
     },
-    async claim(projection, holder, forMs) {
-      return (await answer(redis.claimStore(1, REGISTRY, projection, holder, forMs))) === 1;
+    async acquire(projection, holder, forMs) {
+      return (await answer(redis.acquireStore(1, REGISTRY, projection, holder, forMs))) === 1;
     },
     async stores() {
       const found = await answer(redis.listStores(1, REGISTRY));
-      return found.map(([projection, checkpoint, views, isKept]): StoreFacts => ({
+      return found.map(([projection, checkpoint, views, isInUse]): StoreStatus => ({
         projection,
         checkpoint: Number(checkpoint),
         views,
-        isKept: isKept === 1,
+        isInUse: isInUse === 1,
       }));
     },
-    async mend(projection, at, writes) {
+    async overwrite(projection, at, writes) {
       assertWrites(writes);
       const { keys, rest } = writeArguments(projection, { after: at, upTo: at, writes }, true);
       return (await answer(redis.writeViews(keys.length, ...keys, ...rest))) === at;
@@ -78,17 +78,17 @@ export function createRedisUpkeep(
     async sample(projection, count) {
       return answer(redis.hrandfield(keysOf(projection).views, count) as Promise<string[]>);
     },
-    async held(projection, keys) {
+    async inspect(projection, keys) {
       if (keys.length > keysMax) throw new RangeError(`${keys.length} keys in one call`);
-      const [checkpoint, ...parts] = await answer(redis.readHeld(1, projection, ...keys));
-      return { checkpoint: Number(checkpoint), views: parts.map(heldOf) };
+      const [checkpoint, ...parts] = await answer(redis.inspectViews(1, projection, ...keys));
+      return { checkpoint: Number(checkpoint), views: parts.map(storedViewOf) };
     },
-    async *strays(projection) {
+    async *orphans(projection) {
       let cursor = FIRST;
       do {
         const [next, lists] = await answer(redis.scanLists(1, projection, cursor, keysMax));
         cursor = next;
-        for (const list of lists) yield* straysIn(redis, answer, projection, list);
+        for (const list of lists) yield* orphansIn(redis, answer, projection, list);
       } while (cursor !== FIRST);
     },
   };
@@ -98,27 +98,27 @@ function ignoreOutage(error: unknown): void {
   if (!(error instanceof Unavailable)) throw error;
 }
 
-async function* straysIn(
-  redis: UpkeepCommands,
+async function* orphansIn(
+  redis: MaintenanceCommands,
   answer: Answer,
   projection: string,
   list: string,
-): AsyncGenerator<Stray[], void, void> {
+): AsyncGenerator<OrphanEntry[], void, void> {
   let cursor = FIRST;
   do {
-    const [next, keys] = await answer(redis.scanStrays(1, projection, list, cursor, keysMax));
+    const [next, keys] = await answer(redis.scanOrphans(1, projection, list, cursor, keysMax));
     cursor = next;
     if (keys.length > 0) yield keys.map((key) => ({ list, key }));
   } while (cursor !== FIRST);
 }
 
-function heldOf([view, sequence, place, missingIn]: Awaited<
-  ReturnType<UpkeepCommands['readHeld']>
->[1]): HeldView | null {
+function storedViewOf([view, sequence, place, missingIn]: Awaited<
+  ReturnType<MaintenanceCommands['inspectViews']>
+>[1]): StoredView | null {
   if (view === null && sequence === null && place === null) return null;
   const { lists, order } =
     place === null
       ? { lists: [], order: 0 }
-      : (JSON.parse(place) as Pick<HeldView, 'lists' | 'order'>);
+      : (JSON.parse(place) as Pick<StoredView, 'lists' | 'order'>);
   return { view, sequence: Number(sequence ?? 0), lists, order, missingIn };
 }

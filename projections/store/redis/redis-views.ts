@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { Unavailable } from '#src/errors.ts';
-import { createTurns } from '#src/async/serial-queue.ts';
+import { createSerialQueue } from '#src/async/serial-queue.ts';
 import { assertBatch, assertPage } from '../limits.ts';
-import { createReached } from '../wait-for-checkpoint.ts';
+import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
 import {
   checkpointChannels,
   keysOf,
@@ -12,44 +12,43 @@ import {
   writeArguments,
   type ScriptCommands,
 } from './scripts.ts';
-import { createRedisUpkeep } from './maintenance.ts';
-import { upkeepScripts, type UpkeepCommands } from './maintenance-scripts.ts';
-import type { Upkeep } from '../maintenance.ts';
+import { createRedisMaintenance } from './maintenance.ts';
+import { maintenanceScripts, type MaintenanceCommands } from './maintenance-scripts.ts';
+import type { StoreMaintenance } from '../maintenance.ts';
 import type { Views } from '../views.ts';
 
-/** The port's bound on an answer; also on a connection attempt and on a silent connection. */
+/** The port's limit for an answer; also for a connection attempt and a silent connection. */
 const ANSWER_MS = 1000;
 const RECONNECT_MS_MAX = 500;
-/** Pages of several lists that wait for each other: of 100,000 views one takes some 30 ms. */
+/** Queued pages of several lists, which run one at a time: with 100,000 views some 30 ms each. */
 const INTERSECTIONS_MAX = 30;
 
 export type RedisViewsOptions = {
-  /** `redis://host:port/db`. Redis 7 or newer, and one server a service (see redis-scripts.ts). */
+  /** `redis://host:port/db`. Redis 7 or newer, and one server per service (see scripts.ts). */
   url: string;
   /** Files in PEM, for `rediss://`. */
   tls?: { caFile?: string; certFile?: string; keyFile?: string };
-  /** Told of every change; down is where it begins. */
+  /** Called at every change; the initial status is down. */
   onStatus?: (status: 'up' | 'down') => void;
 };
 
 /**
- * Its connection may serve other small commands beside: they share their round trips with its
- * reads.
+ * `redis`: the connection, for other small commands. They are pipelined with the reads of views.
  */
-export type RedisViews = Views & Upkeep & { readonly redis: Redis };
+export type RedisViews = Views & StoreMaintenance & { readonly redis: Redis };
 
 /**
- * Views in Redis. Resolves when Redis answers or after 1 s without it: it goes on trying for ever.
- * While Redis is away every method fails at once; one that it leaves unanswered fails after 1 s.
+ * Views in Redis. Resolves when Redis answers, at the latest after 1 s; it reconnects for ever.
+ * Without a connection every method fails at once; a call without an answer fails after 1 s.
  */
 export async function createRedisViews(options: RedisViewsOptions): Promise<RedisViews> {
   const tls = await readTls(options);
   const redis = connect(options.url, tls);
   const subscriber = connect(options.url, tls);
-  const waiting = createReached((projection) => checkpoint(projection));
-  const inTurn = createTurns(INTERSECTIONS_MAX);
+  const waiting = createCheckpointWaiters((projection) => checkpoint(projection));
+  const intersections = createSerialQueue(INTERSECTIONS_MAX);
   const status = watchStatus(redis, options.onStatus);
-  // Finds a Redis that hangs while nobody asks it: the connection is given up and made anew.
+  // Detects a Redis that hangs while no command is sent: the client closes and reconnects.
   const pings = setInterval(() => {
     for (const client of [redis, subscriber])
       if (client.status === 'ready') client.ping().catch(ignore);
@@ -58,7 +57,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
     subscriber.psubscribe(checkpointChannels).then(waiting.recheck, ignore);
   });
   subscriber.on('pmessage', (_pattern: string, channel: string, sequence: string) => {
-    waiting.heard(projectionOf(channel), Number(sequence));
+    waiting.notify(projectionOf(channel), Number(sequence));
   });
   await status.firstUp(ANSWER_MS);
 
@@ -86,7 +85,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
       const { offset, limit } = query;
       const asked = [listPrefix, offset, limit, ...query.lists];
       const ask = () => answer(redis.pageOfViews(3, checkpoint, views, lists, ...asked));
-      const [items, total, stands] = await (query.lists.length > 1 ? inTurn(ask) : ask());
+      const [items, total, stands] = await (query.lists.length > 1 ? intersections(ask) : ask());
       return { items, total, checkpoint: stands };
     },
     async counts(projection, names) {
@@ -97,11 +96,11 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
       const { lists, listPrefix } = keysOf(projection);
       return answer(redis.rankInList(1, lists, listPrefix, list, key));
     },
-    async isOf(projection, logId) {
-      return (await answer(redis.takeLog(1, projection, logId))) === 1;
+    async isBuiltFrom(projection, logId) {
+      return (await answer(redis.bindStore(1, projection, logId))) === 1;
     },
-    ...createRedisUpkeep(redis, answer),
-    reached: waiting.reached,
+    ...createRedisMaintenance(redis, answer),
+    waitForCheckpoint: waiting.waitForCheckpoint,
     isReachable: status.isUp,
     async [Symbol.asyncDispose]() {
       clearInterval(pings);
@@ -114,14 +113,14 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
 }
 
 /**
- * Fails fast: nothing queues while Redis is away, and a connection on which an answer is overdue is
- * given up with all that waits on it. A write goes alone: in a pipeline the reads beside it would
- * wait for its answer too.
+ * Fails fast: no command is queued without a connection, and a connection with an overdue answer is
+ * closed with all its pending commands. Writes are not pipelined: reads in the same pipeline would
+ * wait for the write.
  */
-function connect(url: string, tls: object): Redis & ScriptCommands & UpkeepCommands {
+function connect(url: string, tls: object): Redis & ScriptCommands & MaintenanceCommands {
   const redis = new Redis(url, {
     ...tls,
-    scripts: { ...scripts, ...upkeepScripts },
+    scripts: { ...scripts, ...maintenanceScripts },
     enableAutoPipelining: true,
     autoPipeliningIgnoredCommands: ['writeViews'],
     enableOfflineQueue: false,
@@ -134,21 +133,21 @@ function connect(url: string, tls: object): Redis & ScriptCommands & UpkeepComma
     autoResubscribe: false,
     retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_MS_MAX),
   });
-  // Its errors are those of the commands and of the status; unheard, the client would print them.
+  // Commands and the status report the errors; without a listener the client would print them.
   redis.on('error', () => endureErrors(redis));
   redis.on('connect', () => endureErrors(redis));
-  return redis as Redis & ScriptCommands & UpkeepCommands;
+  return redis as Redis & ScriptCommands & MaintenanceCommands;
 }
 
 /**
- * The client hears the first error of a connection alone. By TLS there may be one more, of an alert
- * that comes behind it, and one that nobody hears would end the process.
+ * The client listens only to the first error of a connection. With TLS an alert may cause a second
+ * one, and an error without a listener would end the process.
  */
 function endureErrors({ stream }: { stream?: Redis['stream'] }): void {
   if (stream?.listeners('error').includes(ignore) === false) stream.on('error', ignore);
 }
 
-/** As the client wants them: not the files, what is in them. */
+/** The client's TLS options: the contents of the files. */
 async function readTls({ tls }: RedisViewsOptions): Promise<object> {
   if (tls === undefined) return {};
   const texts = { ca: tls.caFile, cert: tls.certFile, key: tls.keyFile };
@@ -158,7 +157,7 @@ async function readTls({ tls }: RedisViewsOptions): Promise<object> {
   return { tls: Object.fromEntries(await Promise.all(read)) };
 }
 
-/** Up from a connection's readiness to its end. */
+/** Tracks the status: up from a connection's `ready` to its `close`. */
 function watchStatus(redis: Redis, onStatus: RedisViewsOptions['onStatus']) {
   let isUp = false;
   let isStopped = false;
@@ -187,17 +186,18 @@ function watchStatus(redis: Redis, onStatus: RedisViewsOptions['onStatus']) {
 }
 
 /**
- * Answers by which Redis says that it cannot serve now; any other refusal is a bug of ours. A lost
+ * Redis errors that mean it cannot serve now; any other ReplyError is a bug of this service. A lost
  * connection, a time-out or a full queue is no ReplyError.
  */
-const NOT_NOW = /^(LOADING|BUSY|READONLY|MASTERDOWN|OOM|MISCONF|NOREPLICAS|CLUSTERDOWN|TRYAGAIN)\b/;
+const UNAVAILABLE_REPLY =
+  /^(LOADING|BUSY|READONLY|MASTERDOWN|OOM|MISCONF|NOREPLICAS|CLUSTERDOWN|TRYAGAIN)\b/;
 
 async function answer<T>(command: Promise<T>): Promise<T> {
   try {
     return await command;
   } catch (error) {
     const isRefusal = error instanceof Error && error.name === 'ReplyError';
-    if (isRefusal && !NOT_NOW.test(error.message)) throw error;
+    if (isRefusal && !UNAVAILABLE_REPLY.test(error.message)) throw error;
     throw new Unavailable('read-model', error);
   }
 }

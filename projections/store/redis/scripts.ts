@@ -1,22 +1,22 @@
 import type { Batch, ViewWrite } from '../views.ts';
 
 /**
- * The read model in Redis, readable by hand. All of a projection lies under its id:
+ * The read model in Redis. All keys of a projection begin with its id:
  *
  *   session-view:v1:checkpoint     text: the sequence up to which the log is folded
  *   session-view:v1:views          hash: key → JSON text
- *   session-view:v1:sequences      hash: key → sequence of the event that made the view
- *   session-view:v1:places         hash: key → {"order":…,"lists":[…]}, where it stands in lists
+ *   session-view:v1:sequences      hash: key → sequence of the last event in the view
+ *   session-view:v1:places         hash: key → {"order":…,"lists":[…]}: its lists, its order there
  *   session-view:v1:list:<name>    sorted set: key by order
- *   session-view:v1:lists          text: what its lists' names begin with, where they have changed
- *   session-view:v1:log            text: the log it is folded from
+ *   session-view:v1:lists          text: the prefix of its lists' names, if not the default one
+ *   session-view:v1:log            text: id of the event store that it is built from
  *
- * and `session-view:v1:checkpoint` is also the channel that says when it moved. Channels are shared
- * by all databases of a Redis server, so two services need two servers. `projections` (hash) says
- * until when, in milliseconds since the epoch, each of them is promised to be kept folded.
+ * `session-view:v1:checkpoint` is also the channel on which a new checkpoint is published. Channels
+ * are shared by all databases of a Redis server, so two services need two servers. The hash
+ * `projections` has, for each store, until when it is in use (milliseconds since the epoch).
  *
- * A store changes place with another by renaming its few keys. Its lists can be as many as there
- * are labels, too many to be renamed at once: their names begin with what `…:lists` says.
+ * A store replaces another by renaming its few keys. Lists are as many as there are labels, too
+ * many to rename at once: `…:lists` holds the prefix of their names.
  */
 export function keysOf(projection: string) {
   return {
@@ -26,34 +26,34 @@ export function keysOf(projection: string) {
     places: `${projection}:places`,
     lists: `${projection}:lists`,
     log: `${projection}:log`,
-    /** What the names of its lists begin with, where `lists` is not there. */
+    /** Prefix of its lists' names, unless `lists` holds another. */
     listPrefix: `${projection}:list:`,
   };
 }
 
 export const checkpointChannels = '*:checkpoint';
 
-/** The projection that a channel of `checkpointChannels` speaks of. */
+/** The projection of a channel of `checkpointChannels`. */
 export function projectionOf(channel: string): string {
   return channel.slice(0, -':checkpoint'.length);
 }
 
 /**
- * KEYS: checkpoint, views, sequences, places, lists. ARGV: prefix of the lists, after, upTo, way,
- * then for each view its key, sequence, JSON text ('' removes it), place ('': in no list); a key
- * comes once. A write at or below the stored checkpoint is left out even where its view is gone: a
- * rival that was ahead has removed it. What tells a repetition from the first try is written last,
- * so a script that broke off is simply repeated. It gathers and issues one command a key of Redis:
- * measured, a quarter less time than commands for each view. The way 'mend': `after` and `upTo` are
- * the checkpoint at which the views were folded again, and what is held of them does not count.
- * 'part': the checkpoint stays.
+ * KEYS: checkpoint, views, sequences, places, lists. ARGV: prefix of the lists, after, upTo, mode,
+ * then for each view its key, sequence, JSON text ('' removes it), place ('': in no list). A key
+ * comes only once. A write at or below the stored checkpoint is skipped even if its view is
+ * missing: a projector that was ahead has removed it. The checkpoint and the sequences are written
+ * last, so an interrupted script can be repeated. Changes are collected and issued as one command
+ * per Redis key: measured, a quarter less time than commands for each view. Mode 'overwrite':
+ * `after` and `upTo` are the checkpoint at which the views were folded, and stored views are
+ * replaced whatever their sequence. Mode 'part': the checkpoint is not moved.
  */
 const writeViews = `
 local stored = tonumber(redis.call('GET', KEYS[1]) or '0')
 local lists = redis.call('GET', KEYS[5]) or ARGV[1]
 local after, upTo = tonumber(ARGV[2]), tonumber(ARGV[3])
-local isMending = ARGV[4] == 'mend'
-if isMending then
+local isOverwrite = ARGV[4] == 'overwrite'
+if isOverwrite then
   if stored ~= after then return stored end
 elseif stored < after or stored >= upTo then
   return stored
@@ -93,7 +93,7 @@ end
 local set, removed, placed, unplaced, sequences = {}, {}, {}, {}, {}
 for n, key in ipairs(keys) do
   local sequence, view, place = ARGV[4 * n + 2], ARGV[4 * n + 3], ARGV[4 * n + 4]
-  if isMending or tonumber(sequence) > math.max(stored, tonumber(held[n] or '0')) then
+  if isOverwrite or tonumber(sequence) > math.max(stored, tonumber(held[n] or '0')) then
     local was = places[n]
     if (was or '') ~= place then move(key, was, place) end
     if view == '' then
@@ -122,9 +122,9 @@ return upTo
 
 /**
  * KEYS: checkpoint, views, lists. ARGV: prefix of the lists, offset, limit, one or more lists.
- * One list: O(log n + page) at any offset. Several: walks the shortest from its high end in steps
- * of 500 and asks the others; its total counts the intersection, O(n of the shortest): some 0.3 µs
- * each, in which nobody else is served.
+ * One list: O(log n + page) at any offset. Several: scans the shortest from its high end in steps
+ * of 500 and looks the keys up in the others. The total is the size of the intersection, O(n of the
+ * shortest): some 0.3 µs per entry, during which Redis serves no other client.
  */
 const pageOfViews = `
 local prefix = redis.call('GET', KEYS[3]) or ARGV[1]
@@ -202,19 +202,19 @@ export type ScriptCommands = {
   rankInList(keyCount: number, ...keysAndArguments: string[]): Promise<number | null>;
 };
 
-/** What `writeViews` is given. */
-export function writeArguments(projection: string, batch: Batch, isMending = false) {
+/** The arguments of `writeViews`. */
+export function writeArguments(projection: string, batch: Batch, isOverwrite = false) {
   const { after, upTo, writes, isPart = false } = batch;
-  const way = isMending ? 'mend' : isPart ? 'part' : 'whole';
+  const mode = isOverwrite ? 'overwrite' : isPart ? 'part' : 'whole';
   const { checkpoint, views, sequences, places, lists, listPrefix } = keysOf(projection);
-  const rest: (string | number)[] = [listPrefix, after, upTo, way];
+  const rest: (string | number)[] = [listPrefix, after, upTo, mode];
   for (const write of writes) rest.push(...partsOf(write));
   return { keys: [checkpoint, views, sequences, places, lists], rest };
 }
 
 function partsOf({ key, sequence, view, lists, order }: ViewWrite): (string | number)[] {
   if (view === null || lists.length === 0) return [key, sequence, view ?? '', ''];
-  // Half a surrogate pair, which a label may hold, would be an escape that Redis' JSON cannot read.
+  // A label may contain half a surrogate pair; its JSON escape would be unreadable for Redis.
   const names = lists.map((name) => name.toWellFormed());
   return [key, sequence, view, JSON.stringify({ order, lists: names })];
 }

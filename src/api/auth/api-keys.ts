@@ -1,36 +1,40 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { createAccess, type Access } from '#projections/access.ts';
 import { keepTrying } from '#src/async/back-off.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { load } from '#src/event-store/load-state.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import type { TierLimits, Tiers } from '#src/domain/organization/tiers.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { Caller } from './authenticate.ts';
 
-/** Who holds which key, as the log has it: in memory, so that a request asks nobody. */
+/**
+ * The live API keys and their organizations, from the event store. They are held in memory, so that
+ * authentication needs no round trip.
+ */
 export type Credentials = {
-  /** By the key's SHA-256 in hex; null where no live key has it. */
+  /** By the key's SHA-256 in hex; null if no live key has this hash. */
   holderOf(keyHash: string): Caller | null;
-  /** What a registered organization's tier allows; null where it is not registered. */
+  /** The limits of a registered organization's tier; null if it is not registered. */
   limitsOf(organizationId: string): TierLimits | null;
-  /** Resolves once an organization's event of this sequence counts here; after a second anyway. */
+  /**
+   * Resolves once an organization's event of this sequence is applied here, or after one second.
+   */
   reached(sequence: number): Promise<void>;
 } & AsyncDisposable;
 
-/** The log's follower is milliseconds behind; a request waits no longer for it. */
+/** The subscription is milliseconds behind; a request waits at most this long for it. */
 const REACHED_WITHIN_MS = 1_000;
 
 /**
- * Reads all keys there are, then follows: a revoked key is refused as soon as its event arrives.
- * Works on while the read model is away, and on its last state while the log is.
+ * Reads all keys, then subscribes: a revoked key is refused as soon as its event arrives. Works
+ * without the read model, and with the last known state while the event store is unavailable.
  */
 export async function followCredentials(
-  log: EventLog,
+  eventStore: EventStore,
   tiers: Tiers,
-  logger: Log,
+  logger: Logger,
 ): Promise<Credentials> {
   const access = createAccess();
   const stop = new AbortController();
@@ -39,26 +43,27 @@ export async function followCredentials(
   let after = 0;
 
   async function run(wentWell: () => void): Promise<void> {
-    const batches = log.follow({
+    const batches = eventStore.subscribe({
       subjects: filters.organizations,
       after,
       signal: stop.signal,
-      onMalformed(poison) {
+      onUnreadable(poison) {
         logger.error(poison, 'malformed event of an organization');
-        // Nobody waits for what will never come; those read before it are applied first.
+        // The event will never be applied: callers that wait for it go on, once the events before
+        // it are applied.
         setImmediate(() => applied.move(poison.sequence));
       },
     });
     for await (const batch of batches)
       for (const event of batch) {
-        await apply(log, access, event);
+        await apply(eventStore, access, event);
         after = event.sequence;
         applied.move(after);
         wentWell();
       }
   }
-  const upTo = await log.lastSequence(filters.organizations);
-  // Without end, so that a revoked key does not stay good for ever.
+  const upTo = await eventStore.lastSequence(filters.organizations);
+  // Retries without a limit: otherwise a revoked key would stay valid.
   const running = keepTrying(stop.signal, run, (error) =>
     logger.error({ err: error }, 'credentials are not followed; trying again'),
   );
@@ -85,15 +90,16 @@ export async function followCredentials(
   return { holderOf, limitsOf, reached, [Symbol.asyncDispose]: dispose };
 }
 
-/** A state that another version of the fold wrote is not trusted: the history is folded. */
-async function apply(log: EventLog, access: Access, event: RecordedEvent): Promise<void> {
-  if (event.aggregate.kind !== 'organization' || (event.state as unknown) !== STATE_UNKNOWN)
-    return access.apply(event);
-  const { state } = await load<'organization'>(log, event.aggregate, { fromLeader: true });
+/** If another version of the fold wrote the state, it is not used: the history is folded. */
+async function apply(eventStore: EventStore, access: Access, event: RecordedEvent): Promise<void> {
+  if (event.aggregate.kind !== 'organization' || event.state !== null) return access.apply(event);
+  const { state } = await loadState<'organization'>(eventStore, event.aggregate, {
+    fromLeader: true,
+  });
   if (state !== null) access.apply({ ...event, state } as RecordedEvent);
 }
 
-/** A position that only grows, and who waits for it. */
+/** A position that only grows, and the callers that wait for one. */
 function createMark() {
   let position = 0;
   const waiting = new Set<{ sequence: number; resolve: () => void }>();
@@ -106,7 +112,7 @@ function createMark() {
           one.resolve();
         }
     },
-    /** Resolves when it is there. */
+    /** Resolves when the position is reached. */
     reached(sequence: number): Promise<void> {
       if (sequence <= position) return Promise.resolve();
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import type { Role } from '#events/organization.ts';
 import { hashKey } from '#src/ids.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 
-/** Who asks, proved by the credential of the request. */
+/** The caller, proved by the credential of the request. */
 export type Caller = {
   organizationId: string;
   role: Role;
@@ -11,15 +11,15 @@ export type Caller = {
 };
 
 /**
- * Port: a credential's holder, or null where it is none. Rejects with Unavailable where that cannot
- * be told, else never.
+ * Port: the holder of a credential, or null if the credential is not valid. Rejects with
+ * Unavailable where that cannot be decided, and with nothing else.
  */
 export type Authenticate = (credential: string) => Caller | null | Promise<Caller | null>;
 
-/** Longer credentials are refused unread. */
+/** Longer credentials are refused without a look-up. */
 const CREDENTIAL_LENGTH_MAX = 16 * 1024;
 
-/** The credential of an Authorization header of the scheme Bearer; null where there is none. */
+/** The credential of an Authorization header with the scheme Bearer; null if there is none. */
 export function bearerOf(authorization: string | undefined): string | null {
   if (authorization === undefined || authorization.length > CREDENTIAL_LENGTH_MAX) return null;
   const space = authorization.indexOf(' ');
@@ -28,17 +28,20 @@ export function bearerOf(authorization: string | undefined): string | null {
   return credential === '' ? null : credential;
 }
 
-/** API keys: looked up by hash, so neither the key nor the time of a comparison can leak. */
+/** API keys are looked up by hash, so neither the key nor the time of a comparison can leak. */
 export function createKeyAuthenticator(holderOf: (keyHash: string) => Caller | null): Authenticate {
   return (credential) => holderOf(hashKey(credential));
 }
 
-/** API keys first: they are looked up at once. What is no key, but has a JWT's form, may be one. */
+/**
+ * API keys first, as their look-up is immediate. A credential in the form of a JWT is then verified
+ * as one.
+ */
 export function authenticateByEither(keys: Authenticate, jwts: Authenticate): Authenticate {
   return (credential) => keys(credential) ?? (looksLikeJwt(credential) ? jwts(credential) : null);
 }
 
-/** Three parts between dots; the last is empty where it is signed by nobody. */
+/** Three parts between dots; the last is empty in an unsigned token. */
 function looksLikeJwt(credential: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(credential);
 }

@@ -1,20 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { createLocalJWKSet, type JWK, type JWTVerifyGetKey } from 'jose';
+import { createRemoteJWKSet, customFetch, errors, type JWK, type JWTVerifyGetKey } from 'jose';
 import { Unavailable } from '#src/errors.ts';
-import type { Log } from '#src/telemetry/logger.ts';
-import { fetchKeySet, isPassing, NoKeySet, shown } from '../fetch-key-set.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { JwtKeys } from './jwt.ts';
 
 export type KeySetTimes = {
-  /** A fetch takes no longer, its body included. */
+  /** Time-out of a fetch, its body included. */
   fetchMs: number;
-  /** How long a start waits for whoever is to serve the set, and is being started too. */
+  /** How long a start waits for an issuer that is starting at the same time. */
   startMs: number;
-  /** The set is fetched anew this often: a key that was taken from it is refused by then. */
+  /** Interval between fetches: a key that was removed from the set is refused by then. */
   refreshEveryMs: number;
-  /** The same after a fetch that has failed. */
+  /** Interval after a failed fetch. */
   retryEveryMs: number;
-  /** After a look for an unknown key, tokens by such keys are refused at once for this long. */
+  /**
+   * After a fetch for an unknown key, tokens with unknown keys are refused without a fetch for this
+   * long.
+   */
   coolDownMs: number;
 };
 
@@ -27,94 +29,145 @@ const usualTimes: KeySetTimes = {
 };
 
 const START_PAUSE_MS = 200;
-const UNENCRYPTED = 'the key set of JWTs comes unencrypted: keys may be forged on the way';
-/** Keys of a set that count; providers have two or three. */
+/** Keys of a set that are used; providers have two or three. */
 const KEYS_MAX = 100;
+const BODY_BYTES_MAX = 256 * 1024;
+
+/** The address in JWT_JWKS_URL does not serve a key set. */
+export class NoKeySet extends Error {
+  override readonly name = 'NoKeySet';
+  constructor(url: string, trouble: unknown) {
+    super(`JWT_JWKS_URL: no key set at ${shown(url)}: ${reasonOf(trouble)}`, { cause: trouble });
+  }
+}
+
+/** The server answers that it cannot serve the set now. */
+class NotNow extends Error {
+  override readonly name = 'NotNow';
+}
 
 /**
- * The public keys at an address, fetched before it resolves and every five minutes. A token by a
- * key that is not known makes it look at once, so a rotation needs no waiting; while it has just
- * looked such tokens are refused. Where the address does not answer the known keys go on.
- * @param algorithms which keys count; each is for its own algorithm alone, whatever a token says
- * @throws NoKeySet where the address is none of a key set's; one that is merely down is waited for
- * while the service goes on
+ * The public keys at an address, by jose's remote key set. They are fetched before this resolves
+ * and every five minutes. A token with an unknown key causes a fetch at once, so that a rotation
+ * takes effect without waiting; within the cool-down it is refused. While the address does not
+ * answer, the known keys stay valid.
+ * @param algorithms accepted algorithms; each key is for its own algorithm alone, whatever a
+ * token's header names
+ * @throws NoKeySet if the address does not serve a key set. An address that is merely down does not
+ * delay the start: tokens are undecided (Unavailable) until it answers
  */
 export async function followKeySet(options: {
   url: string;
   algorithms: readonly string[];
-  log: Log;
+  log: Logger;
   times?: KeySetTimes;
 }): Promise<JwtKeys & Disposable> {
   const { url, algorithms, log, times = usualTimes } = options;
-  let known: ReturnType<typeof createLocalJWKSet> | null = null;
-  let fetching: Promise<unknown> | null = null;
-  let mayLookAt = 0;
-  let timer: NodeJS.Timeout | undefined;
   const stop = new AbortController();
-
-  /** @returns what went wrong; null: nothing did */
-  async function fetchOnce(): Promise<unknown> {
-    clearTimeout(timer);
-    let nextMs = times.refreshEveryMs;
-    const within = AbortSignal.any([stop.signal, AbortSignal.timeout(times.fetchMs)]);
-    try {
-      const keys = usable(await fetchKeySet(url, within), algorithms);
-      if (keys.length === 0) log.warn({ url: shown(url) }, 'the key set of JWTs has no usable key');
-      known = createLocalJWKSet({ keys });
-      return null;
-    } catch (error) {
-      nextMs = times.retryEveryMs;
-      if (!stop.signal.aborted)
-        log.warn({ url: shown(url), err: error, known: known !== null }, 'no key set of JWTs');
-      return error;
-    } finally {
-      if (!stop.signal.aborted) timer = setTimeout(() => void refresh(), nextMs).unref();
-    }
-  }
-  /** Never rejects; whoever asks while one is under way shares it. */
-  function refresh(): Promise<unknown> {
-    fetching ??= fetchOnce().finally(() => (fetching = null));
-    return fetching;
-  }
-  async function fetchFirst(): Promise<void> {
-    const until = performance.now() + times.startMs;
-    for (;;) {
-      const trouble = await refresh();
-      if (trouble === null || isPassing(trouble)) return;
-      if (performance.now() > until) {
-        end();
-        throw new NoKeySet(url, trouble);
+  let timer: NodeJS.Timeout | undefined;
+  let mayFetchAt = 0;
+  const set = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: times.fetchMs,
+    // This module decides when to fetch. By itself jose drops known keys that are too old and
+    // cannot be fetched again. Its cool-down begins with a successful fetch: in an outage each
+    // token with an unknown key would cause another fetch.
+    cacheMaxAge: Infinity,
+    cooldownDuration: Infinity,
+    [customFetch]: async (address, { headers, signal }) => {
+      clearTimeout(timer);
+      let nextMs = times.refreshEveryMs;
+      try {
+        const within = AbortSignal.any([signal, stop.signal]);
+        const keys = usable(await fetchKeys(address, headers, within), algorithms);
+        if (keys.length === 0) log.warn({ url: shown(url) }, 'the JWT key set has no usable key');
+        return Response.json({ keys });
+      } catch (error) {
+        nextMs = times.retryEveryMs;
+        const known = set.jwks() !== undefined;
+        if (!stop.signal.aborted)
+          log.warn({ url: shown(url), err: error, known }, 'fetching the JWT key set failed');
+        throw error;
+      } finally {
+        if (!stop.signal.aborted) timer = setTimeout(() => void refresh(), nextMs).unref();
       }
-      await pause(START_PAUSE_MS);
+    },
+  });
+
+  /** Concurrent callers share one fetch. @returns the failure; undefined where it succeeded */
+  function refresh(): Promise<unknown> {
+    return set.reload().catch((failure: unknown) => failure);
+  }
+  async function refreshForUnknownKey(): Promise<void> {
+    if (!set.reloading && performance.now() < mayFetchAt) return;
+    await refresh();
+    mayFetchAt = performance.now() + times.coolDownMs;
+  }
+  async function find(...asked: Parameters<JWTVerifyGetKey>) {
+    if (set.jwks() !== undefined) {
+      const key = await set(...asked).catch(() => null);
+      if (key !== null) return key;
     }
+    await refreshForUnknownKey();
+    if (set.jwks() === undefined) throw new Unavailable('key-set');
+    return set(...asked);
   }
   function end(): void {
     stop.abort();
     clearTimeout(timer);
   }
-  async function lookAgain(): Promise<void> {
-    if (fetching === null && performance.now() < mayLookAt) return;
-    await refresh();
-    mayLookAt = performance.now() + times.coolDownMs;
-  }
-  async function find(...asked: Parameters<JWTVerifyGetKey>) {
-    if (known !== null) {
-      const key = await known(...asked).catch(() => null);
-      if (key !== null) return key;
-    }
-    await lookAgain();
-    if (known === null) throw new Unavailable('key-set');
-    return known(...asked);
-  }
 
-  if (url.startsWith('http:')) log.warn({ url: shown(url) }, UNENCRYPTED);
-  await fetchFirst();
+  if (url.startsWith('http:'))
+    log.warn({ url: shown(url) }, 'the JWT key set is fetched without TLS: keys can be forged');
+  const until = performance.now() + times.startMs;
+  for (;;) {
+    const failure = await refresh();
+    if (failure === undefined || isPassing(failure)) break;
+    if (performance.now() > until) {
+      end();
+      throw new NoKeySet(url, failure);
+    }
+    await pause(START_PAUSE_MS);
+  }
   return { algorithms, find, [Symbol.dispose]: end };
 }
 
+/** @throws Error if the answer is late, is not 200, is too large, or is not a key set */
+async function fetchKeys(
+  url: string,
+  headers: Headers,
+  signal: AbortSignal,
+): Promise<readonly unknown[]> {
+  // A redirect would let a server other than the configured one choose the keys.
+  const response = await fetch(url, { headers, signal, redirect: 'error' });
+  const { status, body } = response;
+  if (status !== 200 || body === null) {
+    await body?.cancel();
+    const isLater = status >= 500 || status === 408 || status === 429;
+    throw new (isLater ? NotNow : Error)(`it answers ${status}`);
+  }
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) throw new Error(`it answers more than ${BODY_BYTES_MAX} bytes`);
+    chunks.push(chunk);
+  }
+  const keys = keysIn(Buffer.concat(chunks).toString());
+  if (!Array.isArray(keys)) throw new Error('it answers no key set');
+  return keys;
+}
+
+function keysIn(text: string): unknown {
+  try {
+    return (JSON.parse(text) as { keys?: unknown } | null)?.keys;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * The keys that count, each with the algorithm it is for: what it says of itself, else the usual
- * one of its kind. One that is neither, or whose algorithm does not count, is left out.
+ * The accepted keys, each with its algorithm: the one that the key names, else the usual one of its
+ * type. A key with no known algorithm, or one that is not accepted, is left out.
  */
 function usable(keys: readonly unknown[], algorithms: readonly string[]): JWK[] {
   const found = [];
@@ -132,4 +185,40 @@ function usualAlgorithm({ kty, crv }: JWK): string | null {
   return (
     { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512', Ed25519: 'EdDSA' }[crv ?? ''] ?? null
   );
+}
+
+/** Failures of networks and servers that are down for a while, as opposed to a wrong address. */
+const PASSING = new Set([
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'UND_ERR_SOCKET',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether a fetch that failed with this error may succeed later at the same address. */
+function isPassing(trouble: unknown): boolean {
+  if (trouble instanceof NotNow || trouble instanceof errors.JWKSTimeout) return true;
+  return trouble instanceof Error && PASSING.has(codeOf(trouble) ?? '');
+}
+
+function codeOf({ cause }: Error): string | undefined {
+  return (cause as NodeJS.ErrnoException | undefined)?.code;
+}
+
+/** fetch reports "fetch failed"; the reason is in the error's cause. */
+function reasonOf(trouble: unknown): string {
+  if (!(trouble instanceof Error)) return String(trouble);
+  const { cause } = trouble;
+  const why = cause instanceof Error ? cause.message : trouble.message;
+  return why === '' ? (codeOf(trouble) ?? trouble.message) : why;
+}
+
+/** Without the query, which may hold a secret. */
+function shown(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
 }

@@ -5,35 +5,42 @@ import { Unavailable } from '#src/errors.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 import type { Authenticate, Caller } from './authenticate.ts';
 
-/** Port: who may have signed a token, and how. A token's own header chooses among these alone. */
+/**
+ * Port: keys that may have signed a token, and their algorithms. A token's header only chooses
+ * among them.
+ */
 export type JwtKeys = {
   algorithms: readonly string[];
-  /** @throws Unavailable where no key could be had so far; anything else: there is no such key. */
+  /** @throws Unavailable if no key could be fetched yet; any other error: there is no such key. */
   find: JWTVerifyGetKey;
 };
 
-/** One secret that signer and service share, for HS256 alone: no other algorithm may use it. */
+/**
+ * One secret that signer and service share. It is for HS256 alone: no other algorithm may use it.
+ */
 export function secretKeys(secret: string): JwtKeys {
   const key = new TextEncoder().encode(secret);
   return { algorithms: ['HS256'], find: () => key };
 }
 
-/** How far a signer's clock may be off: tokens live this much longer, and begin this earlier. */
+/**
+ * How far a signer's clock may differ: tokens live this much longer and begin this much earlier.
+ */
 export const CLOCK_SKEW_SECONDS = 30;
 
-/** As long as an actor's id may be in the log. */
+/** The longest actor id that an event can hold. */
 const SUBJECT_LENGTH_MAX = 256;
 
 /**
- * JWTs: signature, issuer, audience and times are checked by jose; then `sub` is the user, `org_id`
- * an organization that has to be registered, `role` the user's role in it. A token cannot be
- * revoked before its `exp`, which it has to have.
+ * JWTs. jose checks signature, issuer, audience and times. `sub` is the user, `org_id` a registered
+ * organization, `role` the user's role in it. `exp` is required, as a token cannot be revoked
+ * before it.
  */
 export function createJwtAuthenticator(options: {
   keys: JwtKeys;
   issuer: string;
   audience: string;
-  /** null where there is no such organization. */
+  /** null if there is no such organization. */
   limitsOf: (organizationId: string) => TierLimits | null;
   now: () => number;
 }): Authenticate {
@@ -52,7 +59,7 @@ export function createJwtAuthenticator(options: {
       return callerOf(payload, limitsOf);
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      return null; // whatever is wrong with it, the caller is told no more than that
+      return null; // every flaw gets the same answer
     }
   };
 }
@@ -68,7 +75,7 @@ function callerOf(
   return limits === null ? null : { organizationId, role: known, userId: sub, limits };
 }
 
-/** What an event can hold as its actor: text in UTF-8, without control characters. */
+/** Text that an event can hold as its actor: UTF-8, without control characters. */
 function isUser(sub: string): boolean {
   const isText = typeof sub === 'string' && sub.isWellFormed();
   // oxlint-disable-next-line no-control-regex

@@ -3,7 +3,7 @@ import { allowanceFor, createLocalLimiter, WINDOW_MS, type RateLimiter } from '.
 
 /**
  * Counts the request. The key lives as long as its window, by Redis' own clock: processes whose
- * clocks differ count in the same one. Gives the count, and the end in Unix seconds.
+ * clocks differ count in the same window. Returns the count, and the window's end in Unix seconds.
  */
 const TAKE = `
 local taken = redis.call('INCR', KEYS[1])
@@ -13,7 +13,7 @@ if taken == 1 then
 end
 return {taken, redis.call('EXPIRETIME', KEYS[1])}`;
 
-/** A Redis that is there but refuses to count shows in health for this long. */
+/** A Redis that is reachable but refuses to count shows in health for this long. */
 const FAILING_FOR_MS = 5_000;
 
 type WithTake = Redis & {
@@ -21,9 +21,9 @@ type WithTake = Redis & {
 };
 
 /**
- * One count an organization over all API processes, on the connection that the read models use: a
- * request's count and its read share a round trip. While Redis is away, or its answer is overdue,
- * each process counts on its own: bounded, and nobody is locked out.
+ * One count per organization over all API processes. It uses the connection of the read models: a
+ * request's count and its read share a round trip. While Redis is unavailable or its answer is
+ * overdue, each process counts on its own: requests stay bounded, and no caller is locked out.
  */
 export function createRedisRateLimiter(redis: Redis, now: () => number): RateLimiter {
   redis.defineCommand('takeRequest', { numberOfKeys: 1, lua: TAKE });

@@ -1,4 +1,4 @@
-/** What is left to a caller in the current window. */
+/** A caller's remaining requests in the current window. */
 export type Allowance = {
   limit: number;
   remaining: number;
@@ -8,11 +8,14 @@ export type Allowance = {
 };
 
 /**
- * Port: counts requests in fixed windows of a minute. Adapter over all processes:
+ * Port: counts requests in fixed windows of a minute. The adapter that counts over all processes is
  * rate-limit.redis.ts.
  */
 export type RateLimiter = {
-  /** Takes one request from who's window. Never throws: without its store it counts on its own. */
+  /**
+   * Counts one request in the caller's window. Never throws: without its store it counts on its
+   * own.
+   */
   take(who: string, limit: number): Promise<Allowance>;
   /** False while each process limits on its own. */
   isShared(): boolean;
@@ -20,7 +23,7 @@ export type RateLimiter = {
 
 export const WINDOW_MS = 60_000;
 
-/** The allowance after `taken` requests in the window that ends then. */
+/** The allowance after `taken` requests in the window that ends at this time. */
 export function allowanceFor(taken: number, limit: number, resetAtSeconds: number): Allowance {
   return {
     limit,
@@ -30,11 +33,12 @@ export function allowanceFor(taken: number, limit: number, resetAtSeconds: numbe
   };
 }
 
-/** Callers counted at once in one process; beyond it the oldest are forgotten. */
+/** Callers counted at once in one process; beyond that the oldest are dropped. */
 const CALLERS_MAX = 10_000;
 
 /**
- * Counts in this process alone: for unauthenticated callers by address, and while Redis is away.
+ * Counts in this process alone: unauthenticated callers by address, and all callers while Redis is
+ * unavailable.
  */
 export function createLocalLimiter(now: () => number) {
   const windows = new Map<string, { window: number; taken: number }>();

@@ -1,50 +1,38 @@
-import { Type } from 'typebox';
+import { Type, type TSchema } from 'typebox';
 import { errors, problemBody, reject, type ErrorName } from '#src/errors.ts';
 import { mayDo } from '#src/domain/organization/roles.ts';
-import type { DocumentSchema } from '../openapi-schema.ts';
+import { Problem } from '../schemas/sessions.ts';
+import type { RouteConfig } from '../http/route.ts';
 import { problemContexts } from './problem-contexts.ts';
-import type { Documented, Route } from '../http/route.ts';
+import type { DocumentHeader } from './openapi-document.ts';
 
-/** An answer's header in the document, or a reference to one of its components. */
-export type DocumentHeader = {
-  $ref?: string;
-  description?: string;
-  required?: boolean;
-  schema?: DocumentSchema;
-};
-
-export type DocumentAnswer = {
-  description: string;
-  headers: Record<string, DocumentHeader>;
-  content: Record<
-    string,
-    { schema: DocumentSchema; example?: unknown; examples?: Record<string, { value: unknown }> }
-  >;
-};
-
-/** Headers that more than one answer has; the first three are on every answer there is. */
-export const sharedHeaders: Record<string, Documented> = {
+/** Headers that more than one response has, as components of the document. */
+export const sharedHeaders: Record<string, DocumentHeader> = {
   'X-RateLimit-Limit': {
-    schema: Type.Integer({ minimum: 0, examples: [1000] }),
     description: 'requests allowed in the window, which is a minute',
+    schema: { type: 'integer', minimum: 0, examples: [1000] },
   },
   'X-RateLimit-Remaining': {
-    schema: Type.Integer({ minimum: 0, examples: [997] }),
     description: 'requests left in the window',
+    schema: { type: 'integer', minimum: 0, examples: [997] },
   },
   'X-RateLimit-Reset': {
-    schema: Type.Integer({ examples: [1_795_167_060] }),
     description: 'end of the window, Unix time in seconds',
+    schema: { type: 'integer', examples: [1_795_167_060] },
   },
   'Retry-After': {
-    schema: Type.Integer({ minimum: 1, examples: [5] }),
     description: 'seconds until a retry may help',
+    schema: { type: 'integer', minimum: 1, examples: [5] },
   },
-  'WWW-Authenticate': { schema: Type.Literal('Bearer'), description: 'how to authenticate' },
-  Allow: { schema: Type.String(), description: 'the methods that the path takes' },
+  'WWW-Authenticate': {
+    description: 'how to authenticate',
+    schema: { type: 'string', const: 'Bearer' },
+  },
+  Allow: { description: 'the methods that the path takes', schema: { type: 'string' } },
 };
 
-const everyAnswer = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+/** Every response has them. */
+export const rateLimitHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 
 /** Errors that come with further headers. */
 const headersOf: Partial<Record<ErrorName, string>> = {
@@ -57,56 +45,46 @@ const headersOf: Partial<Record<ErrorName, string>> = {
   UNAVAILABLE: 'Retry-After',
 };
 
-/** Headers of an answer as references, those of every answer first. */
-export function headerReferences(more: readonly string[] = []): Record<string, DocumentHeader> {
-  const names = [...everyAnswer, ...more];
-  return Object.fromEntries(
-    names.map((name) => [name, { $ref: `#/components/headers/${name}` }] as const),
-  );
-}
+type Operation = RouteConfig & { hasBody: boolean };
 
-/** Every error that an operation may answer with: its own, and those that its kind of route may. */
-export function refusalsOf(route: Route): ErrorName[] {
-  const { action } = route;
+/** All errors of an operation: its own, and those of every route of its kind. */
+function errorNames({ action, refusals, hasBody }: Operation): ErrorName[] {
   const names: ErrorName[] = ['INVALID_REQUEST', 'METHOD_NOT_ALLOWED', 'INTERNAL', 'UNAVAILABLE'];
   if (action !== 'public') {
     names.push('UNAUTHORIZED', 'RATE_LIMIT_EXCEEDED');
     if (!mayDo('viewer', action)) names.push('FORBIDDEN');
   }
-  if (route.body !== undefined) names.push('PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE');
-  const all = new Set([...names, ...route.refusals]);
-  // In the table's order, which is that of their statuses.
+  if (hasBody) names.push('PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE');
+  const all = new Set([...names, ...refusals]);
+  // In the table's order, which is the order of their statuses.
   return (Object.keys(errors) as ErrorName[]).filter((name) => all.has(name));
 }
 
-/**
- * An operation's error answers by status, each with the names it may carry and an example of each.
- */
-export function problemAnswers(
-  route: Route,
-  problem: DocumentSchema,
-): Record<string, DocumentAnswer> {
-  const byStatus = Map.groupBy(refusalsOf(route), (name) => errors[name].status);
+/** An operation's error responses by status, each with its error names and an example of each. */
+export function errorResponses(operation: Operation): Record<string, unknown> {
+  const byStatus = Map.groupBy(errorNames(operation), (name) => errors[name].status);
   return Object.fromEntries(
-    [...byStatus].map(([status, names]) => [`${status}`, answerWith(status, names, problem)]),
+    [...byStatus].map(([status, names]) => [`${status}`, errorResponse(status, names)]),
   );
 }
 
-function answerWith(status: number, names: ErrorName[], problem: DocumentSchema): DocumentAnswer {
-  const headers = new Set(names.flatMap((name) => headersOf[name] ?? []));
+function errorResponse(status: number, names: ErrorName[]) {
+  const headers = [...new Set(names.flatMap((name) => headersOf[name] ?? []))];
   const fixed = {
     type: 'object',
     properties: { error: { type: 'string', enum: names }, code: { const: status } },
   };
+  const examples = names.map((name) => [
+    name,
+    { value: problemBody(reject(name, problemContexts[name])) },
+  ]);
   return {
     description: names.map((name) => `\`${name}\`: ${errors[name].message}`).join(' '),
-    headers: headerReferences([...headers]),
+    headers: Object.fromEntries(headers.map((name): [string, TSchema] => [name, Type.Unknown()])),
     content: {
       'application/json': {
-        schema: { allOf: [problem, fixed] },
-        examples: Object.fromEntries(
-          names.map((name) => [name, { value: problemBody(reject(name, problemContexts[name])) }]),
-        ),
+        schema: { allOf: [Problem, fixed] },
+        examples: Object.fromEntries(examples) as Record<string, unknown>,
       },
     },
   };

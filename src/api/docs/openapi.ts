@@ -1,76 +1,12 @@
-import type { TSchema } from 'typebox';
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { RouteOptions } from 'fastify';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { Role } from '#events/organization.ts';
-import { mayDo, type Action } from '#src/domain/organization/roles.ts';
-import {
-  headerReferences,
-  problemAnswers,
-  sharedHeaders,
-  type DocumentAnswer,
-  type DocumentHeader,
-} from './error-responses.ts';
-import {
-  createSchemaWriter,
-  exampleOf,
-  hasRequired,
-  type DocumentSchema,
-} from '../openapi-schema.ts';
-import type { Documented, Route } from '../http/route.ts';
-import { Problem } from '../schemas/sessions.ts';
-
-export type DocumentParameter = {
-  name: string;
-  in: 'path' | 'query' | 'header';
-  required: boolean;
-  description: string;
-  schema: DocumentSchema;
-};
-
-export type DocumentOperation = {
-  operationId: string;
-  tags: string[];
-  summary: string;
-  description?: string;
-  security: Record<string, string[]>[];
-  /** Roles that may use it; absent: no credential is asked for. */
-  'x-roles'?: string[];
-  parameters: DocumentParameter[];
-  requestBody?: {
-    required: boolean;
-    content: Record<string, { schema: DocumentSchema; example: unknown }>;
-  };
-  responses: Record<string, DocumentAnswer>;
-};
-
-/** An operation with where it is served. */
-export type Placed = { path: string; method: string; operation: DocumentOperation };
-
-/** An OpenAPI 3.1 document, as far as ours go. */
-export type OpenApiDocument = {
-  openapi: string;
-  info: {
-    title: string;
-    version: string;
-    description: string;
-    /** `identifier` is SPDX's; generators want it, or an address. */
-    license: { name: string; identifier: string };
-  };
-  servers: { url: string }[];
-  tags: { name: string; description: string }[];
-  paths: Record<string, Record<string, DocumentOperation>>;
-  components: {
-    schemas: Record<string, DocumentSchema>;
-    headers: Record<string, DocumentHeader>;
-    securitySchemes: Record<string, Record<string, string>>;
-  };
-};
-
-const tags = {
-  Sessions: 'Browsers: from their request to their end.',
-  Organization: 'What it may and has, and who acts for it.',
-  Events: 'What happens, as it happens.',
-  Service: 'How the service is, and what it is.',
-};
+import { mayDo } from '#src/domain/organization/roles.ts';
+import type { RouteConfig } from '../http/route.ts';
+import { errorResponses, rateLimitHeaders, sharedHeaders } from './error-responses.ts';
+import { exampleOf } from './examples.ts';
+import type { DocumentSchema, OpenApiDocument } from './openapi-document.ts';
 
 const ABOUT = [
   'Real, isolated browsers over HTTP: create a session, drive it by CDP, watch it by VNC.',
@@ -79,119 +15,107 @@ const ABOUT = [
     'body `{error, message, code, context}`. An unknown path is 404 `NOT_FOUND`.',
 ].join('\n\n');
 
-const pathParameters: Record<string, string> = {
-  id: 'the session’s id',
-  key_id: 'the key’s id, not the key',
-};
-
-/** The document of these routes. Made of nothing else, so it cannot say what they do not do. */
-export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
-  const { write, components } = createSchemaWriter();
-  const paths: OpenApiDocument['paths'] = {};
-  for (const route of routes) {
-    const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
-    (paths[path] ??= {})[route.method.toLowerCase()] = operationOf(route, write);
-  }
-  const used = new Set(routes.map(({ path }) => tagOf(path)));
-  return {
+/**
+ * The options with which @fastify/swagger generates the OpenAPI document: from the routes' schemas,
+ * and from their `config` the roles and the errors of each route.
+ */
+export const openApiOptions: FastifyDynamicSwaggerOptions = {
+  stripBasePath: false,
+  convertConstToEnum: false,
+  openapi: {
     openapi: '3.1.1',
     info: {
       title: 'Browser Session Service',
       version: packageJson.version,
       description: ABOUT,
+      // Client generators expect the SPDX identifier, or an address.
       license: { name: packageJson.license, identifier: packageJson.license },
     },
     servers: [{ url: '/' }],
-    tags: [...used].map((name) => ({ name, description: tags[name] })),
-    paths,
+    tags: [
+      { name: 'Sessions', description: 'Browsers: from their request to their end.' },
+      { name: 'Events', description: 'What happens, as it happens.' },
+      { name: 'Organization', description: 'What it may and has, and who acts for it.' },
+      { name: 'Service', description: 'How the service is, and what it is.' },
+    ],
     components: {
-      schemas: components,
-      headers: Object.fromEntries(
-        Object.entries(sharedHeaders).map(([name, header]) => [name, headerOf(header, write)]),
-      ),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a JWT.' },
       },
     },
-  };
-}
+  },
+  transform: ({ schema, url, route }) => ({ schema: withAccess(schema, route), url }),
+  transformObject: (made) =>
+    'openapiObject' in made ? complete(made.openapiObject) : made.swaggerObject,
+};
 
-type Write = (schema: TSchema) => DocumentSchema;
+type Schema = NonNullable<RouteOptions['schema']>;
 
-function operationOf(route: Route, write: Write): DocumentOperation {
-  const { operationId, summary, details, action, body } = route;
+/** The route's schema with its permitted roles and all of its errors. */
+function withAccess(schema: Schema, { config }: RouteOptions): Schema {
+  const { action, refusals, response } = config as RouteConfig;
+  const roles = Role.anyOf.map((role) => role.const);
   return {
-    operationId,
-    tags: [tagOf(route.path)],
-    summary,
-    ...(details === undefined ? {} : { description: details }),
+    ...schema,
     security: action === 'public' ? [] : [{ bearer: [] }],
-    ...(action === 'public' ? {} : { 'x-roles': rolesFor(action) }),
-    parameters: parametersOf(route, write),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: hasRequired(body),
-            content: { 'application/json': { schema: write(body), example: exampleOf(body) } },
-          },
-        }),
-    responses: {
-      [`${route.answer.status}`]: successOf(route, write),
-      ...(route.noContent === undefined
-        ? {}
-        : { 204: { description: route.noContent, headers: headerReferences(), content: {} } }),
-      ...problemAnswers(route, write(Problem)),
+    ...(action !== 'public' && { 'x-roles': roles.filter((role) => mayDo(role, action)) }),
+    response: {
+      ...(response as object),
+      ...errorResponses({ action, refusals, hasBody: schema.body !== undefined }),
     },
   };
 }
 
-function rolesFor(action: Action): string[] {
-  return Role.anyOf.map((role) => role.const).filter((role) => mayDo(role, action));
+/** Adds what @fastify/swagger leaves out: components, shared headers and examples. */
+function complete(made: object): OpenApiDocument {
+  // As clients receive it: without values that JSON cannot hold.
+  const document = JSON.parse(JSON.stringify(made)) as OpenApiDocument;
+  const schemas: Record<string, DocumentSchema> = {};
+  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    operation.parameters ??= [];
+    // Path parameters first, in the order in which they are read.
+    operation.parameters.sort((a, b) => Number(b.in === 'path') - Number(a.in === 'path'));
+    for (const answer of Object.values(operation.responses))
+      answer.headers = headersOf(answer.headers ?? {});
+    const { requestBody } = operation;
+    const bodies = [requestBody, ...Object.values(operation.responses)];
+    for (const [type, media] of bodies.flatMap((body) => Object.entries(body?.content ?? {})))
+      if (type === 'application/json' && media.examples === undefined)
+        media.example ??= exampleOf(media.schema);
+    const body = requestBody?.content['application/json']?.schema;
+    if (requestBody !== undefined) requestBody.required = (body?.required ?? []).length > 0;
+  }
+  document.paths = toComponents(document.paths, schemas) as OpenApiDocument['paths'];
+  document.components = { ...document.components, schemas, headers: sharedHeaders };
+  return document;
 }
 
-function tagOf(path: string): keyof typeof tags {
-  if (path.startsWith('/api/') && path.endsWith('/events')) return 'Events';
-  if (path.startsWith('/api/sessions')) return 'Sessions';
-  return /^\/api\/(organization|keys|usage)\b/.test(path) ? 'Organization' : 'Service';
-}
-
-function parametersOf({ path, query, headers }: Route, write: Write): DocumentParameter[] {
-  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
-    name,
-    in: 'path' as const,
-    required: true,
-    description: pathParameters[name] ?? name,
-    schema: { type: 'string' },
-  }));
-  const optional = (place: 'query' | 'header', documented: Record<string, Documented> = {}) =>
-    Object.entries(documented).map(([name, { schema, description }]) => ({
+/**
+ * Headers of every response and headers of several responses are references; other headers are
+ * inline.
+ */
+function headersOf(own: OpenApiDocument['components']['headers']) {
+  const names = [...rateLimitHeaders, ...Object.keys(own)];
+  return Object.fromEntries(
+    names.map((name) => [
       name,
-      in: place,
-      required: false,
-      description,
-      schema: write(schema),
-    }));
-  return [...inPath, ...optional('query', query), ...optional('header', headers)];
+      name in sharedHeaders ? { $ref: `#/components/headers/${name}` } : (own[name] ?? {}),
+    ]),
+  );
 }
 
-function successOf({ answer }: Route, write: Write): DocumentAnswer {
-  const { contentType = 'application/json', schema, description, headers = {} } = answer;
-  const isJson = contentType === 'application/json';
-  return {
-    description,
-    headers: {
-      ...headerReferences(),
-      ...Object.fromEntries(
-        Object.entries(headers).map(([name, header]) => [name, headerOf(header, write)]),
-      ),
-    },
-    content: {
-      [contentType]: { schema: write(schema), ...(isJson ? { example: exampleOf(schema) } : {}) },
-    },
-  };
-}
-
-function headerOf({ schema, description }: Documented, write: Write): DocumentHeader {
-  return { description, schema: write(schema) };
+/** Every schema with a title becomes a component of that name, and a reference in its place. */
+function toComponents(value: unknown, schemas: Record<string, DocumentSchema>): unknown {
+  if (Array.isArray(value)) return value.map((one) => toComponents(one, schemas));
+  if (typeof value !== 'object' || value === null) return value;
+  const inner = Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [
+      key,
+      key.startsWith('example') ? one : toComponents(one, schemas),
+    ]),
+  ) as DocumentSchema;
+  const { title } = inner;
+  if (typeof title !== 'string') return inner;
+  schemas[title] ??= inner;
+  return { $ref: `#/components/schemas/${title}` };
 }

@@ -1,13 +1,13 @@
-import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { aggregates } from '#events/events.ts';
-import { reject, type Rejected } from '../../errors.ts';
 import { MOMENT_PATTERN, readMoment } from '#src/moment.ts';
-import { LABELS_MAX, labelSchema, readLabel } from '../schemas/label.ts';
-import type { Documented } from '../http/route.ts';
+import { invalid, itemOf, type Flaw } from '../http/validation.ts';
+import { Words } from '../schemas/fields.ts';
+import { LABELS_MAX, labelParameter, readLabel } from '../schemas/label.ts';
 
 /**
- * What a request wants to hear, and from where on; `begin` is null where it says nothing of that.
+ * The events that a request subscribes to, and the position; `begin` is null where the request
+ * names none.
  */
 export type EventQuery = {
   asked: {
@@ -18,97 +18,92 @@ export type EventQuery = {
   begin: number | 'since' | null;
 };
 
-/** Kinds of aggregates whose events are an organization's own. */
+/** Kinds of aggregates whose events belong to an organization. */
 type TenantKind = 'session' | 'ledger' | 'organization';
 
 const POSITION_PATTERN = '^[0-9]{1,15}$';
-const POSITION = new RegExp(POSITION_PATTERN);
 
-/** The parameters of a stream of events of these kinds, as they are documented. */
-export function eventParameters(kinds: readonly TenantKind[]): Record<string, Documented> {
-  return {
-    from: {
-      // Every log has the first position.
-      schema: Type.String({ pattern: `${POSITION_PATTERN}|${MOMENT_PATTERN}`, examples: ['1'] }),
-      description:
-        'a sequence, which is the first to be sent, or a time (RFC 3339), from which on; ' +
-        '`Last-Event-ID` wins over it',
-    },
-    type: {
-      schema: Type.Array(Type.String({ examples: [typesOf(kinds)[0]] })),
-      description: 'events of this type alone; repeat it for several',
-    },
-    label: {
-      schema: labelSchema,
-      description: 'key=value: of sessions with this label alone; repeat it: all must match',
-    },
-  };
-}
-
-export const eventHeaders: Record<string, Documented> = {
-  'Last-Event-ID': {
-    schema: Type.String({ examples: ['0'] }),
-    description:
-      'the `id` of the last event received: what follows it is sent; 0: the whole backlog',
-  },
-};
-
-/** Reads a request's parameters; a refusal where one of them is wrong. */
-export function readEventQuery(
-  request: FastifyRequest,
-  kinds: readonly TenantKind[],
-): EventQuery | Rejected {
-  const { from, type, label } = request.query as Record<string, string | string[]>;
+/** The query of a stream of events of these kinds. */
+export function eventQuery(kinds: readonly TenantKind[]) {
   const known = typesOf(kinds);
-  const types = [...new Set([type ?? []].flat())];
-  const strange = types.find((one) => !known.includes(one));
-  if (strange !== undefined)
-    return invalid('There is no such type of event here.', { field: 'type', type: strange, known });
-  const labels = [label ?? []].flat().map(readLabel);
-  if (labels.length > LABELS_MAX)
-    return invalid(`At most ${LABELS_MAX} labels can be asked for.`, { field: 'label' });
-  if (labels.includes(null)) return invalid('label must be key=value.', { field: 'label', label });
-  const begin = readBegin(request.headers['last-event-id'], from);
-  if ('rejected' in begin) return begin;
+  return Type.Object(
+    {
+      from: Type.Optional(
+        Type.String({
+          pattern: `${POSITION_PATTERN}|${MOMENT_PATTERN}`,
+          // Every event store has the first position.
+          examples: ['1'],
+          description:
+            'a sequence, which is the first to be sent, or a time (RFC 3339), from which on; ' +
+            '`Last-Event-ID` wins over it',
+          refusal: (from: unknown) =>
+            invalid(
+              { field: 'from', from },
+              'from must be a sequence or a time like 2026-11-20T09:30:00Z.',
+            ),
+        }),
+      ),
+      type: Type.Optional(
+        Type.Array(Words(known, { examples: [known[0]] }), {
+          description: 'events of this type alone; repeat it for several',
+          refusal: (sent: unknown, flaw: Flaw) =>
+            invalid(
+              { field: 'type', type: itemOf(sent, flaw), known },
+              'There is no such type of event here.',
+            ),
+        }),
+      ),
+      label: labelParameter(
+        'key=value: of sessions with this label alone; repeat it: all must match',
+        (label, { keyword }) =>
+          keyword === 'maxItems'
+            ? invalid({ field: 'label' }, `At most ${LABELS_MAX} labels can be asked for.`)
+            : invalid({ field: 'label', label }, 'label must be key=value.'),
+      ),
+    },
+    { additionalProperties: false },
+  );
+}
+
+export const EventHeaders = Type.Object({
+  'Last-Event-ID': Type.Optional(
+    Type.String({
+      // An EventSource that has received no id yet sends an empty one, or none.
+      pattern: '^([0-9]{1,15})?$',
+      examples: ['0'],
+      description:
+        'the `id` of the last event received: what follows it is sent; 0: the whole backlog',
+      refusal: (sent: unknown) =>
+        invalid(
+          { field: 'Last-Event-ID', last_event_id: sent },
+          'Last-Event-ID must be the id of an event.',
+        ),
+    }),
+  ),
+});
+
+/** The subscription of a valid request. */
+export function readEventQuery(
+  query: Static<ReturnType<typeof eventQuery>>,
+  headers: { 'last-event-id'?: string },
+): EventQuery {
+  const { from, type = [], label = [] } = query;
+  const at = readMoment(from);
+  const since = at === null ? null : new Date(at).toISOString();
   return {
-    asked: { types, labels: labels.filter((one) => one !== null), since: begin.since },
-    begin: begin.begin,
+    asked: { types: [...new Set(type)], labels: label.map(readLabel), since },
+    begin: beginOf(headers['last-event-id'] ?? '', from, since),
   };
 }
 
-/** The types of these kinds' events. */
+/** A client that reconnects sends the id beside its original address: the id is newer. */
+function beginOf(lastEventId: string, from: string | undefined, since: string | null) {
+  if (lastEventId !== '') return Number(lastEventId);
+  if (since !== null) return 'since';
+  return from === undefined ? null : Math.max(0, Number(from) - 1);
+}
+
+/** The event types of these kinds. */
 export function typesOf(kinds: readonly TenantKind[]): string[] {
   return kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
-}
-
-type Begin = { begin: EventQuery['begin']; since: string | null };
-
-/** A client that reconnects sends the id beside the address it first asked: the id is newer. */
-function readBegin(
-  lastEventId: string | string[] | undefined,
-  from: string | string[] | undefined,
-): Begin | Rejected {
-  const at = readMoment(from);
-  const isSequence = typeof from === 'string' && POSITION.test(from);
-  if (from !== undefined && at === null && !isSequence)
-    return invalid('from must be a sequence or a time like 2026-11-20T09:30:00Z.', {
-      field: 'from',
-      from,
-    });
-  const since = at === null ? null : new Date(at).toISOString();
-  // An EventSource that has had no id yet sends an empty one, or none.
-  if (lastEventId !== undefined && lastEventId !== '') {
-    if (typeof lastEventId !== 'string' || !POSITION.test(lastEventId))
-      return invalid('Last-Event-ID must be the id of an event.', {
-        field: 'Last-Event-ID',
-        last_event_id: lastEventId,
-      });
-    return { begin: Number(lastEventId), since };
-  }
-  if (at !== null) return { begin: 'since', since };
-  return { begin: isSequence ? Math.max(0, Number(from) - 1) : null, since };
-}
-
-function invalid(message: string, context: Record<string, unknown>): Rejected {
-  return reject('INVALID_REQUEST', context, { message });
 }

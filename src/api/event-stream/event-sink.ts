@@ -1,31 +1,34 @@
 import type { ServerResponse } from 'node:http';
 
-/** What a stream writes to: the open answer of a request. */
+/** The output of a stream: the open response of a request. */
 export type Sink = {
-  /** False where it is full: nothing more is to be written until it drains. */
+  /** False if the buffer is full: write nothing more until it drains. */
   write(bytes: Buffer): boolean;
   end(lastBytes?: Buffer): void;
   onDrain(listener: () => void): void;
-  /** Called once, however it ended and even if it had before; never before this returns. */
+  /**
+   * Called once, however the response ended, also if it had ended before; never before this
+   * returns.
+   */
   onClose(listener: () => void): void;
 };
 
-/** An ended reader has so long to take the rest; then its connection is cut. */
+/** Time for a reader to take the rest of an ended stream; then its connection is closed. */
 const LINGER_MS = 10_000;
 const END_OF_CHUNK = Buffer.from('\r\n');
 
 /**
- * Sends the head of an answer and leaves the rest to whoever holds the sink. Chunks are framed here
- * and go to the socket at once: that takes half of what it takes the answer itself, and with
- * hundreds of streams is what an event waits for.
+ * Sends the response's head; the caller writes the rest into the sink. Chunks are framed here and
+ * go to the socket directly. That takes half the time that the response object needs, and with
+ * hundreds of streams this time is the delay of an event.
  */
 export function openSink(answer: ServerResponse, headers: Record<string, string | number>): Sink {
   answer.writeHead(200, headers);
   answer.flushHeaders();
-  // A connection that breaks has closed: nobody is left to tell.
+  // A broken connection is closed already; there is no client to report it to.
   answer.on('error', () => undefined);
   const { socket } = answer;
-  // HTTP/1.0 has no chunks; behind an earlier answer on its connection it has no socket yet.
+  // HTTP/1.0 has no chunks; behind an earlier response on its connection it has no socket yet.
   const outlet = socket !== null && answer.chunkedEncoding ? socket : answer;
   let onDrain: (() => void) | null = null;
   const drained = () => onDrain?.();
@@ -53,7 +56,7 @@ export function openSink(answer: ServerResponse, headers: Record<string, string 
   };
 }
 
-/** The newest chunk: what goes to one reader as a rule goes to hundreds, one after the other. */
+/** The newest chunk: the same bytes usually go to hundreds of readers, one after the other. */
 let newest: { bytes: Buffer; chunk: Buffer } = {
   bytes: Buffer.alloc(0),
   chunk: Buffer.alloc(0),

@@ -1,59 +1,62 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { reject, type Rejected } from '#src/errors.ts';
+import { Type } from 'typebox';
+import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo } from '#src/domain/organization/roles.ts';
 import { answerHeaders } from '../http/admission.ts';
 import { bearerOf, type Caller } from '../auth/authenticate.ts';
 import type { EventQuery } from './event-query.ts';
-import { openSink, type Sink } from './event-sink.ts';
-import type { ApiParts } from '../dependencies.ts';
-import { refuse } from '../http/error-response.ts';
+import type { EventFeed } from './event-feed.ts';
+import { openSink } from './event-sink.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { sendRejection } from '../http/error-response.ts';
+import { response } from '../http/route.ts';
 
-/** Port: events as Server-Sent Events, backlog and live. */
-export type EventFeed = {
-  /** Streams of one organization that this process takes. */
-  readonly clientsPerOrganizationMax: number;
-  /**
-   * Opens a stream into the sink; null where it has begun. `since` begins with what was decided at
-   * `asked.since`, `now` with what is appended next, a sequence behind it.
-   * @throws Unavailable where the log does not answer
-   */
-  open(opening: {
-    asked: EventQuery['asked'] & { organizationId: string; sessionId: string | null };
-    begin: number | 'since' | 'now';
-    isAllowed: () => boolean | Promise<boolean>;
-    openSink: () => Sink;
-  }): Promise<'organization-full' | 'process-full' | 'ending' | 'ahead' | null>;
-};
-
-/** Streams end by and by; a restart takes seconds. */
+/** By then other streams may have ended, or a restarted process is back. */
 const RETRY_AFTER_SECONDS = 5;
 
 type Wanted = { begin: number | 'since' | 'now'; sessionId: string | null };
 
-/** Answers with the stream, or with why there is none. */
+/** The response of a stream in the document. */
+export const EVENT_STREAM_RESPONSE = response(
+  'A stream that does not end by itself, but for a session’s after its last event',
+  Type.String({
+    description: 'Server-Sent Events',
+    examples: [
+      'id: 1234\nevent: session.activated\n' +
+        'data: {"specversion":"1.0","id":"evt_…","type":"session.activated", …}\n\n: heartbeat\n\n',
+    ],
+  }),
+  { contentType: 'text/event-stream' },
+);
+
+/** Answers with the stream, or with the rejection. */
 export async function answerWithEvents(
-  parts: Pick<ApiParts, 'feed' | 'authenticate'>,
-  { request, reply, caller }: { request: FastifyRequest; reply: FastifyReply; caller: Caller },
+  dependencies: Pick<ApiDependencies, 'feed' | 'authenticate'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
   { asked, begin, sessionId }: Pick<EventQuery, 'asked'> & Wanted,
 ): Promise<FastifyReply> {
-  // A HEAD is answered as the GET would be, and nothing follows.
+  // A HEAD is answered like the GET, without a body.
   if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
+  const { caller } = request;
   const { organizationId } = caller;
-  const refusal = await parts.feed.open({
-    asked: { ...asked, organizationId, sessionId },
+  const refusal = await dependencies.feed.open({
+    subscription: { ...asked, organizationId, sessionId },
     begin,
-    isAllowed: () => isStillAllowed(parts, request, caller),
+    isAllowed: () => isStillAllowed(dependencies, request, caller),
     openSink() {
       reply.hijack();
       return openSink(reply.raw, { ...answerHeaders(request), ...STREAM_HEADERS });
     },
   });
-  return refusal === null ? reply : refuse(reply, problemFor(refusal, begin, parts.feed));
+  return refusal === null
+    ? reply
+    : sendRejection(reply, problemFor(refusal, begin, dependencies.feed));
 }
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // No transformation, and no proxy's buffer in between.
+  // No transformation, and no buffering by a proxy.
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 };
@@ -62,7 +65,7 @@ function problemFor(
   refusal: 'organization-full' | 'process-full' | 'ending' | 'ahead',
   position: unknown,
   { clientsPerOrganizationMax: limit }: EventFeed,
-): Rejected {
+): Rejection {
   const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
   const part = { part: 'event-feed' };
   switch (refusal) {
@@ -84,9 +87,9 @@ function problemFor(
   }
 }
 
-/** The same credential has to open the same organization, for as long as the stream is open. */
+/** The stream stays open while its credential is valid for the same organization. */
 async function isStillAllowed(
-  { authenticate }: Pick<ApiParts, 'authenticate'>,
+  { authenticate }: Pick<ApiDependencies, 'authenticate'>,
   request: FastifyRequest,
   { organizationId }: Caller,
 ): Promise<boolean> {

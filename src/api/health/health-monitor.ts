@@ -1,45 +1,45 @@
 import { createLagMeter, lagSecondsMax } from '#projections/runner/lag.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
 
 export type HealthWord = 'healthy' | 'degraded' | 'unhealthy';
 
-/** What this process knows of the parts it needs, without asking anybody. */
+/** The state of the dependencies as this process knows it, without a request to any of them. */
 export type HealthMonitor = {
   /**
-   * Event log and read model: unhealthy without the log or with another one than at the begin,
-   * degraded without the read model, while its lists have been behind for more than 10 s, or while
-   * this process does not hear what the log is told.
+   * Event store and read model. Unhealthy: the event store is unavailable or was replaced since the
+   * start. Degraded: the read model is unavailable, its lists have been behind for more than 10 s,
+   * or this process cannot follow the event store.
    */
   database(): HealthWord;
-  /** unhealthy where no server is live; degraded where that cannot be known. */
+  /** unhealthy if no server is live; degraded if that is unknown. */
   autoscaler(): HealthWord;
   /** degraded while each API process limits requests on its own. */
   rateLimit(): HealthWord;
   overall(): HealthWord;
   /**
-   * Names of the parts without which this process cannot serve; empty: ready. Servers for browsers
-   * are none of them: without one the API refuses creates, and does all else.
+   * Names of the dependencies without which this process cannot serve; empty: ready. Servers for
+   * browsers are never among them: without one the API refuses creates only.
    */
   missing(): string[];
 } & Disposable;
 
-/** How often the servers are counted; a part that goes shows within 5 s. */
+/** Interval between counts of the servers; a server that is lost shows within 5 s. */
 const COUNT_EVERY_MS = 1_000;
-/** The same until there is one: at a start it comes within some milliseconds. */
+/** The interval until there is a server: at a start it comes within some milliseconds. */
 const LOOK_EVERY_MS = 50;
 
 export type HealthOptions = {
   isLogConnected: () => boolean;
-  /** False where the log was emptied or replaced under this process. */
+  /** False if the event store was emptied or replaced under this process. */
   isLogSame: () => boolean;
-  /** False while this process cannot follow the log: it hears of nothing that happens. */
+  /** False while this process cannot follow the event store: it receives no events. */
   isLogHeard: () => boolean;
   views: Views;
   isRateLimitShared: () => boolean;
-  /** Whether the read model has caught up with the log since this process began. */
+  /** Whether the read model has caught up with the event store since this process started. */
   hasCaughtUp: () => boolean;
   /** Sequence of the newest session event that this process has seen. */
   position: () => number;
@@ -54,14 +54,14 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   const lists = createLagMeter(now);
 
   async function count(): Promise<void> {
-    lists.sawEnd(position());
+    lists.observeEnd(position());
     try {
       const [counts, checkpoint] = await Promise.all([
-        views.counts(idOf(servers), [liveServers]),
-        views.checkpoint(idOf(organizationSessions)),
+        views.counts(projectionId(servers), [liveServers]),
+        views.checkpoint(projectionId(organizationSessions)),
       ]);
       live = counts[0] ?? 0;
-      lists.reached(checkpoint);
+      lists.observeCheckpoint(checkpoint);
     } catch {
       live = null;
     }

@@ -1,24 +1,24 @@
 import { organizationSessions, waitingSessions } from '#projections/organization-sessions.ts';
 import type { SessionRow } from '#projections/organization-sessions.ts';
-import { idOf } from '#projections/projection.ts';
-import { readLeaks } from '#projections/read-leaks.ts';
+import { projectionId } from '#projections/projection.ts';
+import { readLeaks } from '#projections/store/queries.ts';
 import type { Views } from '#projections/store/views.ts';
 import { allWorkloads, workloads, workloadsInStatus } from '#projections/workloads.ts';
-import type { ParkedEvents } from '#src/messaging/dead-letters.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import { poolCounters } from '../schemas/sessions.ts';
 
-/** What the metrics tell of the whole service: from the read model, and from the log. */
+/** Metrics of the whole service: from the read model, and from the event store. */
 export function watchService(
   metrics: Pick<Metrics, 'watch'>,
   parts: {
     views: Views;
-    parked: Pick<ParkedEvents, 'list'>;
+    deadLetters: Pick<DeadLetterStore, 'list'>;
     isLogConnected: () => boolean;
     now: () => number;
   },
 ): void {
-  const { views, parked, isLogConnected, now } = parts;
+  const { views, deadLetters, isLogConnected, now } = parts;
   metrics.watch(['bss_part_reachable'], () => ({
     bss_part_reachable: { event_log: +isLogConnected(), read_model: +views.isReachable() },
   }));
@@ -29,7 +29,7 @@ export function watchService(
     return { bss_leaked_browsers: browsers, bss_leaked_sessions: sessions };
   });
   metrics.watch(['bss_parked_events'], async () => {
-    const events = await parked.list();
+    const events = await deadLetters.list();
     const count = (kind: string) => events.filter((event) => event.kind === kind).length;
     return { bss_parked_events: { projection: count('projection'), inbox: count('inbox') } };
   });
@@ -38,16 +38,16 @@ export function watchService(
 async function readPool(views: Views) {
   const states = poolCounters.filter((name) => name !== 'total');
   const lists = [allWorkloads, ...states.map((state) => workloadsInStatus(state))];
-  const [size = 0, ...counts] = await views.counts(idOf(workloads), lists);
+  const [size = 0, ...counts] = await views.counts(projectionId(workloads), lists);
   const browsers = Object.fromEntries(states.map((state, at) => [state, counts[at] ?? 0]));
   return { bss_pool_size: size, bss_pool_browsers: browsers };
 }
 
-/** The longest waiting stands at the list's end. */
+/** The session that waits longest is at the list's end. */
 async function readQueue(views: Views, now: () => number) {
-  const [length = 0] = await views.counts(idOf(organizationSessions), [waitingSessions]);
+  const [length = 0] = await views.counts(projectionId(organizationSessions), [waitingSessions]);
   const query = { lists: [waitingSessions], offset: Math.max(0, length - 1), limit: 1 };
-  const { items } = await views.page(idOf(organizationSessions), query);
+  const { items } = await views.page(projectionId(organizationSessions), query);
   const [oldest] = JSON.parse(`[${items}]`) as SessionRow[];
   const ageMs = oldest === undefined ? 0 : now() - Date.parse(oldest.created_at);
   return { bss_queue_length: length, bss_queue_oldest_age_seconds: Math.max(0, ageMs) / 1000 };

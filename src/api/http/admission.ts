@@ -1,61 +1,71 @@
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { reject, type Rejected } from '#src/errors.ts';
-import { mayDo } from '#src/domain/organization/roles.ts';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { reject, type Rejection } from '#src/errors.ts';
+import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 import { bearerOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
-import { refuse } from './error-response.ts';
+import { sendRejection } from './error-response.ts';
 import {
   createLocalLimiter,
   WINDOW_MS,
   type Allowance,
   type RateLimiter,
 } from '../auth/rate-limit.ts';
-import type { Route } from './route.ts';
 
 /** What is known of a request before its handler runs. */
-type Visit = {
+type Admission = {
   caller: Caller | null;
   /** By performance.now(). */
   arrivedAt: number;
   allowance: Promise<Allowance> | Allowance;
-  begun?: Promise<unknown>;
+  /** The reason for a refusal; null: admitted. Never rejects. */
+  result: Promise<Rejection | null>;
 };
 
-/** Counts a request of nobody's by its address, in this process. */
+declare module 'fastify' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions
+  interface FastifyRequest {
+    /** Set by the first hook; null for requests that are refused before it. */
+    admission: Admission | null;
+    /** The authenticated caller. Throws on a public route, which needs no credential. */
+    readonly caller: Caller;
+    /**
+     * Resolves once the rate limiter has counted the request: with a rejection, or null where the
+     * request is admitted. A route of `admission: 'handler'` has to await it before it answers.
+     */
+    readonly admitted: Promise<Rejection | null>;
+  }
+}
+
+/** Rate-limits an unauthenticated request by its IP address, per process. */
 export type CountByAddress = (address: string) => Allowance;
 
 export type Gatekeeper = {
   authenticate: Authenticate;
   rateLimiter: RateLimiter;
-  /** The limits of callers who are nobody's. */
+  /** The limits of unauthenticated requests. */
   anonymous: TierLimits;
   now: () => number;
 };
 
-/** A request with what is known of it; set by the route's own hook, else when it is answered. */
-type Visited = FastifyRequest & { visit: Visit | null };
-
-export type Admission = {
-  /** The route's first hook: who asks, and whether they may. */
-  hookFor(route: Route): onRequestHookHandler;
-  /** For a path that is not there: counts the request, and refuses it by the limit alone. */
-  count(request: FastifyRequest): Promise<Rejected | null>;
-};
-
 /**
- * Every request is counted, whoever sends it, and every answer carries what is left: an
- * organization's requests together, over all processes; unauthenticated ones by address, in this
- * process. The hooks call back rather than promise: they run for every request there is.
+ * Authenticates and counts every request, and refuses those that are not permitted. An
+ * organization's requests are counted together over all processes, unauthenticated ones by address
+ * in this process; every answer carries the remaining allowance. The hooks take callbacks instead
+ * of promises, as they run for every request.
+ * @returns counts a request to an unknown path; its rejection is the rate limit's alone
  */
 export function registerAdmission(
   server: FastifyInstance,
   gatekeeper: Gatekeeper,
   countByAddress: CountByAddress,
-): Admission {
-  server.decorateRequest('visit', null);
+): (request: FastifyRequest) => Promise<Rejection | null> {
+  const { authenticate, rateLimiter, now } = gatekeeper;
+  server.decorateRequest('admission', null);
+  server.decorateRequest('caller', { getter: callerOf });
+  server.decorateRequest('admitted', { getter: admittedOf });
 
   server.addHook('onSend', (request, reply, payload, done) => {
-    const allowance = visitOf(request)?.allowance ?? countByAddress(request.ip);
+    const allowance = request.admission?.allowance ?? countByAddress(request.ip);
     const finish = (known: Allowance) => {
       void reply.headers(allowanceHeaders(known));
       done(null, payload);
@@ -64,43 +74,63 @@ export function registerAdmission(
     else finish(allowance);
   });
 
-  function enter(request: FastifyRequest, caller: Caller | null): Visit {
-    const arrivedAt = performance.now();
-    const visit: Visit = { caller, arrivedAt, allowance: countOf(request, caller) };
-    (request as Visited).visit = visit;
-    return visit;
-  }
-  function countOf(request: FastifyRequest, caller: Caller | null) {
-    if (caller === null) return countByAddress(request.ip);
-    return gatekeeper.rateLimiter.take(caller.organizationId, caller.limits.requestsPerMinute);
+  function enter(request: FastifyRequest, caller: Caller | null, action: Action | null): Admission {
+    const allowance =
+      caller === null
+        ? countByAddress(request.ip)
+        : rateLimiter.take(caller.organizationId, caller.limits.requestsPerMinute);
+    const admission: Admission = {
+      caller,
+      arrivedAt: performance.now(),
+      allowance,
+      result: ADMITTED,
+    };
+    request.admission = admission;
+    if (action !== null) admission.result = resultOf(admission, action, now);
+    return admission;
   }
 
-  function hookFor(route: Route): onRequestHookHandler {
-    return function onRequest(request, reply, done) {
-      if (route.action === 'public') {
-        enter(request, null);
-        return done();
-      }
-      const admitted = (caller: Caller | null) => {
-        const visit = enter(request, caller);
-        if (caller !== null && route.begin !== undefined) begin(visit, route.begin);
-        if (caller !== null && route.admitsItself === true) return next(roleRefusal(caller, route));
-        void admit(visit, route, gatekeeper.now).then(next, done);
-      };
-      const next = (refusal: Rejected | null) => {
-        if (refusal === null) done();
-        else refuse(reply, refusal);
-      };
-      const caller = callerOf(request, gatekeeper.authenticate);
-      if (caller instanceof Promise) void caller.then(admitted, done);
-      else admitted(caller);
+  server.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) return done();
+    const { action = 'read', admission: place } = request.routeOptions.config;
+    if (action === 'public') {
+      enter(request, null, null);
+      return done();
+    }
+    const count = (caller: Caller | null) => {
+      const { result } = enter(request, caller, action);
+      const goesOn = place === 'handler' && caller !== null && mayDo(caller.role, action);
+      if (goesOn) return done();
+      void result.then(
+        (rejection) => (rejection === null ? done() : sendRejection(reply, rejection)),
+        done,
+      );
     };
-  }
-  async function count(request: FastifyRequest): Promise<Rejected | null> {
-    enter(request, await callerOf(request, gatekeeper.authenticate));
-    return admission(request, gatekeeper.now());
-  }
-  return { hookFor, count };
+    const caller = authenticated(request, authenticate);
+    if (caller instanceof Promise) void caller.then(count, done);
+    else count(caller);
+  });
+
+  return async (request) => {
+    const admission = enter(request, await authenticated(request, authenticate), null);
+    return overLimit(await admission.allowance, now());
+  };
+}
+
+const ADMITTED = Promise.resolve(null);
+
+/** The rate limit comes first, then the credential, then the role. */
+async function resultOf(
+  admission: Admission,
+  action: Action,
+  now: () => number,
+): Promise<Rejection | null> {
+  admission.allowance = await admission.allowance;
+  const refusal = overLimit(admission.allowance, now());
+  if (refusal !== null) return refusal;
+  const { caller } = admission;
+  if (caller === null) return reject('UNAUTHORIZED');
+  return mayDo(caller.role, action) ? null : reject('FORBIDDEN', { role: caller.role, action });
 }
 
 export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAddress {
@@ -108,7 +138,7 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
   return (address) => take(address, anonymous.requestsPerMinute);
 }
 
-/** The headers of every answer: what is left, and that nobody else may keep it. */
+/** The headers of every answer: the remaining allowance, and that no cache may store it. */
 export function allowanceHeaders({ limit, remaining, resetAtSeconds }: Allowance) {
   return {
     'cache-control': 'no-store',
@@ -118,73 +148,38 @@ export function allowanceHeaders({ limit, remaining, resetAtSeconds }: Allowance
   };
 }
 
-/** The same for an answer that goes past the server's hooks; the request has been admitted. */
-export function answerHeaders(request: FastifyRequest) {
-  const allowance = visitOf(request)?.allowance;
+/** The same for an answer that bypasses the server's hooks; the request has been admitted. */
+export function answerHeaders({ admission }: FastifyRequest) {
+  const allowance = admission?.allowance;
   if (allowance === undefined || allowance instanceof Promise)
     throw new Error('a request was not admitted');
   return allowanceHeaders(allowance);
 }
 
-/** Waits for the request's count; a refusal where the window is used up, else null. */
-export async function admission(request: FastifyRequest, now: number): Promise<Rejected | null> {
-  const visit = visitOf(request);
-  if (visit === null) throw new Error('a request was not counted');
-  visit.allowance = await visit.allowance;
-  return overLimit(visit.allowance, now);
+/** When the request's credential had been checked, by performance.now(). */
+export function arrivedAt({ admission }: FastifyRequest): number {
+  return admission?.arrivedAt ?? performance.now();
 }
 
-/** When the request was let in to be counted, by performance.now(). */
-export function arrivedAt(request: FastifyRequest): number {
-  return visitOf(request)?.arrivedAt ?? performance.now();
-}
-
-/** What the route has begun beside the request's count. */
-export function begunOf(request: FastifyRequest): Promise<unknown> {
-  const begun = visitOf(request)?.begun;
-  if (begun === undefined) throw new Error('this route begins nothing beforehand');
-  return begun;
-}
-
-function begin(visit: Visit, work: () => Promise<unknown>): void {
-  visit.begun = work();
-  // Whoever takes it learns of its failure; a request that is refused before does not.
-  visit.begun.catch(() => undefined);
-}
-
-/** The caller of a route that is not public. */
-export function authenticated(request: FastifyRequest): Caller {
-  const caller = visitOf(request)?.caller ?? null;
-  if (caller === null) throw new Error('a route that is not public has no caller');
+function callerOf(this: FastifyRequest): Caller {
+  const caller = this.admission?.caller ?? null;
+  if (caller === null) throw new Error('a public route has no caller');
   return caller;
 }
 
-function visitOf(request: FastifyRequest): Visit | null {
-  return (request as Visited).visit;
+function admittedOf(this: FastifyRequest): Promise<Rejection | null> {
+  return this.admission?.result ?? ADMITTED;
 }
 
-function callerOf(request: FastifyRequest, authenticate: Authenticate) {
-  const credential = bearerOf(request.headers.authorization);
+function authenticated({ headers }: FastifyRequest, authenticate: Authenticate) {
+  const credential = bearerOf(headers.authorization);
   return credential === null ? null : authenticate(credential);
 }
 
-async function admit(visit: Visit, route: Route, now: () => number): Promise<Rejected | null> {
-  visit.allowance = await visit.allowance;
-  const refusal = overLimit(visit.allowance, now());
-  if (refusal !== null) return refusal;
-  return visit.caller === null ? reject('UNAUTHORIZED') : roleRefusal(visit.caller, route);
-}
-
-function roleRefusal(caller: Caller, { action }: Route): Rejected | null {
-  return action === 'public' || mayDo(caller.role, action)
-    ? null
-    : reject('FORBIDDEN', { role: caller.role, action });
-}
-
-function overLimit(allowance: Allowance, now: number): Rejected | null {
+function overLimit(allowance: Allowance, now: number): Rejection | null {
   if (allowance.isAllowed) return null;
   const leftSeconds = allowance.resetAtSeconds - Math.floor(now / 1000);
-  // The window may be of another machine's clock.
+  // The window's end is by Redis' clock, which may differ from this machine's.
   const retryAfterSeconds = Math.min(WINDOW_MS / 1000, Math.max(1, leftSeconds));
   return reject('RATE_LIMIT_EXCEEDED', { limit: allowance.limit }, { retryAfterSeconds });
 }

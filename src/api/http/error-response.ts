@@ -5,48 +5,54 @@ import {
   reject,
   Unavailable,
   type ErrorName,
-  type Rejected,
+  type Rejection,
 } from '#src/errors.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import { invalid, validationRejection } from './validation.ts';
 
-/** What the server is told of each refusal; set once, where it is built. */
+/** Called with each refusal; set once, when the server is built. */
 type Counting = { countRefusal?: CountRefusal };
 export type CountRefusal = (error: ErrorName) => void;
 
-/** Answers with a refusal. */
-export function refuse(reply: FastifyReply, rejected: Rejected): FastifyReply {
-  (reply.server as Counting).countRefusal?.(rejected.rejected);
-  if (rejected.retryAfterSeconds !== undefined)
-    void reply.header('retry-after', String(rejected.retryAfterSeconds));
-  if (rejected.rejected === 'UNAUTHORIZED') void reply.header('www-authenticate', 'Bearer');
+/** Answers with a rejection. */
+export function sendRejection(reply: FastifyReply, rejection: Rejection): FastifyReply {
+  (reply.server as Counting).countRefusal?.(rejection.code);
+  if (rejection.retryAfterSeconds !== undefined)
+    void reply.header('retry-after', String(rejection.retryAfterSeconds));
+  if (rejection.code === 'UNAUTHORIZED') void reply.header('www-authenticate', 'Bearer');
   return reply
-    .code(errors[rejected.rejected].status)
+    .code(errors[rejection.code].status)
     .type('application/json; charset=utf-8')
-    .send(JSON.stringify(problemBody(rejected)));
+    .send(JSON.stringify(problemBody(rejection)));
 }
 
-/** Seconds after which a part that is away may be back: it is restarted within 15 s. */
+/** Seconds after which an unavailable dependency may be back: it is restarted within 15 s. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**
- * What was thrown, as the refusal a client is told. Unknown errors are bugs: logged whole, told as
- * INTERNAL.
+ * Answers a thrown error or a request that does not fit its route's schema. An unknown error is a
+ * bug: it is logged in full and answered as INTERNAL. The rate limit's rejection comes before any
+ * other, which matters where a route awaits it in its handler.
  */
-export function createErrorHandler(log: Log) {
-  return function onError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-    const rejected = refusalFor(error);
-    if (rejected.rejected === 'INTERNAL')
+export function createErrorHandler(log: Logger) {
+  return async function onError(
+    error: FastifyError,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply> {
+    const rejection = validationRejection(error, request) ?? rejectionFor(error);
+    if (rejection.code === 'INTERNAL')
       log.error({ err: error, requestId: request.id, route: request.routeOptions.url }, 'bug');
     else if (error instanceof Unavailable)
       log.warn(
         { part: error.part, cause: String(error.cause), requestId: request.id },
         'unavailable',
       );
-    refuse(reply, rejected);
+    return sendRejection(reply, (await request.admitted) ?? rejection);
   };
 }
 
-function refusalFor(error: FastifyError): Rejected {
+function rejectionFor(error: FastifyError): Rejection {
   if (error instanceof Unavailable)
     return reject('UNAVAILABLE', { part: error.part }, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   switch (error.code) {
@@ -55,15 +61,11 @@ function refusalFor(error: FastifyError): Rejected {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return reject('UNSUPPORTED_MEDIA_TYPE');
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
-      return invalid('The request body is not valid JSON.');
+      return invalid({}, 'The request body is not valid JSON.');
     default:
-      // What Fastify itself refuses is the client's doing; the message is its own, not ours.
+      // Fastify's own refusals are client errors; the message is Fastify's.
       return error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500
-        ? invalid(`${error.message.replace(/\.$/, '')}.`)
+        ? invalid({}, `${error.message.replace(/\.$/, '')}.`)
         : reject('INTERNAL');
   }
-}
-
-function invalid(message: string): Rejected {
-  return reject('INVALID_REQUEST', {}, { message });
 }

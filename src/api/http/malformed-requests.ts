@@ -2,14 +2,18 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { problemBody, reject } from '#src/errors.ts';
+import { problemBody } from '#src/errors.ts';
 import { allowanceHeaders, type CountByAddress } from './admission.ts';
-import { refuse, type CountRefusal } from './error-response.ts';
+import { sendRejection, type CountRefusal } from './error-response.ts';
+import { invalid } from './validation.ts';
 
-/** Room for a credential of 64 KiB, which is refused as one; what is longer is no request. */
+/**
+ * Room for a credential of 64 KiB, which is refused as a credential; a longer one is refused as a
+ * request.
+ */
 const HEADER_BYTES_MAX = 80 * 1024;
 
-/** A request that has not arrived whole by then is refused. */
+/** A request that has not arrived completely by then is refused. */
 const ARRIVES_WITHIN_MS = 10_000;
 
 const MESSAGES: Record<string, string> = {
@@ -18,8 +22,8 @@ const MESSAGES: Record<string, string> = {
 };
 
 /**
- * Answers to what never becomes a request: bytes that are no HTTP, and paths that are no text. They
- * are like all others: same body, same headers, counted by address.
+ * Answers input that never becomes a request: bytes that are not HTTP, and paths that are not text.
+ * The answers are like all others: same body, same headers, counted by address.
  */
 export function brokenHttpAnswers(
   countByAddress: CountByAddress,
@@ -34,7 +38,7 @@ export function brokenHttpAnswers(
     message: string,
   ): void {
     countRefusal('INVALID_REQUEST');
-    const body = JSON.stringify(problemBody(invalid(message)));
+    const body = JSON.stringify(problemBody(invalid({}, message)));
     const headers = {
       ...allowanceHeaders(countByAddress(socket.remoteAddress ?? '')),
       'content-type': 'application/json; charset=utf-8',
@@ -46,9 +50,9 @@ export function brokenHttpAnswers(
   }
   function onPath(_: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
     void reply.headers(allowanceHeaders(countByAddress(request.ip)));
-    refuse(reply, invalid('The path is no valid text.'));
+    sendRejection(reply, invalid({}, 'The path is no valid text.'));
   }
-  /** A CONNECT would be cut without a word. */
+  /** Without a listener Node closes a CONNECT's connection without an answer. */
   function onConnect(_: IncomingMessage, socket: Duplex): void {
     socket.on('error', () => undefined);
     refuseOn(socket, 'There is no tunnel here.');
@@ -58,28 +62,24 @@ export function brokenHttpAnswers(
     clientErrorHandler: onSocket,
     frameworkErrors: onPath,
     http: {
-      // Else Node answers that itself, with nothing in it: see refuseWithoutHost.
+      // Otherwise Node answers that itself, with an empty body: see refuseWithoutHost.
       requireHostHeader: false,
       maxHeaderSize: HEADER_BYTES_MAX,
-      // Else a request that never arrives whole is noticed up to half a minute late.
+      // Otherwise a request that never arrives completely is noticed up to half a minute late.
       connectionsCheckingInterval: 1_000,
-      // Where this is longer than what a whole request may take, Node takes one for the other.
+      // If this is longer than the time-out of a whole request, Node mistakes one for the other.
       headersTimeout: ARRIVES_WITHIN_MS,
     },
   };
   return { options, onConnect };
 }
 
-/** A hook: HTTP/1.1 asks for a Host header, and for a 400 where there is none. */
+/** A hook: HTTP/1.1 requires a Host header, and a 400 for a request without one. */
 export function refuseWithoutHost(
   { raw }: FastifyRequest,
   reply: FastifyReply,
   done: () => void,
 ): void {
   if (raw.headers.host !== undefined || raw.httpVersion !== '1.1') done();
-  else refuse(reply, invalid('The Host header is missing.'));
-}
-
-function invalid(message: string) {
-  return reject('INVALID_REQUEST', {}, { message });
+  else sendRejection(reply, invalid({}, 'The Host header is missing.'));
 }

@@ -4,24 +4,27 @@ import type { FastifyInstance } from 'fastify';
 /** A key and its certificate with the chain, both PEM text. */
 export type Certificate = { key: string; cert: string };
 
-/** How requests come in. */
+/** How clients reach the service: with TLS or without, through proxies or directly. */
 export type Incoming = {
   /** Left out: plain HTTP. */
   certificate?: Certificate;
-  /** Addresses and networks whose X-Forwarded-* headers are believed; none: nobody's. */
+  /**
+   * Addresses and networks of proxies whose X-Forwarded-* headers are trusted; none: no proxy's
+   * are.
+   */
   trustedProxies?: readonly string[];
 };
 
-/** The same for Fastify: who a request is from is then `request.ip`, wherever it is asked. */
+/** Fastify uses one of the two: with TLS the HTTP options are repeated under `https`. */
 export function incomingOptions({ certificate, trustedProxies = [] }: Incoming, http: object) {
   const trustProxy = trustedProxies.length === 0 ? false : [...trustedProxies];
-  // Only one of them counts: what is said of HTTP holds for HTTPS as well.
+  // Fastify's types allow only one of the two; the HTTP options hold for HTTPS as well.
   return certificate === undefined
     ? { trustProxy }
     : { trustProxy, https: { ...http, ...certificate } };
 }
 
-/** From the next handshake on; connections that are open go on. Nothing where there is no TLS. */
+/** Takes effect at the next handshake; open connections continue. Without TLS it has no effect. */
 export function setCertificate({ server }: FastifyInstance, certificate: Certificate): void {
   if (server instanceof TlsServer) server.setSecureContext(certificate);
 }

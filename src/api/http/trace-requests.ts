@@ -1,24 +1,19 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { isTraceparent, type Span, type Tracer } from '#src/telemetry/tracer.ts';
-import type { Route } from './route.ts';
 
 type Traced = FastifyRequest & { span?: Span };
 
 /**
- * A span for each request to a route that is not public, under the caller's own where it says one.
- * Only where there is a tracer: else no hook is there, and nothing runs for it.
+ * A span for each request to a route that is not public, as a child of the caller's span if the
+ * request names one. Without a tracer no hook is installed and nothing runs.
  */
-export function traceRequests(
-  server: FastifyInstance,
-  routes: readonly Route[],
-  tracer: Tracer,
-): void {
-  const paths = new Set(routes.filter(({ action }) => action !== 'public').map(({ path }) => path));
+export function traceRequests(server: FastifyInstance, tracer: Tracer): void {
   server.decorateRequest('span', undefined);
 
   server.addHook('onRequest', (request, _reply, done) => {
-    const route = request.routeOptions.url ?? '';
-    if (paths.has(route)) (request as Traced).span = beginRequest(tracer, request, route);
+    const { url, config } = request.routeOptions;
+    const isTraced = url !== undefined && config.action !== 'public';
+    if (isTraced) (request as Traced).span = beginRequest(tracer, request, url);
     done();
   });
   server.addHook('onResponse', (request, reply, done) => {
@@ -39,12 +34,14 @@ function beginRequest(tracer: Tracer, request: FastifyRequest, route: string): S
   });
 }
 
-/** The request's span; null where it has none. */
+/** The request's span; null if it has none. */
 export function spanOf(request: FastifyRequest): Span | null {
   return (request as Traced).span ?? null;
 }
 
-/** What the request's events are to say of its trace: ours, or as it came. */
+/**
+ * The traceparent for the request's events: that of this service's span, or the caller's unchanged.
+ */
 export function traceparentOf(request: FastifyRequest): string | undefined {
   const span = spanOf(request);
   if (span !== null) return span.traceparent;

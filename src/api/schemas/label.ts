@@ -1,20 +1,17 @@
 import { Type } from 'typebox';
+import type { Refusal } from '../http/validation.ts';
 
-/** Labels that one request may ask for; each is one more list to intersect. */
+/** Labels of one request; each is one more list to intersect. */
 export const LABELS_MAX = 8;
 
-const LABEL_PATTERN = '^[^=]+=';
-const label = new RegExp(LABEL_PATTERN);
+/** The query parameter `label=key=value`, repeated for several. */
+export function labelParameter(description: string, refusal: Refusal) {
+  const label = Type.String({ pattern: '^[^=]+=', examples: ['team=web'] });
+  return Type.Optional(Type.Array(label, { maxItems: LABELS_MAX, description, refusal }));
+}
 
-/** The parameter as it is documented: `label=key=value`, again for several. */
-export const labelSchema = Type.Array(
-  Type.String({ pattern: LABEL_PATTERN, examples: ['team=web'] }),
-  { maxItems: LABELS_MAX },
-);
-
-/** `key=value`, the value maybe empty; null for anything else. */
-export function readLabel(text: string): readonly [name: string, value: string] | null {
-  if (!label.test(text)) return null;
+/** The parts of `key=value`; the value may be empty. */
+export function readLabel(text: string): readonly [name: string, value: string] {
   const at = text.indexOf('=');
   return [text.slice(0, at), text.slice(at + 1)];
 }

@@ -1,17 +1,20 @@
 import { Type } from 'typebox';
-import { Role, Tier } from '#events/organization.ts';
+import { Role, tierNames } from '#events/organization.ts';
+import { Count, Nullable, Words } from './fields.ts';
 
-/** Shapes of what is about an organization: its keys, its limits, its balance. */
+/** Schemas of an organization: its keys, its limits, its balance. */
 
 const KEY_ID = 'key_5uLw2ZfQx8v1KpR7tYc0Ng';
-const RoleName = Type.Union(Role.anyOf, { title: 'Role', examples: ['member'] });
-const Count = (example: number) => Type.Integer({ minimum: 0, examples: [example] });
+const RoleName = Words(
+  Role.anyOf.map((role) => role.const),
+  { title: 'Role', examples: ['member'] },
+);
 
 const keyFields = {
   key_id: Type.String({ examples: [KEY_ID] }),
   role: RoleName,
   user_id: Type.String({ examples: ['ci'], description: 'whose sessions it makes' }),
-  issued_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+  issued_at: Nullable(Type.String({ format: 'date-time' }), {
     description: 'ISO 8601 UTC; null where it was not recorded',
     examples: ['2026-11-20T09:30:00.000Z'],
   }),
@@ -41,7 +44,7 @@ export const RevokedKey = Type.Object(
   { title: 'RevokedKey' },
 );
 
-/** No control character, and no half of a surrogate pair, which no UTF-8 can hold. */
+/** No control character, and no half of a surrogate pair, which UTF-8 cannot hold. */
 const USER = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]+$';
 
 export const IssueKeyBody = Type.Object(
@@ -67,7 +70,7 @@ export const Organization = Type.Object(
   {
     id: Type.String({ examples: ['acme'] }),
     name: Type.String({ examples: ['Acme'] }),
-    tier: Type.Union(Tier.anyOf, { examples: ['pro'] }),
+    tier: Words(tierNames, { examples: ['pro'] }),
     limits: Type.Object({ requests_per_minute: Count(500), concurrent_sessions: Count(50) }),
     concurrent_sessions: Type.Integer({
       minimum: 0,

@@ -3,7 +3,10 @@ import { formatDuration } from '#src/domain/session/duration.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { Caller } from '../auth/authenticate.ts';
 
-/** Port: how clients reach a session's browser. The same session always has the same addresses. */
+/**
+ * Port: the addresses of a session's browser for clients. The same session always has the same
+ * addresses.
+ */
 export type Addresses = {
   cdpUrl(organizationId: string, sessionId: string): string;
   vncUrl(organizationId: string, sessionId: string): string;
@@ -22,9 +25,9 @@ export type Connection = {
 const NO_CONNECTION = { vncUrl: null, cdpUrl: null, vncPassword: null, viewerUrl: null };
 
 /**
- * What lets somebody control the browser; all null for a viewer and once the session is ending, and
- * VNC's of a browser that has no screen. The addresses are known from the request on, and refuse
- * until the session is active.
+ * The addresses and secrets to control the browser. All are null for a viewer and once the session
+ * is ending; those of VNC are null for a browser without a screen. The addresses are known from the
+ * request on; the gateway refuses connections until the session is active.
  */
 export function connectionOf(
   session: SessionState,
@@ -45,7 +48,7 @@ export function connectionOf(
   };
 }
 
-/** The session as its caller may see it. */
+/** The session's fields that the caller may see. */
 export function presentSession(session: SessionState, caller: Caller, addresses: Addresses) {
   const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
   return {
@@ -81,7 +84,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
   };
 }
 
-/** Rendered sessions kept; a session read again and again is rendered once. */
+/** Rendered sessions in the cache; a session that is read often is rendered once. */
 const RENDERED_MAX = 5_000;
 
 /** Session view (JSON text) → answer (JSON text), rendering each view once per role. */

@@ -1,9 +1,18 @@
 import { Type } from 'typebox';
+import { reject, type Rejection } from '#src/errors.ts';
+import { DURATION_DEFAULT_MS, parseDuration } from '#src/domain/session/duration.ts';
+import { checkedByHandler } from './fields.ts';
 
-/** Shapes of request bodies; what they do not know is refused. */
+/** Schemas of requests; unknown fields are refused. */
+
+/** Any text: one that is no session's id is SESSION_NOT_FOUND. */
+export const SessionPath = Type.Object({ id: Type.String({ description: 'the session’s id' }) });
+export const KeyPath = Type.Object({
+  key_id: Type.String({ description: 'the key’s id, not the key' }),
+});
 
 /**
- * Text of one line: no control character, and no half of a surrogate pair, which no UTF-8 can hold.
+ * Text of one line: no control character, and no half of a surrogate pair, which UTF-8 cannot hold.
  */
 const LINE = '[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]';
 /** The same with tabs and line feeds. */
@@ -11,20 +20,39 @@ const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
 
 /**
  * `30m`, `1h`, `1h30m` as the service writes them, and minutes alone up to `1440m`. parseDuration
- * also takes `1h90m` and `01h`: a pattern that did, and refused more than 24 hours, would be long.
+ * also accepts `1h90m` and `01h`: a pattern that did, and refused more than 24 hours, would be
+ * long.
  */
 const DURATION_PATTERN =
   '^(([1-9]|1[0-9]|2[0-3])h([1-5]?[0-9]m)?|24h|' +
   '([1-9][0-9]{0,2}|1[0-3][0-9]{2}|14[0-3][0-9]|1440)m)$';
 
-/** Of any type here: what is wrong with it is INVALID_DURATION, with the value as it was sent. */
-export const Duration = Type.Unknown({
-  documentedAs: Type.String({
-    title: 'Duration',
-    pattern: DURATION_PATTERN,
-    description: 'hours, minutes or both, like 30m, 1h or 1h30m; 1 minute to 24 hours',
-    examples: ['1h30m'],
-  }),
+/** An invalid value of any type is INVALID_DURATION, with the value that the client sent. */
+export const Duration = Type.Unsafe<unknown>(
+  checkedByHandler(
+    Type.String({
+      title: 'Duration',
+      pattern: DURATION_PATTERN,
+      description: 'hours, minutes or both, like 30m, 1h or 1h30m; 1 minute to 24 hours',
+      examples: ['1h30m'],
+    }),
+  ),
+);
+
+/** A duration in ms; absent means the default. The rejection has the value that the client sent. */
+export function readDuration(sent: unknown, field = 'duration'): number | Rejection {
+  if (sent === undefined) return DURATION_DEFAULT_MS;
+  const context = field === 'duration' ? { duration: sent } : { duration: sent, field };
+  return parseDuration(sent) ?? reject('INVALID_DURATION', context);
+}
+
+/** Client generators support `additionalProperties`; they ignore `patternProperties`. */
+const Labels = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  propertyNames: { pattern: '^[A-Za-z0-9_.-]{1,63}$' },
+  additionalProperties: Type.String({ maxLength: 128, pattern: `^${LINE}*$` }),
+  maxProperties: 16,
+  description: 'yours to find it by: at most 16, values of at most 128 characters',
 });
 
 export const CreateSessionBody = Type.Object(
@@ -40,17 +68,7 @@ export const CreateSessionBody = Type.Object(
     description: Type.Optional(Type.String({ maxLength: 1024, pattern: `^${LINES}*$` })),
     duration: Type.Optional(Duration),
     idle_timeout: Type.Optional(Duration),
-    labels: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^[A-Za-z0-9_.-]{1,63}$' }),
-        Type.String({ maxLength: 128, pattern: `^${LINE}*$` }),
-        {
-          maxProperties: 16,
-          additionalProperties: false,
-          description: 'yours to find it by: at most 16, values of at most 128 characters',
-        },
-      ),
-    ),
+    labels: Type.Optional(Labels),
     viewport: Type.Optional(
       Type.Object(
         {
@@ -95,13 +113,6 @@ export const CreateSessionBody = Type.Object(
 );
 
 export const ExtendSessionBody = Type.Object(
-  { duration: Type.Optional(Duration) },
-  {
-    additionalProperties: false,
-    // One without a duration is refused as INVALID_DURATION, which a schema cannot say.
-    documentedAs: Type.Object(
-      { duration: Duration },
-      { title: 'ExtendSession', additionalProperties: false },
-    ),
-  },
+  { duration: Duration },
+  { title: 'ExtendSession', additionalProperties: false },
 );

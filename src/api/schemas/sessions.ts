@@ -1,22 +1,12 @@
 import { Type } from 'typebox';
+import { Role } from '#events/organization.ts';
 import { FailureReason, statuses, StopReason } from '#events/session.ts';
+import { Count, Nullable, Timestamp, Words } from './fields.ts';
 
-/**
- * Shapes of answers. snake_case lives here, in `request-schemas.ts` and in `present.ts`, and no
- * deeper. In the documentation a `title` makes a schema a component, and `examples` make its
- * examples.
- */
+/** Schemas of answers about sessions and the service; `examples` become the document's examples. */
 
-const Timestamp = (example: string) =>
-  Type.String({ format: 'date-time', description: 'ISO 8601 UTC', examples: [example] });
-const Nullable = <Schema extends Parameters<typeof Type.Array>[0]>(schema: Schema, more = {}) =>
-  Type.Union([schema, Type.Null()], more);
-const Status = Type.Union(
-  statuses.map((status) => Type.Literal(status)),
-  { title: 'SessionStatus', examples: ['active'] },
-);
+const Status = Words(statuses, { title: 'SessionStatus', examples: ['active'] });
 const Named = (examples: string[]) => Type.String({ examples });
-const Count = (example: number) => Type.Integer({ minimum: 0, examples: [example] });
 const ENDED = { examples: [null], description: 'null until it has ended' };
 const wordsOf = ({ anyOf }: typeof StopReason | typeof FailureReason) =>
   anyOf.map((one) => one.const).join(', ');
@@ -69,8 +59,8 @@ export const Session = Type.Object(
     status: Status,
     user_id: Named(['ada']),
     organization_id: Named(['acme']),
-    organization_role: Type.Union(
-      ['owner', 'admin', 'member', 'viewer'].map((role) => Type.Literal(role)),
+    organization_role: Words(
+      Role.anyOf.map((role) => role.const),
       { description: "the caller's", examples: ['member'] },
     ),
     created_at: Timestamp(EXAMPLE.created),
@@ -166,10 +156,8 @@ export const SessionStopped = Type.Object(
   { title: 'SessionStopped' },
 );
 
-const HealthWord = Type.Union(
-  ['healthy', 'degraded', 'unhealthy'].map((word) => Type.Literal(word)),
-  { title: 'HealthWord', examples: ['healthy'] },
-);
+const healthWords = ['healthy', 'degraded', 'unhealthy'] as const;
+const HealthWord = Words(healthWords, { title: 'HealthWord', examples: ['healthy'] });
 
 export const poolCounters = [
   'total',
@@ -208,7 +196,7 @@ export const Health = Type.Object(
     dependencies: Type.Object({
       database: HealthWord,
       autoscaler: HealthWord,
-      rate_limit: Type.Union(HealthWord.anyOf, {
+      rate_limit: Words(healthWords, {
         description: 'degraded while each API process limits requests on its own',
         examples: ['healthy'],
       }),
@@ -217,7 +205,11 @@ export const Health = Type.Object(
   { title: 'Health' },
 );
 
-export const Readiness = Type.Object({ ready: Type.Literal(true) }, { title: 'Readiness' });
+export const Readiness = Type.Object(
+  // Not the constant true: the Java generator writes code for it that does not compile.
+  { ready: Type.Boolean({ description: 'always true', examples: [true] }) },
+  { title: 'Readiness' },
+);
 
 export const Problem = Type.Object(
   {

@@ -1,14 +1,9 @@
 import { Type } from 'typebox';
+import { Count, Nullable, Timestamp } from './fields.ts';
 
-/** Shapes of what an organization used: its bill, and what made each line of it. */
+/** Schemas of an organization's usage: its bill, and the sessions behind each line of it. */
 
-const Count = (example: number, description?: string) =>
-  Type.Integer({ minimum: 0, examples: [example], ...(description && { description }) });
-const Timestamp = (example: string, description?: string) =>
-  Type.String({ format: 'date-time', examples: [example], ...(description && { description }) });
 const Time = Type.String({ format: 'date-time' });
-const OrNull = (schema: Parameters<typeof Type.Array>[0], example: string) =>
-  Type.Union([schema, Type.Null()], { examples: [example] });
 
 const UsageEvent = Type.Object(
   {
@@ -24,10 +19,10 @@ const UsageLine = Type.Object(
     session_id: Type.String({ examples: ['ses_J5mYt3QKX2m0bq1uHcR8Vw'] }),
     session_name: Type.String({ examples: ['checkout-test'] }),
     user_id: Type.String({ examples: ['ada'] }),
-    started_at: OrNull(Time, '2026-11-20T09:30:00.041Z'),
-    billed_until: OrNull(Time, '2026-11-20T09:41:12.806Z'),
-    ended_at: OrNull(Time, '2026-11-20T09:41:13.120Z'),
-    ended_reason: OrNull(Type.String(), 'user'),
+    started_at: Nullable(Time, { examples: ['2026-11-20T09:30:00.041Z'] }),
+    billed_until: Nullable(Time, { examples: ['2026-11-20T09:41:12.806Z'] }),
+    ended_at: Nullable(Time, { examples: ['2026-11-20T09:41:13.120Z'] }),
+    ended_reason: Nullable(Type.String(), { examples: ['user'] }),
     minutes: Count(12, 'minutes begun from started_at to billed_until, at most those reserved'),
     credits_reserved: Count(90),
     credits_used: Count(12),
@@ -40,7 +35,7 @@ const UsageLine = Type.Object(
 export const Usage = Type.Object(
   {
     organization_id: Type.String({ examples: ['acme'] }),
-    from: Timestamp('2026-11-01T00:00:00.000Z'),
+    from: Timestamp('2026-11-01T00:00:00.000Z', 'included'),
     to: Timestamp('2026-12-01T00:00:00.000Z', 'not included'),
     totals: Type.Object(
       {
@@ -57,7 +52,7 @@ export const Usage = Type.Object(
     lines: Type.Array(UsageLine, { description: 'in the order in which they were settled' }),
     pagination: Type.Object({
       limit: Count(20),
-      next: Type.Union([Type.String(), Type.Null()], {
+      next: Nullable(Type.String(), {
         description: '`after` of the next page; null: this is the last',
         examples: [null],
       }),

@@ -1,22 +1,22 @@
 import type { ServerState } from '#events/server.ts';
 import { organizationSessions, waitingSessions } from '#projections/organization-sessions.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads, workloadsInStatus, workloadsOnServer } from '#projections/workloads.ts';
-import { reject, Unavailable, type Rejected } from '#src/errors.ts';
+import { reject, Unavailable, type Rejection } from '#src/errors.ts';
 
-/** Servers that are looked at; their names are told in a refusal. */
+/** Servers that are read; a rejection names them. */
 const SERVERS_MAX = 1_000;
-/** When a browser may be free again: sessions come and go within seconds on a busy service. */
+/** Seconds until a browser may be free: sessions come and go within seconds on a busy service. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**
- * Why no further session can be taken in, or null. Two grounds: no server is live, or as many
- * requests wait beyond the servers' room as may wait. Three reads in one round trip. While the read
- * model is away nothing is refused here: a request that nobody takes ends by its queue time-out.
+ * The reason to refuse a further session, or null. There are two: no server is live, or the queue
+ * beyond the servers' room is full. Three reads in one round trip. While the read model is
+ * unavailable nothing is refused here: a request that no server accepts ends by its queue time-out.
  */
-export async function capacityRefusal(views: Views, queueMax: number): Promise<Rejected | null> {
+export async function capacityRefusal(views: Views, queueMax: number): Promise<Rejection | null> {
   try {
     return await refusalNow(views, queueMax);
   } catch (error) {
@@ -25,12 +25,12 @@ export async function capacityRefusal(views: Views, queueMax: number): Promise<R
   }
 }
 
-async function refusalNow(views: Views, queueMax: number): Promise<Rejected | null> {
+async function refusalNow(views: Views, queueMax: number): Promise<Rejection | null> {
   const query = { lists: [currentServers], offset: 0, limit: SERVERS_MAX };
   const [page, taken, waiting] = await Promise.all([
-    views.page(idOf(servers), query),
-    views.counts(idOf(workloads), [workloadsInStatus('busy')]),
-    views.counts(idOf(organizationSessions), [waitingSessions]),
+    views.page(projectionId(servers), query),
+    views.counts(projectionId(workloads), [workloadsInStatus('busy')]),
+    views.counts(projectionId(organizationSessions), [waitingSessions]),
   ]);
   const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
   const current = JSON.parse(`[${page.items}]`) as ServerState[];
@@ -51,14 +51,17 @@ async function refusalNow(views: Views, queueMax: number): Promise<Rejected | nu
   );
 }
 
-/** Browsers in use that may yet be: those of servers that take nothing now count for neither. */
+/**
+ * Browsers that may still be assigned. Servers that accept no sessions now are left out: neither
+ * their browsers nor their room count.
+ */
 async function roomOf(views: Views, current: ServerState[], busy: number): Promise<number> {
   const [open, closed] = [
     current.filter((server) => reasonOf(server) === 'full'),
     current.filter((server) => reasonOf(server) !== 'full'),
   ];
   const pages = closed.map(({ id }) =>
-    views.page(idOf(workloads), {
+    views.page(projectionId(workloads), {
       lists: [workloadsOnServer(id), workloadsInStatus('busy')],
       offset: 0,
       limit: 1,
@@ -68,7 +71,7 @@ async function roomOf(views: Views, current: ServerState[], busy: number): Promi
   return open.reduce((sum, { poolMax }) => sum + poolMax, 0) - (busy - busyElsewhere);
 }
 
-/** Why a server takes nothing, where it does not. */
+/** Why a server accepts no sessions. */
 function reasonOf({ status, pool }: ServerState): 'draining' | 'short of memory' | 'full' {
   if (status !== 'live') return 'draining';
   return pool?.limitedBy === 'memory' ? 'short of memory' : 'full';

@@ -7,8 +7,8 @@ import type { watchOutcome } from './watch-outcome.ts';
 type Outcome = Pick<ReturnType<typeof watchOutcome>, 'moments'>;
 
 /**
- * Takes the time of a create's phases, from the moment it is called: for the metrics, and as parts
- * of the request's span where it has one.
+ * Measures the phases of a create, from the moment of the call: for the metrics, and as children of
+ * the request's span if it has one.
  */
 export function takeCreatePhases(
   metrics: Pick<Metrics, 'createPhase'>,
@@ -21,7 +21,7 @@ export function takeCreatePhases(
   const appending = span?.begin('append session.requested');
   let waiting: typeof appending;
   return {
-    /** Its events are in the log; false: they were before. */
+    /** The session's events are stored; false: they were stored before. */
     accepted(isChanged: boolean, sessionId: string): void {
       acceptedAt = performance.now();
       appending?.end();
@@ -31,7 +31,7 @@ export function takeCreatePhases(
       metrics.createPhase('admission', startedAt - arrivedAt(request));
       metrics.createPhase('append', acceptedAt - startedAt);
     },
-    /** It has its browser, has ended, or waits no more; whatever is known of the phases by now. */
+    /** The session has its browser, has ended, or waits no more; with the phases known by now. */
     settled(isChanged: boolean): void {
       const { assignedAt, activatedAt, activatedBy } = outcome.moments();
       if (activatedBy !== null) waiting?.link(activatedBy);
@@ -42,7 +42,7 @@ export function takeCreatePhases(
       if (assignedAt !== null && activatedAt !== null)
         metrics.createPhase('launch', activatedAt - assignedAt);
     },
-    /** What its answer says of it; milliseconds. */
+    /** The phases for the answer's header, in milliseconds. */
     timing: () => ({ startedAt, acceptedAt }),
   };
 }

@@ -1,8 +1,8 @@
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
-import type { Tail } from '#src/event-store/session-events.ts';
+import type { SessionEvents } from '#src/event-store/session-events.ts';
 import { Unavailable } from '#src/errors.ts';
 
 /**
@@ -11,14 +11,14 @@ import { Unavailable } from '#src/errors.ts';
 const READABLE_WITHIN_MS = 1_000;
 
 /**
- * Waits until a session's event shows in single reads and lists, so that whoever has the answer of
- * a command sees its effect, through whichever API process. Not while the read model is away.
+ * Waits until a session's event shows in single reads and lists, so that the caller sees the
+ * command's effect through every API process. Does not wait while the read model is unavailable.
  */
 export async function untilReadable(views: Views, sequence: number): Promise<void> {
   if (!views.isReachable()) return;
   await Promise.all(
     [sessionView, organizationSessions].map((projection) =>
-      views.reached(idOf(projection), sequence, READABLE_WITHIN_MS),
+      views.waitForCheckpoint(projectionId(projection), sequence, READABLE_WITHIN_MS),
     ),
   );
 }
@@ -27,14 +27,18 @@ export async function untilReadable(views: Views, sequence: number): Promise<voi
 export const CURRENT_WITHIN_MS = 1_000;
 
 /**
- * Resolves once a projection of sessions holds all of them that this process has seen.
- * @throws Unavailable('read-model') where it does not in time: an old answer must not pass for one
+ * Resolves once a projection of sessions holds all events that this process has seen.
+ * @throws Unavailable('read-model') if it does not in time: the answer would be stale
  */
 export async function untilCurrent(
-  { views, tail }: { views: Views; tail: Pick<Tail, 'position'> },
-  projection: Parameters<typeof idOf>[0],
+  { views, sessionEvents }: { views: Views; sessionEvents: Pick<SessionEvents, 'position'> },
+  projection: Parameters<typeof projectionId>[0],
 ): Promise<void> {
-  const isCurrent = await views.reached(idOf(projection), tail.position(), CURRENT_WITHIN_MS);
+  const isCurrent = await views.waitForCheckpoint(
+    projectionId(projection),
+    sessionEvents.position(),
+    CURRENT_WITHIN_MS,
+  );
   if (!isCurrent) throw catchingUp();
 }
 

@@ -45,7 +45,7 @@ const NOUNS = [
   'willow',
 ];
 
-/** A readable name for a session that came without one, like `quiet-otter-4821`. Not unique. */
+/** A readable name for a session without one, like `quiet-otter-4821`. Not unique. */
 export function generateName(): string {
   return `${pick(ADJECTIVES)}-${pick(NOUNS)}-${randomInt(1000, 10_000)}`;
 }

@@ -1,26 +1,27 @@
 import type { SessionState } from '#events/session.ts';
-import type { Tail } from '#src/event-store/session-events.ts';
+import { isSettled } from '#src/domain/session/session.ts';
+import type { SessionEvents } from '#src/event-store/session-events.ts';
 
 /** A session as of one of its events. */
 export type Seen = { state: SessionState; sequence: number };
 
 /**
- * Watches a session from before it is asked for, so that no event of it is missed.
- * `settled` resolves with the newest state seen, once it waits no more for its browser (active, or
- * ended) or the time is up.
+ * Watches a session from before its request is appended, so that no event of it is missed.
+ * `settled` resolves with the newest state seen, once the session no longer waits for its browser
+ * (it is active or has ended) or the time is up.
  */
-export function watchOutcome(tail: Tail, sessionId: string) {
+export function watchOutcome(sessionEvents: SessionEvents, sessionId: string) {
   let newest: Seen | null = null;
   let wake: (() => void) | null = null;
   let assignedAt: number | null = null;
   let activatedAt: number | null = null;
   let activatedBy: string | null = null;
-  const unwatch = tail.watch(sessionId, ({ type, state, sequence, cause }) => {
+  const unwatch = sessionEvents.watch(sessionId, ({ type, state, sequence, metadata }) => {
     newest = { state, sequence };
     if (type === 'session.assigned') assignedAt = performance.now();
     if (type === 'session.activated') {
       activatedAt = performance.now();
-      activatedBy = cause.traceparent ?? null;
+      activatedBy = metadata.traceparent ?? null;
     }
     if (isSettled(state)) wake?.();
   });
@@ -38,21 +39,17 @@ export function watchOutcome(tail: Tail, sessionId: string) {
     return seen();
   }
   /**
-   * cold: a browser was launched for it, as it asked for one or where none waited; warm: it has one
-   * that waited; null: it has none yet, or had it before.
+   * cold: a browser was launched for the session, because of its options or because none was idle;
+   * warm: it got an idle one; null: it has none yet, or had it before.
    */
   function start(): 'cold' | 'warm' | null {
     if (newest?.state.status !== 'active') return null;
     return assignedAt === null ? 'warm' : 'cold';
   }
   /**
-   * When a server took it and when it had its browser, by performance.now(), and the trace of the
-   * latter; null: not yet, or not known.
+   * When a server accepted the session and when it got its browser, by performance.now(), and the
+   * trace of the latter; null: not yet, or unknown.
    */
   const moments = () => ({ assignedAt, activatedAt, activatedBy });
   return { settled, start, moments, [Symbol.dispose]: unwatch };
-}
-
-function isSettled({ status }: SessionState): boolean {
-  return status !== 'creating' && status !== 'queued';
 }

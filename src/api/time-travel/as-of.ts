@@ -1,35 +1,31 @@
 import { Type } from 'typebox';
-import { reject, type Rejected } from '#src/errors.ts';
+import type { Rejection } from '#src/errors.ts';
 import { MOMENT_PATTERN, readMoment } from '#src/moment.ts';
-import type { Documented } from '../http/route.ts';
+import { invalid } from '../http/validation.ts';
 
-/** The parameter of every read that can be asked of the past. */
-export const asOfParameter: Record<'as_of', Documented> = {
-  as_of: {
-    schema: Type.String({
+/** The query parameter of every read that supports time travel. */
+export const asOfParameter = {
+  as_of: Type.Optional(
+    Type.String({
       format: 'date-time',
       pattern: MOMENT_PATTERN,
       examples: ['2026-11-20T09:30:00.000Z'],
+      description:
+        'answers as it would have been answered at that moment, from the log: RFC 3339, its ' +
+        'millisecond included, by the clock of the event log, and not in the future',
+      refusal: (as_of: unknown) =>
+        invalid({ as_of }, 'as_of must be one time, like 2026-11-20T09:30:00.000Z.'),
     }),
-    description:
-      'answers as it would have been answered at that moment, from the log: RFC 3339, its ' +
-      'millisecond included, by the clock of the event log, and not in the future',
-  },
+  ),
 };
 
-/**
- * The moment that is asked for (ms since the epoch; nothing finer counts), null where none is.
- * Refused: what is no time, one that no calendar has, and the future, of which the log holds
- * nothing yet.
- */
-export function readAsOf(sent: unknown, now: number): number | Rejected | null {
-  if (sent === undefined) return null;
-  const at = readMoment(sent);
-  if (at === null) return invalid('as_of must be one time, like 2026-11-20T09:30:00.000Z.', sent);
-  if (at > now) return invalid('as_of is in the future.', sent);
-  return at;
-}
+export const AsOfQuery = Type.Object(asOfParameter, { additionalProperties: false });
 
-function invalid(message: string, sent: unknown): Rejected {
-  return reject('INVALID_REQUEST', { as_of: sent }, { message });
+/**
+ * The requested moment in ms since the epoch, null if there is none. A moment in the future is
+ * refused: the event store has no events of it yet.
+ */
+export function readAsOf(sent: string | undefined, now: number): number | Rejection | null {
+  const at = readMoment(sent);
+  return at !== null && at > now ? invalid({ as_of: sent }, 'as_of is in the future.') : at;
 }

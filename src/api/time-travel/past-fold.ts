@@ -1,34 +1,34 @@
-import { STATE_UNKNOWN } from '#events/codec.ts';
-import type { RecordedEvent } from '#events/events.ts';
-import type { Projection } from '#projections/projection.ts';
+import { hasState, type EventWithState, type RecordedEvent } from '#events/events.ts';
+import type { StateProjection } from '#projections/projection.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { evolve } from '#src/event-store/load-state.ts';
-import { loadAt } from '../../log/past.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { readRange } from '#src/event-store/read-range.ts';
 
-/** The views of a projection as of a sequence, by their keys. Not changed once it is handed out. */
+/** The views of a projection as of a sequence, by their keys. Immutable once it is returned. */
 export type Fold = { upTo: number; isWhole: boolean; views: ReadonlyMap<string, FoldedView> };
 
-/** A view as JSON text, and its places: what the read model holds of it. */
+/** A view as JSON text, the names of its lists and its order: the read model stores the same. */
 export type FoldedView = { text: string; names: ReadonlySet<string>; order: number };
 
-/** A request is answered within this, or told to come back: what is folded by then is kept. */
+/** Time limit of a request's fold. Beyond it the answer is 503, and the fold so far is kept. */
 const FOLD_MS = 8_000;
-/** Some milliseconds of work, each; others' requests have their turn in between. */
+/** Some milliseconds of work each; other requests run in between. */
 const READ_AT_ONCE = 1_000;
 const FOLDED_AT_ONCE = 100;
 /** A view takes about half a kilobyte. */
 const VIEWS_MAX = 250_000;
 
 /**
- * Folds a projection over these subjects up to the sequence, as the projector would, going on from
- * an earlier fold of the same. After 8 s it is what it is: not whole, and true of an earlier
- * sequence. @throws Unavailable where the log does not answer, or there are too many views
+ * Folds a projection over these subjects up to the sequence, as the projector does, starting from
+ * an earlier fold of the same. After 8 s it returns an incomplete fold (`isWhole` false), which is
+ * correct as of an earlier sequence. @throws Unavailable if the event store does not answer, or
+ * there are too many views
  */
 export async function foldUpTo<View>(
-  log: EventLog,
-  projection: Projection<View>,
+  eventStore: EventStore,
+  projection: StateProjection<View>,
   subjects: readonly string[],
   { from, upTo }: { from: Fold; upTo: number },
 ): Promise<Fold> {
@@ -41,17 +41,17 @@ export async function foldUpTo<View>(
     after: from.upTo,
     upTo,
     batchMax: READ_AT_ONCE,
-    mayLeaveOut: (_: number, by: number) => by <= upTo,
-    // Parked by the projector too, which tells of it: its view stays as it was.
-    onMalformed: () => undefined,
+    canSkip: (_: number, by: number) => by <= upTo,
+    // The projector dead-letters such an event, too, and reports it; the view does not change.
+    onUnreadable: () => undefined,
   };
-  for await (const batch of readRange(log, range)) {
+  for await (const batch of readRange(eventStore, range)) {
     for (const [at, event] of batch.entries()) {
       if (at % FOLDED_AT_ONCE === FOLDED_AT_ONCE - 1) await new Promise(setImmediate);
       const key = projection.key(event);
       if (key === null) continue;
-      const known = await withState(log, event, { states, isNew: !views.has(key), key });
-      place(views, projection, key, known);
+      const known = await withState(eventStore, event, { states, isNew: !views.has(key), key });
+      if (known !== null) place(views, projection, key, known);
     }
     if (views.size > VIEWS_MAX)
       throw new Unavailable('event-log', new Error(`more than ${VIEWS_MAX} views to fold`));
@@ -62,16 +62,16 @@ export async function foldUpTo<View>(
   return { upTo, isWhole: true, views };
 }
 
-/** States of aggregates whose events carry one of another version of the fold, as folded here. */
+/** States folded here, of aggregates whose events carry a state of another version of the fold. */
 type States = Map<string, RecordedEvent['state'] | null>;
 
-/** The event with a state that can be trusted: its own, else what this fold makes of it. */
+/** The event with a usable state: its own, else the one that this fold computes. */
 async function withState(
-  log: EventLog,
+  eventStore: EventStore,
   event: RecordedEvent,
   { states, isNew, key }: { states: States; isNew: boolean; key: string },
-): Promise<RecordedEvent> {
-  if ((event.state as unknown) !== STATE_UNKNOWN) {
+): Promise<EventWithState | null> {
+  if (hasState(event)) {
     states.delete(key);
     return event;
   }
@@ -79,21 +79,20 @@ async function withState(
   const isFolding = states.has(key) || isNew;
   const { state } = isFolding
     ? { state: evolve(aggregate, states.get(key) ?? null, event) }
-    : await loadAt(log, aggregate, event.sequence);
+    : await loadState(eventStore, aggregate, { upTo: event.sequence });
   states.set(key, state);
-  return { ...event, state } as RecordedEvent;
+  return state === null ? null : ({ ...event, state } as EventWithState);
 }
 
-/** What nothing has been folded into yet. */
+/** The empty fold. */
 export const nothing: Fold = { upTo: 0, isWhole: true, views: new Map() };
 
 function place<View>(
   views: Map<string, FoldedView>,
-  projection: Projection<View>,
+  projection: StateProjection<View>,
   key: string,
-  event: RecordedEvent,
+  event: EventWithState,
 ): void {
-  // None of ours that is asked of the past reads its view: each event's state says everything.
   const view = projection.evolve(null, event);
   if (view === null) {
     views.delete(key);

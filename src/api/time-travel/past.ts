@@ -1,39 +1,42 @@
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import type { Projection } from '#projections/projection.ts';
+import type { StateProjection } from '#projections/projection.ts';
 import { servers } from '#projections/servers.ts';
 import type { Page, PageQuery } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
 import { filters, sessionsOf } from '#events/subjects.ts';
 import type { SessionState } from '#events/session.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import { loadAt, sequenceAt } from '../../log/past.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { loadState, sequenceAt } from '#src/event-store/load-state.ts';
 import { foldUpTo, nothing, type Fold } from './past-fold.ts';
 import { queuePlaceAt } from './past-queue.ts';
-import { isWaiting, type QueuePlace } from '../sessions/queue-place.ts';
+import { isAwaitingServer } from '#src/domain/session/session.ts';
+import { type QueuePlace } from '../sessions/queue-place.ts';
 
 /**
- * What this process tells of the past, from the log alone: the folds that the projector runs, run
- * up to a moment. `at` is in ms since the epoch and not in the future. Every method throws
- * Unavailable where the log does not answer or more is asked than can be folded now.
+ * Answers queries for the past from the event store alone: it runs the projector's folds up to a
+ * moment. `at` is in ms since the epoch and not in the future. Every method throws Unavailable if
+ * the event store does not answer or the query needs more folding than is possible now.
  */
 export type Past = {
   session(organizationId: string, id: string, at: number): Promise<PastSession | null>;
-  /** A page as the read model gives one; `checkpoint` is the sequence that the moment is. */
+  /** A page in the read model's form; `checkpoint` is the sequence of the moment. */
   sessions(organizationId: string, query: PageQuery, at: number): Promise<Page>;
-  /** How many views stood in each of the lists: the fleet's browsers, its servers, the sessions. */
+  /** The number of views in each of the lists: the fleet's browsers, its servers, the sessions. */
   counts(organizationId: string, lists: Lists, at: number): Promise<Record<keyof Lists, number[]>>;
 };
 export type PastSession = { state: SessionState; place: QueuePlace | null };
 export type Lists = Record<'workloads' | 'servers' | 'sessions', readonly string[]>;
 
-/** Requests that may wait for a fold of another one; each takes 8 s at most. */
+/** Requests that may wait for another one's fold; each takes 8 s at most. */
 const WAITING_MAX = 20;
-/** Folds that are kept, the last used first: whoever turns pages asks for the same again. */
+/**
+ * Folds that are kept, the last used first: a client that turns pages requests the same fold again.
+ */
 const KEPT_MAX = 12;
 const KEPT_VIEWS_MAX = 300_000;
 
-export function openPast(parts: { desk: Desk; queueTimeoutMs: number }): Past {
+export function openPast(parts: { context: CommandContext; queueTimeoutMs: number }): Past {
   let kept: { of: string; fold: Fold }[] = [];
   let line: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -47,7 +50,7 @@ export function openPast(parts: { desk: Desk; queueTimeoutMs: number }): Past {
     });
   }
 
-  /** One fold at a time: a past that is asked of must not slow down the present. */
+  /** One fold at a time: queries for the past must not slow down the present. */
   async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     if (waiting >= WAITING_MAX) throw new Unavailable('event-log', new Error('too many folds'));
     waiting += 1;
@@ -57,7 +60,7 @@ export function openPast(parts: { desk: Desk; queueTimeoutMs: number }): Past {
   }
 
   async function fold<View>(
-    projection: Projection<View>,
+    projection: StateProjection<View>,
     subjects: readonly string[],
     upTo: number,
   ): Promise<Fold> {
@@ -65,7 +68,10 @@ export function openPast(parts: { desk: Desk; queueTimeoutMs: number }): Past {
     const nearest = kept
       .filter((one) => one.of === of && one.fold.upTo <= upTo)
       .reduce((best, one) => (one.fold.upTo > best.upTo ? one.fold : best), nothing);
-    const folded = await foldUpTo(parts.desk.log, projection, subjects, { from: nearest, upTo });
+    const folded = await foldUpTo(parts.context.eventStore, projection, subjects, {
+      from: nearest,
+      upTo,
+    });
     keep(of, folded);
     if (folded.isWhole) return folded;
     throw new Unavailable('event-log', new Error(`folded up to ${folded.upTo} of ${upTo} so far`));
@@ -75,21 +81,23 @@ export function openPast(parts: { desk: Desk; queueTimeoutMs: number }): Past {
 
   return {
     async session(organizationId, id, at) {
-      const { desk } = parts;
-      const sequence = await sequenceAt(desk, at);
+      const { context } = parts;
+      const sequence = await sequenceAt(context, at);
       const session = { kind: 'session', organizationId, id } as const;
-      const { state } = await loadAt<'session'>(desk.log, session, sequence);
+      const { state } = await loadState<'session'>(context.eventStore, session, { upTo: sequence });
       if (state === null) return null;
       const moment = { at, upTo: sequence, queueTimeoutMs: parts.queueTimeoutMs };
-      const place = isWaiting(state) ? await inTurn(() => queuePlaceAt(desk, state, moment)) : null;
+      const place = isAwaitingServer(state)
+        ? await inTurn(() => queuePlaceAt(context, state, moment))
+        : null;
       return { state, place };
     },
     async sessions(organizationId, query, at) {
-      const upTo = await sequenceAt(parts.desk, at);
+      const upTo = await sequenceAt(parts.context, at);
       return pageOf(await inTurn(() => foldSessions(organizationId, upTo)), query);
     },
     async counts(organizationId, lists, at) {
-      const upTo = await sequenceAt(parts.desk, at);
+      const upTo = await sequenceAt(parts.context, at);
       return inTurn(async () => ({
         workloads: countsOf(await fold(workloads, filters.workloads, upTo), lists.workloads),
         servers: countsOf(await fold(servers, filters.servers, upTo), lists.servers),
@@ -99,7 +107,7 @@ export function openPast(parts: { desk: Desk; queueTimeoutMs: number }): Past {
   };
 }
 
-/** As the store does it: those that stand in all of the lists, highest order first. */
+/** Like the store: the views that are in all of the lists, highest order first. */
 function pageOf({ upTo, views }: Fold, { lists, offset, limit }: PageQuery): Page {
   const members = [...views]
     .filter(([, { names }]) => lists.every((list) => names.has(list)))

@@ -1,36 +1,38 @@
-import { backUp, giveBack } from '#src/bootstrap/backup.ts';
+import { backUp, restore } from '#src/bootstrap/backup.ts';
 import { readConfig } from '#src/config/config.ts';
 import { BadBackup, type Manifest } from '#src/backup/manifest.ts';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 import type { Command, Output } from '../command.ts';
-import { asText } from '../arguments.ts';
-import { thousands } from '../progress-line.ts';
+import { textUpTo } from '../arguments.ts';
+import { formatNumber } from '../progress-line.ts';
 
-export const backUpLog: Command = {
+export const backupCommand: Command = {
   name: 'backup',
-  summary: 'Write the whole log to a folder, while the service goes on',
-  options: { to: { value: 'DIR', meaning: 'an empty folder, or one that is made' } },
-  readAlone(given) {
-    const folder = given.required('to', asText(4096));
+  summary: 'Write all streams to a folder while the service runs',
+  options: { to: { value: 'DIR', meaning: 'an empty folder; created if it is missing' } },
+  readAlone(options) {
+    const folder = options.required('to', textUpTo(4096));
     return () =>
-      refusing(async () => present('written to', folder, await backUp(config(), folder)));
+      rejectionOnFailure(async () => present('written to', folder, await backUp(config(), folder)));
   },
-  read: alone,
+  read: needsNoService,
 };
 
-export const restoreLog: Command = {
+export const restoreCommand: Command = {
   name: 'restore',
-  summary: 'Make the log again of a backup, where there is none; no service may run',
-  options: { from: { value: 'DIR', meaning: 'what bss backup has written' } },
-  readAlone(given) {
-    const folder = given.required('from', asText(4096));
+  summary: 'Create the streams from a backup, where none exist and no service runs',
+  options: { from: { value: 'DIR', meaning: 'a folder that bss backup has written' } },
+  readAlone(options) {
+    const folder = options.required('from', textUpTo(4096));
     return () =>
-      refusing(async () => present('restored from', folder, await giveBack(config(), folder, say)));
+      rejectionOnFailure(async () =>
+        present('restored from', folder, await restore(config(), folder, printProgress)),
+      );
   },
-  read: alone,
+  read: needsNoService,
 };
 
-async function refusing(work: () => Promise<Output>): Promise<Output | Rejected> {
+async function rejectionOnFailure(work: () => Promise<Output>): Promise<Output | Rejection> {
   try {
     return await work();
   } catch (error) {
@@ -54,8 +56,8 @@ function present(done: string, folder: string, { takenAt, streams }: Manifest): 
     bytes,
   }));
   const text = [
-    `${thousands(events?.messages ?? 0)} events ${done} ${folder}, as of ${takenAt}`,
-    ...rows.map((row) => `  ${row.stream.padEnd(10)} ${thousands(row.messages)} messages`),
+    `${formatNumber(events?.messages ?? 0)} events ${done} ${folder}, as of ${takenAt}`,
+    ...rows.map((row) => `  ${row.stream.padEnd(10)} ${formatNumber(row.messages)} messages`),
   ];
   return { json: { folder, taken_at: takenAt, streams: rows }, text: text.join('\n') };
 }
@@ -64,10 +66,10 @@ function config() {
   return readConfig(process.env);
 }
 
-function say(line: string): void {
+function printProgress(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-function alone(): never {
-  throw new Error('it needs no service');
+function needsNoService(): never {
+  throw new Error('this command needs no service');
 }

@@ -1,53 +1,57 @@
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { filtersFor } from '#events/subjects.ts';
-import { isRejected } from '#src/errors.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { loadAt } from '../../log/past.ts';
+import { isRejection } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { spanOf, type Span } from '#src/billing/usage.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import type { Command, CommandSession, Output } from '../command.ts';
-import { asId, asTimeOrDate } from '../arguments.ts';
-import { layOut, printable } from '../output.ts';
+import { parseId, parseTimeOrDate } from '../arguments.ts';
+import { formatTable, printable } from '../output.ts';
 import { findOrganization } from '../organization.ts';
 import { readEvents } from '../read-events.ts';
 import { compareWithSessions, openStatement, type Statement } from './statement.ts';
 
-export const statementOfCredits: Command = {
+export const showStatement: Command = {
   name: 'credits statement',
-  summary: "Show what an organization's credits went for, and derive it again from its sessions",
+  summary:
+    "Show what an organization's credits paid for, compared with its sessions; exit 1 if different",
   options: {
     org: { value: 'ID', meaning: 'the organization' },
-    from: { value: 'TIME', meaning: 'RFC 3339 or a date in UTC; default: from the first event on' },
-    to: { value: 'TIME', meaning: 'up to there, not included; default: now' },
+    from: { value: 'TIME', meaning: 'begin, RFC 3339 or a date in UTC; default: the first event' },
+    to: { value: 'TIME', meaning: 'end, not included; default: now' },
   },
-  read(given) {
-    const organizationId = given.required('org', asId);
-    const [from, to] = [given.optional('from', asTimeOrDate), given.optional('to', asTimeOrDate)];
-    return async ({ desk, warn }) => {
-      const organization = await findOrganization(desk.log, organizationId);
-      if (isRejected(organization)) return organization;
-      const span = await spanOf(desk.log, from, to);
-      const statement = await readStatement(desk.log, organizationId, span, warn);
+  read(options) {
+    const organizationId = options.required('org', parseId);
+    const [from, to] = [
+      options.optional('from', parseTimeOrDate),
+      options.optional('to', parseTimeOrDate),
+    ];
+    return async ({ context, warn }) => {
+      const organization = await findOrganization(context.eventStore, organizationId);
+      if (isRejection(organization)) return organization;
+      const span = await spanOf(context.eventStore, from, to);
+      const statement = await readStatement(context.eventStore, organizationId, span, warn);
       const differences = [
         ...compareWithSessions(statement, span),
-        ...(await compareWithStates(desk.log, organizationId, span, statement)),
+        ...(await compareWithStates(context.eventStore, organizationId, span, statement)),
       ];
       return present({ organizationId, from, to, statement, differences });
     };
   },
 };
 
-/** All that the organization's ledger and sessions recorded, kept as far as the span needs it. */
+/** Reads all events of the organization's ledger and sessions; keeps what the span needs. */
 async function readStatement(
-  log: EventLog,
+  eventStore: EventStore,
   organizationId: string,
   span: Span,
   warn: CommandSession['warn'],
 ): Promise<Statement> {
   const statement = openStatement(span);
   const subjects = filtersFor(organizationId, null);
-  // To the log's end: what settles a session may stand right behind what ends it.
-  for await (const event of readEvents(log, subjects, warn)) take(statement, event);
+  // Read to the end of the store: a session is settled right after the event that ends it.
+  for await (const event of readEvents(eventStore, subjects, warn)) take(statement, event);
   return statement.close();
 }
 
@@ -56,16 +60,16 @@ function take(statement: ReturnType<typeof openStatement>, event: RecordedEvent)
   else if (isOf('session', event)) statement.takeSession(event);
 }
 
-/** What the ledger's own states say of the span: by them the API tells its totals. */
+/** Compares the balances with the states stored in the ledger's events, which the API presents. */
 async function compareWithStates(
-  log: EventLog,
+  eventStore: EventStore,
   organizationId: string,
   { after, upTo }: Span,
   { opening, closing }: Statement,
 ): Promise<string[]> {
   const ledger = { kind: 'ledger', organizationId } as const;
   const at = async (sequence: number) =>
-    (await loadAt<'ledger'>(log, ledger, sequence)).state ?? emptyLedger;
+    (await loadState<'ledger'>(eventStore, ledger, { upTo: sequence })).state ?? emptyLedger;
   const [begin, end] = [await at(after), await at(upTo)];
   return [
     ['opening', begin.creditsAvailable + begin.creditsReserved, opening],
@@ -73,7 +77,7 @@ async function compareWithStates(
   ].flatMap(([which, carried, folded]) =>
     carried === folded
       ? []
-      : [`the ${which} balance is ${folded}, and ${carried} by the state that the log carries`],
+      : [`the ${which} balance is ${folded}, but ${carried} in the stored state of the ledger`],
   );
 }
 
@@ -119,13 +123,13 @@ function present({ organizationId, from, to, statement, differences }: Presented
     line.events.map(({ sequence }) => sequence).join(' '),
   ]);
   const text = [
-    ...layOut(['SETTLED', 'SESSION', 'MINUTES', 'CREDITS', 'RETURNED', 'EVENTS'], rows),
+    ...formatTable(['SETTLED', 'SESSION', 'MINUTES', 'CREDITS', 'RETURNED', 'EVENTS'], rows),
     `Balance ${opening}, granted ${granted}, ` +
       `used ${credits} by ${lines.length} sessions: ${closing}.`,
     ...differences.map(printable),
     differences.length === 0
-      ? 'Derived again from the sessions: the same.'
-      : 'Derived again from the sessions: it DIFFERS.',
+      ? 'Derived from the sessions: the same.'
+      : 'Derived from the sessions: DIFFERENT.',
   ];
   return { json, text: text.join('\n'), differs: differences.length > 0 };
 }

@@ -1,8 +1,54 @@
 import type { LedgerState } from '#events/ledger.ts';
-import { layOut } from '../output.ts';
-import type { Output } from '../command.ts';
+import { handleTransaction } from '#src/commands/handle-command.ts';
+import { decideLedger, emptyLedger } from '#src/domain/organization/ledger.ts';
+import { isRejection } from '#src/errors.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { parseId, integer } from '../arguments.ts';
+import type { Command, Output } from '../command.ts';
+import { operatorMetadata } from '../operator.ts';
+import { organizationNotFound, organizationCommand } from '../organization.ts';
+import { formatTable } from '../output.ts';
 
-/** The most one command gives: beyond any use, and far from where sums lose their last digits. */
+export const grantCredits: Command = {
+  name: 'credits grant',
+  summary: 'Grant credits to an organization; one credit is one session-minute',
+  options: {
+    org: { value: 'ID', meaning: 'the organization' },
+    amount: { value: 'N', meaning: 'number of credits to add' },
+  },
+  read(options) {
+    const organizationId = options.required('org', parseId);
+    const credits = options.required('amount', integer(1, creditsMax));
+    return async ({ context }) => {
+      const ledger = { kind: 'ledger', organizationId } as const;
+      const handled = await handleTransaction<'ledger'>(
+        context,
+        ledger,
+        operatorMetadata(),
+        async ({ read }) => {
+          const organization = { kind: 'organization', organizationId } as const;
+          const { state: owner } = await read<'organization'>(organization);
+          if (owner === null) return organizationNotFound(organizationId);
+          const { state } = await read<'ledger'>(ledger);
+          const events = decideLedger({ type: 'GrantCredits', credits }, state ?? emptyLedger);
+          return isRejection(events) ? events : [{ aggregate: ledger, events }];
+        },
+      );
+      return isRejection(handled) ? handled : presentLedger(organizationId, handled.state);
+    };
+  },
+};
+
+export const showCredits = organizationCommand(
+  { name: 'credits show', summary: "Show an organization's credits and slots" },
+  async ({ id }, eventStore) => {
+    const ledger = { kind: 'ledger', organizationId: id } as const;
+    const { state } = await loadState<'ledger'>(eventStore, ledger, { fromLeader: true });
+    return presentLedger(id, state ?? emptyLedger);
+  },
+);
+
+/** Most credits in one command: far below 2^53, from where sums lose digits. */
 export const creditsMax = 1_000_000_000_000;
 
 export function presentLedger(organizationId: string, ledger: LedgerState): Output {
@@ -16,5 +62,5 @@ export function presentLedger(organizationId: string, ledger: LedgerState): Outp
     slots_in_use: slotsInUse,
   };
   const heads = ['ORGANIZATION', 'GRANTED', 'AVAILABLE', 'RESERVED', 'USED', 'SLOTS IN USE'];
-  return { json, text: layOut(heads, [Object.values(json).map(String)]).join('\n') };
+  return { json, text: formatTable(heads, [Object.values(json).map(String)]).join('\n') };
 }

@@ -1,29 +1,34 @@
 import { once } from 'node:events';
 import { toCloudEvent } from '#events/cloud-event.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import { filtersFor, type AggregateRef } from '#events/subjects.ts';
+import { filters, filtersFor, type AggregateRef } from '#events/subjects.ts';
+import { reject } from '#src/errors.ts';
+import { parseId, oneOf, integer, eventTypes } from '../arguments.ts';
 import type { Command, CommandSession } from '../command.ts';
-import { Misuse, NoService } from '../errors.ts';
-import { asId, asOneOf, asWhole, eventTypes } from '../arguments.ts';
+import { UsageError, InterruptedError } from '../errors.ts';
 import { printable } from '../output.ts';
-import { describePoison } from '../read-events.ts';
+import { describeUnreadable, readEvents } from '../read-events.ts';
 
 export const tailEvents: Command = {
   name: 'events tail',
-  summary: 'Print events as they happen, one a line, until Ctrl-C',
+  summary: 'Print events as they happen, one per line, until Ctrl-C',
   options: {
-    org: { value: 'ID', meaning: "one organization's events alone" },
-    type: { value: 'TYPE', meaning: 'events of one type alone, as session.activated' },
-    from: { value: 'SEQ', meaning: 'begin with this event, or with the first: start' },
-    limit: { value: 'N', meaning: 'end after so many events' },
+    org: { value: 'ID', meaning: "only this organization's events" },
+    type: { value: 'TYPE', meaning: 'only events of this type, as session.activated' },
+    from: {
+      value: 'SEQ',
+      meaning: 'sequence of the first event, or start for the oldest; default: new events',
+    },
+    limit: { value: 'N', meaning: 'end after N events' },
   },
-  read(given) {
-    const organizationId = given.optional('org', asId);
-    const type = given.optional('type', asOneOf(eventTypes));
+  read(options) {
+    const organizationId = options.optional('org', parseId);
+    const type = options.optional('type', oneOf(eventTypes));
     const subjects = filtersFor(organizationId, type);
-    if (subjects.length === 0) throw new Misuse(`${type} is no event of an organization`);
-    const after = given.optional('from', asPosition) ?? 'end';
-    const limit = given.optional('limit', asWhole(1, Number.MAX_SAFE_INTEGER)) ?? Infinity;
+    if (subjects.length === 0)
+      throw new UsageError(`${type} is not an event type of an organization`);
+    const after = options.optional('from', parsePosition) ?? 'end';
+    const limit = options.optional('limit', integer(1, Number.MAX_SAFE_INTEGER)) ?? Infinity;
     return async (session) => {
       await tail(session, { subjects, after, limit });
       return null;
@@ -31,25 +36,25 @@ export const tailEvents: Command = {
   },
 };
 
-/** `start`, or the sequence to begin with, as that of the event before. */
-function asPosition(text: string): number {
-  return text === 'start' ? 0 : asWhole(1, Number.MAX_SAFE_INTEGER)(text) - 1;
+/** The sequence before the first event to print; `start` is 0. */
+function parsePosition(text: string): number {
+  return text === 'start' ? 0 : integer(1, Number.MAX_SAFE_INTEGER)(text) - 1;
 }
 
-type Wanted = { subjects: readonly string[]; after: number | 'end'; limit: number };
+type TailOptions = { subjects: readonly string[]; after: number | 'end'; limit: number };
 
-/** @throws NoService where the log was away for too long */
+/** @throws ServiceNotFoundError if the event store was unavailable for 30 s */
 async function tail(
-  { desk, isConnected, isJson, warn }: CommandSession,
-  { subjects, after, limit }: Wanted,
+  { context, isConnected, isJson, warn }: CommandSession,
+  { subjects, after, limit }: TailOptions,
 ): Promise<void> {
-  using ending = endings(isConnected);
+  using ending = watchForEnd(isConnected);
   const { signal } = ending;
-  const events = desk.log.follow({
+  const events = context.eventStore.subscribe({
     subjects,
     after,
     signal,
-    onMalformed: (poison) => warn(describePoison(poison)),
+    onUnreadable: (poison) => warn(describeUnreadable(poison)),
   });
   let left = limit;
   for await (const batch of events) {
@@ -60,16 +65,16 @@ async function tail(
     }
     if (left === 0 || signal.aborted) break;
   }
-  if (ending.isLost()) throw new NoService('the connection to the event log is lost');
+  if (ending.isLost()) throw new InterruptedError('the connection to the event store is lost');
 }
 
-/** As long as it takes an embedded log to be whole again, and as much again. */
+/** Twice as long as an embedded nats-server takes to recover. */
 const AWAY_MAX_MS = 30_000;
-/** From the signal to the end: what a reader that stands still has not taken by then is dropped. */
+/** From Ctrl-C to the exit. Output that a blocked reader has not taken by then is dropped. */
 const END_WITHIN_MS = 1_000;
 
-/** Aborts at Ctrl-C, when nobody reads any more, and when the log is away for too long. */
-function endings(isConnected: () => boolean) {
+/** Aborts at Ctrl-C, when stdout closes, and when the event store is unavailable for too long. */
+function watchForEnd(isConnected: () => boolean) {
   const stop = new AbortController();
   const end = () => stop.abort();
   const endSoon = () => {
@@ -98,24 +103,49 @@ function endings(isConnected: () => boolean) {
   };
 }
 
-/** Waits where the reader is slower than the log: what is read ahead is bounded by the follower. */
+/** Writes a line and waits for a slow reader; the subscription bounds what is read ahead. */
 async function write(line: string, signal: AbortSignal): Promise<void> {
   if (signal.aborted || process.stdout.write(`${line}\n`)) return;
-  // Rejects when the signal aborts, which the caller sees for itself.
+  // Rejects when the signal aborts; the caller checks the signal.
   await once(process.stdout, 'drain', { signal }).catch(() => undefined);
 }
 
-/** The longest type there is, so that lines that come one by one stand in columns. */
+/** The length of the longest type, so that lines printed one by one align. */
 const TYPE_WIDTH = Math.max(...eventTypes.map((type) => type.length));
 
-function describe({ sequence, time, type, aggregate, cause, state }: RecordedEvent): string {
-  const status = typeof state === 'object' && 'status' in state ? `  ${state.status}` : '';
-  const actor = `${cause.actor.kind}:${cause.actor.id}`;
+function describe({ sequence, time, type, aggregate, metadata, state }: RecordedEvent): string {
+  const status = state !== null && 'status' in state ? `  ${state.status}` : '';
+  const actor = `${metadata.actor.kind}:${metadata.actor.id}`;
   const facts = [String(sequence).padStart(6), time, type.padEnd(TYPE_WIDTH)];
-  return printable(`${facts.join('  ')}  ${nameOf(aggregate)}  ${actor}${status}`);
+  return printable(`${facts.join('  ')}  ${aggregateName(aggregate)}  ${actor}${status}`);
 }
 
-function nameOf(aggregate: AggregateRef): string {
+function aggregateName(aggregate: AggregateRef): string {
   const parts = 'organizationId' in aggregate ? [aggregate.organizationId] : [];
   return [...parts, ...('id' in aggregate ? [aggregate.id] : [])].join('/');
 }
+
+export const showEvent: Command = {
+  name: 'events show',
+  summary: 'Show one event in full',
+  operands: ['SEQ'],
+  options: {},
+  read(options) {
+    const sequence = options.operand(0, integer(1, Number.MAX_SAFE_INTEGER));
+    return async ({ context, warn }) => {
+      const nothing = reject(
+        'NOT_FOUND',
+        { sequence },
+        { message: 'The event store has no such event.' },
+      );
+      if (sequence > (await context.eventStore.lastSequence())) return nothing;
+      const range = { after: sequence - 1, upTo: sequence };
+      for await (const event of readEvents(context.eventStore, filters.all, warn, range)) {
+        const json = toCloudEvent(event);
+        const lines = JSON.stringify(json, null, 2).split('\n');
+        return { json, text: lines.map(printable).join('\n') };
+      }
+      return nothing;
+    };
+  },
+};

@@ -1,37 +1,43 @@
 import type { Role } from '#events/organization.ts';
-import { isRejected } from '#src/errors.ts';
-import { hashKey, newApiKey, newId } from '#src/ids.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { filtersFor } from '#events/subjects.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
-import type { Command } from '../command.ts';
-import { asId, asOneOf, asText } from '../arguments.ts';
-import { operatorCause } from '../operator.ts';
+import { isRejection, reject } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { hashKey, newApiKey, newId } from '#src/ids.ts';
+import { parseId, oneOf, textUpTo } from '../arguments.ts';
+import type { Command, CommandSession } from '../command.ts';
+import { UsageError } from '../errors.ts';
+import { operatorMetadata } from '../operator.ts';
+import { organizationCommand } from '../organization.ts';
+import { formatTable } from '../output.ts';
+import { readEvents } from '../read-events.ts';
 
 const roles = ['owner', 'admin', 'member', 'viewer'] as const satisfies readonly Role[];
 
 export const issueKey: Command = {
   name: 'keys issue',
-  summary: 'Issue an API key; it is shown this once, and only its hash is kept',
+  summary: 'Issue an API key; it is shown only once, the service keeps its hash',
   options: {
     org: { value: 'ID', meaning: 'the organization' },
     role: { value: 'ROLE', meaning: roles.join(', ') },
-    user: { value: 'U', meaning: 'whose key it is; 1 to 256 characters' },
+    user: { value: 'U', meaning: 'user that the key belongs to; 1 to 256 characters' },
   },
-  read(given) {
-    const organizationId = given.required('org', asId);
-    const role = given.required('role', asOneOf(roles));
-    const userId = given.required('user', asText(256));
-    return async ({ desk }) => {
+  read(options) {
+    const organizationId = options.required('org', parseId);
+    const role = options.required('role', oneOf(roles));
+    const userId = options.required('user', textUpTo(256));
+    return async ({ context }) => {
       const apiKey = newApiKey(organizationId);
-      const issuedAt = new Date(desk.now()).toISOString();
+      const issuedAt = new Date(context.now()).toISOString();
       const key = { keyId: newId('key'), hash: hashKey(apiKey), role, userId, issuedAt };
-      const handled = await handle<'organization'>(
-        desk,
+      const handled = await handleCommand<'organization'>(
+        context,
         { kind: 'organization', organizationId },
         (state) => decideOrganization({ type: 'IssueKey', key }, state),
-        operatorCause(),
+        operatorMetadata(),
       );
-      if (isRejected(handled)) return handled;
+      if (isRejection(handled)) return handled;
       return {
         json: { key_id: key.keyId, api_key: apiKey },
         text: `key ${key.keyId} (${role}, ${userId}); it will not be shown again:\n${apiKey}`,
@@ -39,3 +45,61 @@ export const issueKey: Command = {
     };
   },
 };
+
+export const listKeys = organizationCommand(
+  { name: 'keys list', summary: "List an organization's live keys" },
+  ({ keys }) => {
+    const json = keys.map(({ keyId, role, userId, issuedAt }) => ({
+      key_id: keyId,
+      role,
+      user_id: userId,
+      issued_at: issuedAt ?? null,
+    }));
+    const rows = json.map((key) => [key.key_id, key.role, key.user_id, key.issued_at ?? '–']);
+    return { json, text: formatTable(['KEY', 'ROLE', 'USER', 'ISSUED'], rows).join('\n') };
+  },
+);
+
+export const revokeKey: Command = {
+  name: 'keys revoke',
+  summary: 'Revoke an API key',
+  options: { key: { value: 'ID', meaning: "the key's id, as keys list shows it" } },
+  read(options) {
+    const keyId = options.required('key', parseKeyId);
+    return async ({ context, warn }) => {
+      const organizationId = await organizationOf(context.eventStore, keyId, warn);
+      if (organizationId === null)
+        return reject('NOT_FOUND', { key_id: keyId }, { message: 'No such live key.' });
+      const handled = await handleCommand<'organization'>(
+        context,
+        { kind: 'organization', organizationId },
+        (state) => decideOrganization({ type: 'RevokeKey', keyId }, state),
+        operatorMetadata(),
+      );
+      if (isRejection(handled)) return handled;
+      return {
+        json: { key_id: keyId, organization_id: organizationId },
+        text: `key ${keyId} of ${organizationId} is revoked`,
+      };
+    };
+  },
+};
+
+/** Refuses a whole API key, which would otherwise pass for an id. */
+function parseKeyId(text: string): string {
+  if (text.startsWith('bss_')) throw new UsageError('takes the id of a key (key_…), not the key');
+  return parseId(text);
+}
+
+/** The organization that the key was issued for, found by its event; null if there is none. */
+async function organizationOf(
+  eventStore: EventStore,
+  keyId: string,
+  warn: CommandSession['warn'],
+): Promise<string | null> {
+  const issues = filtersFor(null, 'organization.key-issued');
+  for await (const event of readEvents(eventStore, issues, warn))
+    if (event.type === 'organization.key-issued' && event.data.keyId === keyId)
+      return event.aggregate.organizationId;
+  return null;
+}

@@ -1,10 +1,41 @@
 import { isOf, type RecordedOf } from '#events/events.ts';
-import type { OrganizationState } from '#events/organization.ts';
+import { tierNames, type OrganizationState } from '#events/organization.ts';
 import { filters } from '#events/subjects.ts';
+import { registerOrganization } from '#src/commands/register-organization.ts';
+import { isRejection } from '#src/errors.ts';
 import { evolve } from '#src/event-store/load-state.ts';
+import { newId } from '#src/ids.ts';
+import { oneOf, textUpTo, integer } from '../arguments.ts';
 import type { Command } from '../command.ts';
-import { layOut } from '../output.ts';
+import { operatorMetadata } from '../operator.ts';
+import { formatTable } from '../output.ts';
 import { readEvents } from '../read-events.ts';
+import { creditsMax } from './credits.ts';
+
+export const createOrganization: Command = {
+  name: 'orgs create',
+  summary: 'Register an organization with its first credits',
+  options: {
+    name: { value: 'NAME', meaning: '1 to 128 characters' },
+    tier: { value: 'TIER', meaning: tierNames.join(', ') },
+    credits: { value: 'N', meaning: 'initial balance; default: the credits of the tier' },
+  },
+  makesStreams: true,
+  read(options) {
+    const name = options.required('name', textUpTo(128));
+    const tier = options.required('tier', oneOf(tierNames));
+    const asked = options.optional('credits', integer(0, creditsMax));
+    return async ({ context, config }) => {
+      const id = newId('org');
+      const credits = asked ?? config.tiers[tier].credits;
+      const organization = { id, name, tier, credits };
+      const handled = await registerOrganization(context, organization, operatorMetadata());
+      if (isRejection(handled)) return handled;
+      const text = `${id}: ${name}, tier ${tier}, ${credits} credits`;
+      return { json: { organization_id: id }, text };
+    };
+  },
+};
 
 type Known = { state: OrganizationState; createdAt: string };
 
@@ -13,9 +44,9 @@ export const listOrganizations: Command = {
   summary: 'List the organizations',
   options: {},
   read() {
-    return async ({ desk, warn }) => {
+    return async ({ context, warn }) => {
       const known = new Map<string, Known>();
-      for await (const event of readEvents(desk.log, filters.organizations, warn))
+      for await (const event of readEvents(context.eventStore, filters.organizations, warn))
         if (isOf('organization', event)) apply(known, event);
       const json = [...known.values()].map(({ state, createdAt }) => ({
         organization_id: state.id,
@@ -25,7 +56,7 @@ export const listOrganizations: Command = {
         created_at: createdAt,
       }));
       const rows = json.map((row) => Object.values(row).map(String));
-      const lines = layOut(['ORGANIZATION', 'NAME', 'TIER', 'KEYS', 'CREATED'], rows);
+      const lines = formatTable(['ORGANIZATION', 'NAME', 'TIER', 'KEYS', 'CREATED'], rows);
       return { json, text: lines.join('\n') };
     };
   },

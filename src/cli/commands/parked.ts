@@ -1,17 +1,28 @@
-import type { ParkedEvent } from '#src/messaging/dead-letters.ts';
-import type { Command } from '../command.ts';
-import { layOut } from '../output.ts';
+import { toCloudEvent } from '#events/cloud-event.ts';
+import { EVENTS_STREAM, filters } from '#events/subjects.ts';
+import { allProjections } from '#projections/all-projections.ts';
+import { retryDeadLetter } from '#projections/maintenance/retry-dead-letter.ts';
+import { projectionId } from '#projections/projection.ts';
+import { reject } from '#src/errors.ts';
+import type { DeadLetter, DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { integer } from '../arguments.ts';
+import type { Arguments, Command, CommandSession } from '../command.ts';
+import { UsageError } from '../errors.ts';
+import { interruptible } from '../interruptible.ts';
+import { operatorMetadata } from '../operator.ts';
+import { formatTable, printable } from '../output.ts';
+import { readEvents } from '../read-events.ts';
 
-/** A schema's whole complaint runs to pages; `parked show` gives it. */
+/** The full reason of a schema mismatch runs to pages; `parked show` prints it. */
 const REASON_MAX = 80;
 
 export const listParked: Command = {
   name: 'parked list',
-  summary: 'List the events that a projection or a work queue could make nothing of',
+  summary: 'List the dead letters: events that a projection or a work queue could not handle',
   options: {},
   read() {
-    return async ({ parked }) => {
-      const events = await parked.list();
+    return async ({ deadLetters }) => {
+      const events = await deadLetters.list();
       const rows = events.map(({ sequence, stream, by, subject, reason, at }) => [
         stream === 'EVENTS' ? String(sequence) : `${stream} ${sequence}`,
         by,
@@ -19,7 +30,7 @@ export const listParked: Command = {
         at,
         reason.slice(0, REASON_MAX),
       ]);
-      const lines = layOut(['EVENT', 'PARKED BY', 'SUBJECT', 'SINCE', 'REASON'], rows);
+      const lines = formatTable(['EVENT', 'PARKED BY', 'SUBJECT', 'SINCE', 'REASON'], rows);
       return {
         json: events.map(presentParked),
         text: events.length === 0 ? 'nothing is parked' : lines.join('\n'),
@@ -28,6 +39,114 @@ export const listParked: Command = {
   },
 };
 
-export function presentParked({ by, kind, stream, sequence, subject, reason, at }: ParkedEvent) {
+export function presentParked({ by, kind, stream, sequence, subject, reason, at }: DeadLetter) {
   return { sequence, stream, parked_by: by, kind, subject: subject || null, reason, since: at };
+}
+
+export const showParked: Command = {
+  name: 'parked show',
+  summary: 'Show a parked event in full, and why it is parked',
+  operands: ['SEQ'],
+  options: {},
+  read(options) {
+    const sequence = options.operand(0, sequenceOperand);
+    return async ({ context, deadLetters }) => {
+      const found = await deadLettersAt(deadLetters, sequence);
+      if (found.length === 0) return notParked(sequence);
+      let event = null;
+      // The dead letter's reason already says why the event cannot be read.
+      const range = { after: sequence - 1, upTo: sequence };
+      if (found.some(({ stream }) => stream === EVENTS_STREAM))
+        for await (const one of readEvents(context.eventStore, filters.all, () => undefined, range))
+          event = toCloudEvent(one);
+      const json = { parked: found.map(presentParked), event };
+      return { json, text: JSON.stringify(json, null, 2).split('\n').map(printable).join('\n') };
+    };
+  },
+};
+
+export const retryParkedCommand: Command = {
+  name: 'parked retry',
+  summary: 'Fold the view of a parked event again, or redeliver it to its work queue',
+  optionalOperand: 'SEQ',
+  options: { all: { meaning: 'all that are parked' } },
+  read(options) {
+    const sequence = sequenceOrAll(options);
+    return async (session) => {
+      const events = await deadLettersAt(session.deadLetters, sequence);
+      if (events.length === 0 && sequence !== null) return notParked(sequence);
+      const json = [];
+      for (const event of events)
+        json.push({ ...presentParked(event), ...(await retry(session, event)) });
+      const lines = json.map(({ sequence: at, parked_by: by, outcome, reason }) => {
+        if (outcome === 'mended') return `event ${at}, parked by ${by}: resolved`;
+        return `event ${at}, parked by ${by}: still parked: ${reason}`;
+      });
+      const differs = json.some(({ outcome }) => outcome === 'fails');
+      return { json, text: lines.join('\n') || 'nothing is parked', differs };
+    };
+  },
+};
+
+async function retry({ context, deadLetters, openViews }: CommandSession, event: DeadLetter) {
+  if (event.kind === 'inbox') return deadLetters.redeliver(event);
+  const projection = allProjections.find((one) => projectionId(one) === event.by);
+  if (projection === undefined) {
+    // The projection that parked the event is of an earlier version and no longer exists.
+    await deadLetters.resolve(event);
+    return { outcome: 'mended' } as const;
+  }
+  const views = await openViews();
+  return interruptible((signal) =>
+    retryDeadLetter({
+      projection,
+      event,
+      eventStore: context.eventStore,
+      views,
+      deadLetters,
+      signal,
+    }),
+  );
+}
+
+export const skipParked: Command = {
+  name: 'parked skip',
+  summary: 'Skip a parked event for good; it stays in the event store',
+  optionalOperand: 'SEQ',
+  options: { all: { meaning: 'all that are parked' } },
+  read(options) {
+    const sequence = sequenceOrAll(options);
+    return async ({ deadLetters }) => {
+      const events = await deadLettersAt(deadLetters, sequence);
+      if (events.length === 0 && sequence !== null) return notParked(sequence);
+      const { actor } = operatorMetadata();
+      for (const event of events) await deadLetters.skip(event, actor.id);
+      const lines = events.map((event) => `skipped event ${event.sequence}, parked by ${event.by}`);
+      const json = { skipped: events.map(presentParked) };
+      return { json, text: lines.join('\n') || 'nothing is parked' };
+    };
+  },
+};
+
+export const sequenceOperand = integer(1, Number.MAX_SAFE_INTEGER);
+
+/** The sequence to act on; null for --all. @throws UsageError if both or neither are given */
+export function sequenceOrAll(options: Arguments): number | null {
+  const sequence = options.optionalOperand(sequenceOperand);
+  if ((sequence === null) !== options.has('all')) throw new UsageError('either SEQ or --all');
+  return sequence;
+}
+
+/** The dead letters of the event with this sequence; null: all dead letters. */
+export async function deadLettersAt(
+  deadLetters: DeadLetterStore,
+  sequence: number | null,
+): Promise<DeadLetter[]> {
+  const all = await deadLetters.list();
+  return all.filter((event) => sequence === null || event.sequence === sequence);
+}
+
+export function notParked(sequence: number | null) {
+  const message = sequence === null ? 'Nothing is parked.' : 'No event of this sequence is parked.';
+  return reject('NOT_FOUND', { sequence }, { message });
 }

@@ -1,32 +1,142 @@
+import { allProjections, retentionOf } from '#projections/all-projections.ts';
 import type { Difference } from '#projections/maintenance/differences.ts';
-import { verify, type Verified } from '#projections/maintenance/verify.ts';
-import { breakable } from '../interruptible.ts';
-import type { Command, Output } from '../command.ts';
-import { asWhole } from '../arguments.ts';
-import { givenProjections } from '../given-projection.ts';
-import { printable } from '../output.ts';
-import { createProgressLine, thousands } from '../progress-line.ts';
+import { rebuild } from '#projections/maintenance/rebuild.ts';
+import { verify, type VerifyResult } from '#projections/maintenance/verify.ts';
+import { projectionId, type Projection } from '#projections/projection.ts';
+import type { StoreStatus } from '#projections/store/maintenance.ts';
+import { reject } from '#src/errors.ts';
+import { integer } from '../arguments.ts';
+import type { Arguments, Command, Output } from '../command.ts';
+import { UsageError } from '../errors.ts';
+import { interruptible } from '../interruptible.ts';
+import { formatTable, formatDuration, printable } from '../output.ts';
+import { createProgressLine, formatNumber } from '../progress-line.ts';
+import { archiveMissing } from './audit/export.ts';
+
+export const listProjections: Command = {
+  name: 'projections list',
+  summary: 'List the read models with their checkpoints, and leftovers of rebuilds',
+  options: {},
+  read() {
+    return async ({ context, openViews }) => {
+      const views = await openViews();
+      const stores = await views.stores();
+      const ends = new Map<string, number>();
+      for (const projection of allProjections) {
+        const id = projectionId(projection);
+        ends.set(id, await context.eventStore.lastSequence(projection.subjects));
+        if (!stores.some((store) => store.projection === id))
+          stores.push({
+            projection: id,
+            checkpoint: await views.checkpoint(id),
+            views: 0,
+            isInUse: false,
+          });
+      }
+      const json = stores
+        .toSorted((a, b) => a.projection.localeCompare(b.projection))
+        .map((store) => {
+          const end = ends.get(store.projection);
+          const behind = end === undefined ? null : Math.max(0, end - store.checkpoint);
+          return { ...store, isInUse: undefined, behind, state: stateOf(store) };
+        });
+      const rows = json.map((store) => [
+        store.projection,
+        formatNumber(store.views),
+        formatNumber(store.checkpoint),
+        store.behind === null ? '–' : formatNumber(store.behind),
+        store.state,
+      ]);
+      const heads = ['PROJECTION', 'VIEWS', 'FOLDED TO', 'BEHIND', 'STATE'];
+      return { json, text: formatTable(heads, rows).join('\n') };
+    };
+  },
+};
+
+function stateOf({ projection, isInUse }: StoreStatus): string {
+  const isOwn = allProjections.some((one) => projectionId(one) === projection);
+  if (isOwn) return isInUse ? 'in use' : 'no projector runs';
+  if (projection.endsWith(':next')) return isInUse ? 'being rebuilt' : 'left by a rebuild';
+  if (projection.includes(':old-')) return 'being removed';
+  if (isInUse) return 'in use by another version';
+  return retentionOf(projection, allProjections) === 'outdated' ? 'outdated' : 'unknown';
+}
+
+export const rebuildProjections: Command = {
+  name: 'projections rebuild',
+  summary: 'Build read models anew beside those in use, then replace those',
+  optionalOperand: 'NAME',
+  options: {
+    all: { meaning: 'all projections; the default' },
+    archive: { meaning: 'read the archive (ARCHIVE=on), to spare the event store' },
+  },
+  read(options) {
+    const projections = selectedProjections(options);
+    return async ({ context, archivedLog, deadLetters, openViews, isJson }) => {
+      const log = options.has('archive') ? archivedLog : context.eventStore;
+      if (log === null) return archiveMissing;
+      const views = await openViews();
+      const line = createProgressLine(isJson);
+      const json = [];
+      for (const projection of projections) {
+        const id = projectionId(projection);
+        const rebuilt = await interruptible((signal) =>
+          rebuild({
+            projection,
+            eventStore: log,
+            views,
+            deadLetters,
+            signal,
+            onProgress({ checkpoint, target, folded, isWaiting }) {
+              const note = isWaiting ? { note: 'waiting for Redis or the event store' } : {};
+              line.show({ label: id, done: checkpoint, total: target, units: folded, ...note });
+            },
+          }),
+        ).finally(() => line.end());
+        if (rebuilt === null)
+          return reject('UNAVAILABLE', {}, { message: `Another process is rebuilding ${id}.` });
+        const { folded, seconds } = rebuilt;
+        json.push({
+          projection: id,
+          events: folded,
+          seconds: Number(seconds.toFixed(3)),
+          events_per_second: Math.round(folded / Math.max(seconds, 0.001)),
+          parked: rebuilt.deadLettered,
+        });
+      }
+      const rows = json.map((row) => [
+        row.projection,
+        formatNumber(row.events),
+        formatDuration(Math.round(row.seconds * 1000)),
+        formatNumber(row.events_per_second),
+        String(row.parked),
+      ]);
+      const heads = ['REBUILT', 'EVENTS', 'TOOK', 'A SECOND', 'PARKED'];
+      return { json, text: formatTable(heads, rows).join('\n') };
+    };
+  },
+};
 
 const SAMPLE_MAX = 100_000;
 
 export const verifyProjections: Command = {
   name: 'projections verify',
-  summary: 'Fold the log afresh and compare with the read models field by field',
+  summary: 'Fold all events anew and compare with the read models field by field',
   optionalOperand: 'NAME',
   options: {
-    all: { meaning: 'all of them, as without a name' },
-    sample: { value: 'N', meaning: 'only so many views of each, picked at random' },
+    all: { meaning: 'all projections; the default' },
+    sample: { value: 'N', meaning: 'compare only N views of each, picked at random' },
   },
-  read(given) {
-    const projections = givenProjections(given);
-    const sample = given.optional('sample', asWhole(1, SAMPLE_MAX));
-    return async ({ desk, openViews, isJson }) => {
+  read(options) {
+    const projections = selectedProjections(options);
+    const sample = options.optional('sample', integer(1, SAMPLE_MAX));
+    return async ({ context, openViews, isJson }) => {
       const views = await openViews();
       const line = createProgressLine(isJson);
-      const verified = await breakable((signal) =>
+      const verified = await interruptible((signal) =>
         verify({
           projections,
-          log: desk.log,
+          eventStore: context.eventStore,
           views,
           signal,
           sample,
@@ -36,12 +146,12 @@ export const verifyProjections: Command = {
           },
         }),
       ).finally(() => line.end());
-      return report(verified);
+      return presentVerified(verified);
     };
   },
 };
 
-function report(verified: readonly Verified[]): Output {
+function presentVerified(verified: readonly VerifyResult[]): Output {
   const differing = verified.filter(({ differences }) => differences.length > 0);
   const json = {
     equal: differing.length === 0,
@@ -53,8 +163,8 @@ function report(verified: readonly Verified[]): Output {
     })),
   };
   const lines = verified.flatMap(({ projection, views, differences, isCut }) => [
-    `${projection}: ${thousands(views)} views, ${countOf(differences, isCut)}`,
-    ...differences.map((difference) => `  ${inWords(difference)}`),
+    `${projection}: ${formatNumber(views)} views, ${countOf(differences, isCut)}`,
+    ...differences.map((difference) => `  ${describeDifference(difference)}`),
   ]);
   const last = json.equal
     ? 'equal'
@@ -67,6 +177,21 @@ function countOf({ length }: readonly Difference[], isCut: boolean): string {
   return isCut ? `more than ${length} differences` : `${length} difference${length > 1 ? 's' : ''}`;
 }
 
-function inWords({ key, path, stored, folded }: Difference): string {
-  return printable(`${key}  ${path}: stored ${stored}, the log says ${folded}`);
+function describeDifference({ key, path, stored, folded }: Difference): string {
+  return printable(`${key}  ${path}: stored ${stored}, folded ${folded}`);
+}
+
+/** The projections that NAME or --all select; neither: all. @throws UsageError for both of them */
+export function selectedProjections(options: Arguments): readonly Projection<unknown>[] {
+  const one = options.optionalOperand(parseProjection);
+  if (one !== null && options.has('all')) throw new UsageError('either a name or --all');
+  return one === null ? allProjections : [one];
+}
+
+/** `session-view`, or with its version: `session-view:v1`. */
+export function parseProjection(text: string): Projection<unknown> {
+  const found = allProjections.find((one) => one.name === text || projectionId(one) === text);
+  if (found !== undefined) return found;
+  const names = allProjections.map(({ name }) => name).join(', ');
+  throw new UsageError(`is not one of the projections: ${names}`);
 }

@@ -1,66 +1,177 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isOf, type RecordedOf } from '#events/events.ts';
-import { filterOf } from '#events/subjects.ts';
-import { reject } from '#src/errors.ts';
+import type { ServerState } from '#events/server.ts';
+import { filters, streamFilter } from '#events/subjects.ts';
+import { handleCommand, type CommandContext } from '#src/commands/handle-command.ts';
 import { decidePool, POLICY } from '#src/domain/fleet/pool-policy.ts';
-import type { Command } from '../command.ts';
-import { asId } from '../arguments.ts';
-import { elapsed, layOut } from '../output.ts';
+import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { parseId } from '../arguments.ts';
+import type { Command, CommandSession } from '../command.ts';
+import { operatorMetadata } from '../operator.ts';
+import { formatElapsed, formatTable } from '../output.ts';
 import { readEvents } from '../read-events.ts';
+
+export const listServers: Command = {
+  name: 'servers list',
+  summary: 'List the servers that run browsers',
+  options: { all: { meaning: 'include servers that left or were lost' } },
+  read(options) {
+    const isAll = options.has('all');
+    return async ({ context, warn }) => {
+      const known = await readServers(context.eventStore, warn);
+      const shown = known.filter(({ status }) => isAll || (status !== 'left' && status !== 'lost'));
+      const json = shown.map(presentServer);
+      const heads = ['SERVER', 'STATUS', 'IP', 'MAX', 'IDLE TARGET', 'LIMITED BY', 'LEAKS'];
+      const rows = shown.map(({ id, status, ip, poolMax, pool, leaks }) => {
+        const leaked = leaks === undefined ? '–' : String(leaks.browsers + leaks.sessions);
+        const target = pool === undefined ? '–' : String(pool.target);
+        return [id, status, ip, String(poolMax), target, pool?.limitedBy ?? '–', leaked];
+      });
+      return { json, text: formatTable(heads, rows).join('\n') };
+    };
+  },
+};
+
+/** The state of each server; servers are found by the events that begin and end their lives. */
+async function readServers(
+  eventStore: EventStore,
+  warn: CommandSession['warn'],
+): Promise<ServerState[]> {
+  const ids = new Set<string>();
+  for await (const event of readEvents(eventStore, filters.serverLives, warn))
+    if (isOf('server', event)) ids.add(event.aggregate.id);
+  const states: ServerState[] = [];
+  for (const id of ids) {
+    const { state } = await loadState<'server'>(
+      eventStore,
+      { kind: 'server', id },
+      { fromLeader: true },
+    );
+    if (state !== null) states.push(state);
+  }
+  return states;
+}
+
+function presentServer({ id, status, ip, poolMax, pool, leaks }: ServerState) {
+  return {
+    server_id: id,
+    status,
+    ip,
+    pool_max: poolMax,
+    pool_target: pool?.target ?? null,
+    limited_by: pool?.limitedBy ?? null,
+    leaked_browsers: leaks?.browsers ?? null,
+    leaked_sessions: leaks?.sessions ?? null,
+  };
+}
+
+export const drainServer: Command = {
+  name: 'servers drain',
+  summary: 'Stop a server from taking new sessions; running sessions go on',
+  operands: ['SERVER-ID'],
+  options: {},
+  read: (options) => changeDraining(options.operand(0, parseId), { type: 'Drain' }),
+};
+
+export const undrainServer: Command = {
+  name: 'servers undrain',
+  summary: 'Let a draining server take new sessions again',
+  operands: ['SERVER-ID'],
+  options: {},
+  read: (options) => changeDraining(options.operand(0, parseId), { type: 'Undrain' }),
+};
+
+function changeDraining(id: string, command: ServerCommand): ReturnType<Command['read']> {
+  return async ({ context }) => {
+    const state = await handleServerCommand(context, id, command);
+    if (isRejection(state)) return state;
+    return {
+      json: { server_id: id, status: state.status },
+      text: `server ${id} is ${state.status}`,
+    };
+  };
+}
+
+async function handleServerCommand(
+  context: CommandContext,
+  id: string,
+  command: ServerCommand,
+): Promise<ServerState | Rejection> {
+  const handled = await handleCommand<'server'>(
+    context,
+    { kind: 'server', id },
+    (server) => {
+      const isThere = server !== null && server.status !== 'left' && server.status !== 'lost';
+      if (isThere) return decideServer(command, server);
+      const context = { server_id: id, status: server?.status ?? null };
+      return reject('NOT_FOUND', context, { message: 'There is no such running server.' });
+    },
+    operatorMetadata(),
+  );
+  return isRejection(handled) ? handled : handled.state;
+}
 
 type Recorded = RecordedOf<'server'>;
 type Resized = Extract<Recorded, { type: 'server.pool-resized' }>;
 
 export const showServerHistory: Command = {
   name: 'servers history',
-  summary: 'Show all that happened to a server, each change of its pool made again',
+  summary: 'Show every event of a server; each pool decision is replayed',
   operands: ['SERVER-ID'],
   options: {},
-  read(given) {
-    const id = given.operand(0, asId);
-    return async ({ desk, warn }) => {
+  read(options) {
+    const id = options.operand(0, parseId);
+    return async ({ context, warn }) => {
       const events: Recorded[] = [];
-      for await (const event of readEvents(desk.log, [filterOf({ kind: 'server', id })], warn))
+      for await (const event of readEvents(
+        context.eventStore,
+        [streamFilter({ kind: 'server', id })],
+        warn,
+      ))
         if (isOf('server', event)) events.push(event);
       if (events.length === 0)
         return reject('NOT_FOUND', { server_id: id }, { message: 'There is no such server.' });
       const heads = ['SEQ', 'TIME', 'SINCE', 'EVENT', 'BY', 'WHAT'];
       const rows = events.map((event, at) => {
-        const { sequence, time, type, cause } = event;
-        const actor = `${cause.actor.kind}:${cause.actor.id}`;
-        const since = elapsed(events[at - 1]?.time ?? time, time);
-        return [String(sequence), time, since, type, actor, whatOf(event)];
+        const { sequence, time, type, metadata } = event;
+        const actor = `${metadata.actor.kind}:${metadata.actor.id}`;
+        const since = formatElapsed(events[at - 1]?.time ?? time, time);
+        return [String(sequence), time, since, type, actor, describeEvent(event)];
       });
-      return { json: events.map(present), text: layOut(heads, rows).join('\n') };
+      return { json: events.map(presentEvent), text: formatTable(heads, rows).join('\n') };
     };
   },
 };
 
-function present(event: Recorded) {
+function presentEvent(event: Recorded) {
   const { sequence, time, type, data, state } = event;
-  const replayed = event.type === 'server.pool-resized' ? { replayed: verdict(event) } : {};
-  return { sequence, time, type, actor: event.cause.actor, data, state, ...replayed };
+  const replayed =
+    event.type === 'server.pool-resized' ? { replayed: replayedDecision(event) } : {};
+  return { sequence, time, type, actor: event.metadata.actor, data, state, ...replayed };
 }
 
-/** Whether today's rules decide the same on the same inputs. */
-function verdict({
+/** Whether the current policy decides the same for the recorded inputs. */
+function replayedDecision({
   data: { policy, inputs, decision },
 }: Resized): 'same' | 'differs' | 'other rules' {
   if (policy !== POLICY) return 'other rules';
   return isDeepStrictEqual(decidePool(inputs), decision) ? 'same' : 'differs';
 }
 
-function whatOf(event: Recorded): string {
+function describeEvent(event: Recorded): string {
   switch (event.type) {
     case 'server.joined':
       return `${event.data.browsers}, at most ${event.data.poolMax}`;
     case 'server.pool-resized':
-      return `${reasonOf(event)}; made again: ${verdict(event)}`;
+      return `${describeResize(event)}; replayed: ${replayedDecision(event)}`;
     case 'server.reconciled': {
       const { adopted, stopped, failed, corrected, leaks } = event.data;
       return (
         `adopted ${adopted}, stopped ${stopped}, failed ${failed}, corrected ${corrected}; ` +
-        `amiss: ${leaks.browsers} browsers, ${leaks.sessions} sessions`
+        `leaks: ${leaks.browsers} browsers, ${leaks.sessions} sessions`
       );
     }
     default:
@@ -68,12 +179,12 @@ function whatOf(event: Recorded): string {
   }
 }
 
-function reasonOf({ data: { inputs, decision } }: Resized): string {
+function describeResize({ data: { inputs, decision } }: Resized): string {
   const { arrivals10s, arrivals60s, launchMs, idle, busy, waiting } = inputs;
   const limit = decision.limitedBy === null ? '' : `, limited by ${decision.limitedBy}`;
   return (
-    `${inputs.target} → ${decision.target} to wait${limit}: needs ${decision.need} at ` +
-    `${arrivals10s} in 10 s and ${arrivals60s} in 60 s, a launch takes ${launchMs} ms; ` +
+    `idle target ${inputs.target} → ${decision.target}${limit}: need ${decision.need}, ` +
+    `arrivals ${arrivals10s} in 10 s and ${arrivals60s} in 60 s, a launch takes ${launchMs} ms; ` +
     `${idle} idle, ${busy} busy, ${waiting} waiting`
   );
 }

@@ -1,31 +1,85 @@
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
-import { filterOf, sessionAnywhere } from '#events/subjects.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import { sessionAnywhere, streamFilter } from '#events/subjects.ts';
 import { evolve } from '#src/domain/session/session.ts';
+import { reject } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { sequenceAt } from '#src/event-store/load-state.ts';
+import { parseId, parseTime, integer } from '../arguments.ts';
+import type { Command } from '../command.ts';
+import { UsageError } from '../errors.ts';
+import { formatTable } from '../output.ts';
 import { readEvents } from '../read-events.ts';
 
-/** One event of a session, and the state it left. */
+export const showSessionAt: Command = {
+  name: 'session at',
+  summary: 'Show the state of a session at a past time or event',
+  operands: ['SESSION-ID'],
+  options: {
+    time: {
+      value: 'T',
+      meaning: "RFC 3339 by the event store's clock; events of that millisecond are included",
+    },
+    seq: { value: 'SEQ', meaning: 'sequence of an event of any aggregate; that event is included' },
+  },
+  read(options) {
+    const id = options.operand(0, parseId);
+    const time = options.optional('time', parseTime);
+    const sequence = options.optional('seq', integer(1, Number.MAX_SAFE_INTEGER));
+    if ((time === null) === (sequence === null))
+      throw new UsageError('either --time or --seq is needed');
+    return async ({ context, warn }) => {
+      if (time !== null && time > context.now())
+        return notReachedYet({ time: new Date(time).toISOString() });
+      const upTo = sequence ?? (await sequenceAt(context, time ?? 0));
+      if (upTo > (await context.eventStore.lastSequence()))
+        return notReachedYet({ sequence: upTo });
+      return showAt(id, upTo, await readSteps(context.eventStore, id, warn));
+    };
+  },
+};
+
+function notReachedYet(context: Record<string, unknown>) {
+  return reject('INVALID_REQUEST', context, { message: 'That is in the future.' });
+}
+
+function showAt(id: string, upTo: number, steps: readonly Step[]) {
+  const step = steps.findLast(({ event }) => event.sequence <= upTo);
+  const [first] = steps;
+  if (step === undefined && first !== undefined)
+    return reject(
+      'SESSION_NOT_FOUND',
+      { session_id: id },
+      {
+        message: `It began later, with event ${first.event.sequence} at ${first.event.time}.`,
+      },
+    );
+  if (step === undefined) return reject('SESSION_NOT_FOUND', { session_id: id });
+  const { event, state } = step;
+  const fields = Object.entries(state).map(([field, value]) => [field, JSON.stringify(value)]);
+  const rows = [['LAST EVENT', `${event.type} (${event.sequence}) at ${event.time}`], ...fields];
+  return { json: presentStep(step), text: formatTable(['AS OF', String(upTo)], rows).join('\n') };
+}
+
+/** One event of a session, and the state after it. */
 export type Step = { event: RecordedOf<'session'>; state: SessionState };
 
-/** The session's life, whosever it is; empty where there is none of that id. */
+/** All events of the session, of whichever organization; empty if there is no such session. */
 export async function readSteps(
-  log: EventLog,
+  eventStore: EventStore,
   id: string,
   warn: (text: string) => void,
 ): Promise<Step[]> {
   const steps: Step[] = [];
-  for await (const event of readEvents(log, [sessionAnywhere(id)], warn)) {
+  for await (const event of readEvents(eventStore, [sessionAnywhere(id)], warn)) {
     if (!isOf('session', event)) continue;
-    const isKnown = (event.state as unknown) !== STATE_UNKNOWN;
     const before = steps.at(-1)?.state ?? null;
-    steps.push({ event, state: isKnown ? event.state : evolve(before, event, event.aggregate) });
+    steps.push({ event, state: event.state ?? evolve(before, event, event.aggregate) });
   }
   return steps;
 }
 
-/** The browsers that a session had or was promised, and their servers. */
+/** Subject filters of the browsers that were assigned to a session, and of their servers. */
 export function fleetOf(steps: readonly Step[]): { workloads: string[]; servers: string[] } {
   const places = steps.flatMap(({ state }) =>
     [state.workload ?? [], state.assignment ?? []].flat(),
@@ -43,33 +97,33 @@ export function fleetOf(steps: readonly Step[]): { workloads: string[]; servers:
 }
 
 function filtersOf(kind: 'workload' | 'server', ids: readonly string[]): string[] {
-  return [...new Set(ids)].map((id) => filterOf({ kind, id }));
+  return [...new Set(ids)].map((id) => streamFilter({ kind, id }));
 }
 
 /**
- * The events that led to those of the session, by their ids: its own, and where they do not tell
- * all, those of its browsers and of their servers. What else there may be is left unnamed.
+ * Events by their ids, to look up what caused the session's events: the session's own, and those of
+ * its browsers and servers if a cause is not among its own. Other causes stay unresolved.
  */
 export async function findCauses(
-  log: EventLog,
+  eventStore: EventStore,
   steps: readonly Step[],
   warn: (text: string) => void,
 ): Promise<ReadonlyMap<string, RecordedEvent>> {
   const found = new Map<string, RecordedEvent>(steps.map(({ event }) => [event.id, event]));
-  const isFound = ({ event: { cause } }: Step) =>
-    cause.causationId === null || found.has(cause.causationId);
+  const isFound = ({ event: { metadata } }: Step) =>
+    metadata.causationId === null || found.has(metadata.causationId);
   if (steps.every(isFound)) return found;
   const { workloads, servers } = fleetOf(steps);
   const fleet = [...workloads, ...servers];
   if (fleet.length > 0)
-    for await (const event of readEvents(log, fleet, warn)) found.set(event.id, event);
+    for await (const event of readEvents(eventStore, fleet, warn)) found.set(event.id, event);
   return found;
 }
 
-/** A step for programs. */
+/** A step as JSON. */
 export function presentStep({ event, state }: Step) {
   const { sequence, type, time, data } = event;
-  const { actor, commandId, correlationId, causationId } = event.cause;
+  const { actor, commandId, correlationId, causationId } = event.metadata;
   const cause = { commandId, correlationId, causationId };
   return { sequence, type, time, actor, cause, data, state };
 }

@@ -1,29 +1,30 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { RecordedEvent } from '#events/events.ts';
 import { sessionAnywhere } from '#events/subjects.ts';
-import { reject } from '#src/errors.ts';
 import { isFinal } from '#src/domain/session/session.ts';
-import { changesBetween, fieldChanges } from '../changes.ts';
+import { reject } from '#src/errors.ts';
+import { parseId } from '../arguments.ts';
 import type { Command } from '../command.ts';
-import { asId } from '../arguments.ts';
-import { elapsed, layOut, lengthOf, printable } from '../output.ts';
+import { formatElapsed, formatTable, formatDuration, printable } from '../output.ts';
 import { findCauses, presentStep, readSteps, type Step } from './session-at.ts';
 
 type Causes = ReadonlyMap<string, RecordedEvent>;
 
 export const showHistory: Command = {
   name: 'session history',
-  summary: 'Show all that happened to a session, by whom and why',
+  summary: 'Show every event of a session with its actor, cause and changes',
   operands: ['SESSION-ID'],
   options: {},
-  read(given) {
-    const id = given.operand(0, asId);
-    return async ({ desk, warn }) => {
-      const steps = await readSteps(desk.log, id, warn);
-      // What cannot be read is told of, and is not nothing.
-      const isThere = steps.length > 0 || (await desk.log.lastSequence([sessionAnywhere(id)])) > 0;
+  read(options) {
+    const id = options.operand(0, parseId);
+    return async ({ context, warn }) => {
+      const steps = await readSteps(context.eventStore, id, warn);
+      // A session whose events cannot be read exists; the warnings name those events.
+      const isThere =
+        steps.length > 0 || (await context.eventStore.lastSequence([sessionAnywhere(id)])) > 0;
       if (!isThere) return reject('SESSION_NOT_FOUND', { session_id: id });
-      const causes = await findCauses(desk.log, steps, warn);
-      const text = [...describe(steps, causes), '', `in all ${timesIn(steps, desk.now())}`];
+      const causes = await findCauses(context.eventStore, steps, warn);
+      const text = [...describe(steps, causes), '', `in total ${timesIn(steps, context.now())}`];
       return {
         json: steps.map((step, at) => present(step, steps[at - 1], causes)),
         text: text.join('\n'),
@@ -33,7 +34,7 @@ export const showHistory: Command = {
 };
 
 function present(step: Step, before: Step | undefined, causes: Causes) {
-  const { causationId } = step.event.cause;
+  const { causationId } = step.event.metadata;
   const cause = causationId === null ? undefined : causes.get(causationId);
   return {
     ...presentStep(step),
@@ -43,17 +44,17 @@ function present(step: Step, before: Step | undefined, causes: Causes) {
   };
 }
 
-/** A row an event, and below it what it changed. */
+/** A row for each event; the changed fields follow it. */
 function describe(steps: readonly Step[], causes: Causes): readonly string[] {
   const rows = steps.map(({ event, state }, index) => {
-    const { sequence, time, type, cause } = event;
+    const { sequence, time, type, metadata: cause } = event;
     const before = steps[index - 1]?.event.time;
-    const since = before === undefined ? '' : elapsed(before, time);
+    const since = before === undefined ? '' : formatElapsed(before, time);
     const actor = `${cause.actor.kind}:${cause.actor.id}`;
     return [String(sequence), time, since, type, state.status, actor, because(event, causes)];
   });
   const heads = ['SEQ', 'TIME', 'SINCE', 'EVENT', 'STATE AFTER', 'BY', 'BECAUSE OF'];
-  const [head = '', ...lines] = layOut(heads, rows);
+  const [head = '', ...lines] = formatTable(heads, rows);
   return [
     head,
     ...lines.flatMap((line, index) => {
@@ -65,13 +66,13 @@ function describe(steps: readonly Step[], causes: Causes): readonly string[] {
 }
 
 function because(event: RecordedEvent, causes: Causes): string {
-  const { causationId, commandId } = event.cause;
+  const { causationId, commandId } = event.metadata;
   if (causationId === null) return `command ${commandId}`;
   const cause = causes.get(causationId);
   return cause === undefined ? causationId : `${cause.type} (${cause.sequence})`;
 }
 
-/** How long it stood in each status: `creating 40ms, active 5m02s`; what goes on counts too. */
+/** Time spent in each status, up to now: `creating 40ms, active 5m02s`. */
 function timesIn(steps: readonly Step[], now: number): string {
   const times = new Map<string, number>();
   for (const [index, { event, state }] of steps.entries()) {
@@ -81,9 +82,33 @@ function timesIn(steps: readonly Step[], now: number): string {
     const ms = until - Date.parse(event.time);
     times.set(state.status, (times.get(state.status) ?? 0) + ms);
   }
-  return [...times].map(([status, ms]) => `${status} ${lengthOf(ms)}`).join(', ');
+  return [...times].map(([status, ms]) => `${status} ${formatDuration(ms)}`).join(', ');
 }
 
 function msBetween(before: RecordedEvent, after: RecordedEvent): number {
   return Date.parse(after.time) - Date.parse(before.time);
+}
+
+/** A changed field of a state; `from` is left out if the field did not exist before. */
+export type FieldChange = { field: string; from?: unknown; to: unknown };
+
+/** The changed fields. A new field that is empty does not count as a change. */
+export function fieldChanges(before: object, after: object): FieldChange[] {
+  const old = new Map<string, unknown>(Object.entries(before));
+  return Object.entries(after)
+    .filter(([field, value]) => !isDeepStrictEqual(old.get(field), value))
+    .filter(([field, value]) => old.has(field) || !isEmpty(value))
+    .map(([field, to]) => (old.has(field) ? { field, from: old.get(field), to } : { field, to }));
+}
+
+/** One line for each changed field: `status: "creating" → "active"`. */
+export function changesBetween(before: object, after: object): string[] {
+  return fieldChanges(before, after).map((change) => {
+    const from = 'from' in change ? `${JSON.stringify(change.from)} → ` : '';
+    return `${change.field}: ${from}${JSON.stringify(change.to)}`;
+  });
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || value === '' || JSON.stringify(value) === '{}';
 }

@@ -2,34 +2,34 @@ import type { RecordedEvent, RecordedOf } from '#events/events.ts';
 import type { Span } from '#src/billing/usage.ts';
 import { billedTypes, evolveBill, type Bill } from '#src/billing/bill.ts';
 
-type Named = Pick<RecordedEvent, 'id' | 'sequence' | 'type'>;
+type EventReference = Pick<RecordedEvent, 'id' | 'sequence' | 'type'>;
 
-/** What one session was charged in the span, by the ledger; `events` made it, oldest first. */
+/** What the ledger charged for one session in the span; `events` led to it, oldest first. */
 export type StatementLine = {
   sessionId: string;
   settledAt: string;
   sequence: number;
   creditsUsed: number;
   creditsRefunded: number;
-  events: readonly Named[];
+  events: readonly EventReference[];
 };
 
-/** Balances count what is reserved: it is the organization's until it is used. */
+/** A statement over a span. Balances include reserved credits, which are not used yet. */
 export type Statement = {
   opening: number;
   granted: number;
   closing: number;
-  grants: readonly (Named & { time: string; credits: number })[];
+  grants: readonly (EventReference & { time: string; credits: number })[];
   lines: readonly StatementLine[];
-  /** By session: its bill by its own events, those events, and its last one's sequence. */
+  /** By session id: the bill folded from its events, those events, the last one's sequence. */
   bills: ReadonlyMap<string, SessionBill>;
-  /** Sessions that the ledger settled, whenever. */
+  /** Ids of all sessions that the ledger has settled, inside the span or not. */
   settled: ReadonlySet<string>;
 };
 
-type SessionBill = { bill: Bill | null; events: Named[]; sequence: number };
+type SessionBill = { bill: Bill | null; events: EventReference[]; sequence: number };
 
-/** Takes all of an organization's events in their order, and makes the statement of the span. */
+/** Folds all events of an organization, in order, into the statement of the span. */
 export function openStatement({ after, upTo }: Span) {
   const bills = new Map<string, SessionBill>();
   const settled = new Set<string>();
@@ -37,7 +37,7 @@ export function openStatement({ after, upTo }: Span) {
   const grants: Statement['grants'][number][] = [];
   let [opening, granted, used] = [0, 0, 0];
 
-  function takeSession(event: RecordedOf<'session'>): void {
+  function takeSessionEvent(event: RecordedOf<'session'>): void {
     const { id, type, sequence } = event;
     const before = bills.get(event.aggregate.id) ?? { bill: null, events: [], sequence: 0 };
     if (!billedTypes.has(type)) return;
@@ -45,7 +45,7 @@ export function openStatement({ after, upTo }: Span) {
     bills.set(event.aggregate.id, { bill: evolveBill(before.bill, event), events, sequence });
   }
 
-  function takeLine(event: RecordedOf<'ledger'>): void {
+  function takeLedgerEvent(event: RecordedOf<'ledger'>): void {
     const { id, type, sequence, time } = event;
     if (sequence > upTo) {
       if (event.type === 'ledger.slot-released') settled.add(event.data.sessionId);
@@ -76,10 +76,10 @@ export function openStatement({ after, upTo }: Span) {
     const closing = opening + granted - used;
     return { opening, granted, closing, grants, lines, bills, settled };
   }
-  return { takeSession, takeLine, close };
+  return { takeSession: takeSessionEvent, takeLine: takeLedgerEvent, close };
 }
 
-/** In words, where the ledger charged otherwise than the sessions' own events say. */
+/** A sentence for each difference between the ledger's charges and the sessions' own events. */
 export function compareWithSessions(
   { lines, bills, settled }: Statement,
   { upTo }: Span,
@@ -88,10 +88,10 @@ export function compareWithSessions(
   const seen = new Set<string>();
   for (const { sessionId, creditsUsed, creditsRefunded, sequence } of lines) {
     const bill = bills.get(sessionId)?.bill ?? null;
-    if (seen.has(sessionId)) differences.push(`${sessionId}: it was charged twice (${sequence})`);
+    if (seen.has(sessionId)) differences.push(`${sessionId}: charged twice (event ${sequence})`);
     seen.add(sessionId);
     if (bill === null || bill.endedAt === null)
-      differences.push(`${sessionId}: it was charged (${sequence}) and has not ended`);
+      differences.push(`${sessionId}: charged (event ${sequence}) but has not ended`);
     else if (
       bill.creditsUsed !== creditsUsed ||
       bill.creditsReserved - bill.creditsUsed !== creditsRefunded
@@ -103,6 +103,6 @@ export function compareWithSessions(
   }
   for (const [sessionId, { bill, sequence }] of bills)
     if (bill?.endedAt != null && sequence <= upTo && !settled.has(sessionId))
-      differences.push(`${sessionId}: it has ended and was not charged`);
+      differences.push(`${sessionId}: ended but was not charged`);
   return differences;
 }

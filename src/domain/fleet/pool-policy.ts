@@ -1,26 +1,37 @@
 import type { PoolDecision, PoolInputs, PoolLimit } from '#events/pool.ts';
 
-/** Version of these rules; it is recorded with each decision, and grows with any change of them. */
+/**
+ * Version of these rules. It is recorded with each decision and must be raised with every change of
+ * them.
+ */
 export const POLICY = 2;
 
-/** A target is lowered only after so long in which less was needed: arrivals come in waves. */
+/**
+ * The target is lowered only after demand has been below it for this long: arrivals come in waves.
+ */
 const CALM_MS = 60_000;
-/** Browsers beyond the target are retired only when they have been too many for so long. */
+/** Browsers beyond the target are retired only after the surplus has lasted this long. */
 const SURPLUS_MS = 60_000;
 /**
- * Arrivals of a launch's time are about Poisson: their mean and two standard deviations are enough
- * in 19 of 20 such times.
+ * The number of arrivals during one launch is roughly Poisson distributed: mean plus two standard
+ * deviations covers 19 of 20 launches.
  */
 const DEVIATIONS = 2;
-/** Left to the service and the machine; a browser is launched only where it fits beside this. */
+/**
+ * Memory left to the service and the machine; a browser is launched only if it fits next to this.
+ */
 const MEMORY_RESERVE_BYTES = 256 * 1024 ** 2;
-/** What a server short of memory must have room for before it launches again. */
+/**
+ * Number of browsers for which a server short of memory must have room before it launches again.
+ */
 const MEMORY_FREE_AGAIN = 2;
-/** Above the first, something waits for a core nearly always; below the second that is over. */
+/**
+ * Above the first value some process nearly always waits for a core; below the second that is over.
+ */
 const CPU_HIGH = 0.9;
 const CPU_LOW = 0.7;
 
-/** What a pool is, as far as launching and taking are concerned. */
+/** The state of a pool, as far as launching and accepting requests depend on it. */
 export type PoolFacts = Required<
   Pick<
     PoolInputs,
@@ -42,9 +53,9 @@ export type PoolFacts = Required<
 >;
 
 /**
- * How many browsers are to wait, and what is to be launched or retired for it. Pure: the same
- * inputs always give the same decision, so that one that was recorded can be made again.
- * It raises the target at once and lowers it late; it retires idle browsers alone.
+ * Decides how many browsers to keep idle, and how many to launch or retire for that. Pure: the same
+ * inputs always give the same decision, so that a recorded decision can be repeated. It raises the
+ * target at once and lowers it late; it retires idle browsers only.
  */
 export function decidePool(inputs: PoolInputs): PoolDecision {
   const need = needOf(inputs);
@@ -61,28 +72,31 @@ export function decidePool(inputs: PoolInputs): PoolDecision {
   };
 }
 
-/** Decisions recorded before version 2 of these rules do not say which launch was for whom. */
+/**
+ * Decisions recorded before version 2 of these rules do not tell which launch was for which
+ * request.
+ */
 function matchedByCount({ waiting, launching }: PoolInputs): { unserved: number; spare: number } {
   return { unserved: Math.max(0, waiting - launching), spare: Math.max(0, launching - waiting) };
 }
 
 /**
- * How many browsers to launch now: one for each waiting request that no launch under way is for,
- * and as many as are missing from the target. Idle browsers count for the target alone: a request
- * that an idle browser could serve would not wait.
+ * Number of browsers to launch now: one for each waiting request without a launch in progress, and
+ * as many as the target lacks. Idle browsers count for the target only: a request that an idle
+ * browser could serve would not wait.
  */
 export function launchesWanted(facts: PoolFacts): number {
   const { idle, launching, spare, unserved, target, limitedBy, launchesAtOnce } = facts;
-  // On a machine whose cores are taken, a second launch only slows the first.
+  // If all cores are busy, a second launch only slows the first.
   const atOnce = limitedBy === 'cpu' ? 1 : launchesAtOnce;
   const missing = limitedBy === 'memory' ? 0 : Math.max(0, target - idle - spare);
   return Math.max(0, Math.min(unserved + missing, roomOf(facts), atOnce - launching));
 }
 
 /**
- * How many more requests this server can take now: one for each idle browser, one for each that is
- * being launched or has room to be, less those already waiting. A request beyond that stays in the
- * queue, where any server may take it.
+ * Number of further requests that this server can accept now: one for each idle browser, and one
+ * for each browser that is being launched or has room to be, less the waiting requests. Any further
+ * request stays in the queue, where every server may take it.
  */
 export function requestsWanted(facts: PoolFacts): number {
   const { isDraining, idle, launching, waiting, limitedBy } = facts;
@@ -92,25 +106,25 @@ export function requestsWanted(facts: PoolFacts): number {
 }
 
 /**
- * Whether an idle browser is to be evicted now, since the server is full and a request waits that
- * none of the idle ones can serve. Where memory is what is missing `decidePool` retires one, once a
- * second: what an end frees is measured a moment later.
+ * Whether to evict an idle browser now, because the server is full and no idle browser can serve a
+ * waiting request. If memory is the limit, `decidePool` retires one browser a second instead: freed
+ * memory is measured a moment later.
  */
 export function mustEvict({ idle, launching, busy, ending, max, unserved }: PoolFacts): boolean {
   return unserved > 0 && idle > 0 && ending === 0 && idle + launching + busy >= max;
 }
 
 /**
- * Whether a request waits that nothing can be launched for, and nothing under way could change it:
- * memory that was there when it was taken is used up, and no browser is idle. To be judged over
- * some seconds, since what an end frees is measured a moment later.
+ * Whether a request waits for which no browser can be launched, and nothing in progress could
+ * change that: the memory available when the request was accepted is used up, and no browser is
+ * idle. Judge it over some seconds, because freed memory is measured a moment later.
  */
 export function isStuck({ idle, launching, ending, unserved, ...facts }: PoolFacts): boolean {
   const isQuiet = idle === 0 && launching === 0 && ending === 0;
   return unserved > 0 && isQuiet && roomOf({ ...facts, idle, launching, ending, unserved }) === 0;
 }
 
-/** Browsers that the arrivals of one launch's time ask for, within the bounds that are set. */
+/** Number of browsers for the arrivals during one launch, within the configured bounds. */
 export function needOf(inputs: PoolInputs): number {
   const { arrivals10s, arrivals60s, launchMs, minIdle, maxIdle } = inputs;
   const perSecond = Math.max(arrivals10s / 10, arrivals60s / 60);
@@ -122,13 +136,15 @@ export function needOf(inputs: PoolInputs): number {
 function targetOf(inputs: PoolInputs, need: number, limitedBy: PoolLimit): number {
   const { isDraining, target, minIdle, calmMs, calmPeak } = inputs;
   if (isDraining) return 0;
-  // Browsers that nobody waits for would take the cores from those that are in use.
+  // Browsers for future requests would take the cores from those in use.
   if (need > target) return limitedBy === 'cpu' ? Math.max(target, minIdle) : need;
   const isCalm = need < target && calmMs >= CALM_MS;
   return isCalm ? Math.min(target, Math.max(need, calmPeak)) : target;
 }
 
-/** What limits it goes on to limit it until it is well over. */
+/**
+ * The resource that limits the pool. A limit stays until the resource is well below its threshold.
+ */
 function limitOf(inputs: PoolInputs): PoolLimit {
   const { limitedBy, cpuPressure } = inputs;
   const fitting = memoryRoomOf(inputs);
@@ -138,15 +154,18 @@ function limitOf(inputs: PoolInputs): PoolLimit {
 }
 
 /**
- * Browsers that may be launched beside those that are there. A server limited by memory uses what
- * room it has for requests that it has taken already: they wait here, and no other server has them.
+ * Number of browsers that may be launched in addition to the existing ones. A server limited by
+ * memory uses its room for requests that it has accepted: no other server can serve these.
  */
 function roomOf(facts: PoolFacts): number {
   const { idle, launching, busy, ending, max } = facts;
   return Math.max(0, Math.min(max - idle - launching - busy - ending, memoryRoomOf(facts)));
 }
 
-/** Browsers that still fit; those being launched have not taken theirs yet. May be negative. */
+/**
+ * Number of browsers that still fit; those being launched have not allocated theirs yet. May be
+ * negative.
+ */
 function memoryRoomOf({
   memoryFreeBytes,
   browserBytes,
@@ -156,15 +175,15 @@ function memoryRoomOf({
   return Math.floor((memoryFreeBytes - MEMORY_RESERVE_BYTES) / browserBytes) - launching;
 }
 
-/** How many idle browsers to end now. */
+/** Number of idle browsers to end now. */
 function retiredOf(facts: PoolFacts, surplusMs: number): number {
   const { isDraining, idle, ending, unserved, target, memoryFreeBytes, browserBytes } = facts;
   if (isDraining) return idle;
   const surplus = surplusMs >= SURPLUS_MS ? Math.max(0, idle - target) : 0;
-  // The reserve is being used up: a browser that nobody uses gives its memory to those in use.
+  // The reserve is being used up: ending an idle browser gives its memory to the busy ones.
   const isShort =
     memoryFreeBytes !== null && memoryFreeBytes < MEMORY_RESERVE_BYTES && browserBytes > 0;
-  // An idle browser has the memory that the launch for a waiting request needs.
+  // An idle browser holds the memory that the launch for a waiting request needs.
   const isInTheWay = unserved > 0 && ending === 0 && memoryRoomOf(facts) < 1;
   return Math.max(surplus, (isShort || isInTheWay) && idle > 0 ? 1 : 0);
 }

@@ -4,21 +4,21 @@ type DataOf<Type extends ServerEvent['type']> = Extract<ServerEvent, { type: Typ
 
 export type ServerCommand =
   | ({ type: 'Join' } & DataOf<'server.joined'>)
-  /** The operator's: no new sessions here. */
+  /** From the operator: no new sessions on this server. */
   | { type: 'Drain' }
   | { type: 'Undrain' }
-  /** The provisioner's: nothing of a draining server is left. */
+  /** From the provisioner: the draining server has no browser left. */
   | { type: 'ReportDrained' }
   | ({ type: 'ResizePool' } & DataOf<'server.pool-resized'>)
   | ({ type: 'ReportReconciled' } & DataOf<'server.reconciled'>)
-  /** Its browsers run on, and the next provisioner of this server is to adopt them. */
+  /** Its browsers keep running, and the server's next provisioner is to adopt them. */
   | { type: 'Restart' }
   | { type: 'Leave' }
   | { type: 'ReportLost' };
 
 /**
- * A server may join again and again: each start of its provisioner is a `joined`. A drain outlasts
- * such a start; it ends when the operator says so, or with the server.
+ * A server may join any number of times: each start of its provisioner is a `joined`. Draining
+ * outlasts such a start; it ends when the operator undrains the server, or with the server.
  */
 export function decideServer(command: ServerCommand, server: ServerState | null): ServerEvent[] {
   if (command.type === 'Join') {
@@ -52,7 +52,7 @@ export function decideServer(command: ServerCommand, server: ServerState | null)
   }
 }
 
-/** @throws RangeError for an event before `joined`, which no log holds. */
+/** @throws RangeError for an event before `joined`, which no valid history contains. */
 export function evolveServer(
   server: ServerState | null,
   event: ServerEvent,

@@ -11,8 +11,9 @@ export type WorkloadCommand =
   | { type: 'ReportTerminated'; reason: TerminationReason; exitCode: number | null };
 
 /**
- * provisioning → launching → idle → busy → terminating → terminated; any of them may go straight to
- * terminating or terminated. A report that is behind what the log knows changes nothing.
+ * provisioning → launching → idle → busy → terminating → terminated; every state may also change
+ * directly to terminating or terminated. A report that is older than the recorded state changes
+ * nothing.
  */
 export function decideWorkload(
   command: WorkloadCommand,
@@ -47,7 +48,7 @@ export function decideWorkload(
   }
 }
 
-/** @throws RangeError for an event before `provisioning`, which no log holds. */
+/** @throws RangeError for an event before `provisioning`, which no valid history contains. */
 export function evolveWorkload(
   workload: WorkloadState | null,
   event: WorkloadEvent,

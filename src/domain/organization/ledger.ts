@@ -1,6 +1,6 @@
 import type { LedgerEvent, LedgerState } from '#events/ledger.ts';
 import type { SessionEvent } from '#events/session.ts';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 
 export const emptyLedger: LedgerState = {
   slotsInUse: 0,
@@ -11,15 +11,15 @@ export const emptyLedger: LedgerState = {
   creditsUsed: 0,
 };
 
-/** What is asked of an organization's slots and credits. */
+/** Changes of an organization's slots and credits. */
 export type LedgerCommand =
   | { type: 'GrantCredits'; credits: number }
   | { type: 'ReserveSlot'; sessionId: string; credits: number; concurrentSessions: number }
   | { type: 'ReserveCredits'; sessionId: string; credits: number }
   | { type: 'ReleaseSlot'; sessionId: string; creditsUsed: number; creditsRefunded: number };
 
-/** The move that a session's event asks of the ledger, in the same batch; null: none. */
-export function moveFor(
+/** The ledger command that a session's event requires in the same batch; null: none. */
+export function ledgerCommandFor(
   event: SessionEvent,
   sessionId: string,
   limits: { concurrentSessions: number },
@@ -44,11 +44,11 @@ export function moveFor(
   }
 }
 
-/** The ledger's line for a command, or why there is none. */
+/** The ledger's event for a command, or a rejection. */
 export function decideLedger(
   command: LedgerCommand,
   ledger: LedgerState,
-): LedgerEvent[] | Rejected {
+): LedgerEvent[] | Rejection {
   switch (command.type) {
     case 'GrantCredits':
       return [{ type: 'ledger.credits-granted', data: { credits: command.credits } }];
@@ -77,12 +77,12 @@ export function decideLedger(
   }
 }
 
-function insufficient(required: number, ledger: LedgerState): Rejected | null {
+function insufficient(required: number, ledger: LedgerState): Rejection | null {
   const available = ledger.creditsAvailable;
   return required > available ? reject('INSUFFICIENT_CREDITS', { required, available }) : null;
 }
 
-/** The ledger after a line. Granted = available + reserved + used holds before and after. */
+/** The ledger after an event. Granted = available + reserved + used holds before and after. */
 export function evolveLedger(ledger: LedgerState | null, event: LedgerEvent): LedgerState {
   const before = ledger ?? emptyLedger;
   switch (event.type) {

@@ -1,7 +1,7 @@
 import type { ApiKey, OrganizationEvent, OrganizationState, Tier } from '#events/organization.ts';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 
-/** Live keys an organization may have; its state is carried whole in each of its events. */
+/** Live keys an organization may have: each of its events carries all of its state. */
 export const KEYS_MAX = 200;
 
 export type OrganizationCommand =
@@ -13,7 +13,7 @@ export type OrganizationCommand =
 export function decideOrganization(
   command: OrganizationCommand,
   organization: OrganizationState | null,
-): OrganizationEvent[] | Rejected {
+): OrganizationEvent[] | Rejection {
   if (command.type === 'RegisterOrganization') {
     if (organization !== null) return reject('INVALID_REQUEST', {}, { message: 'It exists.' });
     const { name, tier } = command;
@@ -37,7 +37,7 @@ export function decideOrganization(
   }
 }
 
-/** @throws RangeError for an event before `registered`, which no log holds. */
+/** @throws RangeError for an event before `registered`, which no valid history contains. */
 export function evolveOrganization(
   organization: OrganizationState | null,
   event: OrganizationEvent,

@@ -1,6 +1,6 @@
 import type { Role } from '#events/organization.ts';
 
-/** What a caller wants to do. */
+/** The kinds of actions that roles permit. */
 export type Action = 'read' | 'control' | 'administer';
 
 const allowed: Record<Role, readonly Action[]> = {
@@ -10,12 +10,14 @@ const allowed: Record<Role, readonly Action[]> = {
   owner: ['read', 'control', 'administer'],
 };
 
-/** A viewer reads; a member creates, extends and stops; an admin or owner also issues keys. */
+/**
+ * A viewer reads; a member creates, extends and stops sessions; an admin or owner also issues keys.
+ */
 export function mayDo(role: Role, action: Action): boolean {
   return allowed[role].includes(action);
 }
 
-/** Whether one of this role may issue and revoke keys of that role: none gives more than it has. */
+/** Whether a role may issue and revoke keys of another role; none may grant more than it has. */
 export function mayGrant(role: Role, granted: Role): boolean {
   return mayDo(role, 'administer') && (granted !== 'owner' || role === 'owner');
 }

@@ -1,40 +1,40 @@
 import type { Actor } from '#events/envelope.ts';
 import type { ApiKey, OrganizationEvent, OrganizationState } from '#events/organization.ts';
-import type { Rejected } from '#src/errors.ts';
+import type { Rejection } from '#src/errors.ts';
 import { decideOrganization } from './organization.ts';
 
 /**
- * The key of an organization that starts issue. Its id is `keyId` at first, and `<keyId>_2`,
- * `<keyId>_3`, … after revocations: an id that was revoked is never that of a later key.
+ * The key that starts of the service issue for an organization. Its id is `keyId` at first, and
+ * `<keyId>_2`, `<keyId>_3`, … after revocations: a later key never gets the id of a revoked one.
  */
 export type StartKey = ApiKey;
 
-/** What the history of an organization says of keys, beyond those that are live. */
+/** Facts about keys from an organization's history, in addition to its live keys. */
 export type KeyHistory = {
-  /** How many ids of keys that starts issue there have been. */
+  /** Number of key ids that starts have used. */
   startKeys: number;
-  /** Hashes of the keys that were revoked, less those that a start replaced by another. */
+  /** Hashes of the keys that were revoked, except those that a start replaced by another. */
   revoked: ReadonlySet<string>;
 };
 
-/** The live key that starts have issued; undefined where there is none. */
+/** The live key that starts have issued; undefined if there is none. */
 function liveStartKey(state: OrganizationState | null, { keyId }: StartKey): ApiKey | undefined {
   return state?.keys.find((key) => isStartKey(key.keyId, keyId));
 }
 
-/** @param start the actor of what starts do */
+/** @param start the actor of events that starts record */
 export function readKeyHistory(
-  events: readonly (OrganizationEvent & { cause: { actor: Actor } })[],
+  events: readonly (OrganizationEvent & { metadata: { actor: Actor } })[],
   { keyId: firstId }: StartKey,
   start: Actor,
 ): KeyHistory {
   const hashes = new Map<string, string>();
   const revoked = new Set<string>();
-  for (const { type, data, cause } of events) {
+  for (const { type, data, metadata } of events) {
     if (type === 'organization.key-issued') hashes.set(data.keyId, data.hash);
     if (type !== 'organization.key-revoked') continue;
     const hash = hashes.get(data.keyId);
-    const isByStart = cause.actor.kind === start.kind && cause.actor.id === start.id;
+    const isByStart = metadata.actor.kind === start.kind && metadata.actor.id === start.id;
     if (hash !== undefined && !isByStart) revoked.add(hash);
   }
   const startKeys = [...hashes.keys()].filter((id) => isStartKey(id, firstId)).length;
@@ -42,15 +42,15 @@ export function readKeyHistory(
 }
 
 /**
- * Issues the key in the place of the one that an earlier start issued; nothing where it is live. A
- * key that was revoked is not issued again, and one that is live all the same (an earlier version's
- * start issued it again) is revoked.
+ * Issues the key in place of the one that an earlier start issued; no events if the key is live. A
+ * revoked key is not issued again. If it is live nevertheless, because an earlier version's start
+ * issued it again, it is revoked.
  */
 export function decideStartKey(
   key: StartKey,
   state: OrganizationState | null,
   { startKeys, revoked }: KeyHistory,
-): OrganizationEvent[] | Rejected {
+): OrganizationEvent[] | Rejection {
   const live = liveStartKey(state, key);
   const isLive = live?.hash === key.hash;
   if (revoked.has(key.hash))
@@ -67,7 +67,7 @@ export function decideStartKey(
   ];
 }
 
-/** Ids that the API gives are longer. */
+/** Ids that the API generates are longer. */
 function isStartKey(id: string, firstId: string): boolean {
   return (
     id === firstId || (id.startsWith(`${firstId}_`) && /^\d+$/.test(id.slice(firstId.length + 1)))

@@ -1,15 +1,18 @@
 import type { Tier } from '#events/organization.ts';
 
-/** What a tier allows an organization. */
+/** The limits of a tier for an organization. */
 export type TierLimits = {
   requestsPerMinute: number;
   concurrentSessions: number;
-  /** Credits that a new organization of the tier begins with. */
+  /** Credits that a new organization of the tier starts with. */
   credits: number;
 };
 export type Tiers = Record<Tier, TierLimits>;
 
-/** Requests a minute are the specification's; the rest is ours. `TIERS` lays values over it. */
+/**
+ * Requests per minute are from the specification; the other values are ours. `TIERS` overrides
+ * values.
+ */
 export const defaultTiers: Tiers = {
   free: { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 },
   pro: { requestsPerMinute: 500, concurrentSessions: 50, credits: 30_000 },

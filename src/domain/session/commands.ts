@@ -6,12 +6,12 @@ import type {
   StopReason,
 } from '#events/session.ts';
 
-/** What can be asked of a session. `now` is milliseconds since the epoch: time is data. */
+/** The commands of a session. `now` is milliseconds since the epoch: time is data. */
 export type SessionCommand =
   | CreateSession
   | { type: 'QueueSession'; now: number }
   | { type: 'AssignSession'; workloadId: string; serverId: string }
-  /** A server gives it back: no browser could be launched for it there. */
+  /** A server returns the session: no browser could be launched for it there. */
   | { type: 'RequeueSession'; serverId: string; detail: string }
   | { type: 'ActivateSession'; workload: SessionWorkload; now: number }
   | ExtendSession
@@ -25,9 +25,9 @@ export type SessionCommand =
   | { type: 'StopIdleSession'; now: number }
   /** The queue timer has fired. */
   | { type: 'FailQueuedSession'; queueTimeoutMs: number; now: number }
-  /** The provisioner reports that the browser is gone. */
+  /** The provisioner reports that the browser has ended. */
   | { type: 'ConfirmStopped'; now: number }
-  /** The provisioner reports that its user closed the browser, which is gone. */
+  /** The provisioner reports that the user closed the browser, which has ended. */
   | { type: 'ReportBrowserClosed'; closedAt: number; now: number }
   | {
       type: 'FailSession';
@@ -46,7 +46,7 @@ export type CreateSession = {
   browser: BrowserOptions;
   durationMs: number;
   idleTimeoutMs: number | null;
-  /** Hash of the request, where it came with an Idempotency-Key. */
+  /** Hash of the request, if it came with an Idempotency-Key; else null. */
   fingerprint: string | null;
   now: number;
 };
@@ -55,8 +55,8 @@ export type ExtendSession = {
   type: 'ExtendSession';
   byMs: number;
   maxLifetimeMs: number;
-  /** The duration as the caller wrote it, for the refusal. */
+  /** The duration as the caller wrote it, for the rejection. */
   duration: string;
-  /** Where it came with an Idempotency-Key. */
+  /** Present if the request came with an Idempotency-Key. */
   repeatable?: Repeatable;
 };

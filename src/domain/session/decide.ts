@@ -1,28 +1,28 @@
 import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 import type { CreateSession, ExtendSession, SessionCommand } from './commands.ts';
 import { beyondLifetime, minutesOf } from './duration.ts';
-import { isFinal, keyedExtension } from './session.ts';
+import { isAwaitingServer, isFinal, keyedExtension } from './session.ts';
 
-/** One `accessed` event a minute and session at most. */
+/** At most one `accessed` event per minute and session. */
 export const ACCESS_SAMPLE_MS = 60_000;
-/** So long before its end an active session is warned of it. */
+/** An active session gets its expiry warning this long before its end. */
 export const EXPIRY_WARNING_MS = 60_000;
 
 /**
- * What a command makes happen: the events, none where nothing is to be done, or a refusal.
- * Late reports, and timers that fire early or twice, are no errors: they find nothing to do.
- * Only a browser that comes too late is refused, so that its provisioner ends it.
+ * Decides a command: the events to append (none if nothing changes), or a rejection. Late reports,
+ * and timers that fire early or twice, are not errors: they change nothing. Only a browser that
+ * comes too late is rejected, so that its provisioner ends it.
  */
 export function decide(
   command: SessionCommand,
   session: SessionState | null,
-): SessionEvent[] | Rejected {
+): SessionEvent[] | Rejection {
   if (command.type === 'CreateSession') return create(command, session);
   if (session === null) return reject('SESSION_NOT_FOUND');
   switch (command.type) {
     case 'QueueSession':
-      return isUnassigned(session) && session.status === 'creating'
+      return isAwaitingServer(session) && session.status === 'creating'
         ? [{ type: 'session.queued', data: {} }]
         : [];
     case 'AssignSession':
@@ -58,9 +58,9 @@ export function decide(
   }
 }
 
-function create(command: CreateSession, session: SessionState | null): SessionEvent[] | Rejected {
-  // An id is made anew for each request, or from its Idempotency-Key: this is the same request
-  // again.
+function create(command: CreateSession, session: SessionState | null): SessionEvent[] | Rejection {
+  // An id is generated for each request, or derived from its Idempotency-Key: this request is a
+  // repeat.
   if (session !== null)
     return session.fingerprint === command.fingerprint && command.fingerprint !== null
       ? []
@@ -88,7 +88,7 @@ function assign(
   return [{ type: 'session.assigned', data: { workloadId, serverId } }];
 }
 
-/** Only the server that has it can give it back. */
+/** Only the server that has the session can return it. */
 function requeue(
   { serverId, detail }: Extract<SessionCommand, { type: 'RequeueSession' }>,
   session: SessionState,
@@ -100,7 +100,7 @@ function requeue(
 function activate(
   { workload, now }: Extract<SessionCommand, { type: 'ActivateSession' }>,
   session: SessionState,
-): SessionEvent[] | Rejected {
+): SessionEvent[] | Rejection {
   if (session.status === 'active' && session.workload.workloadId === workload.workloadId) return [];
   if (session.status !== 'creating' && session.status !== 'queued')
     return reject('SESSION_NOT_ACTIVE', { session_id: session.id, status: session.status });
@@ -110,9 +110,9 @@ function activate(
 function extend(
   { byMs, maxLifetimeMs, duration, repeatable }: ExtendSession,
   session: SessionState,
-): SessionEvent[] | Rejected {
+): SessionEvent[] | Rejection {
   const before = keyedExtension(session, repeatable?.key);
-  // The same request again, whatever has become of the session since.
+  // A repeat of the same request, whatever has happened to the session since.
   if (before !== null)
     return before.repeatable.fingerprint === repeatable?.fingerprint
       ? []
@@ -145,17 +145,20 @@ function recordAccess(
   return [{ type: 'session.accessed', data: { via, at: iso(now) } }];
 }
 
-/** Once for each end: one that an extension has moved is warned of again. */
+/** Warns once for each end time; if an extension has moved the end, it warns again. */
 function warnOfExpiry(now: number, session: SessionState): SessionEvent[] {
   const { expiresAt } = session;
   if (session.status !== 'active' || session.expiryWarnedFor === expiresAt) return [];
   const end = Date.parse(expiresAt);
-  // A timer that was held while every timekeeper was away fires after the end: that is no warning.
+  // A timer that was held while no timekeeper ran fires after the end: too late for a warning.
   const isNear = now >= end - EXPIRY_WARNING_MS && now < end;
   return isNear ? [{ type: 'session.expiry-warning', data: { expiresAt } }] : [];
 }
 
-/** A session without a browser ends at once; one with a browser waits for the report of its end. */
+/**
+ * A session without a browser ends at once; one with a browser waits for the report of the
+ * browser's end.
+ */
 function stop(reason: StopReason, now: number, session: SessionState): SessionEvent[] {
   if (session.status === 'stopping' || isFinal(session.status)) return [];
   const asked: SessionEvent = { type: 'session.stop-requested', data: { reason, at: iso(now) } };
@@ -163,8 +166,9 @@ function stop(reason: StopReason, now: number, session: SessionState): SessionEv
 }
 
 /**
- * A close is a stop that its user has carried out: it is billed until the close, though the report
- * may come much later. The clock that told when is another machine's, and is not trusted further.
+ * A close is a stop that the user has carried out: the session is billed until the close, though
+ * the report may come much later. The time of the close is by another machine's clock, so it is
+ * limited to the time between the start and the report.
  */
 function browserClosed(
   { closedAt, now }: Extract<SessionCommand, { type: 'ReportBrowserClosed' }>,
@@ -185,7 +189,7 @@ function failQueued(
   { queueTimeoutMs, now }: Extract<SessionCommand, { type: 'FailQueuedSession' }>,
   session: SessionState,
 ): SessionEvent[] {
-  if (!isUnassigned(session)) return [];
+  if (!isAwaitingServer(session)) return [];
   if (now - Date.parse(session.createdAt) < queueTimeoutMs) return [];
   const detail = 'no server had room for it in time';
   return [failed({ reason: 'queue_timeout', detail, exitCode: null, now }, session)];
@@ -204,8 +208,8 @@ function failed(
 type Failure = Extract<SessionCommand, { type: 'FailSession' }>;
 
 /**
- * Whole minutes from the start to the stop's request (or the failure) are used, the rest of what
- * was reserved comes back.
+ * Whole minutes from the start to the request to stop (or the failure) are used; the rest of the
+ * reserved credits is returned.
  */
 function settle(session: SessionState, now: number) {
   const until = session.stopRequestedAt === null ? now : Date.parse(session.stopRequestedAt);
@@ -215,12 +219,7 @@ function settle(session: SessionState, now: number) {
   return { endedAt: iso(now), creditsUsed, creditsRefunded };
 }
 
-function isUnassigned(session: SessionState): boolean {
-  const isWaiting = session.status === 'creating' || session.status === 'queued';
-  return isWaiting && session.assignment === null;
-}
-
-/** When an active session with an idle timeout is to be ended unless it is used; null: never. */
+/** When to end an active session with an idle timeout if it is not used again; null: never. */
 export function idleAt(session: SessionState): number | null {
   if (session.status !== 'active' || session.idleTimeoutMs === null) return null;
   const usedAt = Date.parse(session.lastAccessedAt ?? session.startedAt);

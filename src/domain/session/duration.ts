@@ -1,4 +1,4 @@
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 
 const MINUTE = 60_000;
 
@@ -6,12 +6,12 @@ export const DURATION_MIN_MS = MINUTE;
 export const DURATION_MAX_MS = 24 * 60 * MINUTE;
 export const DURATION_DEFAULT_MS = 2 * 60 * MINUTE;
 
-/** Up to four digits a part: enough for 24 hours in minutes, and no number too large to add. */
+/** Up to four digits per part: enough for 24 hours in minutes, and small enough to add exactly. */
 const PARTS = /^(?:(\d{1,4})h)?(?:(\d{1,4})m)?$/;
 
 /**
- * Reads `30m`, `1h`, `1h30m`: an hour part, a minute part, or both in that order, lower case.
- * Milliseconds between 1 minute and 24 hours; null for anything else, of whatever type.
+ * Parses `30m`, `1h`, `1h30m`: an hour part, a minute part, or both in that order, lower case.
+ * Returns milliseconds between 1 minute and 24 hours; null for anything else, of any type.
  */
 export function parseDuration(text: unknown): number | null {
   if (typeof text !== 'string' || text === '') return null;
@@ -29,13 +29,13 @@ export function formatDuration(ms: number): string {
   return rest === 0 ? `${hours}h` : `${hours}h${rest}m`;
 }
 
-/** Whole minutes, rounded up: what a time costs in credits. */
+/** Whole minutes, rounded up: the price of a time in credits. */
 export function minutesOf(ms: number): number {
   return Math.ceil(Math.max(0, ms) / MINUTE);
 }
 
-/** The refusal of a duration that is one, but longer than a session may live in all. */
-export function beyondLifetime(duration: string, maxLifetimeMs: number): Rejected {
+/** The rejection of a valid duration that exceeds the maximum lifetime of a session. */
+export function beyondLifetime(duration: string, maxLifetimeMs: number): Rejection {
   const longest = `a session lives ${formatDuration(maxLifetimeMs)} at most`;
   return reject(
     'INVALID_DURATION',

@@ -5,12 +5,13 @@ import {
   type SessionStatus,
 } from '#events/session.ts';
 
-/** Where a session stands in the log. */
+/** The ids of a session in the event store. */
 export type SessionIdentity = { organizationId: string; id: string };
 
 /**
- * The session after the event. Total: `decide` alone says what may happen, so a history is folded
- * as it stands. @throws RangeError for an event before `requested`, which no log holds.
+ * The session after the event. Every order of events is accepted, since `decide` alone enforces the
+ * transitions.
+ * @throws RangeError for an event before `requested`, which no valid history contains.
  */
 export function evolve(
   session: SessionState | null,
@@ -86,7 +87,10 @@ function requested(
   };
 }
 
-/** The extension among the last that had a key, where it has one. */
+/**
+ * The remembered extensions after this one: the last ones that came with a key, at most
+ * `keyedExtensionsMax`.
+ */
 function keyedBy(
   { keyedExtensions = [], status }: SessionState,
   { repeatable, expiresAt }: Extract<SessionEvent, { type: 'session.extended' }>['data'],
@@ -96,7 +100,9 @@ function keyedBy(
   return { keyedExtensions: all.slice(-keyedExtensionsMax) };
 }
 
-/** What an earlier extension with the key came to; null where there was none, or it is long ago. */
+/**
+ * The result of an earlier extension with the key; null if there was none, or it was too long ago.
+ */
 export function keyedExtension(session: SessionState, key: string | undefined) {
   return session.keyedExtensions?.find(({ repeatable }) => repeatable.key === key) ?? null;
 }
@@ -107,7 +113,10 @@ function endOf(data: { endedAt: string; creditsUsed: number }) {
 
 type Transition = { from: readonly (SessionStatus | null)[]; to: SessionStatus | 'same' };
 
-/** What may happen when; `lifecycle.md` shows the same table, and a test holds the two equal. */
+/**
+ * Which events each status allows. `lifecycle.md` has the same table, and a test holds the two
+ * equal.
+ */
 export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.requested': { from: [null], to: 'creating' },
   'session.queued': { from: ['creating'], to: 'queued' },
@@ -122,7 +131,17 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.failed': { from: ['creating', 'queued', 'active', 'stopping'], to: 'failed' },
 };
 
-/** stopped and failed: nothing happens to the session any more. */
+/** Whether a session no longer waits for its browser: it is active, stopping or has ended. */
+export function isSettled({ status }: Pick<SessionState, 'status'>): boolean {
+  return status !== 'creating' && status !== 'queued';
+}
+
+/** Whether no server has accepted the session yet. */
+export function isAwaitingServer(session: Pick<SessionState, 'status' | 'assignment'>): boolean {
+  return !isSettled(session) && session.assignment === null;
+}
+
+/** stopped and failed: the session does not change any more. */
 export function isFinal(status: SessionStatus): status is 'stopped' | 'failed' {
   return status === 'stopped' || status === 'failed';
 }

@@ -1,50 +1,59 @@
 import { JetStreamApiError, type ApiError } from '@nats-io/jetstream';
 import { headers, nuid, type Msg, type NatsConnection } from '@nats-io/transport-node';
-import { EVENTS_STREAM, filterOf } from '#events/subjects.ts';
+import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
-import { commandsOf, membersOf, type Member } from '../batch.ts';
-import type { JetStreamConnection } from './connect.ts';
-import type { Change, EventLog } from '../event-store.ts';
-import { ask, isOutage } from './request.ts';
+import { commandsOf, batchMessages, type BatchMessage } from '../batch.ts';
+import type { JetStreamConnection } from './connection.ts';
+import type { StreamAppend, EventStore } from '../event-store.ts';
+import { requestWithRetry, isOutage } from './request.ts';
 
-/** The log's time to answer a publish. */
+/** How long the server may take to answer a publish. */
 const PUBLISH_MS = 2_000;
-/** An append's whole time, with finding out what became of a publish. */
+/** The time limit of a whole append, with finding out what became of a publish. */
 const APPEND_MS = 5_000;
 
 /**
- * Wrong last sequence; the same while a rival is under way (no number known); repeated event id.
+ * Error codes: wrong last sequence; the same while a concurrent append is in progress (no sequence
+ * known); repeated event id.
  */
 const REFUSED = new Set([10071, 10164, 10201]);
-/** The batch came in incomplete: the connection broke within it. Nothing was stored. */
+/**
+ * Error code: the batch arrived incomplete because the connection broke within it. Nothing was
+ * stored.
+ */
 const INCOMPLETE = 10176;
 
 const CONFLICT = { outcome: 'conflict' } as const;
 
-/** Commands with a lost answer that are kept in mind, and events searched for one of them. */
+/**
+ * The maximum of commands with a lost answer that are remembered, and of events searched for one of
+ * them.
+ */
 const DOUBTFUL_MAX = 1_000;
 const SEARCH_MAX = 100;
 
 type Answer =
   | { kind: 'stored'; last: number }
-  /** The log said no: nothing was stored by this publish, though an earlier one may have been. */
+  /**
+   * The server refused: nothing was stored by this publish, though an earlier one may have been.
+   */
   | { kind: 'refused' }
-  /** Stored, not stored, or still on its way. */
+  /** Stored, not stored, or still in transit. */
   | { kind: 'doubtful' };
 
 /**
- * The one place that publishes events. A single event is one guarded publish; several are an atomic
- * batch, each aggregate's first event guarded. The stock client's batch drops the guards silently,
- * so the messages are written here.
+ * The one place that publishes events. A single event is one publish with a check; several are an
+ * atomic batch in which each aggregate's first event carries a check. The stock client's batch
+ * drops these checks silently, so the messages are written here.
  */
-export function createAppend(connection: JetStreamConnection): EventLog['append'] {
+export function createAppend(connection: JetStreamConnection): EventStore['append'] {
   const doubtful = new Set<string>();
 
   return async function append(changes) {
     const startedAt = performance.now();
-    const members = membersOf(changes);
+    const members = batchMessages(changes);
     const { first, commandId, commandIds } = commandsOf(changes);
-    // Written while disconnected it might go out much later, when nobody waits for it any more.
+    // A publish written while disconnected might be sent much later, after its caller has given up.
     if (!(await connection.whenConnected(PUBLISH_MS))) throw new Unavailable('event-log');
     const answer = await publish(connection, members);
     if (answer.kind === 'stored') {
@@ -54,7 +63,7 @@ export function createAppend(connection: JetStreamConnection): EventLog['append'
     }
     if (answer.kind === 'doubtful') for (const id of commandIds) remember(doubtful, id);
     const leftMs = APPEND_MS - (performance.now() - startedAt);
-    const isStored = await ask(connection, leftMs, () =>
+    const isStored = await requestWithRetry(connection, leftMs, () =>
       isInLog(connection, first, commandId, doubtful.has(commandId)),
     );
     if (isStored) return { outcome: 'repeated' };
@@ -64,7 +73,7 @@ export function createAppend(connection: JetStreamConnection): EventLog['append'
 
 async function publish(
   connection: JetStreamConnection,
-  members: readonly Member[],
+  members: readonly BatchMessage[],
 ): Promise<Answer> {
   let reply: Msg;
   try {
@@ -87,8 +96,11 @@ async function publish(
   throw cause;
 }
 
-/** All members in one write; only the last asks for an answer, so a batch is one round trip. */
-function send(nc: NatsConnection, members: readonly Member[]): Promise<Msg> {
+/**
+ * Writes all messages at once. Only the last one requests an answer, so that a batch takes one
+ * round trip.
+ */
+function send(nc: NatsConnection, members: readonly BatchMessage[]): Promise<Msg> {
   const batchId = nuid.next();
   for (const [index, { message, id, expected }] of members.entries()) {
     const isLast = index === members.length - 1;
@@ -118,16 +130,17 @@ function remember(doubtful: Set<string>, commandId: string): void {
 }
 
 /**
- * Whether the log's leader holds an event of the command, as the aggregate's last one. For a
- * command with a lost answer also before it: another may have moved the aggregate on since.
+ * Whether the leader holds an event of the command as the aggregate's last one. For a command with
+ * a lost answer, earlier events are searched too: another command may have changed the aggregate
+ * since.
  */
 async function isInLog(
   { jsm }: JetStreamConnection,
-  { aggregate, expectedSequence }: Change,
+  { aggregate, expectedSequence }: StreamAppend,
   commandId: string,
   isDoubtful: boolean,
 ): Promise<boolean> {
-  const filter = filterOf(aggregate);
+  const filter = streamFilter(aggregate);
   const last = await jsm.streams.getMessage(EVENTS_STREAM, { last_by_subj: filter });
   if (last === null) return false;
   if (last.header.get('ce-commandid') === commandId) return true;

@@ -4,7 +4,6 @@ import {
   jetstream,
   JetStreamApiError,
   jetstreamManager,
-  type JetStreamClient,
   type JetStreamManager,
 } from '@nats-io/jetstream';
 import {
@@ -17,89 +16,75 @@ import {
   type NodeConnectionOptions,
 } from '@nats-io/transport-node';
 import { EVENTS_STREAM, isId } from '#events/subjects.ts';
+import type { ConnectionStatus, JetStreamConnection } from './connection.ts';
 import { REQUEST_MS } from './request.ts';
 import { replicasFor } from './replicas.ts';
 import { hasArchiveStream, prepareStreams } from './streams.ts';
 
-/**
- * One connection to the log, for all adapters of a process. Disposing lets what is under way
- * finish.
- */
-export type JetStreamConnection = AsyncDisposable & {
-  readonly nc: NatsConnection;
-  readonly js: JetStreamClient;
-  readonly jsm: JetStreamManager;
-  /** Copies of a new stream: as asked for at connecting, else as the servers have it. */
-  readonly replicas: number;
-  /** A new subject that answers to this connection alone come to. */
-  newInbox(): string;
-  /** The log has an archive, which may answer its direct reads and lags: the leader does not. */
-  readonly hasArchive: boolean;
-  isConnected(): boolean;
-  /** True once connected; false where that did not come within the bound, or never will. */
-  whenConnected(withinMs: number): Promise<boolean>;
-  /** The request's answer; rejects as soon as the connection breaks, since then none will come. */
-  whileConnected<Answer>(request: Promise<Answer>): Promise<Answer>;
-  /** Calls the listener after every reconnect, until the function it returns is called. */
-  onReconnect(listener: () => void): () => void;
-  /** Tells of a failure that is met by trying again, and that nobody else would hear of. */
-  report(error: unknown, what: string): void;
-};
-
-export type ConnectionStatus = 'connected' | 'disconnected';
-
 export type ConnectOptions = {
   /**
-   * `nats://[user:password@|token@]host:port`, several separated by commas; `tls://`: never plain.
+   * `nats://[user:password@|token@]host:port`, several separated by commas; `tls://` requires TLS.
    */
   url: string;
-  /** A `.creds` file, in place of a user. */
+  /** A `.creds` file, instead of a user. */
   credsFile?: string;
-  /** Files in PEM, for `tls://`. */
+  /** PEM files, for `tls://`. */
   tls?: { caFile?: string; certFile?: string; keyFile?: string };
-  /** Default `_INBOX_<user>`, `_INBOX` without one: nobody else need be let in there. */
+  /**
+   * Default `_INBOX_<user>`, or `_INBOX` without a user. No other user needs permission for this
+   * prefix.
+   */
   inboxPrefix?: string;
   /**
-   * Copies of each stream that is made; left out: 3 in a cluster, else 1. Those that are there keep
-   * theirs: `raiseReplicas` gives them more.
+   * Replicas of each new stream; default: 3 in a cluster, else 1. Existing streams keep theirs;
+   * `raiseReplicas` raises them.
    */
   replicas?: number;
   /** Shown in the server's list of connections. */
   name?: string;
   onStatus?: (status: ConnectionStatus) => void;
-  /** Told of what the server objects to beside any request: a subject that is not allowed. */
+  /**
+   * Called for errors that the server reports outside any request: a subject that is not permitted.
+   */
   onObjection?: (error: Error) => void;
-  /** Told of failures that are met by trying again, and of what is tried. */
+  /** Called for each failure that is answered with a retry, with a description of what failed. */
   onFailure?: (error: unknown, what: string) => void;
-  /** From the first try to connect to streams that are ready; default 10 s. */
+  /**
+   * Time limit in milliseconds from the first attempt to connect until the streams are ready;
+   * default 10 s.
+   */
   readyMs?: number;
-  /** Whether streams that are not there are made; default: they are. Else nothing is changed. */
+  /**
+   * Whether missing streams are created and others are updated; default true. If false, nothing is
+   * changed.
+   */
   makesStreams?: boolean;
-  /** Where they are not made here, whether somebody else's making them is waited for. */
+  /** With `makesStreams: false`: whether to wait until another process creates the streams. */
   awaitsStreams?: boolean;
-  /** Where they are neither made nor awaited: whether it is an error that there are none. */
+  /** With neither of these: whether missing streams are an error. */
   requiresLog?: boolean;
-  /** Whether the archive is one of them; default: no. One that is there already stays. */
+  /** Whether to create the archive stream; default false. An existing one stays. */
   hasArchive?: boolean;
-  /** Ends the waiting for a server that is not there; what it was aborted with is thrown. */
+  /** Ends the wait for an unavailable server; the signal's reason is thrown. */
   signal?: AbortSignal;
 };
 
-/** The server is there, and no service has ever made its log in it. */
-export class NoLog extends Error {
-  override readonly name = 'NoLog';
+/** The server is available, but no service has ever created its streams in it. */
+export class EventStoreMissing extends Error {
+  override readonly name = 'EventStoreMissing';
 }
 
 const READY_MS = 10_000;
 const DRAIN_MS = 2_000;
 const STREAM_NOT_FOUND = 10059;
-/** Batches came with 2.11, atomic ones and schedules with 2.12. */
+/** Batches came with nats-server 2.11, atomic batches and schedules with 2.12. */
 const VERSION_MIN = [2, 12];
 
 /**
- * Connects, waits until JetStream is ready and the streams stand; from then on reconnects for ever.
- * @throws Error where that takes longer than `readyMs`, the server is too old or a stream unfit;
- * NoLog where streams are not to be made and there are none
+ * Connects and waits until JetStream is ready and the streams exist; from then on reconnects
+ * forever.
+ * @throws Error if that takes longer than `readyMs`, the server is too old or a stream is
+ * incompatible; EventStoreMissing if streams are not to be created and none exist
  */
 export async function connectJetStream(options: ConnectOptions): Promise<JetStreamConnection> {
   const deadline = performance.now() + (options.readyMs ?? READY_MS);
@@ -145,17 +130,19 @@ async function dial(options: ConnectOptions, deadline: number): Promise<NatsConn
         ...(credsFile === undefined
           ? {}
           : { authenticator: credsAuthenticator(await readFile(credsFile)) }),
-        // Given, the client goes on with TLS or not at all.
+        // With this option the client requires TLS.
         ...(tls !== undefined || url.startsWith('tls:') ? { tls: { ...tls } } : {}),
         ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
         ...(name === undefined ? {} : { name }),
         timeout: 2_000,
         maxReconnectAttempts: -1,
-        // Else the second refusal of a login ends it for good, however late it comes.
+        // Without this option a second rejected login closes the connection for good, however late
+        // it comes.
         ignoreAuthErrorAbort: true,
         reconnectTimeWait: 150,
         reconnectJitter: 100,
-        // A peer that vanished without a word is noticed within 2.4 to 3.6 s: health says so in 5.
+        // A peer that vanishes without closing is detected within 2.4 to 3.6 s; the health check
+        // promises 5 s.
         pingInterval: 1_200,
         maxPingOut: 2,
         // Saves a stack trace for every request.
@@ -171,12 +158,12 @@ async function dial(options: ConnectOptions, deadline: number): Promise<NatsConn
   }
 }
 
-/** What the client says, in one line. */
+/** The client's error message in one line. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message.replaceAll(/\s+/g, ' ') : String(error);
 }
 
-/** Servers and credentials; the client does not read the latter from the address itself. */
+/** Servers and credentials. The client does not read credentials from the URL itself. */
 function addressOf(url: string): NodeConnectionOptions {
   const addresses = url.split(',').map((one) => new URL(one.trim()));
   const [first] = addresses;
@@ -187,14 +174,17 @@ function addressOf(url: string): NodeConnectionOptions {
   return pass === '' ? { servers, token: user } : { servers, user, pass };
 }
 
-/** Users whose name is a token each have a place for their answers, as permissions want it. */
+/**
+ * An inbox prefix per user, for users whose name is a valid subject token, so that permissions can
+ * name it.
+ */
 function inboxPrefixOf({ url, inboxPrefix }: ConnectOptions): string | undefined {
   if (inboxPrefix !== undefined) return inboxPrefix;
   const { user } = addressOf(url);
   return user !== undefined && isId(user) ? `_INBOX_${user}` : undefined;
 }
 
-/** The address less its credentials, for messages. */
+/** The URL without its credentials, for messages. */
 function hostsOf(url: string): string {
   return url
     .split(',')
@@ -211,17 +201,19 @@ function requireVersion(version: string): void {
     );
 }
 
-/** @throws NoLog */
+/** @throws EventStoreMissing */
 async function requireLog(jsm: JetStreamManager, hosts: string): Promise<void> {
   try {
     await jsm.streams.info(EVENTS_STREAM);
   } catch (error) {
     if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NOT_FOUND) throw error;
-    throw new NoLog(`there is no service's log at ${hosts}; a start of the service makes it`);
+    throw new EventStoreMissing(
+      `there is no service's log at ${hosts}; a start of the service makes it`,
+    );
   }
 }
 
-/** Follows the connection's own reports. */
+/** Follows the connection's status events. */
 function watch(
   nc: NatsConnection,
   { onStatus, onObjection }: Pick<ConnectOptions, 'onStatus' | 'onObjection'>,

@@ -1,8 +1,8 @@
 import { TimeoutError, type Msg } from '@nats-io/transport-node';
-import type { JetStreamConnection } from './connect.ts';
-import { ask } from './request.ts';
+import type { JetStreamConnection } from './connection.ts';
+import { requestWithRetry } from './request.ts';
 
-/** What a direct get may ask for in one request; the server's names. */
+/** Parameters of a direct get, by the server's names. */
 export type DirectQuery =
   | { multi_last: readonly string[]; up_to_seq: number }
   | { seq: number; batch: number; max_bytes?: number; next_by_subj?: string };
@@ -11,9 +11,9 @@ export type DirectQuery =
 export type Stored = {
   subject: string;
   sequence: number;
-  /** ISO 8601 UTC with nanoseconds, by the log's clock. */
+  /** ISO 8601 UTC with nanoseconds, by the server's clock. */
   storedAt: string;
-  /** The message's own, in their order; none of the server's. */
+  /** The message's own headers in their order, without those that the server added. */
   headers: readonly (readonly [name: string, value: string])[];
   body: string;
 };
@@ -24,8 +24,9 @@ const END_OF_BATCH = 204;
 const NOTHING_FOUND = 404;
 
 /**
- * All messages of one direct get, oldest first. The client's own call never ends its subscription.
- * @throws Unavailable('event-log') where they do not come within the bound
+ * All messages of one direct get, oldest first. The client's own function never ends its
+ * subscription.
+ * @throws Unavailable('event-log') if they do not arrive within the bound
  */
 export async function getMany(
   connection: JetStreamConnection,
@@ -33,7 +34,9 @@ export async function getMany(
   query: DirectQuery,
   withinMs: number,
 ): Promise<Stored[]> {
-  const stored = await ask(connection, withinMs, () => request(connection, stream, query));
+  const stored = await requestWithRetry(connection, withinMs, () =>
+    request(connection, stream, query),
+  );
   return stored.toSorted((one, other) => one.sequence - other.sequence);
 }
 
@@ -54,7 +57,7 @@ async function request(
       if (error !== null) return reject(error);
       const code = message.headers?.code ?? 0;
       if (code === END_OF_BATCH || code === NOTHING_FOUND) return resolve(found);
-      // 503: nobody serves the stream now. What else there is, is a bug of ours.
+      // 503: no server answers for the stream now. Any other code is a bug of ours.
       if (code === 503) return reject(new TimeoutError());
       if (code !== 0)
         return reject(new Error(`direct get: ${code} ${message.headers?.description}`));
@@ -72,8 +75,8 @@ async function request(
 }
 
 /**
- * What they say of the place where the message stands, and of what the append expected, which a
- * mirror does not keep.
+ * Headers of the server: the message's position, and the append's expectation, which a mirror does
+ * not keep.
  */
 const SERVERS = /^Nats-/;
 

@@ -1,25 +1,25 @@
 import { Unavailable } from '#src/errors.ts';
 import { ARCHIVE_STREAM, EVENTS_STREAM, filtersFor } from '#events/subjects.ts';
-import type { JetStreamConnection } from './connect.ts';
-import { ask } from './request.ts';
+import type { JetStreamConnection } from './connection.ts';
+import { requestWithRetry } from './request.ts';
 import { getMany } from './direct-get.ts';
-import type { LogRecord, RecordRange, Records } from '../raw-records.ts';
+import type { RawRecord, RecordRange, RawRecords } from '../raw-records.ts';
 
 const READ_MS = 5_000;
 const BATCH = 500;
-/** The server ends a batch before it holds more than this. */
+/** The server ends a batch before it exceeds this. */
 const BATCH_BYTES = 1024 * 1024;
 
 /** Reads the EVENTS stream, or the archive of it, without a consumer. */
-export function createJetStreamRecords(
+export function createJetStreamRawRecords(
   connection: JetStreamConnection,
   from: 'log' | 'archive',
-): Records {
+): RawRecords {
   const stream = from === 'archive' ? ARCHIVE_STREAM : EVENTS_STREAM;
 
-  async function* read(range: RecordRange): AsyncGenerator<LogRecord[], void, void> {
+  async function* read(range: RecordRange): AsyncGenerator<RawRecord[], void, void> {
     const { after, upTo, organizationId } = range;
-    // One filter, since a direct get takes one; none at all stands for everything.
+    // One filter, because a direct get accepts only one; no filter means all messages.
     const [filter] = organizationId === null ? [] : filtersFor(organizationId, null);
     await requireAll(connection, stream, upTo);
     for (let next = after + 1; next <= upTo;) {
@@ -41,20 +41,25 @@ export function createJetStreamRecords(
   return { read };
 }
 
-/** @throws Unavailable where the stream is not there, or does not hold all up to there yet */
+/**
+ * @throws Unavailable if the stream does not exist, or does not hold all messages up to there yet
+ */
 async function requireAll(
   connection: JetStreamConnection,
   stream: string,
   end: number,
 ): Promise<void> {
-  const { state } = await ask(connection, READ_MS, () => connection.jsm.streams.info(stream));
+  const { state } = await requestWithRetry(connection, READ_MS, () =>
+    connection.jsm.streams.info(stream),
+  );
   if (state.last_seq < end)
     throw new Unavailable('event-log', new Error(`${stream} holds ${state.last_seq} of ${end}`));
 }
 
 /**
- * A copy that lags may have said that nothing follows: what is left out would pass for nothing.
- * @throws Unavailable where the leader has more
+ * Asks the leader whether messages follow. A replica that lags may have answered that none do, and
+ * the missing messages would go unnoticed.
+ * @throws Unavailable if the leader has more
  */
 async function requireNone(
   connection: JetStreamConnection,
@@ -62,7 +67,7 @@ async function requireNone(
   { next, upTo, filter = '>' }: { next: number; upTo: number; filter: string | undefined },
 ): Promise<void> {
   const query = { seq: next, next_by_subj: filter };
-  const more = await ask(connection, READ_MS, () =>
+  const more = await requestWithRetry(connection, READ_MS, () =>
     connection.jsm.streams.getMessage(stream, query),
   );
   if (more !== null && more.seq <= upTo)

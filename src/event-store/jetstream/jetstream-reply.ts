@@ -1,4 +1,4 @@
-/** What the server says about a delivery, in the reply subject of the message. */
+/** The server's facts about a delivery, from the message's reply subject. */
 export type DeliveryFacts = {
   /** 1 for the first delivery of the message by its consumer. */
   deliveries: number;
@@ -10,7 +10,7 @@ export type DeliveryFacts = {
 
 /**
  * Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<consumer sequence>.<time>.<pending>`,
- * or the longer form of it that has a domain and an account before the stream.
+ * or the longer form with a domain and an account before the stream.
  */
 export function readReply(reply: string): DeliveryFacts {
   const tokens = reply.split('.');

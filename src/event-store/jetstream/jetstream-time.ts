@@ -1,15 +1,16 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import type { JetStreamConnection } from './connect.ts';
-import { ask } from './request.ts';
+import type { JetStreamConnection } from './connection.ts';
+import { requestWithRetry } from './request.ts';
 
 const READ_MS = 2_000;
-/** The request is not understood. */
+/** Error code: the server does not understand the request. */
 const BAD_REQUEST = 10003;
 
 /**
- * The newest message that was stored before the time: the leader is asked for the first one that
- * was not. Nothing is ever deleted, so the one before it is there. 0 where there is none.
+ * Sequence of the newest message stored before the time; 0 if there is none. The leader is asked
+ * for the first message at or after the time. Nothing is ever deleted, so the message before it
+ * exists.
  */
 export async function sequenceBefore(
   connection: JetStreamConnection,
@@ -25,7 +26,10 @@ export async function sequenceBefore(
   }
 }
 
-/** The same of an older server, which cannot be asked by time: 20 reads, one among a million. */
+/**
+ * The same for an older server, which cannot be asked by time: a binary search, 20 reads among a
+ * million messages.
+ */
 export async function sequenceByHalves(
   connection: JetStreamConnection,
   time: string,
@@ -42,7 +46,7 @@ export async function sequenceByHalves(
 }
 
 async function endOf(connection: JetStreamConnection): Promise<number> {
-  const { state } = await ask(connection, READ_MS, () =>
+  const { state } = await requestWithRetry(connection, READ_MS, () =>
     connection.jsm.streams.info(EVENTS_STREAM),
   );
   return state.last_seq;
@@ -50,7 +54,7 @@ async function endOf(connection: JetStreamConnection): Promise<number> {
 
 /** @throws Unavailable('event-log') */
 function read(connection: JetStreamConnection, query: { seq: number } | { start_time: string }) {
-  return ask(connection, READ_MS, () =>
+  return requestWithRetry(connection, READ_MS, () =>
     connection.jsm.streams.getMessage(EVENTS_STREAM, query as { seq: number }),
   );
 }

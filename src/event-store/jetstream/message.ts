@@ -1,7 +1,9 @@
-import { MsgImpl } from '@nats-io/transport-node';
+import { MsgImpl, type Msg, type MsgHdrs } from '@nats-io/transport-node';
 import { decode } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import type { Readable } from '../../messaging/jetstream/redelivery.ts';
+
+/** The parts of a message that hold its item. */
+export type Readable = Pick<Msg, 'subject' | 'data' | 'json'> & { headers?: MsgHdrs | undefined };
 
 /**
  * The event in a message of the EVENTS stream.
@@ -13,15 +15,16 @@ export function readEvent(message: Readable, sequence: number): RecordedEvent {
 }
 
 /**
- * Looks the headers up in their bytes. The client's own parser takes as long as all the rest of
- * reading an event, which halves the speed of a rebuild; it serves where the bytes are not at hand.
+ * Finds headers in the message's bytes. The client's own parser takes as long as the rest of
+ * decoding an event, which halves the speed of a rebuild; it is used only if the bytes are not
+ * accessible.
  */
 function headersOf(message: Readable): (name: string) => string {
   if (!(message instanceof MsgImpl)) return (name) => message.headers?.get(name) ?? '';
   const { _rdata: bytes, _msg: facts } = message;
   const text = textOf(bytes.subarray(0, Math.max(0, facts.hdr)));
   return (name) => {
-    // A value holds no line break, so this is found at the begin of a line alone.
+    // A value holds no line break, so this matches only at the start of a line.
     const found = text.indexOf(`\r\n${name}:`);
     if (found === -1) return '';
     const start = found + name.length + 3;

@@ -1,56 +1,57 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import { nanos, nuid, type Msg, type NatsConnection } from '@nats-io/transport-node';
 import { EVENTS_SUBJECTS } from '#events/subjects.ts';
-import { createBell } from '#src/async/notifier.ts';
-import type { JetStreamConnection } from './connect.ts';
+import { createNotifier } from '#src/async/notifier.ts';
+import type { JetStreamConnection } from './connection.ts';
 import { readReply } from './jetstream-reply.ts';
 
-/** A message as it came, with its position in the stream. */
+/** A message as received, with its position in the stream. */
 export type Arrival = { message: Msg; sequence: number };
 
 export type ReaderOptions = {
-  /** EVENTS, or the archive of it: the same events by the same sequences. */
+  /** EVENTS, or its archive, which holds the same events under the same sequences. */
   stream: string;
   after: number;
   subjects: readonly string[];
   signal: AbortSignal;
-  /** What `take` will be asked for; more than 500 make larger pulls. */
+  /** The limit that callers will pass to `take`; more than 500 makes larger pulls. */
   batchMax: number;
-  /** Called at each heartbeat, of which one comes in 2 s where no message does. */
+  /** Called at each heartbeat: the server sends one in 2 s if no message arrives. */
   onHeartbeat?: () => void;
 };
 
-/** One pass over the log, in order and without gap, until it is lost. */
+/** One pass over the stream, in order and without gap, until it is lost. */
 export type Reader = AsyncDisposable & {
   /**
-   * What has arrived, at least one and at most `max`; none once the signal has aborted.
-   * @throws ReaderLost when all that came before the loss was taken
+   * The messages received so far, at least one and at most `max`; none once the signal has aborted.
+   * @throws ReaderLost after all messages received before the loss were taken
    */
   take(max: number): Promise<Arrival[]>;
 };
 
-/** This pass is over; another has to begin behind what was taken of it. */
+/** This pass is over; the caller opens another one after the last message taken. */
 export class ReaderLost extends Error {
   override readonly name = 'ReaderLost';
 }
 
 /**
- * Messages of one pull, at least; the next is sent when half of it is taken, so at most 1.5 × this
- * wait here.
+ * Messages of one pull, at least. The next pull is sent when half of it is taken, so at most 1.5 ×
+ * this wait in memory.
  */
 const PULL_MESSAGES_MIN = 1_000;
 const PULL_MS = 30_000;
 const HEARTBEAT_MS = 2_000;
 const SILENCE_MS = 5_000;
-/** The server drops a consumer that has not been pulled from for this long. */
+/** The server deletes a consumer that has not been pulled from for this long. */
 const INACTIVE_MS = 60_000;
 
 /**
  * Opens an ephemeral consumer of the stream and pulls from it, one pull at a time.
  *
  * - reading: a pull is open, or the queue is too full for one.
- * - lost: the server reported trouble, was silent too long, skipped a message or was reconnected
- *   to. What is queued can still be taken; then `take` throws and the caller opens another reader.
+ * - lost: the server reported an error, was silent too long, skipped a message, or the connection
+ *   was made anew. The messages queued can still be taken; then `take` throws and the caller opens
+ *   another reader.
  */
 export async function openReader(
   connection: JetStreamConnection,
@@ -67,11 +68,11 @@ export async function openReader(
   let heardAt = performance.now();
   let consumerSequence = 0;
   let lost: ReaderLost | null = null;
-  const bell = createBell();
+  const notifier = createNotifier();
 
   function lose(reason: string) {
     lost ??= new ReaderLost(reason);
-    bell.ring();
+    notifier.notify();
   }
 
   function pull() {
@@ -84,7 +85,7 @@ export async function openReader(
   function onMessage(error: Error | null, message: Msg) {
     heardAt = performance.now();
     if (error !== null) return lose(error.message);
-    // A delivery keeps its own subject; what comes under ours is the server's word on the pull.
+    // A delivery has its own subject; messages on our inbox are the server's status of the pull.
     if (message.subject === inbox) return onStatus(message.headers?.code ?? 0, message);
     const facts = readReply(message.reply ?? '');
     if (lost !== null) return;
@@ -92,13 +93,13 @@ export async function openReader(
     consumerSequence = facts.consumerSequence;
     asked -= 1;
     queue.push({ message, sequence: facts.sequence });
-    bell.ring();
+    notifier.notify();
     pull();
   }
 
   function onStatus(code: number, message: Msg) {
     if (code === 100) return onHeartbeat?.();
-    // 408: the pull is over in time, all that it brought has come before.
+    // 408: the pull has expired; all of its messages have arrived before.
     if (code !== 408) return lose(`${code} ${message.headers?.description ?? ''}`);
     asked = 0;
     pull();
@@ -115,7 +116,7 @@ export async function openReader(
     async take(max) {
       while (queue.length === 0 && !signal.aborted) {
         if (lost !== null) throw lost;
-        await bell.heard(signal);
+        await notifier.wait(signal);
       }
       await rush(queue, max);
       if (signal.aborted) return [];
@@ -127,7 +128,7 @@ export async function openReader(
       clearInterval(watch);
       forget();
       subscription.unsubscribe();
-      // Nobody waits for this: left alone the server drops it a minute later.
+      // The deletion is not awaited: if it fails, the server deletes the consumer a minute later.
       if (connection.isConnected()) jsm.consumers.delete(stream, consumer.name).catch(() => {});
     },
   };
@@ -161,13 +162,14 @@ async function addConsumer(
     mem_storage: true,
     num_replicas: 1,
     inactive_threshold: nanos(INACTIVE_MS),
-    // No filter is the faster one: the server need not look at each message.
+    // Without a filter the server is faster: it need not check each message.
     ...(isAll ? {} : { filter_subjects: [...subjects] }),
   });
 }
 
 /**
- * Amid many, waits for the rest of what the wire holds: whoever writes batches likes them large.
+ * If messages are arriving in a burst, yield to the event loop to collect a larger batch, which
+ * makes batched writes larger.
  */
 async function rush(queue: readonly Arrival[], max: number): Promise<void> {
   for (let before = 1; queue.length > before && queue.length < max;) {

@@ -1,24 +1,25 @@
 import type { StoredMsg } from '@nats-io/jetstream';
 import { decode } from '#events/codec.ts';
 import type { RecordedOf, RefOf } from '#events/events.ts';
-import { EVENTS_STREAM, filterOf, type AggregateKind } from '#events/subjects.ts';
-import type { JetStreamConnection } from './connect.ts';
-import { ask } from './request.ts';
+import { EVENTS_STREAM, streamFilter, type AggregateKind } from '#events/subjects.ts';
+import type { JetStreamConnection } from './connection.ts';
+import { requestWithRetry } from './request.ts';
 import { getMany } from './direct-get.ts';
 
 const READ_MS = 2_000;
 
 /**
- * The aggregate's last event at or before the sequence. The leader's newest one is it in most
- * cases; else the server gives the last one of each type up to there, a dozen at most, in one
- * answer. That may be the answer of a copy that lags: the leader says whether one more follows.
+ * The aggregate's last event at or before the sequence. In most cases that is the leader's newest
+ * one. Otherwise the server returns the last event of each type up to there, a dozen at most, in
+ * one answer. A lagging replica may give that answer, so the leader is asked whether one more event
+ * follows.
  */
 export async function lastUpTo<Kind extends AggregateKind>(
   connection: JetStreamConnection,
   aggregate: RefOf<Kind>,
   sequence: number,
 ): Promise<RecordedOf<Kind> | null> {
-  const filter = filterOf(aggregate);
+  const filter = streamFilter(aggregate);
   const newest = await fromLeader(connection, { last_by_subj: filter });
   if (newest === null || sequence < 1) return null;
   if (newest.seq <= sequence) return eventIn<Kind>(newest);
@@ -41,7 +42,7 @@ function fromLeader(
   connection: JetStreamConnection,
   query: { last_by_subj: string } | { seq: number; next_by_subj: string },
 ): Promise<StoredMsg | null> {
-  return ask(connection, READ_MS, () =>
+  return requestWithRetry(connection, READ_MS, () =>
     connection.jsm.streams.getMessage(EVENTS_STREAM, query as { last_by_subj: string }),
   );
 }

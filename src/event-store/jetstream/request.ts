@@ -9,18 +9,18 @@ import {
   TimeoutError,
 } from '@nats-io/transport-node';
 import { Unavailable } from '#src/errors.ts';
-import type { JetStreamConnection } from './connect.ts';
+import type { JetStreamConnection } from './connection.ts';
 
-/** Longest wait for one answer; the log answers in under a millisecond or is in trouble. */
+/** Longest wait for one answer; a healthy server answers in under a millisecond. */
 export const REQUEST_MS = 1_000;
 const RETRY_MS = 50;
 
 /**
- * Asks, and asks again after trouble, until an answer comes or the bound is over: for requests that
- * may be repeated. May overrun the bound by one request (REQUEST_MS).
- * @throws Unavailable('event-log'); anything that is no outage goes through unchanged
+ * Repeats a request after an outage until an answer arrives or the bound is over. Only for requests
+ * that may be repeated. May exceed the bound by one request (REQUEST_MS).
+ * @throws Unavailable('event-log'); an error that is not an outage passes unchanged
  */
-export async function ask<Answer>(
+export async function requestWithRetry<Answer>(
   connection: JetStreamConnection,
   boundMs: number,
   request: () => Promise<Answer>,
@@ -41,7 +41,7 @@ export async function ask<Answer>(
   }
 }
 
-/** True where the error says that nobody could answer now, not that the request is wrong. */
+/** True if the error means that no server could answer now, not that the request is wrong. */
 export function isOutage(error: unknown): boolean {
   if (isForbidden(error)) return false;
   if (error instanceof JetStreamApiError) return error.status >= 500;
@@ -56,7 +56,7 @@ export function isOutage(error: unknown): boolean {
   );
 }
 
-/** True where the server's permissions keep us from asking this. */
+/** True if the server's permissions do not allow this request. */
 export function isForbidden(error: unknown): boolean {
   if (error instanceof PermissionViolationError) return true;
   return error instanceof RequestError && error.cause instanceof PermissionViolationError;

@@ -17,27 +17,27 @@ import {
   TIMERS_SUBJECTS,
 } from '#events/subjects.ts';
 
-/** What each stream of the log is to be like. */
+/** The configuration of each stream. */
 
 const DAY_MS = 24 * 60 * 60_000;
 /**
- * Beyond it the oldest go. So many are one mistake of a projection's code, which its next version's
- * rebuild makes good.
+ * The limit of dead letters of projections; beyond it the oldest are dropped. So many are one
+ * mistake in a projection's code, which the rebuild of its next version repairs.
  */
 const PARKED_MAX = 100_000;
 
 /**
- * `wanted` is set, and put right where it differs. `fixed` is what an existing stream must have
- * already: it cannot be changed, or the stream may have lost or forged something meanwhile.
+ * `wanted` is set at creation, and updated where it differs. `fixed` is required of an existing
+ * stream: it cannot be changed, or the stream may have lost or forged messages meanwhile.
  */
-export type StreamPlan = {
+export type StreamSpec = {
   wanted: Partial<StreamConfig> & { name: string };
   fixed: Partial<StreamConfig>;
 };
 
 const unlimited = { max_msgs: -1, max_bytes: -1, max_age: 0, max_msgs_per_subject: -1 };
 
-const plans: StreamPlan[] = [
+const plans: StreamSpec[] = [
   {
     wanted: {
       name: EVENTS_STREAM,
@@ -61,7 +61,8 @@ const plans: StreamPlan[] = [
     },
   },
   {
-    // Made again of EVENTS by whoever lets organizations in, should it be lost.
+    // If this stream is lost, it is rebuilt from EVENTS by the process that admits organizations to
+    // NATS.
     wanted: {
       name: PUBLIC_STREAM,
       subjects: PUBLIC_SUBJECTS,
@@ -73,7 +74,7 @@ const plans: StreamPlan[] = [
     fixed: { storage: 'file', retention: 'limits', ...unlimited },
   },
   {
-    // Schedules forbid deny_purge, hence a stream of their own.
+    // Schedules forbid deny_purge, hence a separate stream.
     wanted: {
       name: TIMERS_STREAM,
       subjects: TIMERS_SUBJECTS,
@@ -109,12 +110,12 @@ const plans: StreamPlan[] = [
 ];
 
 /**
- * A compressed copy of EVENTS with the same sequences and times, which the server keeps up behind
- * it: whoever reads much reads there. No append waits for it, but the disk has a second write. The
- * server has such a copy answer direct reads of EVENTS, too, as soon as those are allowed, and it
- * lags; `hasArchive` says where that has to be minded.
+ * A compressed copy of EVENTS with the same sequences and times, for large reads; the server keeps
+ * it up to date with a delay. No append waits for it, but the disk has a second write. Once direct
+ * reads of EVENTS are allowed, the server lets this lagging copy answer them too; `hasArchive`
+ * tells readers when to take that into account.
  */
-const archive: StreamPlan = {
+const archive: StreamSpec = {
   wanted: {
     name: ARCHIVE_STREAM,
     mirror: { name: EVENTS_STREAM },
@@ -134,15 +135,15 @@ const archive: StreamPlan = {
   },
 };
 
-/** In the order in which they are made. */
-export function streamPlans({ hasArchive }: { hasArchive: boolean }): readonly StreamPlan[] {
+/** In the order of their creation. */
+export function streamSpecs({ hasArchive }: { hasArchive: boolean }): readonly StreamSpec[] {
   return hasArchive ? [...plans, archive] : plans;
 }
 
-/** What of an existing stream nothing puts right, so that it cannot serve. */
-export function unfitnessOf(
+/** Settings of an existing stream that cannot be corrected and make it unusable. */
+export function incompatibilityOf(
   config: StreamConfig,
-  { wanted: { mirror }, fixed }: StreamPlan,
+  { wanted: { mirror }, fixed }: StreamSpec,
 ): string[] {
   const unfit = differences(config, fixed);
   const of = config.mirror?.name;
@@ -152,7 +153,7 @@ export function unfitnessOf(
   return unfit;
 }
 
-/** What of the wanted settings the configuration has otherwise; a setting left out is off. */
+/** Wanted settings in which the configuration differs; a setting left out counts as off. */
 export function differences(config: StreamConfig, wanted: Partial<StreamConfig>): string[] {
   const found = config as Record<string, unknown>;
   return Object.entries(wanted)

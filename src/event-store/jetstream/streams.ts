@@ -8,34 +8,34 @@ import {
 import { ARCHIVE_STREAM } from '#events/subjects.ts';
 import { isForbidden, isOutage } from './request.ts';
 import { isShortOfServers } from './replicas.ts';
-import { differences, streamPlans, unfitnessOf, type StreamPlan } from './stream-config.ts';
+import { differences, streamSpecs, incompatibilityOf, type StreamSpec } from './stream-config.ts';
 
 const RETRY_MS = 100;
-/** The stream exists with another configuration. */
+/** Error code: the stream exists with another configuration. */
 const NAME_IN_USE = 10058;
 const STREAM_NOT_FOUND = 10059;
 
 export type PrepareOptions = {
   withinMs: number;
   hasArchive: boolean;
-  /** Copies of a stream that is made; one that is there keeps its number. */
+  /** Replicas of a new stream; an existing stream keeps its number. */
   replicas: number;
-  /** false: whoever else makes them is waited for. */
+  /** false: wait until another process creates them. */
   makes: boolean;
 };
 
 /**
- * Makes the streams, or puts them right; several processes may do so at once. Waits until JetStream
- * is ready, which it is some time after the server takes connections, and has the servers for all
- * copies.
- * @throws Error where that takes too long, or an existing stream cannot serve
+ * Creates the streams or updates them; several processes may do so concurrently. Waits until
+ * JetStream is ready, which takes a while after the server accepts connections, and until it has
+ * the servers for all replicas.
+ * @throws Error if that takes too long, or an existing stream is incompatible
  */
 export async function prepareStreams(
   jsm: JetStreamManager,
   options: PrepareOptions,
 ): Promise<void> {
   const deadline = performance.now() + options.withinMs;
-  for (const plan of streamPlans(options)) {
+  for (const plan of streamSpecs(options)) {
     for (;;) {
       try {
         if (await prepareStream(jsm, plan, options)) break;
@@ -65,32 +65,32 @@ function explained(error: unknown, { withinMs, replicas }: PrepareOptions): unkn
   });
 }
 
-/** Whether the log has an archive, whoever made it. */
+/** Whether the archive stream exists. */
 export async function hasArchiveStream(jsm: JetStreamManager): Promise<boolean> {
   return (await configOf(jsm, ARCHIVE_STREAM)) !== null;
 }
 
-/** A stream that is wanted, as it is; null: it is not there. */
-export type StreamStanding = {
+/** The state of a wanted stream; null: it does not exist. */
+export type StreamStatus = {
   name: string;
   info: StreamInfo | null;
-  /** Settings that `prepareStreams` puts right. */
+  /** Settings that `prepareStreams` corrects. */
   differs: readonly string[];
-  /** Settings that nothing puts right. */
+  /** Settings that cannot be corrected. */
   unfit: readonly string[];
 };
 
-/** How the streams stand, for who examines an installation. Changes nothing. */
+/** The state of the streams, for checks of an installation. Changes nothing. */
 export async function examineStreams(
   jsm: JetStreamManager,
   hasArchive: boolean,
-): Promise<StreamStanding[]> {
-  const standings: StreamStanding[] = [];
-  for (const plan of streamPlans({ hasArchive })) {
+): Promise<StreamStatus[]> {
+  const standings: StreamStatus[] = [];
+  for (const plan of streamSpecs({ hasArchive })) {
     const { name } = plan.wanted;
     try {
       const info = await jsm.streams.info(name);
-      const unfit = unfitnessOf(info.config, plan);
+      const unfit = incompatibilityOf(info.config, plan);
       standings.push({ name, info, unfit, differs: differences(info.config, plan.wanted) });
     } catch (error) {
       if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NOT_FOUND) throw error;
@@ -100,10 +100,10 @@ export async function examineStreams(
   return standings;
 }
 
-/** False where it is not there and not to be made here. */
+/** False if the stream does not exist and is not to be created here. */
 async function prepareStream(
   jsm: JetStreamManager,
-  plan: StreamPlan,
+  plan: StreamSpec,
   options: PrepareOptions,
 ): Promise<boolean> {
   const { replicas, makes } = options;
@@ -135,10 +135,10 @@ async function configOf(jsm: JetStreamManager, name: string): Promise<StreamConf
   }
 }
 
-/** @throws Error where this process's user of NATS may not change streams */
+/** @throws Error if this process's NATS user may not change streams */
 async function change(
   jsm: JetStreamManager,
-  wanted: StreamPlan['wanted'],
+  wanted: StreamSpec['wanted'],
   unlike: readonly string[],
 ) {
   try {
@@ -152,8 +152,8 @@ async function change(
   }
 }
 
-function refuseUnfit(config: StreamConfig, plan: StreamPlan): void {
-  const unfit = unfitnessOf(config, plan);
+function refuseUnfit(config: StreamConfig, plan: StreamSpec): void {
+  const unfit = incompatibilityOf(config, plan);
   if (unfit.length > 0)
     throw new Error(`stream ${plan.wanted.name} exists and cannot serve: ${unfit.join('; ')}`);
 }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { MalformedEvent, STATE_UNKNOWN } from '#events/codec.ts';
+import { MalformedEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import type { JetStreamConnection } from './connect.ts';
-import type { FollowOptions } from '../event-store.ts';
+import type { JetStreamConnection } from './connection.ts';
+import type { SubscribeOptions } from '../event-store.ts';
 import { isOutage } from './request.ts';
 import { readEvent } from './message.ts';
 import { openReader, ReaderLost, type Arrival } from './ordered-consumer.ts';
@@ -13,15 +13,16 @@ const BACKOFF_MS = 50;
 const BACKOFF_MAX_MS = 1_000;
 
 /**
- * Follows the log by one reader after the other: where one is lost, the next begins behind the last
- * event that was yielded, so nothing is missed or doubled. Between two tries it waits 50 ms, each
- * time twice as long, at most a second; after a reconnect at most 50 ms. Any other answer than an
- * outage is thrown: a command ends with it, a process's reader (one-reader.ts) tries on.
- * @param stream EVENTS, or the archive of it
+ * Subscribes with one reader after the other: when one is lost, the next begins after the last
+ * event that was yielded, so no event is missed or doubled. The pause between two attempts is 50
+ * ms, doubled each time, at most a second; after a reconnect at most 50 ms. An error that is not an
+ * outage is thrown: it ends a command, while a process's shared reader (`shared-subscription.ts`)
+ * tries again.
+ * @param stream EVENTS, or its archive
  */
 export async function* follow(
   connection: JetStreamConnection,
-  options: FollowOptions,
+  options: SubscribeOptions,
   stream: string = EVENTS_STREAM,
 ): AsyncGenerator<RecordedEvent[], void, void> {
   const { subjects, signal, batchMax = BATCH_MAX } = options;
@@ -59,20 +60,20 @@ async function endOf(connection: JetStreamConnection): Promise<number> {
 
 function readAll(
   arrivals: readonly Arrival[],
-  { onMalformed, mayLeaveOut }: FollowOptions,
+  { onUnreadable, canSkip }: SubscribeOptions,
 ): RecordedEvent[] {
-  if (mayLeaveOut === undefined)
-    return arrivals.map((one) => read(one, onMalformed)).filter((event) => event !== null);
+  if (canSkip === undefined)
+    return arrivals.map((one) => read(one, onUnreadable)).filter((event) => event !== null);
   const events: RecordedEvent[] = [];
   const readable = new Map<string, number>();
   for (const arrival of arrivals.toReversed()) {
     const { subject } = arrival.message;
     const aggregate = subject.slice(0, subject.lastIndexOf('.'));
     const by = readable.get(aggregate);
-    if (by !== undefined && mayLeaveOut(arrival.sequence, by)) continue;
-    const event = read(arrival, onMalformed);
+    if (by !== undefined && canSkip(arrival.sequence, by)) continue;
+    const event = read(arrival, onUnreadable);
     if (event === null) continue;
-    if ((event.state as unknown) !== STATE_UNKNOWN) readable.set(aggregate, event.sequence);
+    if (event.state !== null) readable.set(aggregate, event.sequence);
     events.push(event);
   }
   return events.toReversed();
@@ -80,19 +81,19 @@ function readAll(
 
 function read(
   { message, sequence }: Arrival,
-  onMalformed: FollowOptions['onMalformed'],
+  onUnreadable: SubscribeOptions['onUnreadable'],
 ): RecordedEvent | null {
   const { subject } = message;
   try {
     return readEvent(message, sequence);
   } catch (error) {
     if (!(error instanceof MalformedEvent)) throw error;
-    onMalformed({ sequence, subject, reason: error.message });
+    onUnreadable({ sequence, subject, reason: error.message });
     return null;
   }
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  // Rejects only when the signal aborts, which the caller sees for itself.
+  // Rejects only when the signal aborts, which the caller checks.
   await delay(ms, undefined, { signal }).catch(() => {});
 }

@@ -1,5 +1,5 @@
 /**
- * Port: where a session's browser is. The gateway asks it at every connect and remembers nothing.
+ * Port: looks up a session's browser. The gateway calls it at every connect and caches nothing.
  */
 
 export type SessionLookup =
@@ -16,7 +16,7 @@ export type SessionLookup =
 
 export type SessionDirectory = {
   /**
-   * The session as it is now; null where there is none. May reject where the log is not reachable.
+   * The session's current state; null: no such session. Rejects if the event store is unavailable.
    */
   find(organizationId: string, sessionId: string): Promise<SessionLookup | null>;
 };

@@ -1,25 +1,29 @@
-import type { RecordedOf } from '#events/events.ts';
-import { causeBy } from '#src/commands/metadata.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
 import { loadSettled } from '#src/event-store/load-state.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
-import type { Tail } from '#src/event-store/session-events.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import type { SessionEvents } from '#src/event-store/session-events.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { Gateway } from '../gateway.ts';
-import type { GatewayLog } from '../gateway-log.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { SessionDirectory } from './session-directory.ts';
 
 /**
- * The directory as the log has it: what has come to this process already where that has a browser,
- * else one read a connect, so that it is never behind what a caller was told.
+ * Looks sessions up in the event store. A cached state is used if it has a browser; otherwise each
+ * connect reads the event store, so that the result is never older than an API response.
  */
-export function createSessionDirectory({ log, recent }: Desk): SessionDirectory {
+export function createSessionDirectory({
+  eventStore,
+  stateCache,
+}: CommandContext): SessionDirectory {
   return {
     async find(organizationId, id) {
       const session = { kind: 'session', organizationId, id } as const;
-      const remembered = recent?.of<'session'>(session)?.state ?? null;
+      const remembered = stateCache?.get<'session'>(session)?.state ?? null;
       const state =
-        remembered?.status === 'active' ? remembered : (await loadSettled(log, session)).state;
+        remembered?.status === 'active'
+          ? remembered
+          : (await loadSettled(eventStore, session)).state;
       if (state === null) return null;
       if (state.status === 'active')
         return { status: 'active', cdp: state.workload.cdp, vnc: state.workload.vnc };
@@ -30,32 +34,35 @@ export function createSessionDirectory({ log, recent }: Desk): SessionDirectory 
   };
 }
 
-/** A connect's first commands go before the record of it. */
+/** Delay of the record, so that the first commands of a connection go first. */
 const RECORD_AFTER_MS = 250;
 
 /**
- * Records that a session is in use, as of the moment it is called, a little later. The decision
- * itself keeps it to once a minute. Never throws; what is not recorded when the process ends is
- * lost.
+ * Records that a session is in use, with the time of the call, 250 ms later. The domain limits the
+ * records to one a minute. Never throws; pending records are lost when the process ends.
  */
-export function createAccessRecorder(desk: Desk, log: GatewayLog) {
+export function createAccessRecorder(context: CommandContext, log: Logger) {
   return function record(
     { organizationId, sessionId: id }: { organizationId: string; sessionId: string },
     via: 'cdp' | 'vnc',
   ): void {
-    const command = { type: 'RecordAccess', via, now: desk.now() } as const;
-    const cause = causeBy(`gateway/${via}`);
+    const command = { type: 'RecordAccess', via, now: context.now() } as const;
+    const metadata = newMetadata(`gateway/${via}`);
     const recordNow = () =>
-      void handleSession(desk, { organizationId, id }, command, cause).catch((error: unknown) =>
-        log.warn({ err: error, sessionId: id }, 'an access was not recorded'),
+      void handleSessionCommand(context, { organizationId, id }, command, metadata).catch(
+        (error: unknown) =>
+          log.warn({ err: error, sessionId: id }, 'failed to record session access'),
       );
     setTimeout(recordNow, RECORD_AFTER_MS).unref();
   };
 }
 
-/** Cuts a session's connections as soon as the log says that it ends. */
-export function closeWhenEnded(tail: Tail, gateway: Pick<Gateway, 'closeSession'>): () => void {
-  return tail.watchAll(({ state }: RecordedOf<'session'>) => {
+/** Closes a session's connections as soon as an event says that it ends. */
+export function closeWhenEnded(
+  sessionEvents: SessionEvents,
+  gateway: Pick<Gateway, 'closeSession'>,
+): () => void {
+  return sessionEvents.watchAll(({ state }) => {
     if (state.status !== 'stopping' && !isFinal(state.status)) return;
     gateway.closeSession(state.organizationId, state.id, state.endedReason ?? 'ended');
   });

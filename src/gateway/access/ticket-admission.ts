@@ -1,48 +1,48 @@
-import { isRejected, reject, type Rejected } from '#src/errors.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import type { Connection } from '../connections/connection.ts';
 import type { Connections } from '../connections/connections.ts';
-import type { GatewayLog } from '../gateway-log.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { SessionDirectory, SessionLookup } from './session-directory.ts';
 import type { Ticket, TicketKind, Tickets } from './ticket.ts';
 
-/** A session that has its browser. */
+/** A session with a browser. */
 type ActiveSession = Extract<SessionLookup, { status: 'active' }>;
 
-export type Entered = { connection: Connection; session: ActiveSession };
+export type Admitted = { connection: Connection; session: ActiveSession };
 
-export type Admission = {
+export type TicketAdmission = {
   /**
-   * From a ticket to a counted connection and its browser's address. Whoever gets a connection must
-   * see to its `closed()`; a refusal has none.
+   * Verifies the ticket, counts a connection and looks up the browser. The caller must call
+   * `closed()` on the connection; a rejection has none.
    */
-  enter(kind: TicketKind, ticket: string): Promise<Entered | Rejected>;
-  /** The same answer, without a connection. */
-  look(kind: TicketKind, ticket: string): Promise<ActiveSession | Rejected>;
-  /** Why a session's browser is gone, as far as the directory knows by now. */
-  whyGone(ticket: Ticket): Promise<string>;
+  admit(kind: TicketKind, ticket: string): Promise<Admitted | Rejection>;
+  /** The same checks without a connection. */
+  check(kind: TicketKind, ticket: string): Promise<ActiveSession | Rejection>;
+  /** The session's end reason, or `browser_gone` if it is not known yet. Never rejects. */
+  endReason(ticket: Ticket): Promise<string>;
 };
 
-/** After this a session that has just ended may be told as "the browser is gone". */
-const WHY_GONE_MS = 300;
+/** Time-out of `endReason`: after it the reason is `browser_gone`. */
+const END_REASON_MS = 300;
 
-/** The way in: is this a ticket, is there room, is there a browser? */
-export function createAdmission(options: {
+/** Decides whether a ticket is admitted: valid ticket, free connection, session with a browser. */
+export function createTicketAdmission(options: {
   tickets: Tickets;
   sessions: SessionDirectory;
   connections: Connections;
   lookupTimeoutMs: number;
   isDraining(): boolean;
-  log: GatewayLog;
-}): Admission {
+  log: Logger;
+}): TicketAdmission {
   const { tickets, sessions, connections, log } = options;
 
-  function check(kind: TicketKind, ticket: string): Ticket | Rejected {
+  function check(kind: TicketKind, ticket: string): Ticket | Rejection {
     if (options.isDraining()) return draining();
     const opened = tickets.open(ticket);
     return opened === null || opened.kind !== kind ? reject('NOT_FOUND') : opened;
   }
 
-  async function find(ticket: Ticket): Promise<ActiveSession | Rejected> {
+  async function find(ticket: Ticket): Promise<ActiveSession | Rejection> {
     const { organizationId, sessionId } = ticket;
     try {
       const found = await within(options.lookupTimeoutMs, sessions.find(organizationId, sessionId));
@@ -52,30 +52,30 @@ export function createAdmission(options: {
         ? ended(found.reason)
         : reject('SESSION_NOT_READY', {}, { retryAfterSeconds: 1 });
     } catch (error) {
-      log.error({ err: error, organizationId, sessionId }, 'session not looked up');
+      log.error({ err: error, organizationId, sessionId }, 'session lookup failed');
       return reject('UNAVAILABLE', {}, { retryAfterSeconds: 1 });
     }
   }
 
   return {
-    async enter(kind, text) {
+    async admit(kind, text) {
       const ticket = check(kind, text);
-      if (isRejected(ticket)) return ticket;
+      if (isRejection(ticket)) return ticket;
       const connection = connections.admit(ticket);
-      if (isRejected(connection)) return connection;
-      // Counted before it is looked up: an end that comes while we look aborts its signal.
+      if (isRejection(connection)) return connection;
+      // Counted before the lookup: if the session ends meanwhile, the connection's signal aborts.
       const session = await find(ticket);
-      if (!isRejected(session)) return { connection, session };
+      if (!isRejection(session)) return { connection, session };
       connection.closed();
       return session;
     },
-    async look(kind, text) {
+    async check(kind, text) {
       const ticket = check(kind, text);
-      return isRejected(ticket) ? ticket : await find(ticket);
+      return isRejection(ticket) ? ticket : await find(ticket);
     },
-    async whyGone({ organizationId, sessionId }) {
+    async endReason({ organizationId, sessionId }) {
       try {
-        const found = await within(WHY_GONE_MS, sessions.find(organizationId, sessionId));
+        const found = await within(END_REASON_MS, sessions.find(organizationId, sessionId));
         return found?.status === 'ended' ? found.reason : 'browser_gone';
       } catch {
         return 'browser_gone';
@@ -84,19 +84,19 @@ export function createAdmission(options: {
   };
 }
 
-/** What a connection that was ended before any byte flowed is told. */
-export function refusalOf(connection: Connection): Rejected {
+/** The rejection for a connection that was ended before any byte flowed. */
+export function refusalOf(connection: Connection): Rejection {
   const reason = connection.endedBy;
   return reason === null || reason === 'gateway_closing' || reason === 'client_gone'
     ? draining()
     : ended(reason);
 }
 
-function ended(reason: string): Rejected {
+function ended(reason: string): Rejection {
   return reject('SESSION_ENDED', { reason });
 }
 
-function draining(): Rejected {
+function draining(): Rejection {
   return reject(
     'UNAVAILABLE',
     {},

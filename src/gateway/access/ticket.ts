@@ -14,10 +14,10 @@ export type Ticket = { kind: TicketKind; organizationId: string; sessionId: stri
 
 export type Tickets = {
   /**
-   * The session's ticket of this kind: always the same one. @throws RangeError where an id is none.
+   * The session's ticket of this kind, always the same one. @throws RangeError if an id is invalid.
    */
   issue(kind: TicketKind, organizationId: string, sessionId: string): string;
-  /** What the ticket was issued for; null where this key did not issue it. */
+  /** Decrypts a ticket; null: not issued with this key. */
   open(ticket: string): Ticket | null;
 };
 
@@ -28,10 +28,10 @@ const PLAIN = /^([cv])([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{1,64})$/;
 
 /**
  * Tickets are the only credential of a socket: self-contained, so that every gateway process opens
- * them without asking anyone, and deterministic, so that a session's URL never changes.
+ * them without a lookup, and deterministic, so that a session's URL never changes.
  * Synthetic-nonce encryption (SIV): the HMAC of the plain text is both the nonce of AES-256-CTR and
- * the proof that we wrote it. Equal tickets mean equal sessions; nothing else can be read from one.
- * @throws RangeError where the master key is shorter than 16 bytes.
+ * the authentication tag. Equal tickets mean equal sessions; a ticket reveals nothing else.
+ * @throws RangeError if the master key is shorter than 16 bytes.
  */
 export function createTickets(masterKey: Uint8Array): Tickets {
   const macKey = deriveKey(masterKey, 'gateway ticket: authentication');
@@ -52,7 +52,7 @@ export function createTickets(masterKey: Uint8Array): Tickets {
     open(ticket) {
       if (ticket.length > TICKET_CHARS_MAX) return null;
       const bytes = Buffer.from(ticket, 'base64url');
-      // One spelling only: the decoder would also take padding, stray characters and spare bits.
+      // Canonical base64url only: the decoder also accepts padding, other characters, spare bits.
       if (bytes.length <= TAG_BYTES || bytes.toString('base64url') !== ticket) return null;
       const tag = bytes.subarray(0, TAG_BYTES);
       const decipher = createDecipheriv('aes-256-ctr', cipherKey, tag);

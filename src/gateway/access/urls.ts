@@ -1,24 +1,24 @@
 import type { Tickets } from './ticket.ts';
 
-/** The addresses of a session, for its own organization only: whoever has one has the browser. */
+/** A session's addresses. Each is a credential for the browser: for its organization only. */
 export type Urls = {
   /** `ws://host:port/devtools/browser/<ticket>` */
   cdpUrl(organizationId: string, sessionId: string): string;
   /** `wss://host:port/vnc/<ticket>/websockify` */
   vncUrl(organizationId: string, sessionId: string): string;
-  /** The viewer page for people; with a password it asks for none (a fragment is never sent). */
+  /** The viewer page. The password goes into the fragment, which browsers never send. */
   viewerUrl(organizationId: string, sessionId: string, vncPassword?: string): string;
 };
 
 /**
- * Builds URLs from the two public prefixes alone, whatever name a caller came by.
- * @throws RangeError where a prefix is no ws: or wss: URL.
+ * Builds URLs from the two public prefixes only, not from a request's host name.
+ * @throws RangeError if a prefix is no ws: or wss: URL.
  */
 export function createUrls(options: { wsUrl: string; wssUrl: string; tickets: Tickets }): Urls {
   const { tickets } = options;
   const ws = publicPrefix(options.wsUrl);
   const wss = publicPrefix(options.wssUrl);
-  // A certificate of our own would greet a person with a warning; on loopback plain is as safe.
+  // Browsers warn of the self-signed certificate; on loopback plain HTTP is as safe.
   const page = (isLoopback(ws) ? ws : wss).replace(/^ws/, 'http');
   return {
     cdpUrl: (organizationId, sessionId) =>
@@ -33,9 +33,9 @@ export function createUrls(options: { wsUrl: string; wssUrl: string; tickets: Ti
 }
 
 /**
- * A public address as the prefix of URLs: scheme, host, the port always written out (clients are
- * promised one, and `URL` drops a default one), path without its last slash.
- * @throws RangeError where it is no ws: or wss: URL.
+ * A public address as the prefix of URLs: scheme, host, port (always written out: the API promises
+ * one, and `URL` drops default ports), path without its last slash.
+ * @throws RangeError if it is no ws: or wss: URL.
  */
 export function publicPrefix(address: string): string {
   const url = URL.parse(address);

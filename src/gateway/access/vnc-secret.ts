@@ -1,14 +1,14 @@
 import { hkdfSync } from 'node:crypto';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-/** VncAuth reads no more than 8 characters: 47 bits, a second lock behind the ticket. */
+/** VncAuth reads at most 8 characters: 47 bits, in addition to the ticket. */
 const LENGTH = 8;
-/** Bytes from here on are skipped: 248 = 4 × 62, so each character is equally likely. */
+/** Bytes of 248 (4 × 62) and more are skipped, so that every character is equally likely. */
 const UNBIASED = 256 - (256 % ALPHABET.length);
 
 /**
- * The RFB password of a workload, derived anew wherever it is needed and stored nowhere.
- * @throws RangeError where the master key is shorter than 16 bytes.
+ * The RFB password of a workload: derived from the master key at every use, never stored.
+ * @throws RangeError if the master key is shorter than 16 bytes.
  */
 export function createVncSecret(masterKey: Uint8Array): (workloadId: string) => string {
   if (masterKey.length < 16) throw new RangeError('the master key is shorter than 16 bytes');

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, readResponseHead } from '../connections/dial.ts';
-import { endSoftly } from '../connections/close-gracefully.ts';
+import { closeGracefully } from '../connections/close-gracefully.ts';
 
-/** What of the client's handshake goes on; Chromium refuses any Origin, and needs nothing else. */
+/** Headers that are forwarded. Chromium rejects every Origin and needs no other header. */
 const HANDSHAKE_HEADERS = [
   'sec-websocket-key',
   'sec-websocket-version',
@@ -14,10 +14,10 @@ const HANDSHAKE_HEADERS = [
 ] as const;
 
 /**
- * Joins a client that asked for an upgrade to a DevTools socket of its browser. The browser answers
- * the handshake itself; from then on bytes are passed on unread.
- * Returns null once they flow, or why they will not; the client has seen nothing then.
- * @throws DialFailed where the browser does not answer.
+ * Connects a client's WebSocket to a DevTools socket of its browser. The browser answers the
+ * handshake itself; from then on bytes are forwarded unread.
+ * Returns null once bytes flow, or a rejection, before anything was sent to the client.
+ * @throws DialFailed if the browser does not answer.
  */
 export async function connectCdp(
   request: IncomingMessage,
@@ -25,7 +25,7 @@ export async function connectCdp(
   target: { host: string; port: number; path: string },
   connection: Connection,
   timeoutMs: number,
-): Promise<Rejected | null> {
+): Promise<Rejection | null> {
   const bound = { timeoutMs, signal: connection.signal };
   const browser = await dial(target, bound);
   browser.write(handshake(request, target));
@@ -34,7 +34,7 @@ export async function connectCdp(
     browser.destroy();
     return answer.status === 400
       ? reject('INVALID_REQUEST', {}, { message: 'The browser refused the WebSocket handshake.' })
-      : { rejected: 'BROWSER_UNREACHABLE', context: { browser_status: answer.status } };
+      : { code: 'BROWSER_UNREACHABLE', context: { browser_status: answer.status } };
   }
   const client = request.socket;
   client.write(answer.bytes);
@@ -44,8 +44,8 @@ export async function connectCdp(
 }
 
 /**
- * Chromium takes no Host but an IP address or localhost; which of them is of no account, since
- * nothing that it answers with its own address reaches a client unchanged.
+ * Chromium accepts only an IP address or localhost as Host. Any will do: addresses in its answers
+ * are rewritten before they reach a client.
  */
 function handshake(request: IncomingMessage, target: { port: number; path: string }): string {
   const lines = HANDSHAKE_HEADERS.flatMap((name) => {
@@ -59,8 +59,9 @@ function handshake(request: IncomingMessage, target: { port: number; path: strin
 }
 
 /**
- * Two sockets as one: the pipes give back-pressure (64 KiB a direction, then the sender waits). The
- * end, half-close, error or reset of either ends both, and so does the connection's signal.
+ * Splices two sockets. The pipes give back-pressure (64 KiB per direction, then the sender waits).
+ * The end, half-close, error or reset of either socket ends both, and so does the connection's
+ * signal.
  */
 function splice(client: Socket, browser: Socket, connection: Connection): void {
   let isEnding = false;
@@ -87,8 +88,8 @@ function splice(client: Socket, browser: Socket, connection: Connection): void {
     isEnding = true;
     client.unpipe(browser);
     browser.unpipe(client);
-    endSoftly(client);
-    endSoftly(browser);
+    closeGracefully(client);
+    closeGracefully(browser);
   }
   function cut(): void {
     client.destroy();

@@ -1,12 +1,12 @@
 import { get } from 'node:http';
 import type { JsonDocument } from '../routes.ts';
 
-/** Documents are far smaller (the protocol's is 1.5 MB); a list with a thousand tabs is 1 MB. */
+/** The protocol document has 1.5 MB, a list of a thousand tabs 1 MB. */
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
- * Reads a DevTools document of a browser, with every address in it the client's own way in.
- * @throws Error where the browser does not answer in time, or not with such a document.
+ * Reads a DevTools document of a browser and rewrites its addresses to the gateway's.
+ * @throws Error if the browser does not answer in time, or not with such a document.
  */
 export async function readDocument(
   document: JsonDocument,
@@ -20,7 +20,7 @@ export async function readDocument(
   return JSON.stringify(rewrite(parsed, to), null, 2);
 }
 
-/** The browser's addresses, in the two fields that hold one, by ours; all else is left as it is. */
+/** Replaces the addresses in the two fields that have one; the rest stays unchanged. */
 function rewrite(document: unknown, to: { prefix: string; ticket: string }): unknown {
   if (Array.isArray(document)) return document.map((item: unknown) => rewrite(item, to));
   if (typeof document !== 'object' || document === null) return document;
@@ -34,7 +34,7 @@ function rewrite(document: unknown, to: { prefix: string; ticket: string }): unk
 }
 
 /**
- * `ws://host:port/devtools/(browser|page)/<id>`: the browser's id is ours to hide, a page's is not.
+ * `ws://host:port/devtools/(browser|page)/<id>`: a browser's id is hidden, a page's id is kept.
  */
 function publicSocket(url: string, { prefix, ticket }: { prefix: string; ticket: string }): string {
   const [, kind, id] = /\/devtools\/(browser|page)\/([A-Za-z0-9-]+)$/.exec(url) ?? [];
@@ -42,7 +42,7 @@ function publicSocket(url: string, { prefix, ticket }: { prefix: string; ticket:
   return `${prefix}/devtools/browser/${ticket}`;
 }
 
-/** The inspector takes a page's address as `?ws=host:port/path`, or `?wss=`. */
+/** The inspector's URL has a page's address as `?ws=host:port/path` or `?wss=`. */
 function publicFrontend(url: string, to: { prefix: string; ticket: string }): string {
   return url.replace(/([?&])wss?=([^&]*)/, (_all, before: string, address: string) => {
     const [scheme, rest] = publicSocket(address, to).split('://');
@@ -61,7 +61,7 @@ function fetchText(
     port,
     path,
     agent: false,
-    headers: { host: `127.0.0.1:${port}` }, // Chromium takes no name but localhost
+    headers: { host: `127.0.0.1:${port}` }, // Chromium accepts no host name but localhost
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   request.on('error', reject);
@@ -72,7 +72,7 @@ function fetchText(
     response.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > DOCUMENT_BYTES_MAX) response.destroy(new Error('too long a document'));
+      if (bytes > DOCUMENT_BYTES_MAX) response.destroy(new Error('the document is too long'));
     });
     response.on('end', () => {
       if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'));

@@ -1,12 +1,12 @@
 /**
  * Why a connection ended, as the close code of a VNC WebSocket and the sentence the viewer shows.
- * The keys are the session's end reasons and the gateway's own. Codes are never given a new
+ * The keys are the session's end reasons and the gateway's own reasons. A code never changes its
  * meaning.
  */
 export const closeCodes = {
   user: { code: 4001, sentence: 'The session was stopped.' },
   expired: { code: 4002, sentence: 'The session reached the end of its time.' },
-  idle: { code: 4003, sentence: 'The session was stopped because nobody used it.' },
+  idle: { code: 4003, sentence: 'The session was stopped because it was not used.' },
   failed: { code: 4004, sentence: 'The session failed.' },
   browser_gone: { code: 4005, sentence: 'The browser closed the connection.' },
   organization: { code: 4006, sentence: 'The organization’s sessions were stopped.' },
@@ -26,7 +26,7 @@ export const closeCodes = {
 
 type CloseReason = keyof typeof closeCodes;
 
-/** The code and the machine word of a reason; one we do not know is a session that failed. */
+/** The close code and reason; an unknown reason counts as `failed`. */
 export function closeOf(reason: string): { code: number; reason: string } {
   const known: CloseReason = Object.hasOwn(closeCodes, reason) ? (reason as CloseReason) : 'failed';
   return { code: closeCodes[known].code, reason: known };

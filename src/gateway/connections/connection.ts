@@ -1,55 +1,56 @@
 import { performance } from 'node:perf_hooks';
 import type { Ticket } from '../access/ticket.ts';
-import { createWatch, type Flow, type Watch, type WatchLimits } from './idle-watch.ts';
+import { createIdleWatch, type Flow, type IdleWatch, type IdleLimits } from './idle-watch.ts';
 
 /**
- * One client's hold on a session, from its admission to the close of both its sockets:
+ * One client's connection to a session, from its admission until both of its sockets are closed:
  *
  *     admitted ──spliced()──▶ spliced ──closed()──▶ gone
  *         └───────closed()─────────────────────────▶ gone
  *
- * In either state it may be ended from here (session over, gateway closing, idle, stalled):
- * `signal` is aborted, `endedBy` tells why, and whoever holds the sockets closes them and calls
- * `closed`.
+ * In either state the gateway may end it (session over, gateway closing, idle, stalled): `signal`
+ * aborts, `endedBy` is the reason, and the code that owns the sockets closes them and calls
+ * `closed()`.
  */
 export type Connection = Readonly<Ticket> & {
   readonly signal: AbortSignal;
-  /** Why it was ended, once it was. */
+  /** The reason passed to `end`; null: not ended. */
   readonly endedBy: string | null;
   /** Only the first reason counts. */
   end(reason: string): void;
-  /** Bytes flow from now on. */
+  /** Call it when bytes start to flow. */
   spliced(flow: Flow): void;
-  /** Both sockets are closed, or there never were two. Again is nothing. */
+  /** Call it when both sockets are closed, or if there never were two. Idempotent. */
   closed(): void;
 };
 
-/** What a connection carried. */
-export type ConnectionFact = {
-  /** Why it was ended; null where the client or the browser closed it. */
+/** Summary of a closed connection. */
+export type ConnectionSummary = {
+  /** Why the gateway ended it; null: the client or the browser closed it. */
   reason: string | null;
-  /** From the client, and to it. */
+  /** Bytes from the client. */
   bytesIn: number;
+  /** Bytes to the client. */
   bytesOut: number;
   openMs: number;
 };
 
-/** A connection as its registry sees it. */
-export type WatchedConnection = Connection & {
-  /** Looks whether bytes moved since the last look; ends it where a limit is passed. */
+/** A connection with the methods of its registry. */
+export type MonitoredConnection = Connection & {
+  /** Whether bytes moved since the last call; ends the connection if it exceeds a limit. */
   look(nowMs: number): 'moved' | 'still';
   bytes(): { fromClient: number; fromBrowser: number };
 };
 
 export function createConnection(
   ticket: Ticket,
-  limits: WatchLimits,
-  hooks: { onSpliced(nowMs: number): void; onClosed(fact: ConnectionFact | null): void },
-): WatchedConnection {
+  limits: IdleLimits,
+  hooks: { onSpliced(nowMs: number): void; onClosed(fact: ConnectionSummary | null): void },
+): MonitoredConnection {
   const controller = new AbortController();
   let endedBy: string | null = null;
   let isClosed = false;
-  let watch: Watch | null = null;
+  let watch: IdleWatch | null = null;
   let splicedAtMs = 0;
 
   function end(reason: string): void {
@@ -67,7 +68,7 @@ export function createConnection(
     end,
     spliced(flow) {
       splicedAtMs = performance.now();
-      watch = createWatch(flow, limits, splicedAtMs);
+      watch = createIdleWatch(flow, limits, splicedAtMs);
       hooks.onSpliced(splicedAtMs);
     },
     closed() {

@@ -1,56 +1,56 @@
 import { performance } from 'node:perf_hooks';
-import { reject, type Rejected } from '#src/errors.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 import {
   createConnection,
   type Connection,
-  type ConnectionFact,
-  type WatchedConnection,
+  type ConnectionSummary,
+  type MonitoredConnection,
 } from './connection.ts';
 import type { Ticket, TicketKind } from '../access/ticket.ts';
-import type { WatchLimits } from './idle-watch.ts';
+import type { IdleLimits } from './idle-watch.ts';
 
-export type ConnectionLimits = WatchLimits & {
-  /** Connections of this process at most, those still dialling included. */
+export type ConnectionLimits = IdleLimits & {
+  /** Maximum of this process, including connections that are still being dialled. */
   connections: number;
-  /** Of one session at most. */
+  /** Maximum of one session. */
   connectionsPerSession: number;
-  /** While bytes flow, a session's access is told at most this often. */
+  /** While bytes flow, a session's access is reported at most this often. */
   accessEveryMs: number;
 };
 
-/** Told of each connection that carries bytes. None may throw. */
+/** Called for each connection that carries bytes. None may throw. */
 export type ConnectionHooks = {
-  /** @param joinedMs since it was admitted */
+  /** @param joinedMs since the connection was admitted */
   opened(ticket: Ticket, joinedMs: number): void;
-  closed(ticket: Ticket, fact: ConnectionFact): void;
-  /** At connect, and then at most every `accessEveryMs` a session while bytes flow. */
+  closed(ticket: Ticket, fact: ConnectionSummary): void;
+  /** Called at connect, then per session at most every `accessEveryMs` while bytes flow. */
   accessed(ticket: Ticket): void;
 };
 
 export type ConnectionCounters = {
-  /** Admitted and not gone yet. */
+  /** Admitted and not closed yet. */
   open: Record<TicketKind, number>;
   /** Spliced since the start. */
   total: Record<TicketKind, number>;
-  /** From clients, and to them, since the start. */
+  /** Bytes from and to clients since the start. */
   bytesIn: number;
   bytesOut: number;
 };
 
 export type Connections = {
-  /** A new connection, or why there may be none. */
-  admit(ticket: Ticket): Connection | Rejected;
-  /** Ends all of a session's; returns how many. */
+  /** A new connection, or a rejection if a limit is reached. */
+  admit(ticket: Ticket): Connection | Rejection;
+  /** Ends all connections of a session; returns how many. */
   endSession(organizationId: string, sessionId: string, reason: string): number;
   endAll(reason: string): void;
   counters(): ConnectionCounters;
 } & Disposable;
 
-/** A session that has connections here. */
-type Group = { connections: Set<WatchedConnection>; accessedAtMs: number };
+/** One session's connections. */
+type Group = { connections: Set<MonitoredConnection>; accessedAtMs: number };
 
 /**
- * All connections of this gateway: their bounds, their bytes, and the one timer that watches them.
+ * All connections of this gateway: their limits, their byte counts, and the timer that checks them.
  */
 export function createConnections(limits: ConnectionLimits, hooks: ConnectionHooks): Connections {
   const groups = new Map<string, Group>();
@@ -114,8 +114,8 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
   };
 }
 
-/** A copy, since an end removes. */
-function all(groups: Map<string, Group>): WatchedConnection[] {
+/** A copy: ending a connection removes it from its group. */
+function all(groups: Map<string, Group>): MonitoredConnection[] {
   return [...groups.values()].flatMap((group) => [...group.connections]);
 }
 
@@ -135,12 +135,12 @@ function sweep(
   }
 }
 
-/** Ids hold no slash. */
+/** Ids contain no slash. */
 function keyOf(organizationId: string, sessionId: string): string {
   return `${organizationId}/${sessionId}`;
 }
 
-function tooMany(of: 'gateway' | 'session', limit: number): Rejected {
+function tooMany(of: 'gateway' | 'session', limit: number): Rejection {
   return reject(
     'RATE_LIMIT_EXCEEDED',
     { of, limit },

@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net';
 
-/** The browser's side did not answer in time, refused, or the session ended meanwhile. */
+/** The browser did not answer in time or refused, or the connection was ended meanwhile. */
 export class DialFailed extends Error {
   override readonly name = 'DialFailed';
 }
 
-/** Idle time before TCP asks whether the peer is still there; it asks ten times, a second apart. */
+/** Idle time before TCP sends keep-alive probes: ten of them, a second apart. */
 export const KEEP_ALIVE_MS = 15_000;
 
 /**
@@ -19,24 +19,24 @@ export function dial(
   const socket = connect({
     host: endpoint.host,
     port: endpoint.port,
-    noDelay: true, // small messages both ways: none may wait for an earlier one's ACK
+    noDelay: true, // small messages must not wait for the ACK of an earlier one
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
   });
-  socket.on('error', () => {}); // for good: 'close' follows each, and is what we act on
+  socket.on('error', () => {}); // never removed: 'close' follows every error and is handled
   return settle(socket, options, (resolve) => {
     socket.once('connect', () => resolve(socket));
   });
 }
 
-/** The first bytes a server sends, up to and past the end of its HTTP response head. */
+/** A server's first bytes: its HTTP response head and possibly more. */
 type ResponseHead = { status: number; bytes: Buffer };
 
 const HEAD_BYTES_MAX = 16 * 1024;
 
 /**
- * Reads an HTTP response's head and leaves the socket paused; `bytes` may hold more than the head.
- * @throws DialFailed like `dial`, or where this is no HTTP response; the socket is destroyed then.
+ * Reads an HTTP response's head and leaves the socket paused; `bytes` may contain more.
+ * @throws DialFailed like `dial`, or if this is no HTTP response; the socket is destroyed then.
  */
 export function readResponseHead(
   socket: Socket,
@@ -48,7 +48,7 @@ export function readResponseHead(
     function onData(chunk: Buffer): void {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
       if (!bytes.includes('\r\n\r\n')) {
-        if (bytes.length > HEAD_BYTES_MAX) fail('too long a response head');
+        if (bytes.length > HEAD_BYTES_MAX) fail('the response head is too long');
         return;
       }
       socket.off('data', onData);
@@ -60,7 +60,7 @@ export function readResponseHead(
   });
 }
 
-/** A promise about a socket with its bound; leaves no listener and no timer behind. */
+/** A promise on a socket with a time-out and a signal; removes its listeners and its timer. */
 function settle<T>(
   socket: Socket,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
@@ -97,6 +97,6 @@ function settle<T>(
     fail('closed');
   }
   function onAbort(): void {
-    fail('ended meanwhile');
+    fail('the connection was ended');
   }
 }

@@ -1,35 +1,35 @@
 /**
- * What a spliced connection tells of itself; read once a second, so that its bytes cost nothing.
+ * The byte counts of a spliced connection. Read once a second, so that counting costs nothing.
  */
 export type Flow = {
-  /** Bytes since the splice; `waiting…` of them are in our buffers still, the peer takes none. */
+  /** Bytes since the splice; `waiting…` are still in the gateway's buffers. */
   measure(): {
     fromClient: number;
     fromBrowser: number;
     waitingForBrowser: number;
     waitingForClient: number;
   };
-  /** Called at every look; `quietMs` is how long no byte has moved. Returns why to end, or null. */
+  /** Called at every check; `quietMs`: time since a byte moved. Returns an end reason or null. */
   beat?(nowMs: number, quietMs: number): string | null;
 };
 
-export type WatchLimits = {
-  /** How often all connections are looked at. */
+export type IdleLimits = {
+  /** How often all connections are checked. */
   sweepMs: number;
-  /** No byte in either direction for this long ends a connection. */
+  /** A connection ends after this long without a byte in either direction. */
   idleMs: number;
-  /** Bytes that wait this long for a peer that takes none of them end it. */
+  /** A connection ends if buffered bytes wait this long for a peer that takes none. */
   stalledMs: number;
 };
 
-export type Watch = {
-  /** To be called every `sweepMs`: did bytes move since, and must it end? */
+export type IdleWatch = {
+  /** Call it every `sweepMs`. Whether bytes moved since the last call, or why it must end. */
   look(nowMs: number): 'moved' | 'still' | { end: string };
   bytes(): { fromClient: number; fromBrowser: number };
 };
 
-/** Tells a connection in use from an idle one, and both from one that is stuck. */
-export function createWatch(flow: Flow, limits: WatchLimits, startMs: number): Watch {
+/** Distinguishes connections in use, idle connections and stalled ones. */
+export function createIdleWatch(flow: Flow, limits: IdleLimits, startMs: number): IdleWatch {
   const toClient = { delivered: 0, clearAtMs: startMs };
   const toBrowser = { delivered: 0, clearAtMs: startMs };
   let movedAtMs = startMs;
@@ -52,7 +52,7 @@ export function createWatch(flow: Flow, limits: WatchLimits, startMs: number): W
   };
 }
 
-/** True where bytes have left us since the last look. */
+/** True if bytes were delivered since the last call. */
 function advance(
   direction: { delivered: number; clearAtMs: number },
   delivered: number,

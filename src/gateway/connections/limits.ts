@@ -1,12 +1,12 @@
 import type { ConnectionLimits } from './connections.ts';
 import type { VncLimits } from '../vnc/vnc.ts';
 
-/** Every bound of the gateway. */
+/** All limits of the gateway. */
 export type GatewayLimits = ConnectionLimits &
   VncLimits & {
-    /** For the session directory's answer. */
+    /** Time-out of the session directory. */
     lookupTimeoutMs: number;
-    /** For the connection to a browser, and again for its first answer. */
+    /** Time-out of the connection to a browser, and again of its first answer. */
     dialTimeoutMs: number;
   };
 
@@ -17,13 +17,13 @@ export const defaultLimits: GatewayLimits = {
   connectionsPerSession: 64, // a driver, some viewers, and one page socket a tab
   accessEveryMs: MINUTE_MS, // what `last_accessed_at` promises
   sweepMs: 1_000,
-  // A session may wait for a person all day. A peer that vanished is found by keep-alive in half a
-  // minute, or by TCP's retransmissions in a quarter of an hour where bytes were on their way to
-  // it; this is for peers that stay and never say anything.
+  // A session may wait for a person all day. A vanished peer is detected by keep-alive in half a
+  // minute, or by TCP's retransmissions in a quarter of an hour if bytes were in flight. This limit
+  // is for peers that stay connected and send nothing.
   idleMs: 24 * 60 * MINUTE_MS,
-  stalledMs: 2 * MINUTE_MS, // a developer's breakpoint stops a client's reading, too
+  stalledMs: 2 * MINUTE_MS, // a debugger's breakpoint also stops a client from reading
   bufferedBytesMax: 4 * 1024 * 1024, // one raw frame of 1280 × 800
-  messageBytesMax: 1024 * 1024, // a pasted text; keys and clicks are a few bytes
+  messageBytesMax: 1024 * 1024, // a pasted text; keys and clicks take a few bytes
   pingEveryMs: 20_000,
   lookupTimeoutMs: 5_000,
   dialTimeoutMs: 5_000,

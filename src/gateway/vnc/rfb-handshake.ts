@@ -1,31 +1,31 @@
 /**
- * Follows an RFB handshake (RFC 6143, 7.1 and 7.2) that passes by, up to the result of VncAuth:
- * without it a wrong password looks as if the screen had gone. Changes and holds back nothing.
+ * Observes an RFB handshake (RFC 6143, 7.1 and 7.2) up to the result of VncAuth: without it a wrong
+ * password would look like a closed screen. The bytes are neither changed nor delayed.
  */
 export type RfbHandshake = {
-  /** To be told of all bytes in their order; after the handshake they are not looked at. */
-  heard(from: Side, chunk: Buffer): void;
-  /** The screen has refused the viewer's password. */
+  /** Call it with all bytes in order; bytes after the handshake are ignored. */
+  observe(from: Side, chunk: Buffer): void;
+  /** True once the screen has refused the viewer's password. */
   readonly isRefused: boolean;
 };
 
 type Side = 'screen' | 'viewer';
-/** What comes next in the handshake. */
+/** The next part of the handshake: its sender and its length in bytes. */
 type Part = { from: Side; length: number };
 
-/** Its longest: 255 kinds of security, and what is around them. */
+/** The longest possible handshake: 255 security types and the parts around them. */
 const HANDSHAKE_BYTES_MAX = 300;
 const VNC_AUTH = 2;
 
-export function followHandshake(): RfbHandshake {
+export function observeHandshake(): RfbHandshake {
   const held = { screen: Buffer.alloc(0), viewer: Buffer.alloc(0) };
   const steps = handshake();
   let next = steps.next();
 
   return {
-    heard(from, chunk) {
+    observe(from, chunk) {
       if (next.done === true) return;
-      // A side may send ahead of the other; what is beyond the handshake is not kept.
+      // A side may send ahead of the other; bytes beyond the handshake are not kept.
       const room = HANDSHAKE_BYTES_MAX - held[from].length;
       held[from] = Buffer.concat([held[from], chunk.subarray(0, room)]);
       while (next.done !== true && held[next.value.from].length >= next.value.length) {
@@ -41,7 +41,7 @@ export function followHandshake(): RfbHandshake {
   };
 }
 
-/** Asks for the handshake's parts one by one; each is given to it as the answer to its `yield`. */
+/** Yields the parts of the handshake one by one and receives the bytes of each. */
 function* handshake(): Generator<Part, 'refused' | 'other', Buffer> {
   yield { from: 'screen', length: 12 };
   const version = yield { from: 'viewer', length: 12 };
@@ -52,7 +52,7 @@ function* handshake(): Generator<Part, 'refused' | 'other', Buffer> {
   return result.readUInt32BE() === 0 ? 'other' : 'refused';
 }
 
-/** The kind of security that is used: before RFB 3.7 the screen says it, since then the viewer. */
+/** The security type: before RFB 3.7 the screen chooses it, since then the viewer. */
 function* securityOf(minorVersion: number): Generator<Part, number, Buffer> {
   if (minorVersion < 7) return (yield { from: 'screen', length: 4 }).readUInt32BE();
   const [offered = 0] = yield { from: 'screen', length: 1 };

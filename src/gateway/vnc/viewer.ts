@@ -4,19 +4,19 @@ import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { closeCodes } from '../connections/close-codes.ts';
 
-/** A file of the viewer page as it is answered. */
+/** A file of the viewer page with its HTTP headers. */
 export type ViewerFile = { headers: Record<string, string | number>; body: Buffer };
 
 export type Viewer = {
   /** The page itself; the same for every session. */
   page: ViewerFile;
-  /** A file below `/viewer/`; undefined where there is none. */
+  /** A file below `/viewer/`; undefined: no such file. */
   file(name: string): ViewerFile | undefined;
 };
 
 /**
- * The page has its own origin's scripts, styles and sockets, and nothing else; no other page may
- * frame it; its address, which holds the ticket, is told to nobody.
+ * The page may load scripts, styles and sockets of its own origin only. No other page may frame it.
+ * Its address contains the ticket, so no referrer is sent.
  */
 const PAGE_HEADERS = {
   'content-security-policy':
@@ -27,7 +27,7 @@ const PAGE_HEADERS = {
 };
 
 /**
- * Reads all files once: what is not in this map cannot be asked for, however the path is written.
+ * Reads all files at start. Only files in this map are served, so no path can escape the folder.
  */
 export async function createViewer(): Promise<Viewer> {
   const own = fileURLToPath(new URL('./viewer', import.meta.url));
@@ -53,7 +53,7 @@ export async function createViewer(): Promise<Viewer> {
   };
 }
 
-/** The table of close codes as the page imports it, so that there is one. */
+/** The close codes as a module for the page, so that there is one table. */
 function closeCodesModule(): string {
   const rows = Object.entries(closeCodes);
   const sentences = Object.fromEntries(rows.map(([reason, { sentence }]) => [reason, sentence]));

@@ -4,36 +4,36 @@ import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 import { closeOf } from '../connections/close-codes.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, DialFailed } from '../connections/dial.ts';
-import { followHandshake } from './rfb-handshake.ts';
+import { observeHandshake } from './rfb-handshake.ts';
 
 export type VncLimits = {
-  /** Bytes on their way to a viewer from which on the browser is not read; see `stalledMs`. */
+  /** With this many unsent bytes for a viewer, the browser is not read; see `stalledMs`. */
   bufferedBytesMax: number;
-  /** Of one message of a viewer; noVNC sends far smaller ones. */
+  /** Size of one message of a viewer; noVNC sends far smaller ones. */
   messageBytesMax: number;
-  /** Under 30 s, since load balancers cut what is silent for 60 s. */
+  /** Under 30 s, since load balancers cut connections that are silent for 60 s. */
   pingEveryMs: number;
 };
 
 export type VncGate = {
   /**
-   * Joins a viewer's WebSocket to its screen, RFB in binary messages, whatever their borders.
-   * Resolves once bytes flow; `whyGone` is asked when the screen's side ends first, unless it has
-   * just refused the viewer's password.
-   * @throws DialFailed where the screen does not answer; the viewer has seen nothing then.
+   * Connects a viewer's WebSocket to its screen: RFB in binary messages of any length. Resolves
+   * once bytes flow. `endReason` is called when the screen closes first, unless it has just refused
+   * the viewer's password.
+   * @throws DialFailed if the screen does not answer, before anything was sent to the viewer.
    */
   connect(
     request: IncomingMessage,
     head: Buffer,
     target: { host: string; port: number },
     connection: Connection,
-    options: { timeoutMs: number; whyGone: () => Promise<string> },
+    options: { timeoutMs: number; endReason: () => Promise<string> },
   ): Promise<void>;
 };
 
-/** How long a viewer has to answer our Close before its socket is cut. */
+/** How long a viewer has to answer the gateway's Close before its socket is cut. */
 const CLOSE_MS = 500;
-/** A viewer that answered this many pings in a row with nothing, and took no bytes, is gone. */
+/** A viewer that left this many consecutive pings unanswered and took no bytes is gone. */
 const PINGS_UNANSWERED_MAX = 2;
 
 export function createVncGate(limits: VncLimits): VncGate {
@@ -48,20 +48,20 @@ export function createVncGate(limits: VncLimits): VncGate {
   const server = new WebSocketServer(options);
 
   return {
-    async connect(request, head, target, connection, { timeoutMs, whyGone }) {
+    async connect(request, head, target, connection, { timeoutMs, endReason }) {
       const screen = await dial(target, { timeoutMs, signal: connection.signal });
       if (connection.signal.aborted) {
         screen.destroy();
-        throw new DialFailed('ended meanwhile');
+        throw new DialFailed('the connection was ended');
       }
       const onCut = (): void => {
         screen.destroy();
         connection.closed();
       };
-      request.socket.once('close', onCut); // where `ws` finds fault with the handshake
+      request.socket.once('close', onCut); // `ws` closes the socket of an invalid handshake
       server.handleUpgrade(request, request.socket, head, (viewer) => {
         request.socket.off('close', onCut);
-        bridge(viewer, screen, connection, limits, whyGone);
+        bridge(viewer, screen, connection, limits, endReason);
       });
     },
   };
@@ -72,15 +72,15 @@ function bridge(
   screen: Socket,
   connection: Connection,
   limits: VncLimits,
-  whyGone: () => Promise<string>,
+  endReason: () => Promise<string>,
 ): void {
   const bytes = { fromClient: 0, fromBrowser: 0 };
-  const handshake = followHandshake();
+  const handshake = observeHandshake();
   let isClosing = false;
 
   screen.on('data', (chunk: Buffer) => {
     bytes.fromBrowser += chunk.length;
-    handshake.heard('screen', chunk);
+    handshake.observe('screen', chunk);
     viewer.send(chunk, { binary: true }, onSent);
     if (viewer.bufferedAmount > limits.bufferedBytesMax) screen.pause();
   });
@@ -96,7 +96,7 @@ function bridge(
     }
     const chunk = data as Buffer; // binaryType is nodebuffer
     bytes.fromClient += chunk.length;
-    handshake.heard('viewer', chunk);
+    handshake.observe('viewer', chunk);
     if (!screen.write(chunk)) viewer.pause();
   });
   screen.on('drain', () => viewer.resume());
@@ -106,16 +106,16 @@ function bridge(
   function onScreenGone(): void {
     if (isClosing) return;
     if (handshake.isRefused) close('wrong_password');
-    else void whyGone().then(close);
+    else void endReason().then(close);
   }
   function close(reason: string): void {
     if (isClosing) return;
     isClosing = true;
     screen.destroy();
-    viewer.resume(); // else the answer to our Close is never read
+    viewer.resume(); // or the viewer's answer to the Close is never read
     const why = closeOf(reason);
     viewer.close(why.code, why.reason);
-    // `ws` waits for ever where the viewer has half-closed already and reads nothing.
+    // `ws` waits for ever if the viewer has half-closed already and reads nothing.
     const timer = setTimeout(() => viewer.terminate(), CLOSE_MS);
     viewer.once('close', () => clearTimeout(timer));
   }
@@ -143,8 +143,8 @@ function bridge(
 }
 
 /**
- * Pings a viewer. A late pong ends nothing while bytes flow, nor while we do not read because the
- * browser does not (the stall limit is there for that).
+ * Pings a viewer. A missing pong does not end the connection while bytes flow, nor while the viewer
+ * is paused because the browser does not read (the stall limit covers that).
  */
 function createPings(viewer: WebSocket, everyMs: number) {
   let pingedAtMs: number | null = null;

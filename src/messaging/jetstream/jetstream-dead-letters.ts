@@ -6,21 +6,29 @@ import {
   PARKED_SUBJECTS,
   parkedSubject,
 } from '#events/subjects.ts';
-import type { JetStreamConnection } from '../../event-store/jetstream/connect.ts';
-import { ask } from '#src/event-store/jetstream/request.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
 import { redeliver } from './redelivery.ts';
-import { parkedMax, type Parked, type ParkedEvent, type ParkedEvents } from '../dead-letters.ts';
+import {
+  deadLettersMax,
+  type NewDeadLetter,
+  type DeadLetter,
+  type DeadLetterStore,
+} from '../dead-letters.ts';
 
 const ANSWER_MS = 2_000;
 /** Messages of one answer. */
 const BATCH = 500;
-/** Wrong last sequence of the subject; the same while a rival is under way. */
+/**
+ * Error codes: wrong last sequence of the subject; the same while a concurrent append is in
+ * progress.
+ */
 const KNOWN = new Set([10071, 10164]);
-/** There is no such message any more. */
+/** Error code: the message does not exist any more. */
 const GONE = 10037;
 
-/** What is kept of one: by whom it was skipped, null while nobody decided. */
-type Record = Parked & { at: string; skippedBy: string | null };
+/** The stored record. `skippedBy`: the operator who decided to skip it; null without a decision. */
+type Record = NewDeadLetter & { at: string; skippedBy: string | null };
 type Advisory = {
   stream: string;
   consumer: string;
@@ -31,18 +39,20 @@ type Advisory = {
 };
 
 /**
- * What projections have parked is in a stream of its own, one subject an event; what consumers of
- * work queues have is in the server's own advisories, for 30 days. A decision on the latter removes
- * the advisory.
+ * Dead letters of projections are in a stream of their own, one subject per event. Those of work
+ * queues are in the server's advisories, which are kept for 30 days; a decision on one of them
+ * removes the advisory.
  */
-export function createJetStreamParked(connection: JetStreamConnection): ParkedEvents {
+export function createJetStreamDeadLetters(connection: JetStreamConnection): DeadLetterStore {
   const { js, jsm } = connection;
 
   async function put(record: Record, isFirst: boolean): Promise<void> {
     const expect = isFirst ? { expect: { lastSubjectSequence: 0 } } : {};
     const subject = parkedSubject(record.by, record.sequence);
     try {
-      await ask(connection, ANSWER_MS, () => js.publish(subject, JSON.stringify(record), expect));
+      await requestWithRetry(connection, ANSWER_MS, () =>
+        js.publish(subject, JSON.stringify(record), expect),
+      );
     } catch (error) {
       const isKnown = isFirst && error instanceof JetStreamApiError && KNOWN.has(error.code);
       if (!isKnown) throw error;
@@ -51,7 +61,9 @@ export function createJetStreamParked(connection: JetStreamConnection): ParkedEv
 
   async function remove(stream: string, sequence: number): Promise<void> {
     try {
-      await ask(connection, ANSWER_MS, () => jsm.streams.deleteMessage(stream, sequence, false));
+      await requestWithRetry(connection, ANSWER_MS, () =>
+        jsm.streams.deleteMessage(stream, sequence, false),
+      );
     } catch (error) {
       if (!(error instanceof JetStreamApiError && error.code === GONE)) throw error;
     }
@@ -61,7 +73,7 @@ export function createJetStreamParked(connection: JetStreamConnection): ParkedEv
     const found = await allOf(connection, PARKED_STREAM);
     return found.map((message) => ({ record: message.json<Record>(), stored: message.seq }));
   }
-  async function advisories(): Promise<{ event: ParkedEvent; stored: number }[]> {
+  async function advisories(): Promise<{ event: DeadLetter; stored: number }[]> {
     const found = await allOf(connection, ADVISORY_STREAM);
     return found.map((message) => ({
       event: ofAdvisory(message.json<Advisory>()),
@@ -74,17 +86,17 @@ export function createJetStreamParked(connection: JetStreamConnection): ParkedEv
   }
 
   return {
-    park: (event) => put({ ...event, at: new Date().toISOString(), skippedBy: null }, true),
+    add: (event) => put({ ...event, at: new Date().toISOString(), skippedBy: null }, true),
     async list() {
       const byProjections = (await records())
         .filter(({ record }) => record.skippedBy === null)
         .map(({ record }) => ofProjection(record));
-      const byInboxes = new Map<string, ParkedEvent>();
+      const byInboxes = new Map<string, DeadLetter>();
       for (const { event } of await advisories())
         byInboxes.set(`${event.stream} ${event.by} ${event.sequence}`, event);
       return [...byProjections, ...byInboxes.values()]
         .toSorted((a, b) => a.sequence - b.sequence || a.by.localeCompare(b.by))
-        .slice(0, parkedMax);
+        .slice(0, deadLettersMax);
     },
     async redeliver(event) {
       const redelivered = await redeliver(connection, event);
@@ -98,7 +110,7 @@ export function createJetStreamParked(connection: JetStreamConnection): ParkedEv
       if (known !== undefined) await put({ ...known.record, skippedBy: operator }, false);
       await removeAdvisories(by, sequence);
     },
-    async forget({ by, sequence }) {
+    async resolve({ by, sequence }) {
       for (const { record, stored } of await records())
         if (record.by === by && record.sequence === sequence) await remove(PARKED_STREAM, stored);
       await removeAdvisories(by, sequence);
@@ -106,23 +118,23 @@ export function createJetStreamParked(connection: JetStreamConnection): ParkedEv
   };
 }
 
-function ofProjection({ by, sequence, subject, reason, at }: Record): ParkedEvent {
+function ofProjection({ by, sequence, subject, reason, at }: Record): DeadLetter {
   return { by, kind: 'projection', stream: EVENTS_STREAM, sequence, subject, reason, at };
 }
 
-function ofAdvisory(advisory: Advisory): ParkedEvent {
+function ofAdvisory(advisory: Advisory): DeadLetter {
   const { stream, consumer, stream_seq: sequence, deliveries, timestamp } = advisory;
   const reason = advisory.reason ?? `given up after ${deliveries} deliveries`;
   const at = new Date(timestamp).toISOString();
   return { by: consumer, kind: 'inbox', stream, sequence, subject: '', reason, at };
 }
 
-/** The messages of a stream, oldest first; at most `parkedMax`. */
+/** The messages of a stream, oldest first; at most `deadLettersMax`. */
 async function allOf(connection: JetStreamConnection, stream: string): Promise<StoredMsg[]> {
   const found: StoredMsg[] = [];
   const filter = stream === PARKED_STREAM ? PARKED_SUBJECTS[0] : undefined;
-  for (let seq = 1; found.length < parkedMax;) {
-    const some = await ask(connection, ANSWER_MS, async () => {
+  for (let seq = 1; found.length < deadLettersMax;) {
+    const some = await requestWithRetry(connection, ANSWER_MS, async () => {
       const query = { seq, batch: BATCH, next_by_subj: filter ?? '>' };
       const messages: StoredMsg[] = [];
       for await (const message of await connection.jsm.direct.getBatch(stream, query))
@@ -139,7 +151,7 @@ async function allOf(connection: JetStreamConnection, stream: string): Promise<S
   return found;
 }
 
-/** The server's answer where no message is left. */
+/** Whether the error is the server's answer that no message is left. */
 function isNothing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 404;
 }

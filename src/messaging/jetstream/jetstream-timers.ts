@@ -8,24 +8,24 @@ import {
   timerSubject,
   TIMERS_STREAM,
 } from '#events/subjects.ts';
-import type { JetStreamConnection } from '../../event-store/jetstream/connect.ts';
-import { ask } from '#src/event-store/jetstream/request.ts';
-import { openInbox } from './jetstream-work-queue.ts';
-import type { Readable } from './redelivery.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import type { Readable } from '#src/event-store/jetstream/message.ts';
+import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
+import { openWorkQueue } from './jetstream-work-queue.ts';
 import type { Timer, Timers } from '../timers.ts';
 
 const WRITE_MS = 5_000;
 
 export type JetStreamTimersOptions = {
-  /** How long a fired timer is held without a word from its consumer; default 5 s. */
+  /** How long a fired timer is held if its consumer does not respond; default 5 s. */
   leaseMs?: number;
 };
 
 /**
- * Timers as scheduled messages of the TIMERS stream. The server looks at them four times a second;
- * those that fell due while it was away fire when it is back. Fired ones never land among the
- * events: a firing carries no optimistic check. They have no time to live, because timekeepers may
- * be away for any time; each is removed once it is acknowledged.
+ * Timers as scheduled messages of the TIMERS stream. The server checks them four times a second;
+ * those that became due while it was down fire when it is back. Fired timers are not stored among
+ * the events, because a firing carries no optimistic check. They have no time to live, because
+ * timekeepers may be down for any time; each is removed once it is acknowledged.
  */
 export function createJetStreamTimers(
   connection: JetStreamConnection,
@@ -38,18 +38,20 @@ export function createJetStreamTimers(
       const target = firedSubject(organizationId, sessionId, kind);
       const schedule = { specification: at, target };
       const subject = timerSubject(organizationId, sessionId, kind);
-      // Only the body reaches whoever hears the firing.
+      // Only the body of the schedule reaches the receiver of the firing.
       const body = JSON.stringify({ organizationId, sessionId, kind });
-      await ask(connection, WRITE_MS, () => js.publish(subject, body, { schedule }));
+      await requestWithRetry(connection, WRITE_MS, () => js.publish(subject, body, { schedule }));
     },
 
     async cancel(organizationId, sessionId) {
       const filter = timersFilter(organizationId, sessionId);
-      await ask(connection, WRITE_MS, () => jsm.streams.purge(TIMERS_STREAM, { filter }));
+      await requestWithRetry(connection, WRITE_MS, () =>
+        jsm.streams.purge(TIMERS_STREAM, { filter }),
+      );
     },
 
     fired: (name) =>
-      openInbox<Timer>(connection, {
+      openWorkQueue<Timer>(connection, {
         stream: TIMERS_STREAM,
         name,
         subjects: [FIRED_SUBJECTS],

@@ -1,114 +1,113 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { JetStreamApiError } from '@nats-io/jetstream';
-import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
+import { JetStreamApiError, type JsMsg } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/transport-node';
 import { MalformedEvent } from '#events/codec.ts';
-import { isId } from '#events/subjects.ts';
+import { EVENTS_STREAM, isId } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createBackOff } from '#src/async/back-off.ts';
-import type { JetStreamConnection } from '../../event-store/jetstream/connect.ts';
-import type { Delivery, Inbox } from '../work-queue.ts';
-import { ask, REQUEST_MS } from '#src/event-store/jetstream/request.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { readEvent, type Readable } from '#src/event-store/jetstream/message.ts';
+import type { Delivery, OpenWorkQueue, WorkQueue } from '../work-queue.ts';
+import { requestWithRetry, REQUEST_MS } from '#src/event-store/jetstream/request.ts';
 import { createPulls } from './pulls.ts';
-import { readReply } from '../../event-store/jetstream/jetstream-reply.ts';
-import { takeRetries, type Readable } from './redelivery.ts';
+import { takeRetries } from './redelivery.ts';
 
-export type InboxOptions<Item> = {
+export type WorkQueueOptions<Item> = {
   stream: string;
-  /** Name of the durable consumer: those who use the same one share the work. */
+  /** Name of the durable consumer: processes that use the same name share the work. */
   name: string;
   subjects: readonly string[];
-  /** How long an item is held without a word from its consumer. */
+  /** How long an item is held if its consumer does not respond. */
   leaseMs?: number;
-  /** Whether the stream is to keep nothing of what is done; default: it keeps all. */
+  /** Whether the stream removes acknowledged messages; default: it keeps all. */
   removesAcknowledged?: boolean;
-  /** @throws MalformedEvent: the message is parked with that reason and passed over. */
+  /** @throws MalformedEvent: the message becomes a dead letter with that reason */
   read: (message: Readable, sequence: number) => Item;
 };
 
 /**
- * Handling takes milliseconds; what a killed consumer held comes to the next one this much later.
+ * Handling takes milliseconds. The items of a killed consumer go to the next one this much later.
  */
 const LEASE_MS = 5_000;
-/** Deliveries of one item; after the last it is parked. */
+/** Deliveries of one item; after the last one it becomes a dead letter. */
 const DELIVERIES_MAX = 10;
 /**
- * Leases of the first deliveries: an item whose consumers keep dying comes back ever more slowly.
+ * Leases of the first deliveries: an item whose consumers keep dying is delivered ever less often.
  */
 const LEASE_FACTORS = [1, 1, 2, 6, 12];
-/** Items held at once, by all consumers of the name: room for the longest queue there may be. */
+/** Items held at once by all consumers of the name: room for the longest queue there may be. */
 const HELD_MAX = 5_000;
 const OPEN_MS = 5_000;
 const ACK_MS = 5_000;
-/** The server's code for a consumer of that name with another configuration. */
+/** Error code: a consumer of that name has another configuration. */
 const CONSUMER_EXISTS = 10_148;
 
-/**
- * Opens a durable work queue; makes its consumer where it is missing. Each `next` has one pull of
- * one message open, sent at once. A message that comes while nobody waits, because its `next` was
- * aborted, goes back to the queue at once. The server writes acknowledgements down a little later
- * than it confirms them: a kill of it may bring acknowledged items again. The inbox lives as long
- * as the connection.
- * @throws Unavailable('event-log'); RangeError for a name that is no id
- */
-export async function openInbox<Item>(
+/** Work queues over the events of the EVENTS stream. */
+export function createJetStreamWorkQueues(
   connection: JetStreamConnection,
-  options: InboxOptions<Item>,
-): Promise<Inbox<Item>> {
-  const { nc, jsm } = connection;
+  options: Pick<WorkQueueOptions<unknown>, 'leaseMs'> = {},
+): OpenWorkQueue {
+  return (name, subjects) =>
+    openWorkQueue(connection, {
+      stream: EVENTS_STREAM,
+      name,
+      subjects,
+      ...options,
+      read: readEvent,
+    });
+}
+
+/**
+ * Opens a durable work queue; creates its consumer if it does not exist. Each `next` has one pull
+ * of one message open, by the library's consumer. A message that arrives when no caller waits,
+ * because its `next` was aborted, returns to the queue at once. The server stores acknowledgements
+ * a little later than it confirms them: if it is killed, acknowledged items may be delivered again.
+ * The queue lives as long as the connection.
+ * @throws Unavailable('event-log'); RangeError for a name that is not a valid id
+ */
+export async function openWorkQueue<Item>(
+  connection: JetStreamConnection,
+  options: WorkQueueOptions<Item>,
+): Promise<WorkQueue<Item>> {
+  const { js, jsm } = connection;
   const { stream, name } = options;
   await makeConsumer(connection, options);
+  const consumer = await requestWithRetry(connection, OPEN_MS, () =>
+    js.consumers.get(stream, name),
+  );
+  const recovery = createRecovery(connection, options);
 
-  let answers = listen();
+  async function pull(openMs: number): Promise<Delivery<Item> | null> {
+    try {
+      // `bind`: after a reconnect it pulls again without a request for the consumer's info, which a
+      // server that is just starting does not answer; the library would ask again 5 s later.
+      const message = await consumer.next({ expires: openMs, bind: true });
+      recovery.reached();
+      return message === null ? null : read(message);
+    } catch (error) {
+      await recovery.run(error);
+      return null;
+    }
+  }
+  function read(message: JsMsg): Delivery<Item> | null {
+    const { streamSequence, deliveryCount } = message.info;
+    const item = readOrPark(message, streamSequence, options.read);
+    if (item === null) return null;
+    const remove = () => removeAcknowledged(connection, options, message.subject, streamSequence);
+    return deliveryOf(connection, message, item.value, deliveryCount, remove);
+  }
   const pulls = createPulls<Delivery<Item>>({
-    send(openMs) {
-      const bound = openMs > 0 ? { expires: nanos(openMs) } : { no_wait: true };
-      const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
-      nc.publish(subject, JSON.stringify({ batch: 1, ...bound }), {
-        reply: answers.getSubject(),
-      });
-    },
-    canSend: () => connection.isConnected(),
+    pull,
+    canPull: () => connection.isConnected(),
+    putBack: (delivery) => delivery.retryAfter(0),
     trouble: () => (connection.isConnected() ? recovery.objection() : new Error('not connected')),
-  });
-
-  function listen(): Subscription {
-    return nc.subscribe(connection.newInbox(), { callback: onMessage });
-  }
-
-  function onMessage(error: Error | null, message: Msg) {
-    if (error !== null) return recovery.begin(error);
-    pulls.answered();
-    // A delivery keeps its own subject; what comes under ours is the server's word on a pull.
-    if (message.subject === answers.getSubject()) return onStatus(message);
-    recovery.reached();
-    const { sequence, deliveries } = readReply(message.reply ?? '');
-    const item = readOrPark(message, sequence, options.read);
-    if (item === null) return pulls.top();
-    const remove = () => removeAcknowledged(connection, options, message.subject, sequence);
-    if (!pulls.give(deliveryOf(connection, message, item.value, deliveries, remove)))
-      message.respond('-NAK');
-  }
-
-  function onStatus({ headers }: Msg) {
-    const code = headers?.code ?? 0;
-    // 408: its time is over; 404: it was not to wait.
-    if (code !== 408 && code !== 404)
-      return recovery.begin(new Error(`${code} ${headers?.description ?? ''}`));
-    recovery.reached();
-    pulls.expire();
-    pulls.top();
-  }
-
-  const recovery = createRecovery(connection, options, () => {
-    // A subscription that the server refused for a moment has ended; no reconnect brings it back.
-    if (answers.isClosed()) answers = listen();
-    pulls.restart();
   });
   connection.onReconnect(() => {
     recovery.reached();
-    pulls.restart();
+    pulls.top();
   });
-  // As the last delivery: whoever cannot handle it says why, and does not ask for one more.
+  // A retry counts as the last delivery: if the handler fails, it gives its reason instead of
+  // asking for another delivery.
   takeRetries(connection, {
     ...options,
     deliveries: DELIVERIES_MAX,
@@ -119,27 +118,25 @@ export async function openInbox<Item>(
   return {
     next: (waitMs, signal) => pulls.wait(waitMs, signal),
     async pending() {
-      const info = await ask(connection, REQUEST_MS, () => jsm.consumers.info(stream, name));
+      const info = await requestWithRetry(connection, REQUEST_MS, () =>
+        jsm.consumers.info(stream, name),
+      );
       return info.num_pending;
     },
   };
 }
 
 /**
- * After a failover, a start of the server, or where somebody deleted the consumer: makes it anew,
- * for as long as that takes and whatever the server answers, at most 5 s apart. What is more than
- * one objection in a row, and no outage, is reported.
+ * Creates the consumer again after a failover, a server start or a deletion by somebody else, for
+ * as long as that takes and whatever the server answers; attempts are at most 5 s apart. A second
+ * error in a row that is not an outage is reported.
  */
-function createRecovery(
-  connection: JetStreamConnection,
-  options: InboxOptions<unknown>,
-  onRecovered: () => void,
-) {
+function createRecovery(connection: JetStreamConnection, options: WorkQueueOptions<unknown>) {
   const { stream, name } = options;
   const backOff = createBackOff();
   let objection: unknown;
   let failures = 0;
-  let isRunning = false;
+  let running: Promise<void> | null = null;
 
   function note(cause: unknown): void {
     objection = cause;
@@ -147,29 +144,30 @@ function createRecovery(
     if (failures > 1 && !(cause instanceof Unavailable))
       connection.report(cause, `the work queue ${name} of ${stream} is not served; trying again`);
   }
-  async function run(): Promise<void> {
-    isRunning = true;
-    while (isRunning && !connection.nc.isClosed()) {
+  async function recover(): Promise<void> {
+    while (!connection.nc.isClosed()) {
       await delay(backOff.nextMs());
       try {
         await makeConsumer(connection, options);
-        isRunning = false;
+        break;
       } catch (error) {
         note(error);
       }
     }
     objection = undefined;
-    onRecovered();
   }
   return {
-    /** What the server objected to, until it answers again. */
+    /** The server's error, until a request succeeds again. */
     objection: () => objection as Error | undefined,
-    begin(cause: Error): void {
-      if (isRunning || connection.nc.isClosed()) return;
-      note(cause);
-      void run();
+    /** Resolves once the consumer exists, or the connection is closed for good. */
+    run(cause: unknown): Promise<void> {
+      if (running === null) {
+        note(cause);
+        running = recover().finally(() => (running = null));
+      }
+      return running;
     },
-    /** The server has answered rightly, or is another one by now. */
+    /** A request succeeded, or the connection is to another server by now. */
     reached(): void {
       objection = undefined;
       failures = 0;
@@ -180,9 +178,9 @@ function createRecovery(
 
 async function makeConsumer(
   connection: JetStreamConnection,
-  { stream, name, subjects, leaseMs = LEASE_MS }: InboxOptions<unknown>,
+  { stream, name, subjects, leaseMs = LEASE_MS }: WorkQueueOptions<unknown>,
 ): Promise<void> {
-  if (!isId(name)) throw new RangeError(`not a name of an inbox: ${name}`);
+  if (!isId(name)) throw new RangeError(`not a name of a work queue: ${name}`);
   const { consumers } = connection.jsm;
   const changeable = {
     filter_subjects: [...subjects],
@@ -192,35 +190,36 @@ async function makeConsumer(
     max_ack_pending: HELD_MAX,
   };
   const fixed = { durable_name: name, ack_policy: 'explicit', deliver_policy: 'all' } as const;
-  await ask(connection, OPEN_MS, async () => {
+  await requestWithRetry(connection, OPEN_MS, async () => {
     try {
       await consumers.add(stream, { ...fixed, ...changeable });
     } catch (error) {
       if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
-      // Another version of the service made it: it goes on from where it stands, as it is now.
+      // Another version of the service created it: it keeps its position and gets this
+      // configuration.
       await consumers.update(stream, name, changeable);
     }
   });
 }
 
-/** The item in a message; null where it cannot be read, and then it is parked. */
+/** The item in a message; null if it cannot be decoded and has become a dead letter. */
 function readOrPark<Item>(
-  message: Msg,
+  message: JsMsg,
   sequence: number,
-  read: InboxOptions<Item>['read'],
+  read: WorkQueueOptions<Item>['read'],
 ): { value: Item } | null {
   try {
     return { value: read(message, sequence) };
   } catch (error) {
     if (!(error instanceof MalformedEvent)) throw error;
-    park(message, error.message);
+    message.term(oneLine(error.message));
     return null;
   }
 }
 
 function deliveryOf<Item>(
   connection: JetStreamConnection,
-  message: Msg,
+  message: JsMsg,
   item: Item,
   deliveries: number,
   remove: () => Promise<void>,
@@ -229,43 +228,40 @@ function deliveryOf<Item>(
     item,
     deliveries,
     async ack() {
-      const { nc } = connection;
-      const confirm = () => nc.request(message.reply ?? '', '+ACK', { timeout: REQUEST_MS });
-      await ask(connection, ACK_MS, confirm);
+      // Not `ackAck`, which does nothing when it is called again after an answer was lost.
+      const { reply } = message as JsMsg & { reply: string };
+      const confirm = () => connection.nc.request(reply, '+ACK', { timeout: REQUEST_MS });
+      await requestWithRetry(connection, ACK_MS, confirm);
       await remove();
     },
-    retryAfter(delayMs) {
-      message.respond(`-NAK ${JSON.stringify({ delay: nanos(delayMs) })}`);
-    },
-    extendLease() {
-      message.respond('+WPI');
-    },
-    park(reason) {
-      park(message, reason);
-    },
+    retryAfter: (delayMs) => message.nak(delayMs),
+    extendLease: () => message.working(),
+    deadLetter: (reason) => message.term(oneLine(reason)),
   };
 }
 
 /**
- * Removes an acknowledged message, and older ones of its subject. After the acknowledgement, for
- * the server takes the removal of one that is still held for a failure, and would list it as
- * parked. Where the process ends between the two, or the server goes away, the message stays until
+ * Removes an acknowledged message, and older ones of its subject. This happens after the
+ * acknowledgement, because the server treats the removal of a held message as a failure and would
+ * list it as a dead letter. If the process or the server stops in between, the message stays until
  * the next one of its subject is removed: some 200 bytes that are never delivered again, at most
- * one for each end of a process, which handles one at a time.
+ * one for each stop of a process, which handles one item at a time.
  */
 async function removeAcknowledged(
   connection: JetStreamConnection,
-  { stream, removesAcknowledged = false }: InboxOptions<unknown>,
+  { stream, removesAcknowledged = false }: WorkQueueOptions<unknown>,
   subject: string,
   sequence: number,
 ): Promise<void> {
   if (!removesAcknowledged) return;
   const upTo = { filter: subject, seq: sequence + 1 };
   const remove = () => connection.jsm.streams.purge(stream, upTo);
-  await ask(connection, REQUEST_MS, remove).catch(() => undefined);
+  await requestWithRetry(connection, REQUEST_MS, remove).catch(() => undefined);
 }
 
-/** The reason becomes part of the server's advisory, which is the index of what is parked. */
-function park(message: Msg, reason: string): void {
-  message.respond(`+TERM ${reason.replaceAll(/\s+/g, ' ').slice(0, 500)}`);
+/**
+ * The reason becomes part of the server's advisory; the advisories are the list of dead letters.
+ */
+function oneLine(reason: string): string {
+  return reason.replaceAll(/\s+/g, ' ').slice(0, 500);
 }

@@ -1,33 +1,30 @@
 import { Unavailable } from '#src/errors.ts';
 
-/** Those who wait in an inbox's `next`, and the pulls that were sent for them. */
+/** The callers that wait in a queue's `next`, and the pulls that are open for them. */
 export type Pulls<Found> = {
-  /** Waits for what is given; null where nothing came within the bound or the signal aborted. */
+  /** Waits for an item; null if none arrived within the bound or the signal aborted. */
   wait(waitMs: number, signal: AbortSignal): Promise<Found | null>;
-  /** Gives it to the one who waits longest; false where nobody waits. */
+  /** Gives an item to the caller that has waited longest; false if none waits. */
   give(found: Found): boolean;
-  /** The oldest pull was answered. */
-  answered(): void;
-  /** Sends a pull for each who waits and has none. */
+  /** Opens a pull for each caller without one; to be called after a reconnect. */
   top(): void;
-  /** Lets those go whose time is over. */
-  expire(): void;
-  /** The server knows nothing of any pull any more: sends them anew. */
-  restart(): void;
 };
 
-export type PullsOptions = {
-  /** Sends a pull of one message, open for so long; 0: for what is there now. */
-  send: (openMs: number) => void;
-  /** Whether a pull can be sent now; where not, `restart` follows. */
-  canSend: () => boolean;
-  /** Why the queue cannot be reached; undefined where it can. */
+export type PullsOptions<Found> = {
+  /** Pulls one item; null if none arrived in `openMs`. Never rejects: it handles errors itself. */
+  pull: (openMs: number) => Promise<Found | null>;
+  /** Whether a pull can be sent now; if not, `top` will be called. */
+  canPull: () => boolean;
+  /** Returns an item to the queue that arrived when no caller waited any more. */
+  putBack: (found: Found) => void;
+  /** Why the queue cannot be reached; undefined if it can. */
   trouble: () => Error | undefined;
 };
 
-/** Longest life of a pull, and so of one that the server forgot, as in a failover. */
-const PULL_MS = 5_000;
-/** The server ends a pull in time; so much later we take it to be lost. */
+/** Duration of a pull. The library accepts none under a second. */
+const PULL_MIN_MS = 1_000;
+const PULL_MAX_MS = 5_000;
+/** The server may answer a pull this much later. */
 const GRACE_MS = 100;
 
 type Waiter<Found> = {
@@ -37,36 +34,43 @@ type Waiter<Found> = {
 };
 
 /**
- * Keeps as many pulls open as there are waiters. A pull cannot be taken back: one whose waiter went
- * away stays open, serves the next waiter, and ends by itself.
+ * Keeps as many pulls open as callers wait. A pull cannot be cancelled: if its caller has gone, it
+ * stays open, serves the next caller, and ends by itself.
  */
-export function createPulls<Found>({ send, canSend, trouble }: PullsOptions): Pulls<Found> {
+export function createPulls<Found>(options: PullsOptions<Found>): Pulls<Found> {
+  const { pull, canPull, putBack, trouble } = options;
   const waiters: Waiter<Found>[] = [];
-  /** The open pulls by their timers, oldest first. */
-  const open: NodeJS.Timeout[] = [];
+  let open = 0;
 
   function top() {
-    if (!canSend()) return;
-    for (const { until } of waiters.slice(open.length)) {
-      const openMs = Math.max(0, Math.min(PULL_MS, Math.ceil(until - performance.now())));
-      send(openMs);
-      const timer = setTimeout(() => {
-        open.splice(open.indexOf(timer), 1);
-        top();
-      }, openMs + GRACE_MS);
-      timer.unref(); // those who wait keep the process alive; a pull that outlives them does not
-      open.push(timer);
+    while (canPull() && open < waiters.length) {
+      const leftMs = (waiters[open]?.until ?? 0) - performance.now();
+      open += 1;
+      void pull(Math.max(PULL_MIN_MS, Math.min(PULL_MAX_MS, Math.ceil(leftMs)))).then(onEnd);
     }
   }
-
+  function onEnd(found: Found | null) {
+    open -= 1;
+    if (found !== null && !give(found)) putBack(found);
+    const now = performance.now();
+    if (trouble() === undefined)
+      for (const waiter of waiters.filter(({ until }) => until <= now)) settle(waiter, null);
+    top();
+  }
   function settle(waiter: Waiter<Found>, result: Found | null | Unavailable) {
     waiters.splice(waiters.indexOf(waiter), 1);
     clearTimeout(waiter.timer);
     waiter.settle(result);
   }
+  function give(found: Found): boolean {
+    const [waiter] = waiters;
+    if (waiter !== undefined) settle(waiter, found);
+    return waiter !== undefined;
+  }
 
   return {
     top,
+    give,
     wait(waitMs, signal) {
       if (signal.aborted) return Promise.resolve(null);
       const { promise, resolve, reject } = Promise.withResolvers<Found | null>();
@@ -87,22 +91,6 @@ export function createPulls<Found>({ send, canSend, trouble }: PullsOptions): Pu
       waiters.push(waiter);
       top();
       return promise;
-    },
-    give(found) {
-      const [waiter] = waiters;
-      if (waiter !== undefined) settle(waiter, found);
-      return waiter !== undefined;
-    },
-    answered() {
-      clearTimeout(open.shift());
-    },
-    expire() {
-      const now = performance.now();
-      for (const waiter of waiters.filter(({ until }) => until <= now)) settle(waiter, null);
-    },
-    restart() {
-      for (const timer of open.splice(0)) clearTimeout(timer);
-      top();
     },
   };
 }

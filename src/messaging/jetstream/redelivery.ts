@@ -2,25 +2,26 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { NoRespondersError, RequestError, TimeoutError, type Msg } from '@nats-io/transport-node';
 import { retrySubject } from '#events/subjects.ts';
 import { keepTrying } from '#src/async/back-off.ts';
-import type { JetStreamConnection } from '../../event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { Delivery } from '../work-queue.ts';
-import { ask } from '#src/event-store/jetstream/request.ts';
+import type { Readable } from '#src/event-store/jetstream/message.ts';
+import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
 import type { Redelivered } from '../dead-letters.ts';
 
-/** What of a message tells the item in it. */
-export type Readable = Pick<Msg, 'subject' | 'data' | 'headers' | 'json'>;
-
-/** How long whoever asked waits: the item is waited for, and then handled. */
+/**
+ * How long the requester waits: until a consumer takes the item, and then until it has handled it.
+ */
 const ANSWER_MS = 30_000;
-/** How long an item waits for one who takes it; one that launches a browser may be busy. */
+/** How long an item waits for a free consumer; one that launches a browser may be busy. */
 const TAKEN_MS = 10_000;
 const POLL_MS = 25;
 const READ_MS = 2_000;
 
 /**
- * The server never delivers an item again that it was told to give up. So an operator asks one of
- * those who take from the queue, and is told how it went; whatever is lost on the way, the item is
- * parked as before.
+ * The server never delivers an item again after a consumer gave it up. So this asks one of the
+ * queue's running consumers to handle it, and returns the result. If the request or its answer is
+ * lost, the item stays a dead letter.
+ * @returns whether the item was handled, or why not
  */
 export async function redeliver(
   { nc }: JetStreamConnection,
@@ -43,22 +44,22 @@ function isNobodyThere(error: unknown): boolean {
   return error instanceof RequestError && error.isNoResponders();
 }
 
-/** The work queue that retries are for. */
+/** The work queue that accepts retries. */
 export type RetriedQueue<Item> = {
   stream: string;
   name: string;
   read: (message: Readable, sequence: number) => Item;
-  /** How many deliveries a retried item is said to have had. */
+  /** The number of deliveries that a retried item reports. */
   deliveries: number;
-  /** Hands the item to one who waits; false where nobody does. */
+  /** Gives the item to a waiting caller of `next`; false if none waits. */
   give: (delivery: Delivery<Item>) => boolean;
   /** Called for each item that was handled. */
   remove: (subject: string, sequence: number) => Promise<void>;
 };
 
 /**
- * Takes operators' requests for a queue, one of all who take from it each. Lives as long as the
- * connection.
+ * Accepts operators' requests for a queue; each request goes to one of the queue's consumers. Lives
+ * as long as the connection.
  */
 export function takeRetries<Item>(
   connection: JetStreamConnection,
@@ -69,7 +70,9 @@ export function takeRetries<Item>(
   async function retry(request: Msg): Promise<void> {
     const { sequence } = request.json<{ sequence: number }>();
     const query = { seq: sequence };
-    const stored = await ask(connection, READ_MS, () => jsm.streams.getMessage(stream, query));
+    const stored = await requestWithRetry(connection, READ_MS, () =>
+      jsm.streams.getMessage(stream, query),
+    );
     if (stored === null) return answer(request, fails(`${stream} does not hold it any more`));
     const { subject, data, header: headers } = stored;
     const item = read({ subject, data, headers, json: () => stored.json() }, sequence);
@@ -94,7 +97,7 @@ export function takeRetries<Item>(
   );
 }
 
-/** Whoever handles it tells whoever asked; the server knows nothing of this delivery. */
+/** A delivery whose result is sent to the requester; the server knows nothing of this delivery. */
 function deliveryOf<Item>(
   request: Msg,
   item: Item,
@@ -112,7 +115,7 @@ function deliveryOf<Item>(
       answer(request, fails('it could not be done now; the service’s log says why'));
     },
     extendLease() {},
-    park(reason) {
+    deadLetter(reason) {
       answer(request, fails(reason));
     },
   };

@@ -1,30 +1,30 @@
 /**
- * Port: the browsers of one server. Adapters: browsers.docker.ts, browsers.process.ts,
- * browsers.simulated.ts.
- * A browser belongs to one workload and is used once; its stop destroys everything of it.
+ * Port: the browsers of one server. Adapters: docker/, process/, simulated/.
+ * A workload is a browser in the log. A browser belongs to one workload and serves one session; its
+ * stop destroys everything of it.
  */
 
-/** Where a part of a browser listens; reachable from the gateway, never given to clients. */
+/** The address of a browser's socket: reachable from the gateway, never given to clients. */
 export type Endpoint = { host: string; port: number };
 
-/** What a workload is asked to be. */
+/** What to launch. */
 export type BrowserSpec = {
   workloadId: string;
-  /** RFB password: exactly 8 characters of [A-Za-z0-9] (VncAuth reads no more). */
+  /** RFB password: exactly 8 characters of [A-Za-z0-9]; VncAuth reads no more. */
   vncPassword: string;
   /** Display and window size in pixels. */
   screen: { width: number; height: number };
-  /** True: without a display, and so without VNC; absent: on one. */
+  /** True: without a display, and so without VNC; absent: with a display. */
   headless?: boolean;
-  /** BCP 47, for pages and the browser's own words; absent: the machine's. */
+  /** BCP 47, for pages and the browser's own interface; absent: the host's. */
   locale?: string;
-  /** IANA name; absent: the machine's. */
+  /** IANA name; absent: the host's. */
   timezone?: string;
 };
 
 /**
- * A browser that answers: CDP has replied to a command, a page is open, VNC takes connections (of a
- * headless one nobody does, at whatever `vnc` says).
+ * A browser that is ready: CDP has answered a command, a page is open, VNC accepts connections. For
+ * a headless browser `vnc` has no meaning.
  */
 export type RunningBrowser = {
   workloadId: string;
@@ -33,32 +33,35 @@ export type RunningBrowser = {
   vnc: Endpoint;
 };
 
-/** The end of a browser without `stop`. */
+/** The end of a browser without a `stop`. */
 export type BrowserExit = {
   workloadId: string;
-  /** `browser_closed`: by its user, with CDP's Browser.close or the browser's own menu. */
+  /** `browser_closed`: by its user, with CDP's Browser.close or the browser's menu. */
   reason: 'browser_closed' | 'browser_crashed' | 'out_of_memory';
   exitCode: number | null;
-  /** Milliseconds since the epoch; where the end was found later, when it was if that is known. */
+  /**
+   * Milliseconds since the epoch: the time of the end, or of its discovery if that is not known.
+   */
   endedAt: number;
-  /** The last lines of the browser's stderr, at most 2 KiB; for the log and the event. */
+  /** The last lines of the browser's stderr, at most 2 KiB, for the log and the event. */
   detail: string;
 };
 
-/** What is found on this server, whoever started it. */
+/** A browser on this server, of this process or of an earlier one. */
 export type ObservedBrowser = {
   workloadId: string;
   /**
-   * Whose it is, as `assign` was told; null: nobody's yet. What ends with the service forgets it.
+   * The session it was assigned to; null: none yet, or unknown to an adapter whose browsers end
+   * with the service.
    */
   sessionId: string | null;
   /**
-   * Set where the running browser can be taken over by this process; null: it can only be stopped.
+   * Set where this process can adopt the running browser; null: it can only be stopped.
    */
   adoptable: RunningBrowser | null;
   /**
-   * When its user closed it, in milliseconds since the epoch, where that is known of one that has
-   * ended and was not launched or adopted here.
+   * Milliseconds since the epoch. Set for an ended browser of an earlier process that its user has
+   * closed, where that is known.
    */
   closedAt?: number;
 };
@@ -66,49 +69,47 @@ export type ObservedBrowser = {
 export type Browsers = {
   readonly kind: 'docker' | 'process' | 'simulated';
   /**
-   * Starts a browser and resolves once it is ready to be handed to a client.
-   * @throws LaunchFailed when it does not get there within the adapter's bound; nothing of it is
-   * left then.
+   * Starts a browser and resolves once it is ready for a client.
+   * @throws LaunchFailed where it is not ready within the adapter's time limit; everything of it is
+   * removed then
    */
   launch(spec: BrowserSpec): Promise<RunningBrowser>;
   /**
-   * Ends a browser; resolves when no process of it is left. A workload that is not there is a
-   * success.
+   * Ends a browser; resolves when none of its processes is left. Succeeds for an unknown workload.
    */
   stop(workloadId: string): Promise<void>;
-  /** Everything of ours that runs on this server, leftovers of an earlier process included. */
+  /** All browsers of the service on this server, including those that an earlier process left. */
   list(): Promise<ObservedBrowser[]>;
   /**
-   * Notes on the browser itself whose it is now, for `list` and for whoever looks at the machine.
-   * A workload that is not there is left alone.
+   * Labels the browser with its session, for `list` and for operators. Ignores an unknown workload.
    */
   assign(workloadId: string, sessionId: string): Promise<void>;
   /**
-   * Takes over a browser that `list` gave as adoptable: from here on it is as if this process had
-   * launched it. Null where it has ended since or cannot be taken over.
+   * Adopts a browser that `list` returned as adoptable: from then on it counts as launched by this
+   * process. Null where it has ended since or cannot be adopted.
    */
   adopt(workloadId: string): Promise<RunningBrowser | null>;
   /**
-   * Calls the listener for each browser launched or adopted here that ends without `stop`, at most
-   * once a workload.
+   * Calls the listener for each browser of this process that ends without `stop`, at most once per
+   * workload.
    */
   onExit(listener: (exit: BrowserExit) => void): void;
   /**
-   * Calls the listener when nothing can be launched or ended here any more (false), and when it can
-   * again (true): the ends of meanwhile have been told by then. Absent where that does not happen.
+   * Calls the listener when browsers can no longer be launched or ended (false), and when they can
+   * again (true), after the exits of that time have been reported. Absent where that cannot happen.
    */
   onAvailable?(listener: (isAvailable: boolean) => void): void;
   /**
-   * Instead of disposing: what is being launched or ended is seen to its end, and the rest runs on
-   * for the next process to adopt. Absent where browsers end with their process.
+   * Instead of disposing: finishes launches and stops under way and leaves the other browsers for
+   * the next process to adopt. Absent where browsers end with their process.
    */
   leave?(): Promise<void>;
 } & AsyncDisposable;
 
-/** A browser that did not become ready. */
+/** A browser did not become ready. */
 export class LaunchFailed extends Error {
   override readonly name = 'LaunchFailed';
-  /** The last lines of what the browser said, at most 2 KiB. */
+  /** The last lines of the browser's output, at most 2 KiB. */
   readonly detail: string;
   constructor(message: string, detail: string) {
     super(message);

@@ -1,13 +1,13 @@
-/** What is kept of a program's stderr. */
+/** How much of a program's stderr is kept. */
 const TAIL_BYTES_MAX = 2048;
-/** A longer line is cut here, so that a program cannot make us hold more. */
+/** A longer line is cut, so that a program's output cannot use up the memory. */
 const LINE_CHARS_MAX = 16 * 1024;
 /**
- * Said dozens of times by every Chromium on a machine without D-Bus; it would push out the reason.
+ * Chromium prints this dozens of times on a host without D-Bus; it would displace the useful lines.
  */
 const NOISE = /:ERROR:dbus\//;
 
-/** Calls back for each line of a text that comes in pieces; a last `\n` flushes what is left. */
+/** Calls back for each line of a text that arrives in chunks; a final `\n` flushes the rest. */
 export function splitLines(onLine: (line: string) => void): (chunk: string) => void {
   let partial = '';
   return (chunk) => {
@@ -17,7 +17,7 @@ export function splitLines(onLine: (line: string) => void): (chunk: string) => v
   };
 }
 
-/** Keeps the last lines, at most 2 KiB of them. */
+/** Keeps the last lines, at most 2 KiB. */
 export function keepTail(): { add: (line: string) => void; text: () => string } {
   let kept: string[] = [];
   let bytes = 0;

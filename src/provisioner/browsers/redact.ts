@@ -1,6 +1,6 @@
 /**
- * What a program said, fit for the log and the event: without what lets somebody in. Chromium says
- * the path of its own CDP socket at each start, and repeats addresses with what is in them.
+ * Removes credentials from a program's output, for the log and the event. Chromium prints the path
+ * of its CDP socket at each start, and URLs with all they contain.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
   const known = secrets.filter((secret) => secret !== '');

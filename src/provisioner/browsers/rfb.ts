@@ -1,25 +1,25 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { BrowserSpec, Endpoint } from './browsers.ts';
-import { vncAuthResponse } from '../vnc-auth.ts';
+import { createCipheriv } from 'node:crypto';
 
-/** A VNC connection that looks at nothing, but may give its screen another size. */
+/** A VNC connection that only resizes the screen. */
 export type RfbDisplay = {
   /** Resolves when the screen has the size. @throws Error where the server refuses it */
   resize(screen: BrowserSpec['screen']): Promise<void>;
 } & Disposable;
 
-/** Names of RFC 6143 and of its community's extension for screens that change their size. */
+/** From RFC 6143 and the community's extension for screens that change their size. */
 const VNC_AUTH = 2;
 const EXTENDED_DESKTOP_SIZE = -308;
-/** Of an update that answers this viewer's own wish. */
+/** The reason of an update that answers this viewer's own request. */
 const REASON_OWN = 1;
-/** An update of one pixel comes as raw, since no other encoding was asked for. */
+/** The area of requested updates; its pixel comes raw, since no other encoding was requested. */
 const PIXEL = { x: 0, y: 0, width: 1, height: 1 };
 
 /**
- * Connects to a screen. The whole conversation ends with the signal, and when it is disposed of.
- * @throws Error where the screen does not answer as RFB 3.8 with VncAuth does
+ * Connects to a screen. The connection closes when the signal aborts and when it is disposed of.
+ * @throws Error where the server does not speak RFB 3.8 with VncAuth
  */
 export async function openDisplay(
   { host, port }: Endpoint,
@@ -27,7 +27,7 @@ export async function openDisplay(
   signal: AbortSignal,
 ): Promise<RfbDisplay> {
   const socket = connect({ host, port, signal });
-  // Whoever reads hears of it; in between, nobody does.
+  // A pending read reports the error; without one it must not crash the process.
   socket.on('error', () => {});
   try {
     const { bytesPerPixel } = await shakeHands(socket, password, signal);
@@ -51,11 +51,11 @@ async function shakeHands(
   if (version !== 'RFB 003.008\n') throw new Error(`not RFB 3.8 but ${JSON.stringify(version)}`);
   socket.write(version);
   const types = await read((await read(1)).readUInt8());
-  if (!types.includes(VNC_AUTH)) throw new Error('the screen takes no VncAuth');
+  if (!types.includes(VNC_AUTH)) throw new Error('the VNC server does not offer VncAuth');
   socket.write(Buffer.from([VNC_AUTH]));
   socket.write(vncAuthResponse(password, await read(16)));
-  if ((await read(4)).readUInt32BE() !== 0) throw new Error('the screen refuses its password');
-  // Shared: a viewer that is there stays.
+  if ((await read(4)).readUInt32BE() !== 0) throw new Error('the VNC server refuses the password');
+  // Shared: a connected viewer stays connected.
   socket.write(Buffer.from([1]));
   const init = await read(24);
   await read(init.readUInt32BE(20));
@@ -72,14 +72,14 @@ async function resize(
   const encodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]);
   encodings.writeInt32BE(EXTENDED_DESKTOP_SIZE, 4);
   socket.write(Buffer.concat([encodings, updateRequest(0)]));
-  // What the server calls its screen: one with another name would be another screen.
+  // The server's id of the screen: another id would add a screen.
   const { screenId } = await updated(false);
   socket.write(Buffer.concat([setDesktopSize(screen, screenId), updateRequest(1)]));
   const { status } = await updated(true);
   if (status !== 0) throw new Error(`the screen cannot be resized: ${status}`);
 }
 
-/** What an update says of the screen's layout; those that say nothing of it are passed over. */
+/** Reads updates until one contains the screen's layout. */
 async function layoutOf(
   socket: Socket,
   { bytesPerPixel, isOurs }: { bytesPerPixel: number; isOurs: boolean },
@@ -114,7 +114,7 @@ function updateRequest(incremental: 0 | 1): Buffer {
   return message;
 }
 
-/** One screen that fills the whole. */
+/** SetDesktopSize with one screen of the whole size. */
 function setDesktopSize({ width, height }: BrowserSpec['screen'], screenId: number): Buffer {
   const message = Buffer.alloc(24);
   message.writeUInt8(251, 0);
@@ -127,14 +127,56 @@ function setDesktopSize({ width, height }: BrowserSpec['screen'], screenId: numb
   return message;
 }
 
-/** Exactly so many bytes. @throws Error when the stream ends before */
+/** Reads exactly `length` bytes. @throws Error where the stream ends before */
 async function take(socket: Socket, length: number, signal: AbortSignal): Promise<Buffer> {
   if (length === 0) return Buffer.alloc(0);
   for (;;) {
     const bytes = socket.read(length) as Buffer | null;
     if (bytes?.length === length) return bytes;
     if (bytes !== null || socket.destroyed || socket.readableEnded)
-      throw new Error('the screen has closed the connection');
+      throw new Error('the VNC server closed the connection');
     await once(socket, 'readable', { signal });
   }
+}
+
+/** Resolves when a VNC port has sent its greeting. @throws Error where it sends something else */
+export async function rfbReady({ host, port }: Endpoint, signal: AbortSignal): Promise<void> {
+  const socket = connect({ host, port, signal });
+  try {
+    const closed = once(socket, 'close', { signal }).then(() => null);
+    const greeted = once(socket, 'data', { signal }) as Promise<[Buffer]>;
+    greeted.catch(() => {});
+    closed.catch(() => {});
+    const first = await Promise.race([greeted, closed]);
+    if (first === null) throw Object.assign(new Error('closed'), { code: 'ECONNRESET' });
+    if (!first[0].toString('latin1').startsWith('RFB '))
+      throw new Error(`port ${port} does not speak RFB`);
+  } finally {
+    socket.destroy();
+  }
+}
+
+/**
+ * The response to a VncAuth challenge (RFC 6143, 7.2.2): single DES with the bits of each key byte
+ * reversed. OpenSSL 3 has no single DES; triple DES with three equal keys gives the same result.
+ * @param password only its first 8 characters count
+ * @param challenge 16 bytes
+ */
+export function vncAuthResponse(password: string, challenge: Uint8Array): Buffer {
+  const key = Buffer.alloc(8);
+  key.write(password, 'latin1');
+  const reversed = key.map(reverseBits);
+  const cipher = createCipheriv(
+    'des-ede3-ecb',
+    Buffer.concat([reversed, reversed, reversed]),
+    null,
+  );
+  cipher.setAutoPadding(false);
+  return Buffer.concat([cipher.update(challenge), cipher.final()]);
+}
+
+function reverseBits(byte: number): number {
+  let reversed = 0;
+  for (let bit = 0; bit < 8; bit += 1) reversed |= ((byte >> bit) & 1) << (7 - bit);
+  return reversed;
 }

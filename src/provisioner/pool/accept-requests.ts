@@ -1,118 +1,144 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RecordedEvent, RecordedOf } from '#events/events.ts';
+import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
 import { requestsWanted } from '#src/domain/fleet/pool-policy.ts';
-import type { Delivery, Inbox } from '#src/messaging/work-queue.ts';
-import { load } from '#src/event-store/load-state.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import type { SessionIdentity } from '#src/domain/session/session.ts';
-import { factsOf, until, type Pool } from './pool.ts';
-import { takeOn } from './assign-browser.ts';
+import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
+import { loadState, withState } from '#src/event-store/load-state.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { metadataFrom } from '#src/commands/metadata.ts';
+import { isAwaitingServer, type SessionIdentity } from '#src/domain/session/session.ts';
+import { assignBrowser, resizeToOptions } from './assign-browser.ts';
+import { canServe, DEFAULTS, isSame } from './options.ts';
+import { poolFacts, until, type Pool } from './pool.ts';
 
-/** One pull waits this long for a request; then the next one begins. */
+const ACTOR = 'provisioner';
+/** The longest that one pull waits for a request; then the next pull begins. */
 const PULL_MS = 30_000;
-/** Pause while the queue does not answer. */
-const AWAY_MS = 250;
-/** A request older than this may have been withdrawn: it is looked up before it gets a browser. */
+/** Pause while the work queue is unavailable. */
+const UNAVAILABLE_MS = 250;
+/** A request older than this may have been withdrawn: its session is read before it is accepted. */
 const FRESH_MS = 500;
-/** A request that could not be taken comes again after this, here or on another server. */
+/** A request that could not be accepted is delivered again after this, here or elsewhere. */
 const RETRY_MS = 500;
 /**
- * A request that this server has given back is left to the others for so long and so often, while
- * it pulls nothing itself; if none has had room by then, it is tried here once more.
+ * A request that this server has requeued is left to the other servers for `YIELD_MS`, and this
+ * server pulls nothing meanwhile. After `YIELDS_MAX` deliveries it is accepted here once more.
  */
-const LEAVE_MS = 1_000;
-const LEAVES_MAX = 8;
-/** They are to be there first when it comes again. */
-const LET_OTHERS_MS = 250;
+const YIELD_MS = 1_000;
+const YIELDS_MAX = 8;
+/** The others' pulls are to be there before this server's when the request is redelivered. */
+const YIELD_MARGIN_MS = 250;
 
 /**
- * Takes requests from the queue, only for as many as this server can serve: what nobody pulls is
- * the queue. Until the signal aborts; then resolves when those under way are done.
+ * Pulls requests from the work queue, only as many as this server can serve: the others stay in the
+ * queue. Until the signal aborts; then resolves when the accepted requests have been handled.
  */
-export async function takeRequests(parts: {
-  inbox: Inbox<RecordedEvent>;
+export async function acceptRequests(dependencies: {
+  workQueue: WorkQueue<RecordedEvent>;
   pool: Pool;
-  desk: Desk;
+  context: CommandContext;
   signal: AbortSignal;
 }): Promise<void> {
-  const { inbox, pool, signal } = parts;
+  const { workQueue, pool, signal } = dependencies;
   const underWay = new Set<Promise<void>>();
   while (!signal.aborted) {
-    await until(pool, () => canTake(pool), signal);
-    const delivery = await nextRequest(inbox, signal);
+    await until(pool, () => canAccept(pool), signal);
+    const delivery = await nextRequest(workQueue, signal);
     if (delivery === null) continue;
-    // While the pull was open this server may have been drained, or its room used up.
-    if (signal.aborted || !canTake(pool)) {
+    const event = await readRequest(dependencies, delivery);
+    if (event === null) continue;
+    // During the pull this server may have been drained, or its room used up.
+    if (signal.aborted || !canAccept(pool)) {
       delivery.retryAfter(0);
       continue;
     }
-    if (isLeft(pool, delivery)) {
-      delivery.retryAfter(LEAVE_MS);
-      await pause(LEAVE_MS + LET_OTHERS_MS, undefined, { signal }).catch(() => undefined);
+    if (isForOthersFirst(pool, event, delivery)) {
+      delivery.retryAfter(YIELD_MS);
+      await pause(YIELD_MS + YIELD_MARGIN_MS, undefined, { signal }).catch(() => undefined);
       continue;
     }
-    // Not awaited: what it takes from the pool is taken at once, so the next one can be pulled.
-    const taking = takeDelivery(parts, delivery).finally(() => underWay.delete(taking));
-    underWay.add(taking);
+    // Not awaited: it reserves its place in the pool synchronously, so the next pull can begin.
+    const accepting = acceptDelivery(dependencies, delivery, event).finally(() =>
+      underWay.delete(accepting),
+    );
+    underWay.add(accepting);
   }
   await Promise.all(underWay);
 }
 
-function canTake(pool: Pool): boolean {
-  return pool.isOpen && requestsWanted(factsOf(pool)) > pool.taking;
+function canAccept(pool: Pool): boolean {
+  return pool.isOpen && requestsWanted(poolFacts(pool)) > pool.lookups;
 }
 
-/** One that this server could launch nothing for is for the others first. */
-function isLeft({ server }: Pool, { item, deliveries }: Delivery<RecordedEvent>): boolean {
-  const { triedServers } = (item as RecordedOf<'session'>).state;
-  return triedServers?.includes(server.id) === true && deliveries <= LEAVES_MAX;
+/** Whether this server has failed to launch for the request, so that others try it first. */
+function isForOthersFirst(
+  { server }: Pool,
+  { state: { triedServers } }: EventWithState<'session'>,
+  { deliveries }: Delivery<RecordedEvent>,
+): boolean {
+  return triedServers?.includes(server.id) === true && deliveries <= YIELDS_MAX;
 }
 
-async function nextRequest(inbox: Inbox<RecordedEvent>, signal: AbortSignal) {
+async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSignal) {
   try {
-    return await inbox.next(PULL_MS, signal);
+    return await workQueue.next(PULL_MS, signal);
   } catch {
-    await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
+    await pause(UNAVAILABLE_MS, undefined, { signal }).catch(() => undefined);
     return null;
   }
 }
 
-async function takeDelivery(
-  { pool, desk }: { pool: Pool; desk: Desk },
+/** The request with its session's state; null where that is unreadable: the request is retried. */
+async function readRequest(
+  { pool, context }: { pool: Pool; context: CommandContext },
   delivery: Delivery<RecordedEvent>,
-): Promise<void> {
+): Promise<EventWithState<'session'> | null> {
   const event = delivery.item as RecordedOf<'session'>;
-  const { organizationId, id } = event.aggregate;
-  desk.recent?.saw(event);
   try {
-    if (isFresh(event, pool.now()) || (await stillWaits(pool, desk, event))) {
+    return await withState<'session'>(context.eventStore, event);
+  } catch (error) {
+    const sessionId = event.aggregate.id;
+    pool.log.warn({ err: error, sessionId }, 'failed to read a request; it is retried');
+    delivery.retryAfter(RETRY_MS);
+    return null;
+  }
+}
+
+async function acceptDelivery(
+  { pool, context }: { pool: Pool; context: CommandContext },
+  delivery: Delivery<RecordedEvent>,
+  event: EventWithState<'session'>,
+): Promise<void> {
+  const { organizationId, id } = event.aggregate;
+  context.stateCache?.observe(event);
+  try {
+    if (isFresh(event, pool.now()) || (await isStillWaiting(pool, context, event))) {
       pool.arrivals.note();
-      await takeTraced(pool, { organizationId, id }, event);
+      await acceptTraced(pool, { organizationId, id }, event);
     }
     await delivery.ack();
   } catch (error) {
-    pool.log.warn({ err: error, sessionId: id }, 'a request was not taken; it comes again');
+    pool.log.warn({ err: error, sessionId: id }, 'failed to accept a request; it is retried');
     delivery.retryAfter(RETRY_MS);
   }
 }
 
-/** What follows from the request is a part of its being taken. */
-async function takeTraced(
+/** Accepts a request within a span, so that what follows from it is traced below that span. */
+async function acceptTraced(
   pool: Pool,
   identity: SessionIdentity,
-  event: RecordedOf<'session'>,
+  event: EventWithState<'session'>,
 ): Promise<void> {
-  const parent = event.cause.traceparent;
+  const parent = event.metadata.traceparent;
   const span = pool.tracer?.begin('take request', {
     kind: 'consumer',
     parent,
     attributes: { 'bss.session_id': identity.id, 'bss.server_id': pool.server.id },
   });
-  if (span === undefined) return takeOn(pool, identity, event);
+  if (span === undefined) return acceptRequest(pool, identity, event);
   try {
-    await takeOn(pool, identity, {
+    await acceptRequest(pool, identity, {
       ...event,
-      cause: { ...event.cause, traceparent: span.traceparent },
+      metadata: { ...event.metadata, traceparent: span.traceparent },
     });
   } catch (error) {
     span.fail(error);
@@ -122,27 +148,57 @@ async function takeTraced(
   }
 }
 
+/**
+ * Assigns an idle browser to the request, resized to its viewport, or else makes the request wait
+ * for a launch. Resolves when `session.activated` or `session.assigned` has been appended: from
+ * then on this server is responsible for the request, and the work queue may forget it.
+ * @throws Error where the server is leaving; any server may accept the request then
+ */
+export async function acceptRequest(
+  pool: Pool,
+  identity: SessionIdentity,
+  event: EventWithState<'session'>,
+): Promise<void> {
+  const { browser: options } = event.state;
+  const isFirst = !pool.waiting.some((one) => isSame(one.options, options));
+  const idle = isFirst && canServe(DEFAULTS, options) ? pool.roster.longestIdle() : null;
+  if (idle !== null) {
+    const isReady =
+      isSame(idle.options, options) || (await resizeToOptions(pool, idle, identity, event));
+    if (isReady) return assignBrowser(pool, idle, identity, event);
+    if (!pool.isOpen) throw new Error('the server is leaving');
+  }
+  const assigned = Promise.withResolvers<unknown>();
+  pool.waiting.push({ identity, event, options, failures: 0, assigned: assigned.promise });
+  pool.changed();
+  const launching = pool.roster.all().findLast(({ phase }) => phase === 'launching');
+  const workloadId = launching?.workloadId ?? 'none-yet';
+  const command = { type: 'AssignSession', workloadId, serverId: pool.server.id } as const;
+  const reported = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
+  assigned.resolve(reported.catch(() => undefined));
+  await reported;
+}
+
 function isFresh(event: RecordedOf<'session'>, now: number): boolean {
   return now - Date.parse(event.time) < FRESH_MS;
 }
 
 /**
- * True where the session still waits for a browser and no server has it. While that is being looked
- * up no other request is pulled for its place.
+ * Whether the session still waits for a browser and no server has it. While its state is read the
+ * pool keeps a place for it.
  */
-async function stillWaits(
+async function isStillWaiting(
   pool: Pool,
-  desk: Desk,
+  context: CommandContext,
   { aggregate }: RecordedOf<'session'>,
 ): Promise<boolean> {
   let isWaiting = false;
-  pool.taking += 1;
+  pool.lookups += 1;
   try {
-    const { state } = await load<'session'>(desk.log, aggregate);
-    const isOpen = state?.status === 'creating' || state?.status === 'queued';
-    isWaiting = isOpen && state.assignment === null;
+    const { state } = await loadState<'session'>(context.eventStore, aggregate);
+    isWaiting = state !== null && isAwaitingServer(state);
   } finally {
-    pool.taking -= 1;
+    pool.lookups -= 1;
     if (!isWaiting) pool.changed();
   }
   return isWaiting;

@@ -1,15 +1,15 @@
-/** Requests that this server has taken, by the second, for as long as anybody asks about. */
+/** Counts the requests that this server has accepted, by the second, for the last minute. */
 export type Arrivals = {
   note(): void;
-  /** How many in the last so many seconds, 60 at most. */
+  /** Requests accepted in the last `seconds`, 60 at most. */
   last(seconds: number): number;
 };
 
 const SECONDS_MAX = 60;
 
-/** @param now milliseconds on a clock that only goes forward */
+/** @param now milliseconds on a monotonic clock */
 export function createArrivals(now: () => number = () => performance.now()): Arrivals {
-  /** Second → requests in it; a ring, so that it never grows. */
+  // A ring of one slot per second, so that it never grows.
   const seconds = Array.from({ length: SECONDS_MAX }, () => ({ second: -1, count: 0 }));
   const secondNow = () => Math.floor(now() / 1000);
   return {

@@ -1,82 +1,91 @@
-import type { RecordedOf } from '#events/events.ts';
-import { isRejected } from '#src/errors.ts';
-import { causeAfter } from '#src/commands/metadata.ts';
+import type { EventWithState, RecordedOf } from '#events/events.ts';
+import { isRejection } from '#src/errors.ts';
+import { metadataFrom } from '#src/commands/metadata.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
-import { endWorkload } from './terminate.ts';
-import { fitTo } from '../fit.ts';
-import { canBecome, DEFAULTS, isSame } from './options.ts';
-import { report, type Pool } from './pool.ts';
-import type { Member } from './roster.ts';
+import { resizeScreen } from '../browsers/chromium/resize-screen.ts';
+import { terminateBrowser } from './terminate.ts';
+import { screenOf } from './options.ts';
+import type { Pool } from './pool.ts';
+import type { PooledBrowser } from './roster.ts';
 
-const ME = 'provisioner';
+const ACTOR = 'provisioner';
+/** A resize takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */
+const RESIZE_MS = 1_500;
 
 /**
- * Gives a request an idle browser, in the size that it asks for, or has it wait for one that is
- * being launched: as it is where the request asks for something that no running browser can become.
- * Resolves when the log knows which: from then on the request is this server's, and its queue may
- * forget it.
- * @throws Error where the server is leaving; the request is anybody's then
+ * Assigns a browser to a session and activates the session; from here on the browser ends with it.
+ * Resolves when `session.activated` has been appended; the workload's own event is not awaited.
  */
-export async function takeOn(
+export async function assignBrowser(
   pool: Pool,
+  pooled: PooledBrowser,
   identity: SessionIdentity,
   event: RecordedOf<'session'>,
 ): Promise<void> {
-  const { browser: options } = event.state;
-  const isFirst = !pool.waiting.some((one) => isSame(one.options, options));
-  const member = isFirst && canBecome(DEFAULTS, options) ? pool.roster.longestIdle() : null;
-  if (member !== null) {
-    const isFit = isSame(member.options, options) || (await fitTo(pool, member, identity, event));
-    if (isFit) return serve(pool, member, identity, event);
-    if (!pool.isOpen) throw new Error('the server is leaving');
-  }
-  const assigned = Promise.withResolvers<unknown>();
-  pool.waiting.push({ identity, event, options, failures: 0, assigned: assigned.promise });
-  pool.changed();
-  const launching = pool.roster.all().findLast(({ phase }) => phase === 'launching');
-  const workloadId = launching?.workloadId ?? 'none-yet';
-  const command = { type: 'AssignSession', workloadId, serverId: pool.server.id } as const;
-  const told = pool.reporter.session(identity, command, causeAfter(event, ME));
-  assigned.resolve(told.catch(() => undefined));
-  await told;
-}
-
-/**
- * Hands a browser to a session: it is this session's from here on, and ended with it. The session's
- * `activated` is what the caller waits for; the browser's own event is told beside it.
- */
-export async function serve(
-  pool: Pool,
-  member: Member,
-  identity: SessionIdentity,
-  event: RecordedOf<'session'>,
-): Promise<void> {
-  const { browser } = member;
-  if (browser === null) throw new Error(`${member.workloadId} serves before it is launched`);
-  member.session = identity;
-  pool.roster.move(member, 'busy');
+  const { browser } = pooled;
+  if (browser === null) throw new Error(`${pooled.workloadId} is assigned before it is launched`);
+  pooled.session = identity;
+  pool.roster.move(pooled, 'busy');
   const { organizationId, id: sessionId } = identity;
   const command = {
     type: 'ActivateSession',
     workload: workloadOf(pool, browser),
     now: pool.now(),
   } as const;
-  const activating = pool.reporter.session(identity, command, causeAfter(event, ME));
+  const activating = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
   const assign = { type: 'Assign', organizationId, sessionId } as const;
-  void report(pool, member, assign, causeAfter(event, ME));
+  void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
   const activated = await activating;
-  if (!isRejected(activated)) return noteSession(pool, member.workloadId, sessionId);
-  // It was stopped in the meantime: the browser has been given away and is not used twice.
-  member.session = null;
-  await endWorkload(pool, member, 'session_ended', event);
+  if (!isRejection(activated)) return labelBrowser(pool, pooled.workloadId, sessionId);
+  // The session was stopped in the meantime. A browser that was assigned is not used again.
+  pooled.session = null;
+  await terminateBrowser(pool, pooled, 'session_ended', event);
 }
 
-/** For whoever looks at the machine; the log is what counts, so that nobody waits for it. */
-function noteSession({ browsers, log }: Pool, workloadId: string, sessionId: string): void {
+/**
+ * Resizes an idle browser to the request's viewport, before it is assigned. The caller gets the
+ * browser to itself: it counts as busy from the start. Where the resize fails the browser is
+ * terminated, since its size is unknown then, and the session needs another one.
+ * @returns whether the browser can be assigned
+ */
+export async function resizeToOptions(
+  pool: Pool,
+  pooled: PooledBrowser,
+  { organizationId, id: sessionId }: SessionIdentity,
+  event: EventWithState<'session'>,
+): Promise<boolean> {
+  const { browser, workloadId } = pooled;
+  if (browser === null) throw new Error(`${workloadId} is idle before it is launched`);
+  const { browser: options } = event.state;
+  pool.roster.move(pooled, 'busy');
+  // First: a later process must not adopt it as an idle browser of the default size.
+  const assign = { type: 'Assign', organizationId, sessionId } as const;
+  await pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
+  const target = { vncPassword: pool.vncPasswordOf(workloadId), screen: screenOf(options) };
+  try {
+    await resizeScreen(browser, target, AbortSignal.timeout(RESIZE_MS));
+  } catch (error) {
+    pool.log.warn({ err: error, workloadId, sessionId }, 'failed to resize a browser');
+    void terminateBrowser(pool, pooled, 'retired', event);
+    return false;
+  }
+  pooled.options = options;
+  return isBusy(pooled);
+}
+
+/** False where it has ended during the resize, by itself or with its server. */
+function isBusy({ phase }: PooledBrowser): boolean {
+  return phase === 'busy';
+}
+
+/** Labels the browser with its session for operators; not awaited, since the log is what counts. */
+function labelBrowser({ browsers, log }: Pool, workloadId: string, sessionId: string): void {
   browsers
     .assign(workloadId, sessionId)
-    .catch((error: unknown) => log.warn({ err: error, workloadId }, 'a session was not noted'));
+    .catch((error: unknown) =>
+      log.warn({ err: error, workloadId, sessionId }, 'failed to label a browser with its session'),
+    );
 }
 
 function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser) {

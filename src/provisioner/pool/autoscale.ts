@@ -1,137 +1,140 @@
 import type { ServerEvent } from '#events/server.ts';
 import type { PoolDecision, PoolInputs } from '#events/pool.ts';
 import { decidePool, isStuck, POLICY } from '#src/domain/fleet/pool-policy.ts';
-import { endWorkload } from './terminate.ts';
+import { terminateBrowser } from './terminate.ts';
 import type { Host } from './host-resources.ts';
-import { giveBack } from './launch.ts';
-import { countsOf, factsOf, unservedOf, type Pool } from './pool.ts';
+import { requeue } from './launch.ts';
+import { poolCounts, poolFacts, unservedRequests, type Pool } from './pool.ts';
 
-/** How often the pool's size is thought about; arrivals are counted by the second. */
-const THINK_EVERY_MS = 1_000;
-/** For so long a request waits that nothing can be launched for; then it is for other servers. */
+/** How often the pool's size is evaluated; arrivals are counted by the second. */
+const EVALUATE_EVERY_MS = 1_000;
+/** A request that nothing can be launched for is requeued for other servers after this. */
 const STUCK_MS = 5_000;
-/** What a launch is expected to take before the first has been measured. */
+/** Expected duration of a launch until the first one has been measured. */
 const LAUNCH_MS = 1_000;
 
 type Resized = Extract<ServerEvent, { type: 'server.pool-resized' }>['data'];
 export type Autoscaler = {
-  /** Reads the machine and thinks, now. */
-  think(): Promise<void>;
+  /** Reads the host's resources and decides, now. */
+  evaluate(): Promise<void>;
 } & AsyncDisposable;
 
 /**
- * Once a second: reads what the machine can bear, decides how many browsers are to wait, and
- * retires what is too many. It launches nothing itself: the pool fills up to the target. What it
- * changes its mind about is told with all that it was decided on; the next change waits until that
- * is told, and of several that wait the last is told.
+ * Once a second: reads the host's resources, decides the target number of idle browsers, and
+ * retires the surplus. It launches nothing itself: the pool fills up to the target. Each changed
+ * decision is reported with its inputs. Reports go one at a time; of the decisions made meanwhile
+ * only the last is reported.
  */
-export function startAutoscaler(parts: {
+export function startAutoscaler(dependencies: {
   pool: Pool;
   readHost: () => Promise<Host>;
-  tell: (resized: Resized) => Promise<void>;
+  report: (resized: Resized) => Promise<void>;
 }): Autoscaler {
-  const { pool, readHost, tell } = parts;
-  const calm = createCalm();
+  const { pool, readHost, report } = dependencies;
+  const quietPeriod = createQuietPeriod();
   let stuckSince: number | null = null;
-  let untold: Resized | null = null;
-  let telling: Promise<void> | null = null;
-  let thinking: Promise<void> | null = null;
+  let unreported: Resized | null = null;
+  let reporting: Promise<void> | null = null;
+  let evaluating: Promise<void> | null = null;
 
-  async function tellAll(): Promise<void> {
-    for (let next = untold; next !== null; next = untold) {
-      untold = null;
-      await tell(next).catch((error: unknown) =>
-        pool.log.warn({ err: error }, 'the log does not know the size of the pool'),
+  async function reportAll(): Promise<void> {
+    for (let next = unreported; next !== null; next = unreported) {
+      unreported = null;
+      await report(next).catch((error: unknown) =>
+        pool.log.warn({ err: error }, 'failed to report the resized pool'),
       );
     }
-    telling = null;
+    reporting = null;
   }
   async function decide(): Promise<void> {
     const host = await readHost();
     const hasChanged = host.memoryFreeBytes !== pool.host.memoryFreeBytes;
     pool.host = host;
-    const inputs = inputsOf(pool, calm);
+    const inputs = inputsOf(pool, quietPeriod);
     const decision = decidePool(inputs);
-    calm.note(inputs, decision);
+    quietPeriod.note(inputs, decision);
     const { target, limitedBy } = decision;
     const isNew = target !== inputs.target || limitedBy !== inputs.limitedBy;
     if (isNew && pool.isOpen) {
       pool.size = { target, limitedBy };
       pool.log.info({ ...inputs, ...decision }, 'pool resized');
-      untold = { policy: POLICY, inputs, decision };
-      telling ??= tellAll();
+      unreported = { policy: POLICY, inputs, decision };
+      reporting ??= reportAll();
     }
     const retire = pool.canLaunch ? decision.retire : 0;
     for (let retired = 0; retired < retire; retired += 1) retireOne(pool);
     if (isNew || hasChanged) pool.changed();
-    giveBackStuck();
+    requeueStuck();
   }
-  /** One at a time, each after as long: what is there may be enough for the next. */
-  function giveBackStuck(): void {
-    const [request] = unservedOf(pool);
-    if (request === undefined || !pool.isOpen || !pool.canLaunch || !isStuck(factsOf(pool))) {
+  /** Requeues one request per `STUCK_MS`: the memory may suffice for the next one. */
+  function requeueStuck(): void {
+    const [request] = unservedRequests(pool);
+    if (request === undefined || !pool.isOpen || !pool.canLaunch || !isStuck(poolFacts(pool))) {
       stuckSince = null;
       return;
     }
     stuckSince ??= performance.now();
     if (ageOf(stuckSince) < STUCK_MS) return;
     stuckSince = null;
-    giveBack(pool, request, 'its memory is used up').catch((error: unknown) =>
-      pool.log.error({ err: error, session: request.identity }, 'a request was not given back'),
+    requeue(pool, request, 'the server has no memory left for a launch').catch((error: unknown) =>
+      pool.log.error({ err: error, session: request.identity }, 'failed to requeue a request'),
     );
   }
-  async function think(): Promise<void> {
-    thinking ??= decide()
-      .catch((error: unknown) => pool.log.error({ err: error }, 'the pool was not thought about'))
-      .finally(() => (thinking = null));
-    await thinking;
+  async function evaluate(): Promise<void> {
+    evaluating ??= decide()
+      .catch((error: unknown) => pool.log.error({ err: error }, 'autoscaler evaluation failed'))
+      .finally(() => (evaluating = null));
+    await evaluating;
   }
-  const timer = setInterval(() => void think(), THINK_EVERY_MS);
+  const timer = setInterval(() => void evaluate(), EVALUATE_EVERY_MS);
   timer.unref();
   return {
-    think,
+    evaluate,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      await thinking;
-      await telling;
+      await evaluating;
+      await reporting;
     },
   };
 }
 
 function retireOne(pool: Pool): void {
-  const member = pool.roster.longestIdle();
-  if (member === null) return;
-  endWorkload(pool, member, 'retired').catch((error: unknown) =>
-    pool.log.error({ err: error, workloadId: member.workloadId }, 'a browser was not retired'),
+  const pooled = pool.roster.longestIdle();
+  if (pooled === null) return;
+  terminateBrowser(pool, pooled, 'retired').catch((error: unknown) =>
+    pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to retire a browser'),
   );
 }
 
-function inputsOf(pool: Pool, calm: Calm): PoolInputs {
+function inputsOf(pool: Pool, quietPeriod: QuietPeriod): PoolInputs {
   const { limits, arrivals, launchTimes, host, size } = pool;
   return {
     isDraining: pool.isDraining,
-    ...countsOf(pool),
+    ...poolCounts(pool),
     arrivals10s: arrivals.last(10),
     arrivals60s: arrivals.last(60),
     launchMs: median(launchTimes) ?? LAUNCH_MS,
     ...limits,
     ...host,
     ...size,
-    ...calm.now(),
+    ...quietPeriod.now(),
   };
 }
 
-type Calm = ReturnType<typeof createCalm>;
+type QuietPeriod = ReturnType<typeof createQuietPeriod>;
 
-/** For how long less was needed than was to wait, how much at most, and more waited than was to. */
-function createCalm() {
+/**
+ * Tracks for how long demand has been below the target, the peak demand in that time, and for how
+ * long there has been a surplus of idle browsers.
+ */
+function createQuietPeriod() {
   let belowSince: number | null = null;
   let peak = 0;
   let surplusSince: number | null = null;
   return {
     now: () => ({ calmMs: ageOf(belowSince), calmPeak: peak, surplusMs: ageOf(surplusSince) }),
     note({ target: before, idle }: PoolInputs, { need, target }: PoolDecision): void {
-      // A target that was lowered has to be calm anew before it is lowered further.
+      // After each lowering a new quiet period begins, before the target is lowered further.
       const isSame = need < target && target === before && belowSince !== null;
       peak = isSame ? Math.max(peak, need) : need;
       if (!isSame) belowSince = need < target ? performance.now() : null;

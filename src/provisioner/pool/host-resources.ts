@@ -2,26 +2,27 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
-/** How much the machine can still bear, as far as it says so. */
+/** The free resources of this host, as far as the kernel reports them. */
 export type Host = {
-  /** What may still be taken before something is killed for it; null: not known. */
+  /** Memory that can be allocated before the kernel kills for it; null: not known. */
   memoryFreeBytes: number | null;
-  /** Share of the last minute in which something waited for a core, 0 to 1; null: not known. */
+  /** Share of the last minute in which some task waited for a core, 0 to 1; null: not known. */
   cpuPressure: number | null;
 };
 
 /**
- * Whose limits count: `group` are those of this process's control group and of all above it, beside
- * the machine's, for browsers that are its children; `machine` is for browsers that are not.
+ * Which limits count. `group`: those of the machine, of this process's control group and of its
+ * parent groups, for browsers that are children of this process. `machine`: those of the machine
+ * alone, for browsers that are not.
  */
 export type HostScope = 'group' | 'machine';
 
-/** Where the machine's files are; another root in tests. */
+/** `root`: where /proc and /sys are; tests set another folder. */
 type Place = { scope: HostScope; root?: string };
 
 /**
- * Reads what is free: of the machine, and of each control group from this process's up, of version
- * 1 and 2 alike. A file that is not there, or says nothing, limits nothing.
+ * Reads the free resources: the lowest of the machine's and of each control group from this
+ * process's upwards, version 1 or 2. A file that is missing or unreadable imposes no limit.
  */
 export async function readHost({ scope, root = '/' }: Place): Promise<Host> {
   const [available, pressure, groups] = await Promise.all([
@@ -50,10 +51,10 @@ export async function coresOf({ scope, root = '/' }: Place): Promise<number> {
   return Math.max(1, Math.ceil(Math.min(cores, ...quotas.filter((quota) => quota !== null))));
 }
 
-/** A control group's folder; one of version 2 controls all, one of version 1 a part. */
+/** A control group. A group of version 2 controls everything, one of version 1 one resource. */
 type Group = { folder: string; controls: 'all' | 'memory' | 'cpu' };
 
-/** This process's groups and all above them, the nearest first. */
+/** This process's groups and their parents, the nearest first. */
 async function groupsOf(root: string): Promise<Group[]> {
   const lines = ((await readText(root, 'proc/self/cgroup')) ?? '').split('\n');
   return lines.flatMap((line) => {
@@ -65,7 +66,7 @@ async function groupsOf(root: string): Promise<Group[]> {
   });
 }
 
-/** In a container its own group is mounted at the top, where the path may not be seen. */
+/** In a container the own group is mounted at the top, so paths below it may not exist. */
 function upwards(mount: string, path: string, controls: Group['controls']): Group[] {
   const names = path.split('/').filter((name) => name !== '' && name !== '..');
   return Array.from({ length: names.length + 1 }, (_, above) => ({
@@ -74,7 +75,7 @@ function upwards(mount: string, path: string, controls: Group['controls']): Grou
   }));
 }
 
-/** What a group may still take; what it has read from files can be taken back from it. */
+/** Memory that a group may still allocate; its inactive file cache counts as free. */
 async function freeOfGroup(root: string, { folder, controls }: Group): Promise<number | null> {
   const [limitName, usageName, cacheName] =
     controls === 'all'
@@ -90,7 +91,7 @@ async function freeOfGroup(root: string, { folder, controls }: Group): Promise<n
   return Number(limit) - (Number(usage) - Number(cache ?? 0));
 }
 
-/** `max`, and version 1's largest number less a page, mean that there is none. */
+/** `max`, and in version 1 the largest number less a page, mean no limit. */
 function isLimit(text: string): boolean {
   return /^\d+$/.test(text) && Number(text) < 2 ** 62;
 }

@@ -1,35 +1,35 @@
 import type { BrowserOptions } from '#events/session.ts';
 import type { BrowserSpec } from '../browsers/browsers.ts';
 
-/** What the browsers are that wait for whoever comes. */
+/** Options of the browsers that are launched in advance and wait idle. */
 export const DEFAULTS: BrowserOptions = { viewport: null, locale: null, timezone: null };
 
-/** Display of a session that asks for none. */
+/** Screen of a session that requests no viewport, pixels. */
 const SCREEN = { width: 1280, height: 800 };
 
 /**
- * Chromium's window is at least 500 wide. On narrower screens it sticks out, by a pixel more or
- * less where it was launched there.
+ * Chromium's window is at least 500 pixels wide. On a narrower screen it sticks out, and by a pixel
+ * more or less than if it had been launched there.
  */
 const WIDTH_MIN = 501;
 
-/** True where a browser launched as one serves who asked for the other. */
+/** Whether a browser launched with one set of options serves a request for the other as it is. */
 export function isSame(one: BrowserOptions, other: BrowserOptions): boolean {
   const [here, there] = [screenOf(one), screenOf(other)];
   return here.width === there.width && here.height === there.height && isAlike(one, other);
 }
 
 /**
- * True where a browser launched as one can be made what the other asks for while it runs: only its
- * screen can change.
+ * Whether a running browser, launched with `one`, can serve a request for `other`, as it is or
+ * after a resize: only the screen of a running browser can change.
  */
-export function canBecome(one: BrowserOptions, other: BrowserOptions): boolean {
+export function canServe(one: BrowserOptions, other: BrowserOptions): boolean {
   return isSame(one, other) || (isAlike(one, other) && screenOf(other).width >= WIDTH_MIN);
 }
 
 /**
- * Language and time zone are a process's from its start, and what CDP puts in their place ends with
- * the CDP session that set it; a display comes and goes with its X server.
+ * Whether all but the screen is the same. Locale and time zone are fixed when the process starts;
+ * an override by CDP would end with the CDP session that set it. A display comes with its X server.
  */
 function isAlike(one: BrowserOptions, other: BrowserOptions): boolean {
   return (
@@ -40,10 +40,10 @@ function isAlike(one: BrowserOptions, other: BrowserOptions): boolean {
 }
 
 /**
- * Matches requests that wait with launches under way, each launch to one request that asks for just
- * what it is launched as.
- * @returns the requests left, in their order, and how many of the launches left will wait idle: one
- * for a request that has gone meanwhile will not
+ * Matches waiting requests with launches under way: each launch serves one request for the same
+ * options.
+ * @returns the requests without a launch, in their order, and how many of the remaining launches
+ * will become idle (a launch with special options whose request has gone will not)
  */
 export function matchLaunches<Request extends { options: BrowserOptions }>(
   waiting: readonly Request[],
@@ -58,12 +58,12 @@ export function matchLaunches<Request extends { options: BrowserOptions }>(
   return { unserved, spare: left.filter((options) => isSame(options, DEFAULTS)).length };
 }
 
-/** Display and window, pixels. */
+/** Size of the display and the window, pixels. */
 export function screenOf({ viewport }: BrowserOptions): BrowserSpec['screen'] {
   return viewport ?? SCREEN;
 }
 
-/** What a launch is told. */
+/** The part of a launch's specification that follows from the options. */
 export function specOf(options: BrowserOptions): Omit<BrowserSpec, 'workloadId' | 'vncPassword'> {
   const { locale, timezone, headless } = options;
   return {

@@ -1,82 +1,80 @@
-import type { RecordedOf } from '#events/events.ts';
+import type { EventWithState } from '#events/events.ts';
 import type { PoolLimit } from '#events/pool.ts';
 import type { BrowserOptions } from '#events/session.ts';
 import type { PoolFacts } from '#src/domain/fleet/pool-policy.ts';
-import type { WorkloadCommand } from '../../domain/fleet/workload.ts';
-import type { Cause } from '#events/envelope.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { createArrivals, type Arrivals } from './arrivals.ts';
 import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
 import type { Reporter } from '../reporter.ts';
 import { matchLaunches } from './options.ts';
-import { createRoster, type Member, type Roster } from './roster.ts';
+import { createRoster, type Roster } from './roster.ts';
 
-/** A session this server has taken on that has no browser yet. */
-export type Waiting = {
+/** An accepted request whose session has no browser yet. */
+export type WaitingRequest = {
   identity: SessionIdentity;
-  /** The request, as the cause of what follows. */
-  event: RecordedOf<'session'>;
-  /** What its browser is to be launched as. */
+  /** The request: the cause in the metadata of all events that follow from it. */
+  event: EventWithState<'session'>;
+  /** The options its browser is to be launched with. */
   options: BrowserOptions;
-  /** Launches that failed while it was the next to be served. */
+  /** Failed launches while it was the next request to get a browser. */
   failures: number;
-  /** Resolves when the log knows that it is this server's. */
+  /** Resolves when `session.assigned` has been appended, or could not be. */
   assigned: Promise<unknown>;
 };
 
-/** What a server may have. */
+/** Limits of a server's pool. */
 export type PoolLimits = {
   minIdle: number;
   maxIdle: number;
   max: number;
-  /** Launches that may run at once: one a core, since a launch is one core's work. */
+  /** Launches that may run at once: one per core, since a launch keeps one core busy. */
   launchesAtOnce: number;
-  /** What a browser is expected to take of the memory. */
+  /** Expected memory of one browser. */
   browserBytes: number;
 };
 
 /**
- * The browsers of one server and the requests that wait for them. Decisions are made at once, on
- * what is in memory; the log is told in order, and holds the truth when this process ends.
- * `launch.ts`, `serve.ts` and `end.ts` say what happens to it.
+ * The browsers of one server and the requests that wait for them. Decisions are made on this state
+ * in memory and reported to the log in order; the log is the truth once this process has ended.
+ * `accept-requests.ts`, `assign-browser.ts`, `launch.ts` and `terminate.ts` change it.
  */
 export type Pool = {
   readonly server: { id: string; ip: string };
   readonly browsers: Browsers;
   readonly reporter: Reporter;
-  readonly log: Log;
+  readonly log: Logger;
   /** null: nothing is traced. */
   readonly tracer?: Tracer | null;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly vncPasswordOf: (workloadId: string) => string;
   readonly limits: PoolLimits;
-  /** True where a live server beside those given may launch what this one cannot. */
+  /** Whether there is a live server that is not among the given ids; it may launch instead. */
   readonly hasOthers: (tried: readonly string[]) => Promise<boolean>;
   readonly roster: Roster;
-  readonly waiting: Waiting[];
+  readonly waiting: WaitingRequest[];
   readonly arrivals: Arrivals;
-  /** Milliseconds that the last good launches took. */
+  /** Durations of the last successful launches, milliseconds. */
   readonly launchTimes: number[];
-  /** Requests that have been pulled and are being looked up. */
-  taking: number;
-  /** Browsers that are to wait, and what keeps more from being launched: the last decision. */
+  /** Pulled requests whose session is being read before it gets a browser. */
+  lookups: number;
+  /** The autoscaler's last decision: target of idle browsers, and what limits it. */
   size: { target: number; limitedBy: PoolLimit };
-  /** The machine as of a second ago. */
+  /** The host's resources at the last evaluation, at most a second ago. */
   host: Host;
-  /** Nothing is taken and nothing waits; who runs goes on. */
+  /** True: no request is accepted and no browser waits idle; running sessions go on. */
   isDraining: boolean;
-  /** False before the server has joined and once it leaves: nothing is launched or taken. */
+  /** False before the server has joined and once it leaves: no launch, no accepted request. */
   isOpen: boolean;
-  /** False while the machine can launch and end nothing: what waits is given away, no more. */
+  /** False while no browser can be launched or ended; idle browsers are still assigned. */
   canLaunch: boolean;
-  /** Failed launches since the last good one, and what the last of them said. */
+  /** Failed launches since the last successful one, and the message of the last failure. */
   failedLaunches: number;
   lastFailure: string | null;
-  /** Tells everyone who waits that something has changed. */
+  /** Calls the listeners: the state has changed. */
   changed(): void;
   /** Calls the listener after each change until the returned function is called. */
   onChange(listener: () => void): () => void;
@@ -106,7 +104,7 @@ export function createPool(
     waiting: [],
     arrivals: createArrivals(),
     launchTimes: [],
-    taking: 0,
+    lookups: 0,
     size: { target: given.limits.minIdle, limitedBy: null },
     host: { memoryFreeBytes: null, cpuPressure: null },
     isDraining: false,
@@ -122,19 +120,19 @@ export function createPool(
   };
 }
 
-/** The requests that no launch under way is for, longest waiting first. */
-export function unservedOf(pool: Pool): Waiting[] {
-  return matched(pool).unserved;
+/** The waiting requests without a launch under way, longest waiting first. */
+export function unservedRequests(pool: Pool): WaitingRequest[] {
+  return matchWaiting(pool).unserved;
 }
 
-/** The browsers and the requests of the pool, counted. */
-export function countsOf(pool: Pool) {
-  const { unserved, spare } = matched(pool);
+/** Counts of the pool's browsers by phase and of its requests. */
+export function poolCounts(pool: Pool) {
+  const { unserved, spare } = matchWaiting(pool);
   const { roster, waiting } = pool;
   return { ...roster.counts(), spare, waiting: waiting.length, unserved: unserved.length };
 }
 
-function matched({ roster, waiting }: Pool) {
+function matchWaiting({ roster, waiting }: Pool) {
   const launching = roster.all().filter(({ phase }) => phase === 'launching');
   return matchLaunches(
     waiting,
@@ -142,13 +140,13 @@ function matched({ roster, waiting }: Pool) {
   );
 }
 
-/** What is decided on whether to launch and to take, now. */
-export function factsOf(pool: Pool): PoolFacts {
+/** The inputs of the decisions to launch and to accept requests. */
+export function poolFacts(pool: Pool): PoolFacts {
   const { limits, host, isDraining, size, canLaunch } = pool;
   return {
     isDraining,
-    ...countsOf(pool),
-    // No room for another.
+    ...poolCounts(pool),
+    // While nothing can be launched there is no room.
     max: canLaunch ? limits.max : 0,
     launchesAtOnce: limits.launchesAtOnce,
     browserBytes: limits.browserBytes,
@@ -158,7 +156,7 @@ export function factsOf(pool: Pool): PoolFacts {
   };
 }
 
-/** Resolves once the condition holds: now, or after some change; or when the signal aborts. */
+/** Resolves once the condition holds (now or after a change of the pool) or the signal aborts. */
 export async function until(
   pool: Pool,
   condition: () => boolean,
@@ -172,22 +170,4 @@ export async function until(
   await promise;
   forget();
   signal?.removeEventListener('abort', aborted);
-}
-
-/**
- * Tells the log about a browser, after all that was told of it before. Resolves when it is told.
- */
-export function report(
-  pool: Pool,
-  member: Member,
-  command: WorkloadCommand,
-  cause: Cause,
-): Promise<void> {
-  const told = member.reports
-    .then(() => pool.reporter.workload(member.workloadId, command, cause))
-    .catch((error: unknown) =>
-      pool.log.error({ err: error, workloadId: member.workloadId }, 'a report was not told'),
-    );
-  member.reports = told;
-  return told;
 }

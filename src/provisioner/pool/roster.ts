@@ -1,69 +1,65 @@
 import type { BrowserOptions } from '#events/session.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
+import type { ReportQueue } from '../reporter.ts';
 
 /**
- * A browser this process is in charge of.
- * launching → idle → busy → ending, or launching → busy; anything → ending → gone. One that is
- * adopted begins as idle or busy.
+ * A browser that this process is in charge of; the log knows it as the workload `workloadId`.
+ * Phases: launching → idle → busy → ending, or launching → busy; any → ending → removed. An adopted
+ * browser begins as idle or busy.
  */
-export type Member = {
-  workloadId: string;
-  /** What it was launched as; it serves only who asked for just that. */
+export type PooledBrowser = ReportQueue & {
+  /** The options it was launched with, or resized to. */
   options: BrowserOptions;
   phase: 'launching' | 'idle' | 'busy' | 'ending';
   /** Set once it has been launched. */
   browser: RunningBrowser | null;
-  /** Whom it serves; set while busy, and kept while ending. */
+  /** The session it serves; set while busy, and kept while ending. */
   session: SessionIdentity | null;
-  /** What is being reported of it to the log, in order. */
-  reports: Promise<void>;
 };
 
-/**
- * The browsers of this server that this process is in charge of; nothing else knows them sooner.
- */
+/** The browsers of this server that this process is in charge of, ahead of the log. */
 export type Roster = ReturnType<typeof createRoster>;
 
-/** @param onChange called after each change, for whoever waits for room or for browsers */
+/** @param onChange called after each change */
 export function createRoster(onChange: () => void) {
-  const members = new Map<string, Member>();
+  const browsers = new Map<string, PooledBrowser>();
 
-  function put(member: Member): Member {
-    members.set(member.workloadId, member);
+  function put(pooled: PooledBrowser): PooledBrowser {
+    browsers.set(pooled.workloadId, pooled);
     onChange();
-    return member;
+    return pooled;
   }
-  function add(workloadId: string, options: BrowserOptions): Member {
+  function add(workloadId: string, options: BrowserOptions): PooledBrowser {
     const nothing = { browser: null, session: null, reports: Promise.resolve() };
     return put({ workloadId, options, phase: 'launching', ...nothing });
   }
-  /** One that an earlier process launched: it serves the session, or waits where that is null. */
+  /** Adds a browser of an earlier process: busy with its session, or idle where that is null. */
   function adopt(
     browser: RunningBrowser,
     options: BrowserOptions,
     session: SessionIdentity | null,
-  ): Member {
+  ): PooledBrowser {
     const { workloadId } = browser;
     const phase = session === null ? 'idle' : 'busy';
     return put({ workloadId, options, phase, browser, session, reports: Promise.resolve() });
   }
-  function move(member: Member, phase: Member['phase']): void {
-    member.phase = phase;
+  function move(pooled: PooledBrowser, phase: PooledBrowser['phase']): void {
+    pooled.phase = phase;
     onChange();
   }
   function remove(workloadId: string): void {
-    members.delete(workloadId);
+    browsers.delete(workloadId);
     onChange();
   }
-  /** The browser that has waited longest; all that wait were launched with the defaults. */
-  function longestIdle(): Member | null {
-    for (const member of members.values()) if (member.phase === 'idle') return member;
+  /** The browser that has been idle longest; all idle browsers have the default options. */
+  function longestIdle(): PooledBrowser | null {
+    for (const pooled of browsers.values()) if (pooled.phase === 'idle') return pooled;
     return null;
   }
   function counts() {
     const counted = { launching: 0, idle: 0, busy: 0, ending: 0 };
-    for (const { phase } of members.values()) counted[phase] += 1;
+    for (const { phase } of browsers.values()) counted[phase] += 1;
     return counted;
   }
   return {
@@ -73,8 +69,8 @@ export function createRoster(onChange: () => void) {
     remove,
     longestIdle,
     counts,
-    get: (workloadId: string) => members.get(workloadId) ?? null,
-    all: () => [...members.values()],
-    ids: () => new Set(members.keys()),
+    get: (workloadId: string) => browsers.get(workloadId) ?? null,
+    all: () => [...browsers.values()],
+    ids: () => new Set(browsers.keys()),
   };
 }

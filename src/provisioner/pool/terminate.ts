@@ -1,62 +1,66 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RecordedOf } from '#events/events.ts';
+import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { TerminationReason } from '#events/workload.ts';
-import { causeAfter, causeBy } from '#src/commands/metadata.ts';
+import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { BrowserExit } from '../browsers/browsers.ts';
-import { report, until, type Pool } from './pool.ts';
+import { until, type Pool } from './pool.ts';
 import { redact } from '../browsers/redact.ts';
-import type { Member } from './roster.ts';
+import type { PooledBrowser } from './roster.ts';
 
-const ME = 'provisioner';
-/** Between a stop's event and the end of its browser; its sockets are cut by then. */
-const END_AFTER_MS = 15;
+const ACTOR = 'provisioner';
+/** Delay between a session's stop and the end of its browser; its sockets are closed by then. */
+const TERMINATE_AFTER_MS = 15;
 
 /**
- * Ends a browser and what of its session is left to end: its processes first, then the log is told.
- * Once only, however often it is asked for; resolves when the log knows.
- * @param event what led to it, if an event did
+ * Terminates a browser: stops its processes, reports that, and confirms the stop of its session.
+ * Idempotent. Resolves when the reports are appended.
+ * @param event the session event that caused it, if any
  */
-export async function endWorkload(
+export async function terminateBrowser(
   pool: Pool,
-  member: Member,
+  pooled: PooledBrowser,
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
-  if (member.phase === 'ending') return;
-  pool.roster.move(member, 'ending');
-  const cause = () => (event === undefined ? causeBy(ME) : causeAfter(event, ME));
-  void report(pool, member, { type: 'Terminate', reason }, cause());
-  const span = event === undefined ? undefined : traceEnd(pool, member, event);
-  await stopBrowser(pool, member.workloadId);
+  if (pooled.phase === 'ending') return;
+  pool.roster.move(pooled, 'ending');
+  const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
+  void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
+  const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
+  await stopBrowser(pool, pooled.workloadId);
   span?.end();
-  const gone = report(pool, member, { type: 'ReportTerminated', reason, exitCode: null }, cause());
-  await gone;
+  const terminated = { type: 'ReportTerminated', reason, exitCode: null } as const;
+  await pool.reporter.queue(pooled, terminated, cause());
   try {
-    if (member.session !== null) await confirmStopped(pool, member, event);
+    if (pooled.session !== null) await confirmStopped(pool, pooled, event);
   } finally {
-    // A session that cannot be told of is the comparison's; its browser is gone all the same.
-    pool.roster.remove(member.workloadId);
+    // The browser is gone in any case; reconciliation finds a session whose report failed.
+    pool.roster.remove(pooled.workloadId);
   }
 }
 
-/** The end of a browser is a part of what asked for it. */
-function traceEnd({ tracer }: Pool, { workloadId }: Member, { cause }: RecordedOf<'session'>) {
+/** The span of a termination is below the event that caused it. */
+function traceTermination(
+  { tracer }: Pool,
+  { workloadId }: PooledBrowser,
+  { metadata }: RecordedOf<'session'>,
+) {
   return tracer?.begin('end browser', {
     kind: 'consumer',
-    parent: cause.traceparent,
+    parent: metadata.traceparent,
     attributes: { 'bss.workload_id': workloadId },
   });
 }
 
-/** Tries at a browser that cannot be ended: an engine that restarts is back within this. */
+/** A failed stop is retried for this long: a restarting Docker engine is back within it. */
 const STOP_WITHIN_MS = 30_000;
-const STOP_AGAIN_MS = 500;
+const STOP_RETRY_MS = 500;
 
 /**
- * A browser that cannot be ended is left to the comparison, which finds it every minute; so is one
- * that this process has no time for.
+ * Stops a browser, with retries. One that cannot be stopped in time, or before this process ends,
+ * is left to reconciliation, which runs every minute.
  */
 async function stopBrowser(pool: Pool, workloadId: string): Promise<void> {
   const deadline = performance.now() + STOP_WITHIN_MS;
@@ -64,21 +68,21 @@ async function stopBrowser(pool: Pool, workloadId: string): Promise<void> {
     try {
       return await pool.browsers.stop(workloadId);
     } catch (error) {
-      pool.log.error({ err: error, workloadId }, 'a browser could not be ended');
+      pool.log.error({ err: error, workloadId }, 'failed to stop a browser');
     }
     if (!pool.isOpen || performance.now() > deadline) return;
-    await pause(STOP_AGAIN_MS);
+    await pause(STOP_RETRY_MS);
   }
 }
 
 async function confirmStopped(
   pool: Pool,
-  { session }: Member,
+  { session }: PooledBrowser,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
   if (session === null) return;
-  const cause = event === undefined ? causeBy(ME) : causeAfter(event, ME);
-  await pool.reporter.session(session, { type: 'ConfirmStopped', now: pool.now() }, cause);
+  const metadata = event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR);
+  await pool.reporter.session(session, { type: 'ConfirmStopped', now: pool.now() }, metadata);
 }
 
 const TERMINATIONS = {
@@ -88,37 +92,48 @@ const TERMINATIONS = {
 } as const;
 
 /**
- * A browser ended without a stop: its session is stopped where its user closed it, and has failed
- * otherwise. The pool makes another.
+ * Handles a browser that ended without a stop: its session is stopped where the user closed the
+ * browser, and fails otherwise. The pool launches another one.
  */
-export async function browserExited(pool: Pool, exit: BrowserExit): Promise<void> {
-  const member = pool.roster.get(exit.workloadId);
-  if (member === null || member.phase === 'ending') return;
-  const { session } = member;
-  pool.roster.move(member, 'ending');
+export async function handleExit(pool: Pool, exit: BrowserExit): Promise<void> {
+  const pooled = pool.roster.get(exit.workloadId);
+  if (pooled === null || pooled.phase === 'ending') return;
+  const { session } = pooled;
+  pool.roster.move(pooled, 'ending');
   const { reason, exitCode } = exit;
-  const detail = redact(exit.detail, [pool.vncPasswordOf(member.workloadId)]);
-  const told = { ...exit, detail, session };
-  if (reason === 'browser_closed') pool.log.info(told, 'a browser was closed by its user');
-  else pool.log.warn(told, 'a browser ended by itself');
+  const detail = redact(exit.detail, [pool.vncPasswordOf(pooled.workloadId)]);
+  const fields = { ...exit, detail, session };
+  if (reason === 'browser_closed') pool.log.info(fields, 'browser closed by its user');
+  else pool.log.warn(fields, 'browser ended unexpectedly');
   try {
     if (session !== null)
-      await pool.reporter.session(session, endOf({ ...exit, detail }, pool.now()), causeBy(ME));
+      await pool.reporter.session(
+        session,
+        sessionCommandFor({ ...exit, detail }, pool.now()),
+        newMetadata(ACTOR),
+      );
   } finally {
-    const why = TERMINATIONS[reason];
-    await report(pool, member, { type: 'ReportTerminated', reason: why, exitCode }, causeBy(ME));
-    pool.roster.remove(member.workloadId);
+    const terminated = {
+      type: 'ReportTerminated',
+      reason: TERMINATIONS[reason],
+      exitCode,
+    } as const;
+    await pool.reporter.queue(pooled, terminated, newMetadata(ACTOR));
+    pool.roster.remove(pooled.workloadId);
   }
 }
 
-function endOf({ reason, detail, exitCode, endedAt }: BrowserExit, now: number): SessionCommand {
+function sessionCommandFor(
+  { reason, detail, exitCode, endedAt }: BrowserExit,
+  now: number,
+): SessionCommand {
   return reason === 'browser_closed'
     ? { type: 'ReportBrowserClosed', closedAt: endedAt, now }
     : { type: 'FailSession', reason, detail, exitCode, now };
 }
 
-/** What the log says of the sessions here: a stop that was asked for is carried out. */
-export function sessionNoticed(pool: Pool, event: RecordedOf<'session'>): void {
+/** Handles a session event: a session that stops leaves the queue, or its browser is terminated. */
+export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>): void {
   const { state } = event;
   if (state.status !== 'stopping' && !isFinal(state.status)) return;
   const at = pool.waiting.findIndex(({ identity }) => identity.id === state.id);
@@ -127,66 +142,66 @@ export function sessionNoticed(pool: Pool, event: RecordedOf<'session'>): void {
     pool.changed();
   }
   if (state.workload?.serverId !== pool.server.id) return;
-  const member = pool.roster.get(state.workload.workloadId);
-  if (member?.phase !== 'busy') return;
-  // Whoever asked for the stop is answered first: what follows is work for both cores.
+  const pooled = pool.roster.get(state.workload.workloadId);
+  if (pooled?.phase !== 'busy') return;
+  // The stop's caller is answered first: terminating a browser keeps the cores busy.
   setTimeout(() => {
-    endWorkload(pool, member, 'session_ended', event).catch((error: unknown) =>
-      pool.log.error({ err: error, workloadId: member.workloadId }, 'a session was not ended'),
+    terminateBrowser(pool, pooled, 'session_ended', event).catch((error: unknown) =>
+      pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to end a session'),
     );
-  }, END_AFTER_MS);
+  }, TERMINATE_AFTER_MS);
 }
 
 /**
- * Ends all browsers that are there. Those still being launched end as soon as they are, while the
- * pool is not open.
+ * Terminates all launched browsers. Those still being launched are terminated once they are ready,
+ * as long as the pool is closed.
  */
-export async function emptyPool(pool: Pool, reason: TerminationReason): Promise<void> {
-  const members = pool.roster.all().filter(({ phase }) => phase !== 'launching');
-  await Promise.allSettled(members.map((member) => endWorkload(pool, member, reason)));
+export async function drainPool(pool: Pool, reason: TerminationReason): Promise<void> {
+  const browsers = pool.roster.all().filter(({ phase }) => phase !== 'launching');
+  await Promise.allSettled(browsers.map((pooled) => terminateBrowser(pool, pooled, reason)));
 }
 
 /**
- * The server leaves: nothing new is taken, sessions are stopped by the operator's hand, all
- * browsers are ended. Browsers still being launched are ended as soon as they are there.
+ * Closes the pool of a server that leaves: no request is accepted, sessions are stopped with the
+ * reason `operator`, and all browsers are terminated, those being launched once they are ready.
  */
 export async function closePool(pool: Pool): Promise<void> {
   pool.isOpen = false;
   pool.waiting.length = 0;
-  const members = pool.roster.all().filter(({ phase }) => phase !== 'launching');
+  const browsers = pool.roster.all().filter(({ phase }) => phase !== 'launching');
   await Promise.allSettled(
-    members.map(async (member) => {
-      if (member.phase === 'busy' && member.session !== null) {
+    browsers.map(async (pooled) => {
+      if (pooled.phase === 'busy' && pooled.session !== null) {
         const stop = { type: 'StopSession', reason: 'operator', now: pool.now() } as const;
-        await pool.reporter.session(member.session, stop, causeBy(ME));
+        await pool.reporter.session(pooled.session, stop, newMetadata(ACTOR));
       }
-      await endWorkload(pool, member, 'server_stopped');
-      await member.reports;
+      await terminateBrowser(pool, pooled, 'server_stopped');
+      await pooled.reports;
     }),
   );
 }
 
-/** For what is under way when a server leaves its browsers behind; the next start compares. */
-const SEEN_TO_MS = 5_000;
+/** Bound on finishing launches and stops before detaching; the next start reconciles the rest. */
+const DETACH_WITHIN_MS = 5_000;
 
 /**
- * The server is to be back at once: nothing new is taken, what is being launched or ended is seen
- * to its end, and the browsers that run or wait are left to be adopted.
- * @returns whether there is any, or a request that waits for one
+ * Detaches the pool for a restart: no request is accepted, launches and stops under way are
+ * finished, and running browsers are left for the next process to adopt.
+ * @returns whether a browser or a waiting request is left
  */
-export async function leavePool(pool: Pool): Promise<boolean> {
+export async function detachPool(pool: Pool): Promise<boolean> {
   pool.isOpen = false;
-  const leaving = pool.browsers
+  const detaching = pool.browsers
     .leave?.()
     .catch((error: unknown) =>
-      pool.log.warn({ err: error }, 'what was being launched or ended was not seen to its end'),
+      pool.log.warn({ err: error }, 'failed to finish launches and stops before detaching'),
     );
   const isQuiet = () => {
     const { launching, ending } = pool.roster.counts();
     return launching + ending === 0;
   };
-  await until(pool, isQuiet, AbortSignal.timeout(SEEN_TO_MS));
-  await leaving;
+  await until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS));
+  await detaching;
   const left = pool.roster.all();
   await Promise.all(left.map(({ reports }) => reports));
   return left.length + pool.waiting.length > 0;

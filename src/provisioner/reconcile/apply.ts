@@ -1,72 +1,77 @@
 import type { SessionState } from '#events/session.ts';
 import { isFinal, type SessionIdentity } from '#src/domain/session/session.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { load } from '#src/event-store/load-state.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import { browserExited, endWorkload } from '../pool/terminate.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { loadState, withState } from '#src/event-store/load-state.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { handleExit, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
 import { DEFAULTS } from '../pool/options.ts';
-import { report, type Pool } from '../pool/pool.ts';
-import { takeOn } from '../pool/assign-browser.ts';
+import type { Pool } from '../pool/pool.ts';
+import { acceptRequest } from '../pool/accept-requests.ts';
 
-const ME = 'provisioner/reconcile';
+const ACTOR = 'provisioner/reconcile';
 
-/** Does one step of a comparison; against the log as it stands then, so a step too many is none. */
-export async function carryOut(
-  { desk, pool }: { desk: Desk; pool: Pool },
+/**
+ * Applies one step. Each command is decided on the log's current state, so that a step that is out
+ * of date does nothing.
+ */
+export async function applyStep(
+  { context, pool }: { context: CommandContext; pool: Pool },
   step: Step,
 ): Promise<void> {
   const { reporter, roster, browsers } = pool;
   const now = pool.now();
-  const cause = causeBy(ME);
+  const metadata = newMetadata(ACTOR);
   switch (step.do) {
     case 'adopt':
-      return adopt(desk, pool, step.workloadId, step.session);
+      return adopt(context, pool, step.workloadId, step.session);
     case 'stop-stray':
-      // Launched since the comparison began: this process is in charge of it after all.
+      // Not if it was launched after the observation began: then this process is in charge of it.
       if (roster.get(step.workloadId) === null) await browsers.stop(step.workloadId);
       return;
     case 'report-exit': {
-      const detail = 'it was not there any more';
+      const detail = 'the browser is gone and its end was not observed';
       const exit = { reason: 'browser_crashed', exitCode: null, endedAt: now, detail } as const;
-      return browserExited(pool, { workloadId: step.workloadId, ...exit });
+      return handleExit(pool, { workloadId: step.workloadId, ...exit });
     }
     case 'report-gone': {
       const end = step.wasClosed
         ? ({ reason: 'closed', exitCode: 0 } as const)
         : ({ reason: 'server_lost', exitCode: null } as const);
-      return reporter.workload(step.workloadId, { type: 'ReportTerminated', ...end }, cause);
+      return reporter.workload(step.workloadId, { type: 'ReportTerminated', ...end }, metadata);
     }
     case 'confirm-closed': {
       const closed = { type: 'ReportBrowserClosed', closedAt: step.closedAt, now } as const;
-      await reporter.session(identityOf(step.session), closed, cause);
+      await reporter.session(identityOf(step.session), closed, metadata);
       return;
     }
     case 'confirm-stopped':
-      await reporter.session(identityOf(step.session), { type: 'ConfirmStopped', now }, cause);
+      await reporter.session(identityOf(step.session), { type: 'ConfirmStopped', now }, metadata);
       return;
     case 'fail-session': {
-      const detail = 'its browser was gone when the server came back';
+      const detail = 'the browser was gone when its server was reconciled';
       const failure = { reason: 'server_lost', detail, exitCode: null, now } as const;
       const command = { type: 'FailSession', ...failure } as const;
-      await reporter.session(identityOf(step.session), command, cause);
+      await reporter.session(identityOf(step.session), command, metadata);
       return;
     }
     case 'take-again': {
       const identity = identityOf(step.session);
-      const event = await desk.log.last<'session'>({ kind: 'session', ...identity });
-      if (event !== null && isToServe(pool, event.state)) await takeOn(pool, identity, event);
+      const last = await context.eventStore.readLast<'session'>({ kind: 'session', ...identity });
+      if (last === null) return;
+      const event = await withState(context.eventStore, last);
+      if (isUnserved(pool, event.state)) await acceptRequest(pool, identity, event);
       return;
     }
     case 'end-workload': {
-      const member = roster.get(step.workloadId);
-      if (member !== null) await endWorkload(pool, member, 'session_ended');
+      const pooled = roster.get(step.workloadId);
+      if (pooled !== null) await terminateBrowser(pool, pooled, 'session_ended');
     }
   }
 }
 
-/** Whether a session still waits for a browser, and this process has not taken it on already. */
-function isToServe({ waiting, roster }: Pool, { id, status, workload }: SessionState): boolean {
+/** Whether a session still waits for a browser and this process has not accepted it already. */
+function isUnserved({ waiting, roster }: Pool, { id, status, workload }: SessionState): boolean {
   const isWaiting = (status === 'creating' || status === 'queued') && workload === null;
   const isInHand =
     waiting.some(({ identity }) => identity.id === id) ||
@@ -75,11 +80,11 @@ function isToServe({ waiting, roster }: Pool, { id, status, workload }: SessionS
 }
 
 /**
- * Takes a browser over from an earlier process. Its session is looked up once more: a stop of it
- * that came meanwhile found nobody in charge.
+ * Adopts a browser of an earlier process. Its session is read again afterwards: a stop that came in
+ * before the adoption found no browser to terminate.
  */
 async function adopt(
-  desk: Desk,
+  context: CommandContext,
   pool: Pool,
   workloadId: string,
   session: SessionState | null,
@@ -88,13 +93,17 @@ async function adopt(
   const browser = await pool.browsers.adopt(workloadId);
   if (browser === null) return;
   const identity = session === null ? null : identityOf(session);
-  const member = pool.roster.adopt(browser, session?.browser ?? DEFAULTS, identity);
+  const pooled = pool.roster.adopt(browser, session?.browser ?? DEFAULTS, identity);
   if (identity === null) return;
   const { organizationId, id: sessionId } = identity;
-  void report(pool, member, { type: 'Assign', organizationId, sessionId }, causeBy(ME));
-  const { state } = await load<'session'>(desk.log, { kind: 'session', ...identity });
+  const assign = { type: 'Assign', organizationId, sessionId } as const;
+  void pool.reporter.queue(pooled, assign, newMetadata(ACTOR));
+  const { state } = await loadState<'session'>(context.eventStore, {
+    kind: 'session',
+    ...identity,
+  });
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
-  if (isOver) await endWorkload(pool, member, 'session_ended');
+  if (isOver) await terminateBrowser(pool, pooled, 'session_ended');
 }
 
 function identityOf({ organizationId, id }: SessionState): SessionIdentity {

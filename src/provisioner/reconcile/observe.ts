@@ -1,30 +1,31 @@
 import type { SessionState } from '#events/session.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionsOnServer, sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads, workloadsOnServer } from '#projections/workloads.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import type { Comparison } from './plan.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import type { Observation } from './plan.ts';
 import type { Pool } from '../pool/pool.ts';
 
-/** The longest wait for the read model to hold all that the log had when it was asked. */
+/** The longest wait for the read model to catch up with the log. */
 const CURRENT_WITHIN_MS = 30_000;
 
-type Parts = { desk: Desk; views: Views; pool: Pool };
+type ObserveDependencies = { context: CommandContext; views: Views; pool: Pool };
 
 /**
- * What there should be and what there is. Both sides move meanwhile, so what this process had in
- * hand at any moment of the look is noted with it: that is under way, and no difference.
+ * Observes what the log says this server should have and what runs on it. Both change meanwhile, so
+ * the browsers and sessions that this process handled at any moment of the observation are part of
+ * it: work under way is no difference.
  */
-export async function compare({ desk, views, pool }: Parts): Promise<Comparison> {
+export async function observe({ context, views, pool }: ObserveDependencies): Promise<Observation> {
   const { server, browsers } = pool;
-  using noted = noteInHand(pool);
+  using tracked = trackInHand(pool);
   const runningBefore = runningOf(pool);
   const [sessions, fleet] = await Promise.all([
-    readCurrent<SessionState>(desk, views, sessionView, sessionsOnServer(server.id)),
-    readCurrent<WorkloadState>(desk, views, workloads, workloadsOnServer(server.id)),
+    readCurrent<SessionState>(context, views, sessionView, sessionsOnServer(server.id)),
+    readCurrent<WorkloadState>(context, views, workloads, workloadsOnServer(server.id)),
   ]);
   const observed = await browsers.list();
   const runningAfter = runningOf(pool);
@@ -35,13 +36,13 @@ export async function compare({ desk, views, pool }: Parts): Promise<Comparison>
       const close = closedAt === undefined ? {} : { closedAt };
       return { workloadId, isAdoptable: adoptable !== null, ...close };
     }),
-    ...noted.inHand,
+    ...tracked.inHand,
     running: new Set([...runningBefore].filter((id) => runningAfter.has(id))),
   };
 }
 
-/** Notes the browsers and sessions that the pool has in hand, now and after each change. */
-function noteInHand(pool: Pool) {
+/** Collects the browsers and sessions that the pool handles, now and after each change. */
+function trackInHand(pool: Pool) {
   const { roster, waiting } = pool;
   const inHand = {
     inCharge: new Set<string>(),
@@ -66,13 +67,13 @@ function runningOf({ roster }: Pool): Set<string> {
 }
 
 async function readCurrent<View>(
-  desk: Desk,
+  context: CommandContext,
   views: Views,
   projection: { name: string; version: number; subjects: readonly string[] },
   list: string,
 ): Promise<View[]> {
-  const upTo = await desk.log.lastSequence(projection.subjects);
-  if (!(await views.reached(idOf(projection), upTo, CURRENT_WITHIN_MS)))
-    throw new Error(`${idOf(projection)} does not hold event ${upTo} yet`);
-  return readList<View>(views, idOf(projection), list);
+  const upTo = await context.eventStore.lastSequence(projection.subjects);
+  if (!(await views.waitForCheckpoint(projectionId(projection), upTo, CURRENT_WITHIN_MS)))
+    throw new Error(`${projectionId(projection)} has not caught up with event ${upTo}`);
+  return readList<View>(views, projectionId(projection), list);
 }

@@ -2,69 +2,69 @@ import type { SessionState } from '#events/session.ts';
 import type { WorkloadState } from '#events/workload.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 
-/** What one server should have, by the log, and what it has. */
-export type Comparison = {
-  /** Browsers of this server that the log does not know to be gone. */
+/** What one server should have according to the log, and what it has. */
+export type Observation = {
+  /** Workloads of this server that are not terminated in the log. */
   workloads: readonly WorkloadState[];
-  /** Sessions that are assigned to this server or run on it, and have not ended. */
+  /** Sessions that are assigned to this server or run on it and have not ended. */
   sessions: readonly SessionState[];
-  /** What really runs here, whoever started it. */
+  /** The browsers that exist on this server, of this process and of earlier ones. */
   observed: readonly {
     workloadId: string;
     isAdoptable: boolean;
-    /** Set where it has ended, and its user closed it; milliseconds since the epoch. */
+    /** Set where its user has closed it; milliseconds since the epoch. */
     closedAt?: number;
   }[];
   /**
-   * Ids of the browsers that this process was in charge of at any moment of the look: launching,
-   * idle, serving or ending.
+   * Workload ids that were in the pool at any moment of the observation: launching, idle, busy or
+   * ending.
    */
   inCharge: ReadonlySet<string>;
-  /** Those of them that it was ending at any moment of the look. */
+  /** Those of `inCharge` that were ending at any moment of the observation. */
   ending: ReadonlySet<string>;
-  /** Those of them that were idle or served from the look's beginning to its end. */
+  /** Those of `inCharge` that were idle or busy during the whole observation. */
   running: ReadonlySet<string>;
-  /** Ids of the sessions that waited here for a browser, or had one, at any moment of the look. */
+  /** Ids of the sessions that waited in the pool, or had a browser of it, at any moment. */
   taken: ReadonlySet<string>;
 };
 
 export type Step =
-  /** It runs for a session, or waits, since before this process: it goes on under this one. */
+  /** A browser of an earlier process that serves a session or is idle: this process adopts it. */
   | { do: 'adopt'; workloadId: string; session: SessionState | null }
-  /** It runs, nobody is in charge of it, and it is nobody's. */
+  /** A browser that runs without a session and outside of the pool. */
   | { do: 'stop-stray'; workloadId: string }
-  /** This process is in charge of it, and it is not there: its end was not heard. */
+  /** A browser of the pool that is gone: its end was not observed. */
   | { do: 'report-exit'; workloadId: string }
-  /** The log has a browser that is not there. */
+  /** A workload in the log whose browser is gone. */
   | { do: 'report-gone'; workloadId: string; wasClosed: boolean }
-  /** The log has a session on a browser that is not there. */
+  /** An active session whose browser is gone. */
   | { do: 'fail-session'; session: SessionState }
-  /** Its user closed its browser while nobody was in charge of it. */
+  /** An active session whose user closed the browser while no process was in charge of it. */
   | { do: 'confirm-closed'; session: SessionState; closedAt: number }
-  /** Its browser is gone and its stop was asked for. */
+  /** A stopping session whose browser is gone. */
   | { do: 'confirm-stopped'; session: SessionState }
-  /** It was assigned to this server by a process that is no more, and still waits. */
+  /** A session that an earlier process of this server accepted and that still waits. */
   | { do: 'take-again'; session: SessionState }
-  /** This process serves it, but its stop was asked for: that event was missed. */
+  /** A browser of the pool whose session is stopping: that event was missed. */
   | { do: 'end-workload'; workloadId: string };
 
 /**
- * (desired, observed) → what brings them together. Pure. The log's side may be some moments old:
- * each step decides again against the log as it then stands, so a step too many finds nothing to
- * do. Strays are ended before their sessions are told of, but for those that were closed: what is
- * left of them alone says so.
+ * Plans the steps from the observed to the desired state. Pure. The read model may lag: each step
+ * is decided again on the log's current state, so a superfluous step does nothing. Strays are
+ * stopped before their sessions are reported, except closed browsers: only their remains show the
+ * close.
  */
-export function nextSteps(comparison: Comparison): Step[] {
-  const { workloads, sessions, observed, inCharge, running } = comparison;
+export function planSteps(observation: Observation): Step[] {
+  const { workloads, sessions, observed, inCharge, running } = observation;
   const present = new Set(observed.map(({ workloadId }) => workloadId));
   const found = observed
     .filter(({ workloadId }) => !inCharge.has(workloadId))
-    .map((one) => adoption(one, comparison) ?? strayOf(one));
+    .map((one) => adoptionOf(one, observation) ?? strayOf(one));
   const adopted = new Set(found.flatMap((step) => (step.do === 'adopt' ? step.workloadId : [])));
   const isKept = (id: string) => inCharge.has(id) || adopted.has(id);
   const lost = [...running].filter((id) => !present.has(id));
   const gone = workloads.filter(({ id }) => !isKept(id));
-  const ofSessions = sessions.flatMap((session) => stepFor(session, comparison, isKept));
+  const ofSessions = sessions.flatMap((session) => stepFor(session, observation, isKept));
   const isClosed = (step: Step) => step.do === 'confirm-closed';
   return [
     ...ofSessions.filter(isClosed),
@@ -72,12 +72,12 @@ export function nextSteps(comparison: Comparison): Step[] {
     ...lost.map((workloadId): Step => ({ do: 'report-exit', workloadId })),
     ...ofSessions.filter((step) => !isClosed(step)),
     ...gone.map(({ id }): Step => {
-      return { do: 'report-gone', workloadId: id, wasClosed: closedAtOf(id, comparison) !== null };
+      return { do: 'report-gone', workloadId: id, wasClosed: closedAtOf(id, observation) !== null };
     }),
   ];
 }
 
-function closedAtOf(workloadId: string, { observed }: Comparison): number | null {
+function closedAtOf(workloadId: string, { observed }: Observation): number | null {
   return observed.find((one) => one.workloadId === workloadId)?.closedAt ?? null;
 }
 
@@ -86,13 +86,13 @@ function strayOf({ workloadId }: { workloadId: string }): Step {
 }
 
 /**
- * A browser is taken over for the session that runs on it, or to wait as it waited. One that was
- * still being launched, or launched for somebody's wishes, or given away without the session's
- * knowing, is not worth the doubt.
+ * Adopts a browser for the active session on it, or as an idle one. Browsers that were launching,
+ * had special options, or were assigned without an `activated` event are not adopted: their state
+ * is uncertain.
  */
-function adoption(
-  { workloadId, isAdoptable }: Comparison['observed'][number],
-  { sessions, workloads }: Comparison,
+function adoptionOf(
+  { workloadId, isAdoptable }: Observation['observed'][number],
+  { sessions, workloads }: Observation,
 ): Step | null {
   if (!isAdoptable) return null;
   const session = sessions.find(({ workload }) => workload?.workloadId === workloadId);
@@ -105,10 +105,10 @@ function adoption(
 
 function stepFor(
   session: SessionState,
-  comparison: Comparison,
+  observation: Observation,
   isKept: (workloadId: string) => boolean,
 ): Step[] {
-  const { inCharge, ending, taken } = comparison;
+  const { inCharge, ending, taken } = observation;
   if (isFinal(session.status)) return [];
   const { workload } = session;
   if (workload === null) return taken.has(session.id) ? [] : [{ do: 'take-again', session }];
@@ -119,7 +119,7 @@ function stepFor(
       ? [{ do: 'end-workload', workloadId }]
       : [{ do: 'confirm-stopped', session }];
   if (isKept(workloadId)) return [];
-  const closedAt = closedAtOf(workloadId, comparison);
+  const closedAt = closedAtOf(workloadId, observation);
   return [
     closedAt === null
       ? { do: 'fail-session', session }
@@ -127,12 +127,12 @@ function stepFor(
   ];
 }
 
-/** Which difference a step is for: the same in each look that finds it. */
+/** Identifies the difference that a step is for, the same in each observation. */
 export function differenceOf(step: Step): string {
   return `${step.do} ${'workloadId' in step ? step.workloadId : step.session.id}`;
 }
 
-/** What is amiss by the log and by what runs: both numbers are to be 0. */
+/** Counts browsers without a reason to run and sessions without a browser; both are to be 0. */
 export function leaksOf(steps: readonly Step[]): { browsers: number; sessions: number } {
   const count = (...kinds: Step['do'][]) => steps.filter((step) => kinds.includes(step.do)).length;
   return {

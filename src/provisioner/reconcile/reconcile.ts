@@ -2,139 +2,153 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { ServerEvent } from '#events/server.ts';
 import type { Views } from '#projections/store/views.ts';
 import { Unavailable } from '#src/errors.ts';
-import { createBell } from '#src/async/notifier.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import { compare } from './observe.ts';
-import { carryOut } from './apply.ts';
-import { differenceOf, leaksOf, nextSteps, type Step } from './plan.ts';
+import { createNotifier } from '#src/async/notifier.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { observe } from './observe.ts';
+import { applyStep } from './apply.ts';
+import { differenceOf, leaksOf, planSteps, type Step } from './plan.ts';
 import type { Pool } from '../pool/pool.ts';
 
-/** Between two comparisons; events are hints, the comparison is the truth. */
+/**
+ * Interval of reconciliation; events between two of them are hints, the observation is the truth.
+ */
 const EVERY_MS = 60_000;
 /**
- * A difference is one once two looks, this far apart, have both found it. What happens here
- * is in the log a moment later, and a browser's end takes up to a second.
+ * A difference is confirmed once two observations, this far apart, have both found it: what happens
+ * here is in the log a moment later, and a browser's end takes up to a second.
  */
-const AGREE_MS = 3_000;
-/** Pause after a comparison that could not be made: the log or the read model is away. */
+const CONFIRM_MS = 3_000;
+/** Pause after an observation that failed: the log or the read model is unavailable. */
 const RETRY_MS = 500;
-/** What was put right is looked at again, at most so often: what is left then is left. */
+/** Rounds of applying steps and observing again; what is left after the last counts as a leak. */
 const PASSES_MAX = 3;
 
 export type Reconciled = Extract<ServerEvent, { type: 'server.reconciled' }>['data'];
-type Parts = { desk: Desk; views: Views; pool: Pool; signal: AbortSignal };
-/** Which of the differences that a look found are to be put right. */
-type Judge = (found: Step[]) => Step[];
+type ReconcileDependencies = {
+  context: CommandContext;
+  views: Views;
+  pool: Pool;
+  signal: AbortSignal;
+};
+/** Selects the differences of an observation that are to be corrected. */
+type Confirm = (found: Step[]) => Step[];
 
 export type Reconciler = {
-  /** Compares now: what was heard of the machine or of the log may have had a gap. */
+  /** Reconciles now; for a caller that may have missed events of the host or of the log. */
   soon: () => void;
-  /** What the last comparison found and left. */
+  /** What the last reconciliation corrected and left. */
   last(): Reconciled;
   /** Resolves when the signal has aborted. */
   ended: Promise<void>;
 };
 
 /**
- * Holds what runs here against what the log says: once before it resolves, then every minute and
- * whenever it is asked to. A difference is put right once a second look, `AGREE_MS` later, finds it
- * too; by the first comparison at once, since nothing of this process is under way then.
- * @param onDone called with the result of each comparison but the first
+ * Reconciles this server with the log: once before it resolves, then every minute and at each call
+ * of `soon`. A difference is corrected once a second observation, `CONFIRM_MS` later, finds it too.
+ * The first reconciliation corrects at once, since this process has no work under way yet.
+ * @param onDone called with the result of each reconciliation but the first
  */
 export async function reconcileEvery(
-  parts: Parts,
+  dependencies: ReconcileDependencies,
   onDone: (reconciled: Reconciled) => Promise<void>,
 ): Promise<Reconciler> {
-  const { signal, pool } = parts;
-  const bell = createBell();
-  const suspicions = createSuspicions();
-  let last = await reconcileUntilDone(parts, (found) => {
-    suspicions.note(found);
+  const { signal, pool } = dependencies;
+  const notifier = createNotifier();
+  const differences = createDifferenceTracker();
+  let last = await reconcileUntilDone(dependencies, (found) => {
+    differences.note(found);
     return found;
   });
-  let isAsked = false;
+  let isRequested = false;
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      if (!isAsked) await bell.heard(signal, suspicions.areFresh() ? AGREE_MS : EVERY_MS);
-      isAsked = false;
+      if (!isRequested)
+        await notifier.wait(signal, differences.haveUnconfirmed() ? CONFIRM_MS : EVERY_MS);
+      isRequested = false;
       if (signal.aborted || !pool.isOpen) continue;
-      last = await reconcileUntilDone(parts, (found) => suspicions.note(found));
+      last = await reconcileUntilDone(dependencies, (found) => differences.note(found));
       await onDone(last).catch((error: unknown) =>
-        pool.log.warn({ err: error }, 'a comparison was not told'),
+        pool.log.warn({ err: error }, 'failed to report a reconciliation'),
       );
     }
   }
   function soon(): void {
-    isAsked = true;
-    bell.ring();
+    isRequested = true;
+    notifier.notify();
   }
   return { soon, last: () => last, ended: run() };
 }
 
-/** Tries until the log and the read model are there; nothing found where the signal aborted. */
-async function reconcileUntilDone(parts: Parts, judge: Judge): Promise<Reconciled> {
-  const { signal, pool } = parts;
+/** Retries until the log and the read model are available; an empty result if the signal aborts. */
+async function reconcileUntilDone(
+  dependencies: ReconcileDependencies,
+  confirm: Confirm,
+): Promise<Reconciled> {
+  const { signal, pool } = dependencies;
   while (!signal.aborted) {
     try {
-      return await reconcileOnce(parts, judge);
+      return await reconcileOnce(dependencies, confirm);
     } catch (error) {
-      pool.log.warn({ err: error }, 'log and server not compared');
+      pool.log.warn({ err: error }, 'reconciliation failed; it is retried');
       await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
   return summaryOf([], []);
 }
 
-async function reconcileOnce(parts: Parts, judge: Judge): Promise<Reconciled> {
-  const { pool } = parts;
-  const look = async () => judge(nextSteps(await compare(parts)));
+async function reconcileOnce(
+  dependencies: ReconcileDependencies,
+  confirm: Confirm,
+): Promise<Reconciled> {
+  const { pool } = dependencies;
+  const findSteps = async () => confirm(planSteps(await observe(dependencies)));
   const done: Step[] = [];
-  let left = await look();
+  let left = await findSteps();
   for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
     for (const step of left) {
-      pool.log.warn({ step: step.do, ...named(step) }, 'log and server differed');
-      if (await isCarriedOut(parts, step)) done.push(step);
+      pool.log.warn({ step: step.do, ...idsOf(step) }, 'log and server differed');
+      if (await tryStep(dependencies, step)) done.push(step);
     }
-    left = await look();
+    left = await findSteps();
   }
   return summaryOf(done, left);
 }
 
-function hasAgreed(since: number): boolean {
-  return performance.now() - since >= AGREE_MS;
+function isConfirmed(since: number): boolean {
+  return performance.now() - since >= CONFIRM_MS;
 }
 
-/** The differences that the last look found, and for how long each look has found them. */
-function createSuspicions() {
+/** Tracks the differences of the last observation and since when each one has been found. */
+function createDifferenceTracker() {
   let foundSince = new Map<string, number>();
   return {
-    /** Takes what a look found; returns what every look since `AGREE_MS` ago has found. */
+    /** Takes what an observation found; returns what has been found for `CONFIRM_MS`. */
     note(found: Step[]): Step[] {
       const now = performance.now();
       const before = foundSince;
       foundSince = new Map(
         found.map(differenceOf).map((difference) => [difference, before.get(difference) ?? now]),
       );
-      return found.filter((step) => hasAgreed(foundSince.get(differenceOf(step)) ?? now));
+      return found.filter((step) => isConfirmed(foundSince.get(differenceOf(step)) ?? now));
     },
-    /** True while another look is to tell whether a difference is one. */
-    areFresh: () => [...foundSince.values()].some((since) => !hasAgreed(since)),
+    /** Whether a difference is not confirmed yet. */
+    haveUnconfirmed: () => [...foundSince.values()].some((since) => !isConfirmed(since)),
   };
 }
 
 /**
- * False where the step itself fails (a container that cannot be removed, an event that cannot be
- * read): it is left, and keeps no other from being done.
- * @throws Unavailable where nothing can be done now
+ * Applies a step. False where the step itself fails (a container that cannot be removed, an
+ * unreadable event): it is left, and the other steps are applied.
+ * @throws Unavailable where no step can be applied now
  */
-async function isCarriedOut(parts: Parts, step: Step): Promise<boolean> {
-  const { pool, signal } = parts;
+async function tryStep(dependencies: ReconcileDependencies, step: Step): Promise<boolean> {
+  const { pool, signal } = dependencies;
   try {
-    await carryOut(parts, step);
+    await applyStep(dependencies, step);
     return true;
   } catch (error) {
     if (error instanceof Unavailable || signal.aborted) throw error;
-    pool.log.error({ err: error, step: step.do, ...named(step) }, 'a difference was not put right');
+    pool.log.error({ err: error, step: step.do, ...idsOf(step) }, 'failed to correct a difference');
     return false;
   }
 }
@@ -156,7 +170,7 @@ function summaryOf(done: readonly Step[], left: readonly Step[]): Reconciled {
   };
 }
 
-function named(step: Step): { workloadId?: string; sessionId?: string } {
+function idsOf(step: Step): { workloadId?: string; sessionId?: string } {
   return {
     ...('workloadId' in step ? { workloadId: step.workloadId } : {}),
     ...('session' in step && step.session !== null ? { sessionId: step.session.id } : {}),

@@ -44,7 +44,7 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     const url = 'data:text/html,<body style="background:rgb(200,30,40)">';
     await cdp.send('Page.navigate', { url }, session);
     const colour = async () => colourAt(viewer, await viewer.framebuffer(), 400, 400);
-    await expect.poll(colour, { timeout: 10_000 }).toBe('#c81e28');
+    await expect.poll(colour).toBe('#c81e28');
   });
 
   test('is adequately sandboxed', async () => {
@@ -52,7 +52,7 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     const session = await attachPage(cdp);
     await cdp.send('Page.navigate', { url: 'chrome://sandbox' }, session);
     const words = () => evaluate(cdp, session, 'document.body.innerText');
-    await expect.poll(words, { timeout: 10_000 }).toContain('You are adequately sandboxed.');
+    await expect.poll(words).toContain('You are adequately sandboxed.');
   });
 
   test('has no capability, no way to get one, and no file system to write to', () => {
@@ -73,7 +73,7 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     }
   });
 
-  test('has its limits and is labelled as whose it is', async () => {
+  test('has its limits, and labels and a name that say what it belongs to', async () => {
     const [{ HostConfig, Config, Name }] = JSON.parse(docker('inspect', container)) as [Inspected];
     expect(HostConfig).toMatchObject({
       Memory: 700 * 1024 ** 2,
@@ -95,11 +95,11 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     expect(name).toBe(`/bss.${browser.workloadId}.ses_of_this`);
   });
 
-  test('knows nothing of the service’s variables', () => {
+  test('has none of the service’s environment variables', () => {
     expect(docker('exec', container, 'env')).not.toContain('SERVICE_SECRET');
   });
 
-  test('speaks the language and lives in the time zone that were asked for', async () => {
+  test('has the requested language and time zone', async () => {
     const { workloadId, cdp: endpoint } = await opened.browsers.launch({
       ...aSpec(),
       locale: 'de-DE',
@@ -112,23 +112,26 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     expect(await evaluate(cdp, session, ask)).toBe('de-DE9');
   });
 
-  test.each(['Xtigervnc', 'socat', 'chromium'])('ends with its %s, and says so', async (name) => {
-    const exits: BrowserExit[] = [];
-    opened.browsers.onExit((exit) => exits.push(exit));
-    const { workloadId } = await opened.browsers.launch(aSpec());
-    const [id = ''] = containersOf(opened.options.serverId, workloadId);
-    // It may be about to start its programs still, and be gone before it is told that one is.
-    const first = `$(grep -la ${name} /proc/[0-9]*/comm | tr -dc '0-9\\n' | sort -n | head -1)`;
-    const kill = () => {
-      if (containersOf(opened.options.serverId, workloadId).includes(id))
-        spawnSync('docker', ['-H', dockerHost, 'exec', id, 'bash', '-c', `kill -9 ${first}`]);
-      return exits.length;
-    };
-    await expect.poll(kill, { timeout: 10_000 }).toBe(1);
-    expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 137 });
-    expect(exits[0]?.detail).toContain('ended with 137');
-    expect(containersOf(opened.options.serverId, workloadId)).toEqual([]);
-  });
+  test.each(['Xtigervnc', 'socat', 'chromium'])(
+    'ends with its %s and reports that',
+    async (name) => {
+      const exits: BrowserExit[] = [];
+      opened.browsers.onExit((exit) => exits.push(exit));
+      const { workloadId } = await opened.browsers.launch(aSpec());
+      const [id = ''] = containersOf(opened.options.serverId, workloadId);
+      // The program may not have started yet, and the container may end before the next kill.
+      const first = `$(grep -la ${name} /proc/[0-9]*/comm | tr -dc '0-9\\n' | sort -n | head -1)`;
+      const kill = () => {
+        if (containersOf(opened.options.serverId, workloadId).includes(id))
+          spawnSync('docker', ['-H', dockerHost, 'exec', id, 'bash', '-c', `kill -9 ${first}`]);
+        return exits.length;
+      };
+      await expect.poll(kill).toBe(1);
+      expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 137 });
+      expect(exits[0]?.detail).toContain('ended with 137');
+      expect(containersOf(opened.options.serverId, workloadId)).toEqual([]);
+    },
+  );
 
   test.each([
     ['its Xtigervnc', 'exec', 'Xtigervnc', 'The X server ended with 0'],
@@ -141,8 +144,10 @@ describe.runIf(hasDocker())('a browser in a container', () => {
     const { workloadId } = await opened.browsers.launch(aSpec());
     const [id = ''] = containersOf(opened.options.serverId, workloadId);
     const first = `$(grep -la ${name} /proc/[0-9]*/comm | tr -dc '0-9\\n' | sort -n | head -1)`;
-    docker(...(way === 'stop' ? ['stop', id] : ['exec', id, 'bash', '-c', `kill ${first}`]));
-    await expect.poll(() => exits.length, { timeout: 10_000 }).toBe(1);
+    docker(
+      ...(way === 'stop' ? ['stop', id] : ['exec', '--detach', id, 'bash', '-c', `kill ${first}`]),
+    );
+    await expect.poll(() => exits.length).toBe(1);
     expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed' });
     expect(exits[0]?.exitCode).toBeGreaterThan(0);
     expect(exits[0]?.detail).toContain(words);
@@ -150,8 +155,8 @@ describe.runIf(hasDocker())('a browser in a container', () => {
 });
 
 describe.runIf(hasDocker())('a launch', () => {
-  test('fails with the last words of what ended too early', async () => {
-    // Too few for Chromium's threads.
+  test('fails with the last output of the program that ended too early', async () => {
+    // 24 processes are too few for Chromium's threads.
     await using opened = await openDockerBrowsers({
       limits: { memoryBytes: 512 * 1024 ** 2, cpus: 2, pids: 24 },
     });
@@ -176,7 +181,7 @@ describe.runIf(hasDocker())('a launch', () => {
   });
 });
 
-test('without an engine, it is said which variable names it', async () => {
+test('without an engine the error names the variable that sets its address', async () => {
   const failure = createDockerBrowsers(dockerOptions({ host: 'unix:///nowhere/docker.sock' }));
   await expect(failure).rejects.toThrow(DockerUnavailable);
   await expect(failure).rejects.toThrow(/^DOCKER_HOST: .*unix:\/\/\/nowhere\/docker.sock/);

@@ -4,9 +4,9 @@ import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp, OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 
-/** How browsers end without a stop, by what their users do. */
+/** Browsers that end without a stop, by actions of their users. */
 
-const POLL = { timeout: 10_000 };
+const POLL = { timeout: 60_000 };
 
 describe.each(adapters)('browsers ($adapter)', ({ adapter, open }) => {
   let opened: OpenedBrowsers;
@@ -17,16 +17,16 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open }) => {
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  /** A browser that is stopped when its test is over. */
-  async function launch(wish: { headless: boolean }): Promise<RunningBrowser> {
-    const spec = aSpec(wish);
+  /** Launches a browser that is stopped at the end of the test. */
+  async function launch(options: { headless: boolean }): Promise<RunningBrowser> {
+    const spec = aSpec(options);
     onTestFinished(() => opened.browsers.stop(spec.workloadId));
     return opened.browsers.launch(spec);
   }
 
-  describe.each([{ headless: false }, { headless: true }])('headless: $headless', (wish) => {
-    test('report a close by CDP as one, once, when nothing of the browser is left', async () => {
-      const { workloadId, cdp } = await launch(wish);
+  describe.each([{ headless: false }, { headless: true }])('headless: $headless', (options) => {
+    test('report a close by CDP once, after everything of the browser is removed', async () => {
+      const { workloadId, cdp } = await launch(options);
       const tracesAtExit: string[] = [];
       opened.browsers.onExit((exit) => {
         if (exit.workloadId === workloadId) tracesAtExit.push(...opened.traces());
@@ -44,15 +44,15 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open }) => {
       expect(exits).toEqual([]);
     });
 
-    test('go on when their last page is closed, and open the next', async () => {
-      const { workloadId, cdp } = await launch(wish);
+    test('keep running when their last page is closed, and can open another', async () => {
+      const { workloadId, cdp } = await launch(options);
       using client = await openCdp(cdp);
       const [page] = await pagesOf(client);
       await client.send('Target.closeTarget', { targetId: page?.targetId });
       await expect.poll(() => pagesOf(client), POLL).toEqual([]);
       const { targetId } = await client.send('Target.createTarget', { url: 'about:blank' });
       expect(await pagesOf(client)).toMatchObject([{ targetId, type: 'page' }]);
-      // Without a page it is as well closed as with one.
+      // A browser without a page can be closed too.
       await client.send('Target.closeTarget', { targetId });
       await expect.poll(() => pagesOf(client), POLL).toEqual([]);
       expect(exits).toEqual([]);
@@ -61,8 +61,8 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open }) => {
       expect(exits.splice(0)).toMatchObject([{ workloadId, reason: 'browser_closed' }]);
     });
 
-    test('report a crash as one, with how it ended and the last words', async () => {
-      const { workloadId, cdp } = await launch(wish);
+    test('report a crash with its exit code and the last output', async () => {
+      const { workloadId, cdp } = await launch(options);
       await endByCdp(cdp, 'Browser.crash');
       await expect.poll(() => exits.length, POLL).toBe(1);
       const [exit] = exits.splice(0);
@@ -73,14 +73,14 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open }) => {
   });
 });
 
-/** How a crash of Chromium by SIGTRAP is told: the engine adds its number to 128. */
+/** How a crash of Chromium by SIGTRAP is reported; a container's exit code is 128 + its number. */
 const CRASHES: Record<string, { exit: Partial<BrowserExit>; words: string[] }> = {
   docker: { exit: { exitCode: 133 }, words: ['Trace/breakpoint trap', 'Chromium ended with 133'] },
   process: { exit: { exitCode: null }, words: ['Chromium: killed by SIGTRAP', 'DevTools list'] },
   simulated: { exit: { exitCode: null }, words: ['a simulated crash'] },
 };
 
-/** Has a browser end itself; its socket may close before the answer is sent. */
+/** Makes a browser end itself; its socket may close before the reply. */
 async function endByCdp(cdp: RunningBrowser['cdp'], method: string): Promise<void> {
   using client = await openCdp(cdp);
   await client.send(method).catch(() => undefined);

@@ -26,7 +26,7 @@ const ALPHABETS = {
   US: `${cased('abcdefghijklmnopqrstuvwxyz')}0123456789 !"#$%&'()*+,-./:;<=>?@[\\]^_\`{|}~`,
 } as const;
 
-/** What no alphabet above has, and therefore no key of the X server's keymap. */
+/** Characters of no alphabet above, for which the X server's keymap has no key. */
 const UNKEYED = '一丁七万丈三上下不与丑且世丘丙业丛东丝';
 const POLL = { timeout: 60_000 };
 const VNC_PASSWORD = 'aB3dE6gH';
@@ -57,11 +57,11 @@ describe.each([
     await opened[Symbol.asyncDispose]();
   });
 
-  /** An empty field that takes text, and a page that writes down what keys it is told of. */
+  /** Prepares an empty text field, and a page that records the keys it receives. */
   beforeEach(async () => {
     await cdp.send('Page.bringToFront', {}, page);
     await run(`document.body.innerHTML = '<textarea></textarea>'`);
-    await run(`told = ''; onkeydown = ({ key }) => { if (key.length === 1) told += key; }`);
+    await run(`keys = ''; onkeydown = ({ key }) => { if (key.length === 1) keys += key; }`);
     await run(`onkeyup = ({ key }) => { if (key.length === 1) released += 1; }`);
     await run(`released = 0; document.querySelector('textarea').focus()`);
     let pressed = 0;
@@ -70,10 +70,10 @@ describe.each([
       pressed += 1;
       return typed();
     };
-    // Chromium gives text to a field somewhat later than the page says that it has the focus.
+    // Chromium delivers text to a field somewhat later than the page reports the focus.
     await expect.poll(press, POLL).not.toBe('');
     await expect.poll(() => run('released'), POLL).toBe(pressed);
-    await run(`told = document.querySelector('textarea').value = ''`);
+    await run(`keys = document.querySelector('textarea').value = ''`);
   });
 
   const run = (script: string) => evaluate(cdp, page, script);
@@ -82,7 +82,7 @@ describe.each([
   test.each(Object.entries(ALPHABETS))('arrives in the page: %s', async (_name, letters) => {
     for (const letter of letters) strike(viewer, letter);
     await expect.poll(typed, POLL).toBe(letters);
-    expect(await run('told')).toBe(letters);
+    expect(await run('keys')).toBe(letters);
   });
 
   test('arrives with Shift held down, as people type upper case', async () => {
@@ -93,7 +93,7 @@ describe.each([
     await expect.poll(typed, POLL).toBe('ÄÖÜÉÑŁŽЖΩäß');
   });
 
-  test('arrives at the latest when pressed again where no key has it: 19 such characters', async () => {
+  test('arrives at the latest when pressed again, for up to 19 characters without a key', async () => {
     for (const character of UNKEYED) {
       await expect
         .poll(async () => {

@@ -27,7 +27,7 @@ describe('after the service was killed', () => {
     expect(await left.browsers.list()).toEqual([]);
   });
 
-  test('those that report its crashes go with it, and are not left to notice that it has gone', async () => {
+  test('its crash reporters are ended with it, even if they cannot react', async () => {
     await using left = await leaveBrowser('wl_left');
     const reporters = left.place.processes().filter(({ args }) => /crashpad/.test(args[0] ?? ''));
     expect(reporters.length).toBeGreaterThan(0);
@@ -36,16 +36,16 @@ describe('after the service was killed', () => {
     expect(left.place.traces()).toEqual([]);
   });
 
-  test('what is left of a browser that has ended meanwhile is removed', async () => {
+  test('the files of a browser that has ended meanwhile are removed', async () => {
     await using left = await leaveBrowser('wl_ended');
     for (const { pid } of left.place.processes()) killIfThere(pid);
-    await expect.poll(() => left.place.processes(), { timeout: 5000 }).toEqual([]);
+    await expect.poll(() => left.place.processes()).toEqual([]);
     expect(await left.browsers.list()).toMatchObject([{ workloadId: 'wl_ended', adoptable: null }]);
     await left.browsers.stop('wl_ended');
     expect(left.place.traces()).toEqual([]);
   });
 
-  test('the keymap that a display left which was killed at its start is removed', async () => {
+  test('the keymap of a display that was killed during its start is removed', async () => {
     await using place = await openPlace();
     const display = 50_000 + (process.pid % 10_000);
     const keymap = `/tmp/server-${display}.xkm`;
@@ -57,7 +57,7 @@ describe('after the service was killed', () => {
     expect(existsSync(keymap)).toBe(false);
   });
 
-  test('a stranger that has got the pid of one of its programs is left alone', async () => {
+  test('an unrelated process that has the pid of one of its programs is not killed', async () => {
     const stranger = spawn('sleep', ['100'], { detached: true });
     onTestFinished(() => void stranger.kill('SIGKILL'));
     await using place = await openPlace();
@@ -69,7 +69,7 @@ describe('after the service was killed', () => {
     expect([stranger.exitCode, stranger.signalCode]).toEqual([null, null]);
   });
 
-  test('the browsers of another service that lives are its own affair', async () => {
+  test('the browsers of another running service are neither listed nor stopped', async () => {
     await using opened = await openProcessBrowsers();
     await opened.browsers.launch({ ...spec, workloadId: 'wl_others' });
     await using second = await createProcessBrowsers({
@@ -82,7 +82,7 @@ describe('after the service was killed', () => {
   });
 });
 
-/** One that is killed takes others with it. */
+/** Kills a process that may have ended with another one. */
 function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
@@ -91,7 +91,7 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** The record of a browser `wl_old` whose service and program had that pid. */
+/** Writes the record of a browser `wl_old` whose service and program had that pid. */
 async function leaveRecord(place: Place, { display, pid }: { display: number; pid: number }) {
   const folder = join(place.tmp, 'bss-browser-gone');
   await mkdir(folder);
@@ -101,7 +101,7 @@ async function leaveRecord(place: Place, { display, pid }: { display: number; pi
   await writeFile(join(place.stateDir, 'wl_old.json'), JSON.stringify({ ...record, ...owner }));
 }
 
-/** A service process that launches one browser, says so, and then waits for its end. */
+/** A service process that launches one browser, prints that, and then waits to be killed. */
 const OWNER = `
   const { adapter, options, spec } = JSON.parse(process.argv[1]);
   const { createProcessBrowsers } = await import(adapter);
@@ -111,7 +111,7 @@ const OWNER = `
   setInterval(() => {}, 1000);
 `;
 
-/** What a service process leaves that was killed while its browser ran, and the next one's view. */
+/** Launches a browser in a service process, kills that, and opens the next one's browsers. */
 async function leaveBrowser(
   workloadId: string,
 ): Promise<AsyncDisposable & { place: Place; browsers: Browsers }> {

@@ -44,7 +44,7 @@ describe('a real browser', () => {
     const url = 'data:text/html,<body style="background:rgb(200,30,40)">';
     await cdp.send('Page.navigate', { url }, session);
     const colour = async () => colourAt(viewer, await viewer.framebuffer(), 400, 400);
-    await expect.poll(colour, { timeout: 10_000 }).toBe('#c81e28');
+    await expect.poll(colour).toBe('#c81e28');
   });
 
   test('is adequately sandboxed', async () => {
@@ -52,7 +52,7 @@ describe('a real browser', () => {
     const session = await attachPage(cdp);
     await cdp.send('Page.navigate', { url: 'chrome://sandbox' }, session);
     const words = () => evaluate(cdp, session, 'document.body.innerText');
-    await expect.poll(words, { timeout: 10_000 }).toContain('You are adequately sandboxed.');
+    await expect.poll(words).toContain('You are adequately sandboxed.');
   });
 
   test('shares no cookies, no storage and no profile with the next', async () => {
@@ -70,7 +70,7 @@ describe('a real browser', () => {
     await opened.browsers.stop(next.workloadId);
   });
 
-  test('knows nothing of the service’s variables and is not root', () => {
+  test('has none of the service’s environment variables and is not root', () => {
     const processes = opened.processes();
     expect(processes.length).toBeGreaterThan(5);
     expect(processes.filter(({ environment }) => environment.includes('SERVICE_SECRET'))).toEqual(
@@ -79,7 +79,7 @@ describe('a real browser', () => {
     expect(processes.filter(({ uid }) => uid === 0)).toEqual([]);
   });
 
-  test('listens on loopback alone, and its display only to whoever has the cookie', async () => {
+  test('listens on loopback alone, and its display accepts only clients with the cookie', async () => {
     const display = opened.processes().find(({ args }) => args.includes('-displayfd'))?.args[1];
     const client = connect(`/tmp/.X11-unix/X${display?.slice(1)}`);
     // X's first message: little-endian, version 11.0, no authorization.
@@ -98,7 +98,7 @@ describe('a real browser', () => {
     const { workloadId } = await other.browsers.launch(aSpec());
     const server = other.processes().find(({ args }) => args.includes('-displayfd'));
     process.kill(server?.pid ?? 0, 'SIGTERM');
-    await expect.poll(() => exits.length, { timeout: 5000 }).toBe(1);
+    await expect.poll(() => exits.length).toBe(1);
     expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 0 });
     expect(exits[0]?.detail).toContain('X server');
     expect(other.traces()).toEqual([]);
@@ -114,14 +114,14 @@ test('a SIGTERM to its Chromium is no close, though Chromium exits with 0', asyn
     .processes()
     .find(({ args }) => args.some((arg) => arg.startsWith('--remote-debugging-port')));
   process.kill(chromium?.pid ?? 0, 'SIGTERM');
-  await expect.poll(() => exits.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => exits.length).toBe(1);
   expect(exits[0]).toMatchObject({ workloadId, reason: 'browser_crashed', exitCode: 0 });
   expect(exits[0]?.detail).toContain('Chromium: exit code 0');
   expect(opened.traces()).toEqual([]);
 });
 
 describe('a launch', () => {
-  test.each(['chromium', 'xvnc'] as const)('fails with the last words of %s', async (name) => {
+  test.each(['chromium', 'xvnc'] as const)('fails with the last output of %s', async (name) => {
     const path = await aProgram('echo "first words" >&2; echo "no usable sandbox" >&2; exit 3');
     await using opened = await openProcessBrowsers({ [name]: path });
     const failure = await opened.browsers.launch(aSpec()).catch((error: unknown) => error);
@@ -140,14 +140,14 @@ describe('a launch', () => {
     expect(opened.traces()).toEqual([]);
   });
 
-  test('has a bound, and what hangs is ended', async () => {
+  test('has a time limit, and hanging programs are killed', async () => {
     const chromium = await aProgram('sleep 100 & (trap "" TERM; sleep 100) & sleep 100');
     await using opened = await openProcessBrowsers({ chromium, launchTimeoutMs: 300 });
     await expect(opened.browsers.launch(aSpec())).rejects.toThrow('not ready within 300 ms');
     expect(opened.traces()).toEqual([]);
   });
 
-  test('takes another display when somebody has the one it chose', async () => {
+  test('chooses another display if the first one is taken', async () => {
     const { xvnc } = realPrograms();
     const first = 'mkdir $open/seen 2>/dev/null && { echo "server already running" >&2; exit 1; }';
     await using opened = await openProcessBrowsers({
@@ -158,7 +158,7 @@ describe('a launch', () => {
     expect(viewer.width).toBe(SCREEN.width);
   });
 
-  test('is not tried where a program is missing or not executable', async () => {
+  test('is impossible where a program is missing or not executable: creating the browsers fails', async () => {
     const place = await openPlace();
     onTestFinished(() => place[Symbol.asyncDispose]());
     const xvnc = join(place.tmp, 'not-executable');
@@ -178,7 +178,7 @@ function aSpec(): BrowserSpec {
   return { workloadId: `wl_real_${launches}`, vncPassword: PASSWORD, screen: SCREEN };
 }
 
-/** A program of the tests' own, which browsers' user may run. */
+/** A test program that the browsers' user may run. */
 async function aProgram(lines: string): Promise<string> {
   const place = await openPlace();
   onTestFinished(() => place[Symbol.asyncDispose]());

@@ -6,13 +6,13 @@ import type {
 } from '#src/provisioner/browsers/browsers.ts';
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
 import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
-import { fitScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
+import { resizeScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
 import { dialRfb, RfbRefused } from '#test/support/clients/rfb-client.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 
-const POLL = { timeout: 10_000 };
+const POLL = { timeout: 60_000 };
 
 describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) => {
   let opened: OpenedBrowsers;
@@ -23,14 +23,14 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  /** A browser that is stopped when its test is over. */
+  /** Launches a browser that is stopped at the end of the test. */
   async function launch(changes: Partial<BrowserSpec> = {}): Promise<RunningBrowser> {
     const spec = aSpec(changes);
     onTestFinished(() => opened.browsers.stop(spec.workloadId));
     return opened.browsers.launch(spec);
   }
 
-  test('say what they are', () => {
+  test('have the kind of their adapter', () => {
     expect(opened.browsers.kind).toBe(adapter);
   });
 
@@ -45,7 +45,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     await expect(cdp.send('No.such')).rejects.toThrow('-32601');
   });
 
-  test('say over HTTP where their sockets are, and nothing else', async () => {
+  test('serve the addresses of their sockets over HTTP, and nothing else', async () => {
     const { cdp } = await launch();
     const get = (path: string) => fetch(`http://${cdp.host}:${cdp.port}${path}`);
     const version = await (await get('/json/version')).json();
@@ -59,14 +59,14 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect((await get('/no/such')).status).toBe(404);
   });
 
-  test('show a screen of the asked size to whoever has the password', async () => {
+  test('show a screen of the requested size to a viewer with the password', async () => {
     const browser = await launch({ screen: { width: 640, height: 400 }, vncPassword: 'aB3dE6gH' });
     using viewer = await dialRfb(browser.vnc, 'aB3dE6gH');
     expect([viewer.width, viewer.height]).toEqual([640, 400]);
     expect((await viewer.framebuffer()).length).toBe(640 * 400 * 4);
   });
 
-  test('refuse a wrong password, often, and still take the right one', async () => {
+  test('refuse wrong passwords repeatedly and still accept the right one', async () => {
     const { vnc } = await launch({ vncPassword: 'aB3dE6gH' });
     for (const wrong of ['aB3dE6gh', '', 'aB3dE6g', 'XXXXXXXX', '00000000', 'aB3dE6g_', 'ABCDEFGH'])
       await expect(dialRfb(vnc, wrong)).rejects.toThrow(RfbRefused);
@@ -80,7 +80,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect(two.cdp.path).not.toBe(one.cdp.path);
     using viewer = await dialRfb(two.vnc, 'two22222');
     expect(viewer.width).toBe(800);
-    // Where both have one address, a password opens its own browser's screen.
+    // Where both have the same address, a password opens only its own browser's screen.
     const widthSeen = await dialRfb(two.vnc, 'one11111').then(
       (other) => other.width,
       () => 'refused',
@@ -88,29 +88,29 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect([640, 'refused']).toContain(widthSeen);
   });
 
-  test('take on another screen while they run, as if they had been launched on it', async () => {
+  test('can be resized while they run, as if they had been launched with that screen', async () => {
     const running = await launch({ vncPassword: 'aB3dE6gH' });
-    const fit = (screen: BrowserSpec['screen'], vncPassword = 'aB3dE6gH') =>
-      fitScreen(running, { vncPassword, screen }, AbortSignal.timeout(20_000));
-    await expect(fit({ width: 800, height: 600 }, 'wrongpwd')).rejects.toThrow('password');
+    const resize = (screen: BrowserSpec['screen'], vncPassword = 'aB3dE6gH') =>
+      resizeScreen(running, { vncPassword, screen }, AbortSignal.timeout(20_000));
+    await expect(resize({ width: 800, height: 600 }, 'wrongpwd')).rejects.toThrow('password');
     const launched = await launch({ screen: { width: 1400, height: 900 } });
     for (const screen of [
       { width: 640, height: 400 },
       { width: 1400, height: 900 },
     ]) {
-      await fit(screen);
+      await resize(screen);
       using viewer = await dialRfb(running.vnc, 'aB3dE6gH');
       expect([viewer.width, viewer.height]).toEqual([screen.width, screen.height]);
     }
     const { screen, outer, inner } = await sizesOf(running);
     expect(screen).toEqual([1400, 900]);
-    // It may not have been told of all when it is ready.
+    // A page may get its sizes after the browser is ready.
     await expect.poll(() => sizesOf(launched), POLL).toEqual({ screen, outer, inner });
     await opened.browsers.stop(running.workloadId);
-    await expect(fit({ width: 800, height: 600 })).rejects.toThrow();
+    await expect(resize({ width: 800, height: 600 })).rejects.toThrow();
   });
 
-  test('have no screen to show where they are headless, and a window as large as one', async () => {
+  test('have no VNC screen if they are headless, and a window of the requested size', async () => {
     const screen = { width: 900, height: 700 };
     const { cdp, vnc, workloadId } = await launch({ headless: true, screen });
     await expect(dialRfb(vnc, 'pass0rd1')).rejects.toThrow();
@@ -119,7 +119,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect(opened.traces()).toEqual([]);
   });
 
-  test('leave nothing when they are stopped', async () => {
+  test('leave nothing after a stop', async () => {
     const { workloadId, cdp, vnc } = await launch({ vncPassword: 'aB3dE6gH' });
     using client = await openCdp(cdp);
     using viewer = await dialRfb(vnc, 'aB3dE6gH');
@@ -138,7 +138,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect(exits).toEqual([]);
   });
 
-  test('can be stopped twice, at once or after, and when they never were', async () => {
+  test('can be stopped twice, concurrently or later, and if they never existed', async () => {
     const { workloadId } = await launch();
     await Promise.all([opened.browsers.stop(workloadId), opened.browsers.stop(workloadId)]);
     await opened.browsers.stop(workloadId);
@@ -153,7 +153,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     ]);
   });
 
-  test('are listed with their session once they have one, and can be taken over', async () => {
+  test('are listed with their session once it is assigned, and can be adopted', async () => {
     const browser = await launch();
     const { workloadId } = browser;
     await opened.browsers.assign(workloadId, 'ses_one');
@@ -167,7 +167,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect(await opened.browsers.adopt(workloadId)).toBeNull();
   });
 
-  test('end when they are stopped while they are being launched', async () => {
+  test('end when they are stopped during their launch', async () => {
     const spec = aSpec();
     const launching = opened.browsers.launch(spec);
     const outcome = expect(launching).rejects.toThrow(LaunchFailed);
@@ -180,18 +180,18 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect(await opened.browsers.list()).toEqual([]);
   });
 
-  test('report a crash once, when nothing of the browser is left', async () => {
+  test('report a crash once, after everything of the browser is removed', async () => {
     const { workloadId, cdp } = await launch();
     const tracesAtExit: string[] = [];
     opened.browsers.onExit((exit) => {
       if (exit.workloadId === workloadId) tracesAtExit.push(...opened.traces());
     });
     opened.crash(workloadId);
-    await expect.poll(() => exits.length, { timeout: 5000 }).toBe(1);
-    // The engine knows a signal only as a number added to 128.
+    await expect.poll(() => exits.length).toBe(1);
+    // A container's exit code for a signal is 128 + its number.
     const exitCode = adapter === 'docker' ? 137 : null;
-    const told = { endedAt: expect.any(Number), detail: expect.any(String) };
-    expect(exits.splice(0)).toEqual([{ workloadId, reason: 'browser_crashed', exitCode, ...told }]);
+    const rest = { endedAt: expect.any(Number), detail: expect.any(String) };
+    expect(exits.splice(0)).toEqual([{ workloadId, reason: 'browser_crashed', exitCode, ...rest }]);
     expect(tracesAtExit).toEqual([]);
     expect(await opened.browsers.list()).toEqual([]);
     await expect(openCdp(cdp)).rejects.toThrow();
@@ -204,7 +204,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     await expect(opened.browsers.launch(aSpec({ workloadId }))).rejects.toThrow(workloadId);
   });
 
-  test('say why a launch failed, and leave nothing of it', async () => {
+  test('report why a launch failed, and leave nothing of it', async () => {
     await using failing = await openFailing();
     const failure = failing.browsers.launch(aSpec());
     await expect(failure).rejects.toThrow(LaunchFailed);
@@ -212,7 +212,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     expect(await failing.browsers.list()).toEqual([]);
   });
 
-  test('all end when their server does', async () => {
+  test('all end when the adapter is disposed of', async () => {
     await using other = await open();
     const [one, two] = await Promise.all([
       other.browsers.launch(aSpec({ vncPassword: 'one11111' })),
@@ -228,7 +228,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
   });
 });
 
-/** What the page is told of its screen and its window. */
+/** The sizes of screen and window as the page sees them. */
 async function sizesOf({ cdp }: Pick<RunningBrowser, 'cdp'>) {
   using window = await openWindow(cdp, AbortSignal.timeout(20_000));
   return await window.sizes();

@@ -38,20 +38,20 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
     await hosts[Symbol.asyncDispose]();
   });
 
-  /** What comes of leading the page there: the browser's error, or null. */
+  /** Navigates the page there. @returns the browser's error, or null */
   async function errorAt(host: string, port: number): Promise<unknown> {
     const url = `http://${host}:${port}/`;
     const { errorText = null } = await cdp.send('Page.navigate', { url }, page);
     return errorText;
   }
 
-  /** A program in the session's container, which no browser's policy stops. */
+  /** Runs a script in the session's container, outside of the browser's own policies. */
   function shell(script: string): string {
     const [id = ''] = containersOf(opened.options.serverId, browser.workloadId);
     return docker('exec', id, 'bash', '-c', `${script}; echo "exit $?"`);
   }
 
-  test('the public network is reached', async () => {
+  test('the public network is reachable', async () => {
     expect(await errorAt(hosts.public, hosts.port)).toBeNull();
     expect(await hosts.reached(hosts.public)).not.toEqual([]);
     const words = () => evaluate(cdp, page, 'document.body.innerText');
@@ -59,7 +59,7 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
   });
 
   test.each(['linkLocal', 'private10', 'private192'] as const)(
-    'an address that is %s is not, though this machine and other containers reach it',
+    'an address that is %s is not reachable, though this host and other containers reach it',
     async (kind) => {
       const host = hosts[kind];
       const answer = await fetch(`http://${host}:${hosts.port}/`);
@@ -77,7 +77,7 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
     },
   );
 
-  test('another session’s ports are not, though this machine reaches them', async () => {
+  test('the ports of another session are not reachable, though this host reaches them', async () => {
     const { host, port } = neighbour.cdp;
     const version = await fetch(`http://${host}:${port}/json/version`);
     expect(version.status).toBe(200);
@@ -97,7 +97,7 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
     return { host: docker('inspect', '--format', format, id) };
   }
 
-  test('the machine’s own services are not, by none of its addresses', async () => {
+  test('the services of the host are not reachable by any of its addresses', async () => {
     const heard: string[] = [];
     const server = createServer((request, response) => {
       heard.push(String(request.socket.localAddress));

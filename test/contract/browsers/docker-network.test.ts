@@ -4,7 +4,7 @@ import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
 import { docker, dockerHost, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 
 describe.runIf(hasDocker())('the sessions’ network', () => {
-  test('is one, and the same for all services that make it at once', async () => {
+  test('is created once by services that start at the same time', async () => {
     const name = `${testNetwork()}-rivals`;
     const listed = () => docker('network', 'ls', '-q', '--filter', `name=^${name}$`).split('\n');
     onTestFinished(() => void docker('network', 'rm', ...listed()));

@@ -1,21 +1,21 @@
 import { expect, test } from 'vitest';
 import { ARCHIVE_STREAM, filters } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { follow } from '#src/event-store/jetstream/subscribe.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 
-test('the archive tells the log’s events, the newest too, and leaves the log to others', async () => {
+test('the archive delivers the events of the store, the newest too, without a consumer on the store', async () => {
   await using nats = await startNats();
   await using connection = await connectJetStream({ url: nats.url, hasArchive: true });
-  const log = createJetStreamEventLog(connection);
-  const early = await appendEach(log, aSession(), 5);
+  const eventStore = createJetStreamEventStore(connection);
+  const early = await appendEach(eventStore, aSession(), 5);
   const stop = new AbortController();
   const options = {
     ...{ subjects: filters.all, after: early[1] ?? 0, signal: stop.signal },
-    onMalformed: ({ reason }: { reason: string }) => expect.fail(reason),
+    onUnreadable: ({ reason }: { reason: string }) => expect.fail(reason),
   };
   const heard: number[] = [];
   const followers = async (stream: string) =>
@@ -27,7 +27,7 @@ test('the archive tells the log’s events, the newest too, and leaves the log t
     if (isBefore()) continue;
     if (late.length === 0) {
       expect([await followers(ARCHIVE_STREAM), await followers('EVENTS')]).toEqual([1, 0]);
-      late = await appendEach(log, aSession(), 4);
+      late = await appendEach(eventStore, aSession(), 4);
     }
     if (heard.length === 7) stop.abort();
   }

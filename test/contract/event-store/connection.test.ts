@@ -1,7 +1,8 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectJetStream, type ConnectionStatus } from '#src/event-store/jetstream/connect.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { ConnectionStatus } from '#src/event-store/jetstream/connection.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
 describe('connecting to JetStream', () => {
@@ -11,7 +12,7 @@ describe('connecting to JetStream', () => {
   });
   afterEach(() => nats[Symbol.asyncDispose]());
 
-  /** Works on the server as an operator would. */
+  /** Runs a change on the server, as an operator would make it. */
   async function asOperator<Result>(
     work: (jsm: Awaited<ReturnType<typeof jetstreamManager>>) => Promise<Result>,
   ): Promise<Result> {
@@ -27,7 +28,7 @@ describe('connecting to JetStream', () => {
     return asOperator(async (jsm) => (await jsm.streams.info(stream)).config);
   }
 
-  test('makes the streams, when several processes start at once and when they stand', async () => {
+  test('creates the streams if several processes start at once, and keeps existing ones', async () => {
     const connecting = Array.from({ length: 5 }, () => connectJetStream({ url: nats.url }));
     for (const connection of await Promise.all(connecting)) await connection[Symbol.asyncDispose]();
     await (await connectJetStream({ url: nats.url }))[Symbol.asyncDispose]();
@@ -64,7 +65,7 @@ describe('connecting to JetStream', () => {
     expect((await configOf('ADVISORY')).max_age).toBe(30 * 24 * 3_600 * 1_000_000_000);
   });
 
-  test('puts right what can be changed, and leaves what an operator added', async () => {
+  test('corrects settings that can be changed, and keeps what an operator added', async () => {
     await (await connectJetStream({ url: nats.url }))[Symbol.asyncDispose]();
     await asOperator((jsm) =>
       jsm.streams.update('EVENTS', { duplicate_window: 1_000_000_000, description: 'ours' }),
@@ -80,7 +81,7 @@ describe('connecting to JetStream', () => {
     ['kept in memory', { storage: 'memory' as const }, /storage is "memory"/],
     ['that may be purged', { deny_delete: true }, /deny_purge is false/],
     ['that forgets', { deny_delete: true, deny_purge: true, max_msgs: 10 }, /max_msgs is 10/],
-  ])('refuses a log %s', async (_, config, reason) => {
+  ])('refuses an event store %s', async (_, config, reason) => {
     const subjects = ['evt.>', 'fleet.>'];
     await asOperator((jsm) => jsm.streams.add({ name: 'EVENTS', subjects, ...config }));
     await expect(connectJetStream({ url: nats.url })).rejects.toThrow(reason);
@@ -94,7 +95,7 @@ describe('connecting to JetStream', () => {
     expect(connection.isConnected()).toBe(true);
   });
 
-  test('gives up within the bound it was given where nobody answers', async () => {
+  test('gives up within its bound if no server answers', async () => {
     await nats.kill();
     const startedAt = performance.now();
     const connecting = connectJetStream({ url: nats.url, readyMs: 300 });
@@ -102,7 +103,7 @@ describe('connecting to JetStream', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 
-  test('reports when the server goes and is back', async () => {
+  test('reports that the server is gone, and that it is back', async () => {
     const statuses: ConnectionStatus[] = [];
     await using connection = await connectJetStream({
       url: nats.url,
@@ -119,7 +120,7 @@ describe('connecting to JetStream', () => {
   });
 });
 
-test('a server that refuses the password for a while is asked again for as long as it takes', async () => {
+test('a server that rejects the password for a while is tried until it accepts', async () => {
   const withPassword = (password: string) =>
     `authorization { user: service, password: ${password} }`;
   await using nats = await startNats(withPassword('first'));
@@ -130,8 +131,8 @@ test('a server that refuses the password for a while is asked again for as long 
   });
   await nats.reconfigure(withPassword('second'));
   const refusals = () => objections.filter((error) => /authorization/i.test(String(error))).length;
-  await expect.poll(refusals, { timeout: 15_000 }).toBeGreaterThan(2);
+  await expect.poll(refusals).toBeGreaterThan(2);
   await nats.reconfigure(withPassword('first'));
-  await expect.poll(() => connection.isConnected(), { timeout: 15_000 }).toBe(true);
+  await expect.poll(() => connection.isConnected()).toBe(true);
   expect((await connection.jsm.streams.info('EVENTS')).config.name).toBe('EVENTS');
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MalformedEvent } from '#events/codec.ts';
-import { filterOf } from '#events/subjects.ts';
+import { streamFilter } from '#events/subjects.ts';
 import {
   accessed,
   aCause,
@@ -19,7 +19,7 @@ import {
   type OpenedLog,
 } from '#test/support/stores/event-stores.ts';
 
-describe.each(eventLogs)('the event log ($adapter)', ({ open }) => {
+describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
   let opened: OpenedLog;
   beforeAll(async () => {
     opened = await open();
@@ -27,98 +27,98 @@ describe.each(eventLogs)('the event log ($adapter)', ({ open }) => {
   afterAll(() => opened[Symbol.asyncDispose]());
 
   describe('reading', () => {
-    test('knows nothing of an aggregate without events', async () => {
+    test('finds no aggregate without events', async () => {
       const session = aSession();
-      expect(await opened.log.last(session)).toBeNull();
-      expect(await opened.log.last(session, { fromLeader: true })).toBeNull();
-      expect(await historyOf(opened.log, session)).toEqual([]);
-      expect(await opened.log.lastSequence([filterOf(session)])).toBe(0);
+      expect(await opened.eventStore.readLast(session)).toBeNull();
+      expect(await opened.eventStore.readLast(session, { fromLeader: true })).toBeNull();
+      expect(await historyOf(opened.eventStore, session)).toEqual([]);
+      expect(await opened.eventStore.lastSequence([streamFilter(session)])).toBe(0);
     });
 
-    test('gives back what was appended: data, state, cause and position', async () => {
+    test('returns what was appended: data, state, metadata and sequence', async () => {
       const session = aSession();
-      const cause = { ...aCause(), causationId: 'event-before', traceparent: '00-ab-cd-01' };
-      const event = requested(session, cause);
-      const appended = await opened.log.append([change(0, event)]);
-      const last = await opened.log.last(session, { fromLeader: true });
-      expect(last).toEqual({ ...event, cause, sequence: last?.sequence });
+      const metadata = { ...aCause(), causationId: 'event-before', traceparent: '00-ab-cd-01' };
+      const event = requested(session, metadata);
+      const appended = await opened.eventStore.append([change(0, event)]);
+      const last = await opened.eventStore.readLast(session, { fromLeader: true });
+      expect(last).toEqual({ ...event, metadata, sequence: last?.sequence });
       expect(last?.state).toEqual(creatingState(session));
       expect(appended).toEqual({ outcome: 'appended', sequences: [last?.sequence] });
-      expect(await opened.log.last(session)).toEqual(last);
+      expect(await opened.eventStore.readLast(session)).toEqual(last);
     });
 
-    test('tells the last event and the whole history, oldest first', async () => {
+    test('returns the last event, and the whole history oldest first', async () => {
       const session = aSession();
-      const sequences = await appendEach(opened.log, session, 12);
-      const history = await historyOf(opened.log, session);
+      const sequences = await appendEach(opened.eventStore, session, 12);
+      const history = await historyOf(opened.eventStore, session);
       expect(history.map((event) => event.sequence)).toEqual(sequences);
       expect(history.map((event) => event.type)).toEqual([
         'session.requested',
         ...Array<string>(11).fill('session.accessed'),
       ]);
-      expect(await opened.log.last(session)).toEqual(history.at(-1));
+      expect(await opened.eventStore.readLast(session)).toEqual(history.at(-1));
     });
 
-    test('tells the newest sequence of some subjects and of all', async () => {
+    test('returns the newest sequence of some subjects and of all', async () => {
       const [older, newer] = [aSession(), aSession()];
-      const first = await appendEach(opened.log, older, 3);
-      const second = await appendEach(opened.log, newer, 3);
-      expect(await opened.log.lastSequence([filterOf(older)])).toBe(first.at(-1));
-      const both = [filterOf(newer), filterOf(older)];
-      expect(await opened.log.lastSequence(both)).toBe(second.at(-1));
-      expect(await opened.log.lastSequence()).toBe(second.at(-1));
+      const first = await appendEach(opened.eventStore, older, 3);
+      const second = await appendEach(opened.eventStore, newer, 3);
+      expect(await opened.eventStore.lastSequence([streamFilter(older)])).toBe(first.at(-1));
+      const both = [streamFilter(newer), streamFilter(older)];
+      expect(await opened.eventStore.lastSequence(both)).toBe(second.at(-1));
+      expect(await opened.eventStore.lastSequence()).toBe(second.at(-1));
     });
   });
 
   describe('appending', () => {
-    test('refuses a decision on a state that is gone', async () => {
+    test('refuses a decision on an outdated state', async () => {
       const session = aSession();
-      const sequences = await appendEach(opened.log, session, 3);
+      const sequences = await appendEach(opened.eventStore, session, 3);
       const stale = [0, sequences[0] ?? 0, (sequences.at(-1) ?? 0) + 1];
       for (const expected of stale) {
-        const appended = await opened.log.append([change(expected, accessed(session))]);
+        const appended = await opened.eventStore.append([change(expected, accessed(session))]);
         expect(appended).toEqual({ outcome: 'conflict' });
       }
-      expect(await historyOf(opened.log, session)).toHaveLength(3);
+      expect(await historyOf(opened.eventStore, session)).toHaveLength(3);
     });
 
     test('stores the changes of several aggregates together, in their order', async () => {
       const session = aSession();
-      const cause = aCause();
-      const appended = await opened.log.append([
-        change(0, requested(session, cause), queued(session, cause)),
-        change(0, slotReserved(session, cause)),
+      const metadata = aCause();
+      const appended = await opened.eventStore.append([
+        change(0, requested(session, metadata), queued(session, metadata)),
+        change(0, slotReserved(session, metadata)),
       ]);
-      const history = await historyOf(opened.log, session);
-      const ledger = await opened.log.last(ledgerOf(session));
+      const history = await historyOf(opened.eventStore, session);
+      const ledger = await opened.eventStore.readLast(ledgerOf(session));
       const sequences = [...history, ledger].map((event) => event?.sequence);
       expect(appended).toEqual({ outcome: 'appended', sequences });
       expect(history.map((event) => event.type)).toEqual(['session.requested', 'session.queued']);
       expect(sequences).toEqual([0, 1, 2].map((step) => (sequences[0] ?? 0) + step));
     });
 
-    test('stores nothing of a batch when one of its aggregates has moved on', async () => {
+    test('stores nothing of a batch if one of its aggregates has changed', async () => {
       const session = aSession();
-      await opened.log.append([change(0, slotReserved(session))]);
-      const cause = aCause();
-      const appended = await opened.log.append([
-        change(0, requested(session, cause)),
-        change(0, slotReserved(session, cause)),
+      await opened.eventStore.append([change(0, slotReserved(session))]);
+      const metadata = aCause();
+      const appended = await opened.eventStore.append([
+        change(0, requested(session, metadata)),
+        change(0, slotReserved(session, metadata)),
       ]);
       expect(appended).toEqual({ outcome: 'conflict' });
-      expect(await opened.log.last(session, { fromLeader: true })).toBeNull();
+      expect(await opened.eventStore.readLast(session, { fromLeader: true })).toBeNull();
     });
 
-    test('goes on from the sequences that an append gave', async () => {
+    test('accepts the sequences that an append returned for the next one', async () => {
       const session = aSession();
-      const cause = aCause();
-      const appended = await opened.log.append([
-        change(0, requested(session, cause), accessed(session, 1, cause)),
-        change(0, slotReserved(session, cause)),
+      const metadata = aCause();
+      const appended = await opened.eventStore.append([
+        change(0, requested(session, metadata), accessed(session, 1, metadata)),
+        change(0, slotReserved(session, metadata)),
       ]);
       const [, second = 0, third = 0] = appended.outcome === 'appended' ? appended.sequences : [];
       const next = aCause();
-      const again = await opened.log.append([
+      const again = await opened.eventStore.append([
         change(second, accessed(session, 2, next)),
         change(third, slotReserved(session, next)),
       ]);
@@ -128,21 +128,21 @@ describe.each(eventLogs)('the event log ($adapter)', ({ open }) => {
     test('recognises a command that it has stored before', async () => {
       const session = aSession();
       const single = [change(0, requested(session))];
-      expect((await opened.log.append(single)).outcome).toBe('appended');
-      expect(await opened.log.append(single)).toEqual({ outcome: 'repeated' });
+      expect((await opened.eventStore.append(single)).outcome).toBe('appended');
+      expect(await opened.eventStore.append(single)).toEqual({ outcome: 'repeated' });
 
       const another = aSession();
-      const cause = aCause();
+      const metadata = aCause();
       const batch = [
-        change(0, requested(another, cause), queued(another, cause)),
-        change(0, slotReserved(another, cause)),
+        change(0, requested(another, metadata), queued(another, metadata)),
+        change(0, slotReserved(another, metadata)),
       ];
-      expect((await opened.log.append(batch)).outcome).toBe('appended');
-      expect(await opened.log.append(batch)).toEqual({ outcome: 'repeated' });
-      expect(await historyOf(opened.log, another)).toHaveLength(2);
+      expect((await opened.eventStore.append(batch)).outcome).toBe('appended');
+      expect(await opened.eventStore.append(batch)).toEqual({ outcome: 'repeated' });
+      expect(await historyOf(opened.eventStore, another)).toHaveLength(2);
     });
 
-    test('stores the events of several commands together, and knows them again by the first', async () => {
+    test('stores the events of several commands together, and recognizes a repeat by the first', async () => {
       const sessions = [aSession('org-of-groups'), aSession('org-of-groups')] as const;
       const causes = [aCause(), aCause()] as const;
       const [first, second] = sessions;
@@ -152,51 +152,53 @@ describe.each(eventLogs)('the event log ($adapter)', ({ open }) => {
         change(0, requested(second, causes[1])),
         ledger,
       ];
-      const appended = await opened.log.append(changes);
-      const lasts = await Promise.all(sessions.map((session) => opened.log.last(session)));
-      expect(lasts.map((last) => last?.cause.commandId)).toEqual(
+      const appended = await opened.eventStore.append(changes);
+      const lasts = await Promise.all(
+        sessions.map((session) => opened.eventStore.readLast(session)),
+      );
+      expect(lasts.map((last) => last?.metadata.commandId)).toEqual(
         causes.map(({ commandId }) => commandId),
       );
-      const line = await opened.log.last(ledgerOf(first));
-      expect(line?.cause.commandId).toBe(causes[1].commandId);
+      const line = await opened.eventStore.readLast(ledgerOf(first));
+      expect(line?.metadata.commandId).toBe(causes[1].commandId);
       const [start = 0] = appended.outcome === 'appended' ? appended.sequences : [];
       const sequences = [start, start + 1, start + 2, start + 3];
       expect(appended).toEqual({ outcome: 'appended', sequences });
-      expect(await opened.log.append(changes)).toEqual({ outcome: 'repeated' });
-      // Stale for the second alone: nothing of the first is stored either.
+      expect(await opened.eventStore.append(changes)).toEqual({ outcome: 'repeated' });
+      // Outdated for the second change only: nothing of the first one is stored either.
       const third = aSession('org-of-groups');
       const stale = [change(0, requested(third)), change(0, requested(second))];
-      expect(await opened.log.append(stale)).toEqual({ outcome: 'conflict' });
-      expect(await opened.log.last(third, { fromLeader: true })).toBeNull();
+      expect(await opened.eventStore.append(stale)).toEqual({ outcome: 'conflict' });
+      expect(await opened.eventStore.readLast(third, { fromLeader: true })).toBeNull();
     });
 
-    test('lets exactly one of 50 racers through', async () => {
+    test('accepts exactly one of 50 concurrent appends', async () => {
       const session = aSession();
-      const [sequence = 0] = await appendEach(opened.log, session, 1);
+      const [sequence = 0] = await appendEach(opened.eventStore, session, 1);
       const racers = Array.from({ length: 50 }, (_, minute) =>
-        (minute % 2 === 0 ? opened.log : opened.other).append([
+        (minute % 2 === 0 ? opened.eventStore : opened.other).append([
           change(sequence, accessed(session, minute)),
         ]),
       );
       const outcomes = (await Promise.all(racers)).map(({ outcome }) => outcome);
       expect(outcomes.filter((outcome) => outcome === 'appended')).toHaveLength(1);
       expect(outcomes.filter((outcome) => outcome === 'conflict')).toHaveLength(49);
-      expect(await historyOf(opened.log, session)).toHaveLength(2);
+      expect(await historyOf(opened.eventStore, session)).toHaveLength(2);
     });
 
-    test('lets exactly one of 20 racing batches through, whole', async () => {
+    test('accepts exactly one of 20 concurrent batches, as a whole', async () => {
       const sessions = Array.from({ length: 20 }, () => aSession('org-of-racing-batches'));
       const racers = sessions.map((session) => {
-        const cause = aCause();
-        return opened.log.append([
-          change(0, requested(session, cause), queued(session, cause)),
-          change(0, slotReserved(session, cause)),
+        const metadata = aCause();
+        return opened.eventStore.append([
+          change(0, requested(session, metadata), queued(session, metadata)),
+          change(0, slotReserved(session, metadata)),
         ]);
       });
       const outcomes = (await Promise.all(racers)).map(({ outcome }) => outcome);
       expect(outcomes.filter((outcome) => outcome === 'appended')).toHaveLength(1);
       const histories = await Promise.all(
-        sessions.map((session) => historyOf(opened.log, session)),
+        sessions.map((session) => historyOf(opened.eventStore, session)),
       );
       const lengths = histories.map((history) => history.length);
       expect(lengths.filter((length) => length === 2)).toHaveLength(1);
@@ -205,26 +207,26 @@ describe.each(eventLogs)('the event log ($adapter)', ({ open }) => {
 
     test('refuses an event that does not fit its schema, and stores nothing', async () => {
       const session = aSession();
-      const cause = aCause();
-      const wrong = { ...queued(session, cause), state: { status: 'asleep' } };
-      const changes = [change(0, requested(session, cause), wrong)];
-      await expect(opened.log.append(changes)).rejects.toThrow(MalformedEvent);
-      expect(await historyOf(opened.log, session)).toEqual([]);
+      const metadata = aCause();
+      const wrong = { ...queued(session, metadata), state: { status: 'asleep' } };
+      const changes = [change(0, requested(session, metadata), wrong)];
+      await expect(opened.eventStore.append(changes)).rejects.toThrow(MalformedEvent);
+      expect(await historyOf(opened.eventStore, session)).toEqual([]);
     });
 
-    test('refuses changes that break the contract', async () => {
+    test('refuses changes that break the port’s contract', async () => {
       const session = aSession();
-      const cause = aCause();
-      const first = change(0, requested(session, cause));
+      const metadata = aCause();
+      const first = change(0, requested(session, metadata));
       const broken = [
-        [first, change(0, queued(session, cause))],
+        [first, change(0, queued(session, metadata))],
         [{ ...first, aggregate: aSession() }],
         [{ ...first, events: [] }],
         [],
       ];
       for (const changes of broken)
-        await expect(opened.log.append(changes)).rejects.toThrow(RangeError);
-      expect(await historyOf(opened.log, session)).toEqual([]);
+        await expect(opened.eventStore.append(changes)).rejects.toThrow(RangeError);
+      expect(await historyOf(opened.eventStore, session)).toEqual([]);
     });
   });
 });

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filtersFor } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
-import { loadAt } from '#src/log/past.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { readRange } from '#src/event-store/read-range.ts';
-import { createJetStreamRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
-import type { LogRecord, Records } from '#src/event-store/raw-records.ts';
+import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import {
   aSession,
   change,
@@ -22,7 +22,7 @@ import {
   type OpenedLog,
 } from '#test/support/stores/event-stores.ts';
 
-describe.each(eventLogs)('the past of the event log ($adapter)', ({ open }) => {
+describe.each(eventLogs)('the past of the event store ($adapter)', ({ open }) => {
   let opened: OpenedLog;
   beforeAll(async () => {
     opened = await open();
@@ -30,44 +30,52 @@ describe.each(eventLogs)('the past of the event log ($adapter)', ({ open }) => {
   afterAll(() => opened[Symbol.asyncDispose]());
 
   test('is the last event at or before each sequence', async () => {
-    const { log } = opened;
+    const { eventStore } = opened;
     const [session, other] = [aSession(), aSession()];
-    const begin = await appendEach(log, other, 2);
-    const sequences = await appendEach(log, session, 5);
-    await appendEach(log, aSession(), 2);
-    const history = await historyOf(log, session);
+    const begin = await appendEach(eventStore, other, 2);
+    const sequences = await appendEach(eventStore, session, 5);
+    await appendEach(eventStore, aSession(), 2);
+    const history = await historyOf(eventStore, session);
     for (const [index, sequence] of sequences.entries()) {
-      expect(await log.lastUpTo(session, sequence)).toEqual(history[index]);
-      expect(await log.lastUpTo(session, sequence - 1)).toEqual(history[index - 1] ?? null);
+      expect(await eventStore.readLastUpTo(session, sequence)).toEqual(history[index]);
+      expect(await eventStore.readLastUpTo(session, sequence - 1)).toEqual(
+        history[index - 1] ?? null,
+      );
     }
-    expect(await log.lastUpTo(session, await log.lastSequence())).toEqual(history.at(-1));
-    expect(await log.lastUpTo(session, begin.at(-1) ?? 0)).toBeNull();
-    expect(await log.lastUpTo(session, 0)).toBeNull();
-    expect(await log.lastUpTo(aSession(), 1_000_000)).toBeNull();
+    expect(await eventStore.readLastUpTo(session, await eventStore.lastSequence())).toEqual(
+      history.at(-1),
+    );
+    expect(await eventStore.readLastUpTo(session, begin.at(-1) ?? 0)).toBeNull();
+    expect(await eventStore.readLastUpTo(session, 0)).toBeNull();
+    expect(await eventStore.readLastUpTo(aSession(), 1_000_000)).toBeNull();
   });
 
-  test('has the events of other subjects of an organization apart', async () => {
+  test('keeps the events of an organization’s subjects apart', async () => {
     const session = aSession();
     const changes = [change(0, requested(session)), change(0, slotReserved(session))];
-    await opened.log.append(changes.slice(0, 1));
-    await opened.log.append(changes.slice(1));
-    const upTo = await opened.log.lastSequence();
-    expect((await opened.log.lastUpTo(ledgerOf(session), upTo))?.type).toBe('ledger.slot-reserved');
-    expect(await opened.log.lastUpTo(ledgerOf(session), upTo - 1)).toBeNull();
-    const { state, sequence } = await loadAt<'session'>(opened.log, session, upTo);
+    await opened.eventStore.append(changes.slice(0, 1));
+    await opened.eventStore.append(changes.slice(1));
+    const upTo = await opened.eventStore.lastSequence();
+    expect((await opened.eventStore.readLastUpTo(ledgerOf(session), upTo))?.type).toBe(
+      'ledger.slot-reserved',
+    );
+    expect(await opened.eventStore.readLastUpTo(ledgerOf(session), upTo - 1)).toBeNull();
+    const { state, sequence } = await loadState<'session'>(opened.eventStore, session, {
+      upTo: upTo,
+    });
     expect([state?.status, sequence]).toEqual(['creating', upTo - 1]);
   });
 
-  test('is read in pieces that end where they are to', async () => {
-    const { log } = opened;
+  test('is read in ranges that end at their last event', async () => {
+    const { eventStore } = opened;
     const session = aSession();
-    const sequences = await appendEach(log, session, 6);
-    await appendEach(log, aSession(), 1);
+    const sequences = await appendEach(eventStore, session, 6);
+    await appendEach(eventStore, aSession(), 1);
     const subjects = filtersFor(session.organizationId, null);
     const read = async (after: number, upTo: number) => {
       const found: number[] = [];
-      const range = { subjects, after, upTo, batchMax: 2, onMalformed: fail };
-      for await (const batch of readRange(log, range))
+      const range = { subjects, after, upTo, batchMax: 2, onUnreadable: fail };
+      for await (const batch of readRange(eventStore, range))
         found.push(...batch.map(({ sequence }) => sequence));
       return found;
     };
@@ -81,16 +89,16 @@ describe.each(eventLogs)('the past of the event log ($adapter)', ({ open }) => {
   });
 });
 
-describe('the records of the log', () => {
-  it('are the stored messages, of one organization or of all, from the log or its archive', async () => {
+describe('the raw records', () => {
+  it('are the stored messages, of one organization or of all, from the store or its archive', async () => {
     await using opened = await openRealLog();
-    const { log, nats, connection } = opened;
+    const { eventStore, nats, connection } = opened;
     const session = aSession();
-    await appendEach(log, session, 3);
-    await appendEach(log, aSession(), 620);
-    await appendEach(log, aSession(session.organizationId), 2);
-    const upTo = await log.lastSequence();
-    const records = createJetStreamRecords(connection, 'log');
+    await appendEach(eventStore, session, 3);
+    await appendEach(eventStore, aSession(), 620);
+    await appendEach(eventStore, aSession(session.organizationId), 2);
+    const upTo = await eventStore.lastSequence();
+    const records = createJetStreamRawRecords(connection, 'log');
 
     const all = await recordsOf(records, 0, upTo, null);
     expect(all.map(({ sequence }) => sequence)).toEqual(
@@ -100,17 +108,17 @@ describe('the records of the log', () => {
     expect(own.map(({ sequence }) => sequence)).toEqual([1, 2, 3, upTo - 1, upTo]);
     expect((await recordsOf(records, 1, 3, session.organizationId)).length).toBe(2);
     expect(await recordsOf(records, 3, 600, session.organizationId)).toEqual([]);
-    const [first] = await historyOf(log, session);
+    const [first] = await historyOf(eventStore, session);
     expect(JSON.parse(own[0]?.body ?? '')).toMatchObject({
       data: first?.data,
       state: first?.state,
     });
     expect(own[0]?.headers).toContainEqual(['ce-id', first?.id]);
 
-    // The archive is made beside a log that is there, twice over, and holds all there was.
+    // The archive is created for an existing stream, twice, and holds all of its messages.
     for (let time = 0; time < 2; time += 1) {
       await using again = await connectJetStream({ url: nats.url, hasArchive: true });
-      const archive = createJetStreamRecords(again, 'archive');
+      const archive = createJetStreamRawRecords(again, 'archive');
       const holdsAll = () =>
         recordsOf(archive, 0, upTo, null).catch((error: Error) => {
           expect(error.name).toBe('Unavailable');
@@ -124,33 +132,33 @@ describe('the records of the log', () => {
   });
 });
 
-test('an older server, which cannot be asked by time, is asked for the same sequences by halves', async () => {
+test('a binary search on an older server, which cannot be asked by time, finds the same sequences', async () => {
   await using real = await openRealLog();
-  const { log, connection } = real;
+  const { eventStore, connection } = real;
   const times = [new Date(0).toISOString()];
   for (let n = 0; n < 8; n += 1) {
-    const [sequence = 0] = await appendEach(log, aSession(), 1);
+    const [sequence = 0] = await appendEach(eventStore, aSession(), 1);
     const stored = await connection.jsm.streams.getMessage('EVENTS', { seq: sequence });
     const at = stored?.time.getTime() ?? 0;
     times.push(new Date(at).toISOString(), new Date(at + 1).toISOString());
-    // The next one is stored in another millisecond.
+    // The next event is stored in another millisecond.
     await eventually(() => Date.now() > at, 'it is later');
   }
   const found = await Promise.all(times.map((time) => sequenceBefore(connection, time)));
   expect(found[0]).toBe(0);
-  expect(found.at(-1)).toBe(await log.lastSequence());
+  expect(found.at(-1)).toBe(await eventStore.lastSequence());
   expect(new Set(found).size).toBe(9);
   for (const [index, time] of times.entries())
     expect(await sequenceByHalves(connection, time)).toBe(found[index]);
 });
 
 async function recordsOf(
-  records: Records,
+  records: RawRecords,
   after: number,
   upTo: number,
   organizationId: string | null,
-): Promise<LogRecord[]> {
-  const found: LogRecord[] = [];
+): Promise<RawRecord[]> {
+  const found: RawRecord[] = [];
   for await (const batch of records.read({ after, upTo, organizationId })) found.push(...batch);
   return found;
 }

@@ -2,18 +2,22 @@ import { JetStreamApiError, JetStreamStatusError } from '@nats-io/jetstream/inte
 import { PermissionViolationError } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
-import { EVENTS_STREAM, filterOf, filters } from '#events/subjects.ts';
+import { EVENTS_STREAM, streamFilter, filters } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import { redeliver } from '#src/messaging/jetstream/redelivery.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { throughOneReader } from '#src/event-store/shared-subscription.ts';
-import { startTail } from '#src/event-store/session-events.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
+import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { appendEach, eventLogs, type OpenedLog } from '#test/support/stores/event-stores.ts';
 
-/** Followers of a log that answers what was not to be expected, and rightly ever after. */
+/**
+ * Subscriptions to an event store that answers with an unexpected error for a while, and correctly
+ * afterwards.
+ */
 
 const SOON = { timeout: 20_000 };
 const apiError = (code: number, err_code: number, description: string) =>
@@ -30,8 +34,11 @@ const answers = [
   { answer: 'nothing sensible', error: new TypeError('a bug') },
 ];
 
-/** The log, whose followers fail with the error while it is set: what they have read is lost. */
-function refusing(log: EventLog) {
+/**
+ * An event store whose subscriptions fail with the error while it is set; what they have read is
+ * lost.
+ */
+function refusing(eventStore: EventStore) {
   let error: Error | null = null;
   let refused = 0;
   const refuse = () => {
@@ -45,29 +52,29 @@ function refusing(log: EventLog) {
     },
     refused: () => refused,
     log: {
-      ...log,
-      async *follow(options) {
+      ...eventStore,
+      async *subscribe(options) {
         refuse();
-        for await (const batch of log.follow(options)) {
+        for await (const batch of eventStore.subscribe(options)) {
           refuse();
           yield batch;
         }
       },
-    } satisfies EventLog,
+    } satisfies EventStore,
   };
 }
 
-/** The sequences of what a follower hears. */
-function listen(log: EventLog, subjects: readonly string[], after = 0) {
+/** The sequences that a subscription receives. */
+function listen(eventStore: EventStore, subjects: readonly string[], after = 0) {
   const stop = new AbortController();
   const heard: number[] = [];
   async function follow() {
-    const options = { subjects, after, signal: stop.signal, onMalformed: () => undefined };
-    for await (const batch of log.follow(options))
+    const options = { subjects, after, signal: stop.signal, onUnreadable: () => undefined };
+    for await (const batch of eventStore.subscribe(options))
       heard.push(...batch.map(({ sequence }: RecordedEvent) => sequence));
   }
   const following = follow();
-  // A follower that ends is seen by what it does not hear.
+  // A subscription that ends is detected by the events that are missing.
   following.catch(() => undefined);
   return {
     heard,
@@ -78,21 +85,21 @@ function listen(log: EventLog, subjects: readonly string[], after = 0) {
   };
 }
 
-const adapters = eventLogs.filter(({ adapter }) => !adapter.includes('one reader'));
-describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
+const adapters = eventLogs.filter(({ adapter }) => !/one reader|container/.test(adapter));
+describe.each(adapters)('a shared subscription ($adapter)', ({ open }) => {
   let opened: OpenedLog;
   beforeEach(async () => {
     opened = await open();
   });
   afterEach(() => opened[Symbol.asyncDispose]());
 
-  test.each(answers)('after $answer, every follower hears each event once', async ({ error }) => {
-    const odd = refusing(opened.log);
+  test.each(answers)('after $answer, every subscriber gets each event once', async ({ error }) => {
+    const odd = refusing(opened.eventStore);
     const failures: unknown[] = [];
     const onFailure = (failure: unknown) => failures.push(failure);
-    await using log = await throughOneReader(odd.log, { onFailure, deafAfterMs: 0 });
+    await using log = await withSharedSubscription(odd.log, { onFailure, deafAfterMs: 0 });
     const session = aSession();
-    await using early = listen(log, [filterOf(session)]);
+    await using early = listen(log, [streamFilter(session)]);
     const sequences = await appendEach(opened.other, session, 3);
     await expect.poll(() => early.heard, SOON).toEqual(sequences);
     expect(log.isHearing()).toBe(true);
@@ -105,33 +112,33 @@ describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
       if (appended.outcome === 'appended') sequences.push(...appended.sequences);
     };
     for (const minute of [4, 5, 6]) await more(minute);
-    // As it is read, and at another try.
+    // Once while it is read, and once at another attempt.
     await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
     await expect.poll(() => log.isHearing(), SOON).toBe(false);
     odd.set(null);
     await more(7);
-    await using late = listen(log, [filterOf(session)]);
+    await using late = listen(log, [streamFilter(session)]);
     for (const { heard } of [early, late]) await expect.poll(() => heard, SOON).toEqual(sequences);
     expect(log.isHearing()).toBe(true);
     expect(new Set(failures)).toEqual(new Set([error]));
   });
 
-  test('a follower of what is older goes on where its read broke off', async () => {
+  test('a subscriber of older events continues where its read failed', async () => {
     const session = aSession();
     const sequences = await appendEach(opened.other, session, 6);
-    const odd = refusing(opened.log);
-    await using log = await throughOneReader(odd.log);
+    const odd = refusing(opened.eventStore);
+    await using log = await withSharedSubscription(odd.log);
     odd.set(apiError(404, 10_059, 'stream not found'));
-    await using late = listen(log, [filterOf(session)]);
+    await using late = listen(log, [streamFilter(session)]);
     await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
     odd.set(null);
     await expect.poll(() => late.heard, SOON).toEqual(sequences);
   });
 
-  test('a tail goes on behind the last event that it heard, and tells of its failure', async () => {
-    const odd = refusing(opened.log);
+  test('a subscriber at the end continues after its last event and reports the failure', async () => {
+    const odd = refusing(opened.eventStore);
     const failures: unknown[] = [];
-    await using tail = await startTail(odd.log, (failure) => failures.push(failure));
+    await using tail = await subscribeToSessions(odd.log, (failure) => failures.push(failure));
     const heard: number[] = [];
     tail.watchAll(({ sequence }) => heard.push(sequence));
     const first = await appendEach(opened.other, aSession(), 2);
@@ -145,8 +152,8 @@ describe.each(adapters)('through one reader ($adapter)', ({ open }) => {
   });
 });
 
-describe('on a server that takes a permission away for a while', () => {
-  /** Whether consumers may be made, as nats.conf says it. */
+describe('on a server that revokes a permission for a while', () => {
+  /** Whether consumers may be created, as nats.conf states it. */
   const users = (mayMake: boolean, mayHear = true) => {
     const denied = mayMake ? [] : ['$JS.API.CONSUMER.CREATE.>', '$JS.API.CONSUMER.DURABLE.>'];
     const deaf = mayHear ? [] : ['_INBOX_app.>', 'retry.>'];
@@ -167,15 +174,15 @@ describe('on a server that takes a permission away for a while', () => {
     return connectJetStream({ url, ...(onFailure === undefined ? {} : { onFailure }) });
   }
 
-  test('followers hear every event once, and what failed is told', async () => {
+  test('subscribers get every event once, and failures are reported', async () => {
     await using connection = await connect();
     const failures: unknown[] = [];
-    await using log = await throughOneReader(createJetStreamEventLog(connection), {
+    await using log = await withSharedSubscription(createJetStreamEventStore(connection), {
       onFailure: (error) => failures.push(error),
     });
     const session = aSession();
-    await using early = listen(log, [filterOf(session)]);
-    await using tail = await startTail(log, () => undefined);
+    await using early = listen(log, [streamFilter(session)]);
+    await using tail = await subscribeToSessions(log, () => undefined);
     const tailed: number[] = [];
     tail.watchAll(({ sequence }) => tailed.push(sequence));
     const first = await log.append([change(0, requested(session))]);
@@ -198,14 +205,14 @@ describe('on a server that takes a permission away for a while', () => {
     expect(failures.every((error) => /ermission/.test(String(error)))).toBe(true);
   }, 60_000);
 
-  test('a work queue goes on, though its consumer is deleted meanwhile', async () => {
+  test('a work queue continues, though its consumer is deleted meanwhile', async () => {
     const failures: string[] = [];
     await using connection = await connect((error, what) =>
       failures.push(`${what}: ${String(error)}`),
     );
-    const log = createJetStreamEventLog(connection);
+    const eventStore = createJetStreamEventStore(connection);
     const name = freshId('queue');
-    const inbox = await log.inbox(name, filters.sessions);
+    const inbox = await createJetStreamWorkQueues(connection)(name, filters.sessions);
     const waiting = inbox.next(60_000, new AbortController().signal);
     await nats.reconfigure(users(false));
     await expect.poll(() => connection.isConnected(), SOON).toBe(true);
@@ -213,28 +220,27 @@ describe('on a server that takes a permission away for a while', () => {
     await expect.poll(() => failures.length, SOON).toBeGreaterThan(1);
     expect(failures[0]).toContain(name);
     await nats.reconfigure(users(true));
-    await log.append([change(0, requested(aSession()))]);
+    await eventStore.append([change(0, requested(aSession()))]);
     expect((await waiting)?.item.sequence).toBe(1);
   }, 60_000);
 
-  test('a work queue goes on, and takes retries, though it may hear nothing for a while', async () => {
+  test('a work queue continues and accepts retries, though it may not subscribe for a while', async () => {
     const failures: string[] = [];
     await using connection = await connect((_, what) => failures.push(what));
     await using other = await connect();
-    const log = createJetStreamEventLog(connection);
     const name = freshId('queue');
-    const inbox = await log.inbox(name, filters.sessions);
+    const inbox = await createJetStreamWorkQueues(connection)(name, filters.sessions);
     const soon = () => inbox.next(60_000, new AbortController().signal);
     const first = soon();
     await nats.reconfigure(users(true, false));
     await expect.poll(() => failures.join(), SOON).toContain(name);
     await nats.reconfigure(users(true));
-    await createJetStreamEventLog(other).append([change(0, requested(aSession()))]);
+    await createJetStreamEventStore(other).append([change(0, requested(aSession()))]);
     const delivery = await first;
     expect(delivery?.item.sequence).toBe(1);
     await delivery?.ack();
 
-    // An operator's retry is heard again, too.
+    // An operator's retry arrives again, too.
     const retry = { stream: EVENTS_STREAM, by: name, sequence: 1 };
     const handling = soon().then((retried) => retried?.ack());
     await expect.poll(() => redeliver(other, retry), SOON).toEqual({ outcome: 'mended' });

@@ -3,30 +3,30 @@ import { headers as newHeaders } from '@nats-io/transport-node';
 import { describe, expect, test } from 'vitest';
 import { encode } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import { filterOf, filters, subjectOf } from '#events/subjects.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { throughOneReader } from '#src/event-store/shared-subscription.ts';
+import { streamFilter, filters, subjectOf } from '#events/subjects.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import { accessed, aSession, change, requested } from '#test/support/events.fixture.ts';
 import { appendEach, followed, openRealLog } from '#test/support/stores/event-stores.ts';
 
-/** A log that counts how often it is followed. */
-function countedLog(): EventLog & { followers: () => number } {
-  const log = createMemoryEventLog({});
+/** An event store that counts its subscriptions. */
+function countedLog(): EventStore & { followers: () => number } {
+  const eventStore = createMemoryEventStore();
   let followers = 0;
   return {
-    ...log,
-    follow(options) {
+    ...eventStore,
+    subscribe(options) {
       followers += 1;
-      return log.follow(options);
+      return eventStore.subscribe(options);
     },
     followers: () => followers,
   };
 }
 
-test('however many follow from the end, the log is read once', async () => {
+test('however many subscribers there are, the store is read once', async () => {
   const counted = countedLog();
-  await using log = await throughOneReader(counted);
+  await using log = await withSharedSubscription(counted);
   const hearing = Array.from({ length: 20 }, () =>
     followed(log, { subjects: filters.sessions, after: 0 }, 30),
   );
@@ -36,12 +36,13 @@ test('however many follow from the end, the log is read once', async () => {
   expect(counted.followers()).toBe(1);
 });
 
-test('a follower that fell behind what is kept reads what it missed, and joins again', async () => {
+test('a subscriber that fell behind the kept events reads what it missed, and joins again', async () => {
   const counted = countedLog();
-  await using log = await throughOneReader(counted, { keptMin: 5 });
+  await using log = await withSharedSubscription(counted, { keptMin: 5 });
   const stop = new AbortController();
   const options = { subjects: filters.sessions, after: 0, batchMax: 3, signal: stop.signal };
-  const batches = log.follow({ ...options, onMalformed: () => undefined })[Symbol.asyncIterator]();
+  const subscription = log.subscribe({ ...options, onUnreadable: () => undefined });
+  const batches = subscription[Symbol.asyncIterator]();
   async function next(): Promise<number[]> {
     const { value } = await batches.next();
     return (value as RecordedEvent[] | undefined)?.map(({ sequence }) => sequence) ?? [];
@@ -49,7 +50,7 @@ test('a follower that fell behind what is kept reads what it missed, and joins a
   const first = appendEach(log, aSession(), 2);
   const heard = await next();
   await first;
-  // It does not take anything while these come.
+  // The subscriber takes nothing while these arrive.
   const missed = await appendEach(log, aSession(), 40);
   const last = missed.at(-1) ?? 0;
   while ((heard.at(-1) ?? 0) < last) heard.push(...(await next()));
@@ -61,27 +62,29 @@ test('a follower that fell behind what is kept reads what it missed, and joins a
   stop.abort();
 });
 
-test('what is older than its beginning is there for those who ask for it', async () => {
+test('events older than the shared reader’s start are read for a subscriber that asks for them', async () => {
   const counted = countedLog();
   const session = aSession();
   const before = await appendEach(counted, session, 7);
   await appendEach(counted, aSession(), 3);
-  await using log = await throughOneReader(counted);
-  const hearing = followed(log, { subjects: [filterOf(session)], after: before[2] ?? 0 }, 4);
+  await using log = await withSharedSubscription(counted);
+  const hearing = followed(log, { subjects: [streamFilter(session)], after: before[2] ?? 0 }, 4);
   expect((await hearing).flat().map(({ sequence }) => sequence)).toEqual(before.slice(3));
 });
 
-describe('events that cannot be read', () => {
-  /** A log in which some cannot be: their follower hears of them before the rest of its read. */
-  function spoiltLog(isSpoilt: (sequence: number) => boolean): EventLog {
-    const log = createMemoryEventLog({});
+describe('events that cannot be decoded', () => {
+  /**
+   * An event store with undecodable events: its subscriber gets them before the rest of its read.
+   */
+  function spoiltLog(isSpoilt: (sequence: number) => boolean): EventStore {
+    const eventStore = createMemoryEventStore();
     return {
-      ...log,
-      async *follow(options) {
-        for await (const batch of log.follow(options)) {
+      ...eventStore,
+      async *subscribe(options) {
+        for await (const batch of eventStore.subscribe(options)) {
           for (const { sequence, aggregate, type } of batch)
             if (isSpoilt(sequence))
-              options.onMalformed({
+              options.onUnreadable({
                 sequence,
                 subject: subjectOf(aggregate, type),
                 reason: 'spoilt',
@@ -93,15 +96,15 @@ describe('events that cannot be read', () => {
     };
   }
 
-  /** What a follower from the log's begin hears, in its order: `3`, or `3 unreadable`. */
-  function listen(log: EventLog, subjects: readonly string[] = filters.all) {
+  /** What a subscriber from the beginning receives, in its order: `3`, or `3 unreadable`. */
+  function listen(eventStore: EventStore, subjects: readonly string[] = filters.all) {
     const stop = new AbortController();
     const heard: string[] = [];
     async function follow() {
-      const onMalformed = ({ sequence }: { sequence: number }) =>
+      const onUnreadable = ({ sequence }: { sequence: number }) =>
         void heard.push(`${sequence} unreadable`);
-      const options = { subjects, after: 0, signal: stop.signal, onMalformed };
-      for await (const batch of log.follow(options))
+      const options = { subjects, after: 0, signal: stop.signal, onUnreadable };
+      for await (const batch of eventStore.subscribe(options))
         heard.push(...batch.map(({ sequence }) => `${sequence}`));
     }
     const following = follow();
@@ -120,9 +123,9 @@ describe('events that cannot be read', () => {
     { where: 'after good ones', spoilt: [4, 5] },
     { where: 'with no good one', spoilt: [1, 2, 3, 4, 5] },
     { where: 'before, between and after good ones', spoilt: [1, 3, 5] },
-  ])('that come in one read $where are told in their place, and no other is lost', async (one) => {
+  ])('in one read $where are reported in their place, and no other is lost', async (one) => {
     const isSpoilt = (sequence: number) => one.spoilt.includes(sequence);
-    await using log = await throughOneReader(spoiltLog(isSpoilt));
+    await using log = await withSharedSubscription(spoiltLog(isSpoilt));
     await using waiting = listen(log);
     await using waitingToo = listen(log);
     await turn();
@@ -142,19 +145,19 @@ describe('events that cannot be read', () => {
     }
   });
 
-  test('are told though nothing comes behind them', async () => {
-    await using log = await throughOneReader(spoiltLog((sequence) => sequence === 1));
+  test('are reported though no event follows them', async () => {
+    await using log = await withSharedSubscription(spoiltLog((sequence) => sequence === 1));
     await using waiting = listen(log);
     await turn();
     await appendEach(log, aSession(), 1);
     await expect.poll(() => waiting.heard).toEqual(['1 unreadable']);
   });
 
-  test('cost no follower of a real log a good one', async () => {
+  test('cost no subscriber of a real store a good event', async () => {
     await using real = await openRealLog();
-    await using log = await throughOneReader(real.log);
+    await using log = await withSharedSubscription(real.eventStore);
     const session = aSession();
-    await using waiting = listen(log, [filterOf(session)]);
+    await using waiting = listen(log, [streamFilter(session)]);
     const { subject, headers, body } = encode(requested(session));
     const all = newHeaders();
     for (const [name, value] of Object.entries(headers)) all.set(name, value);

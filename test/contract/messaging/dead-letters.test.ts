@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ADVISORY_STREAM, filterOf } from '#events/subjects.ts';
+import { ADVISORY_STREAM, streamFilter } from '#events/subjects.ts';
 import { consume } from '#src/messaging/work-queue.ts';
-import { createJetStreamParked } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
-import type { ParkedEvents } from '#src/messaging/dead-letters.ts';
+import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
+import { natsServers } from '#test/support/servers/containers.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { openRealLog, type RealLog } from '#test/support/stores/event-stores.ts';
+import { openLogOn, openRealLog, type RealLog } from '#test/support/stores/event-stores.ts';
 
 let real: RealLog;
 beforeAll(async () => {
@@ -14,27 +15,43 @@ beforeAll(async () => {
 });
 afterAll(() => real[Symbol.asyncDispose]());
 
-const adapters: { adapter: string; open: () => ParkedEvents }[] = [
-  { adapter: 'memory', open: () => createMemoryParked() },
-  { adapter: 'JetStream', open: () => createJetStreamParked(real.connection) },
+type OpenedDeadLetters = AsyncDisposable & { deadLetters: DeadLetterStore };
+const adapters: { adapter: string; open: () => Promise<OpenedDeadLetters> }[] = [
+  {
+    adapter: 'memory',
+    open: async () => ({
+      deadLetters: createMemoryDeadLetters(),
+      async [Symbol.asyncDispose]() {},
+    }),
+  },
+  ...natsServers.map(({ where, start }) => ({
+    adapter: `JetStream in a ${where}`,
+    async open() {
+      const opened = await openLogOn(await start());
+      return { ...opened, deadLetters: createJetStreamDeadLetters(opened.connection) };
+    },
+  })),
 ];
 
-describe.each(adapters)('parked events in $adapter', ({ open }) => {
-  let parked: ParkedEvents;
-  beforeAll(() => {
-    parked = open();
+describe.each(adapters)('dead letters in $adapter', ({ open }) => {
+  let opened: OpenedDeadLetters;
+  let deadLetters: DeadLetterStore;
+  beforeAll(async () => {
+    opened = await open();
+    ({ deadLetters } = opened);
   });
+  afterAll(() => opened[Symbol.asyncDispose]());
 
   function anEvent(sequence: number, by = `${freshId('view')}:v1`) {
     return { by, sequence, subject: 'evt.acme.session.s1.queued', reason: 'not like this' };
   }
   async function listed(by: string) {
-    return (await parked.list()).filter((event) => event.by === by);
+    return (await deadLetters.list()).filter((event) => event.by === by);
   }
 
-  test('what is parked is listed in the order of the log, with its reason', async () => {
+  test('dead letters are listed in the order of the event store, with their reasons', async () => {
     const by = `${freshId('view')}:v1`;
-    await Promise.all([12, 3].map((sequence) => parked.park(anEvent(sequence, by))));
+    await Promise.all([12, 3].map((sequence) => deadLetters.add(anEvent(sequence, by))));
     expect(await listed(by)).toEqual(
       [3, 12].map((sequence) => ({
         ...anEvent(sequence, by),
@@ -45,41 +62,41 @@ describe.each(adapters)('parked events in $adapter', ({ open }) => {
     );
   });
 
-  test('the first word on an event stands', async () => {
+  test('the first reason for an event is kept', async () => {
     const event = anEvent(7);
-    await parked.park(event);
-    await parked.park({ ...event, reason: 'again' });
+    await deadLetters.add(event);
+    await deadLetters.add({ ...event, reason: 'again' });
     expect((await listed(event.by)).map(({ reason }) => reason)).toEqual(['not like this']);
   });
 
-  test('a skipped event is not listed again, however often it is met', async () => {
+  test('a skipped event is not listed again, however often it fails', async () => {
     const event = anEvent(7);
-    await parked.park(event);
-    await parked.skip(event, 'ada');
-    await parked.park(event);
+    await deadLetters.add(event);
+    await deadLetters.skip(event, 'ada');
+    await deadLetters.add(event);
     expect(await listed(event.by)).toEqual([]);
   });
 
-  test('an event that was made good is parked again when it fails again', async () => {
+  test('a resolved event becomes a dead letter again when it fails again', async () => {
     const event = anEvent(7);
-    await parked.park(event);
-    await parked.forget(event);
+    await deadLetters.add(event);
+    await deadLetters.resolve(event);
     expect(await listed(event.by)).toEqual([]);
-    await parked.forget(event);
-    await parked.park({ ...event, reason: 'again' });
+    await deadLetters.resolve(event);
+    await deadLetters.add({ ...event, reason: 'again' });
     expect((await listed(event.by)).map(({ reason }) => reason)).toEqual(['again']);
   });
 });
 
-test('what a work queue has parked is listed too, until it is decided on', async () => {
-  const parked = createJetStreamParked(real.connection);
+test('a work queue’s dead letter is listed too, until an operator decides on it', async () => {
+  const deadLetters = createJetStreamDeadLetters(real.connection);
   const by = freshId('queue');
   const session = aSession();
-  await real.log.append([change(0, requested(session))]);
-  const inbox = await real.log.inbox(by, [filterOf(session)]);
+  await real.eventStore.append([change(0, requested(session))]);
+  const inbox = await real.openWorkQueue(by, [streamFilter(session)]);
   const delivery = await inbox.next(5_000, new AbortController().signal);
-  delivery?.park('nobody  can do\nthis');
-  const mine = async () => (await parked.list()).filter((event) => event.by === by);
+  delivery?.deadLetter('nobody  can do\nthis');
+  const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
   await eventually(async () => (await mine()).length === 1, 'it is listed');
   expect(await mine()).toMatchObject([
     {
@@ -89,33 +106,33 @@ test('what a work queue has parked is listed too, until it is decided on', async
       reason: 'nobody can do this',
     },
   ]);
-  await parked.skip({ by, sequence: delivery?.item.sequence ?? 0 }, 'ada');
+  await deadLetters.skip({ by, sequence: delivery?.item.sequence ?? 0 }, 'ada');
   expect(await mine()).toEqual([]);
   expect((await real.connection.jsm.streams.info(ADVISORY_STREAM)).state.messages).toBe(0);
 });
 
-describe('what a work queue has parked and is tried again', () => {
+describe('a retry of a work queue’s dead letter', () => {
   const { signal } = new AbortController();
 
-  /** A queue of its own that has parked its only item. */
+  /** A queue of its own with one item, which is a dead letter. */
   async function aParked() {
     const by = freshId('queue');
     const session = aSession();
-    await real.log.append([change(0, requested(session))]);
-    const inbox = await real.log.inbox(by, [filterOf(session)]);
+    await real.eventStore.append([change(0, requested(session))]);
+    const inbox = await real.openWorkQueue(by, [streamFilter(session)]);
     const delivery = await inbox.next(15_000, signal);
-    delivery?.park('nobody can do this');
-    const parked = createJetStreamParked(real.connection);
-    const mine = async () => (await parked.list()).filter((event) => event.by === by);
+    delivery?.deadLetter('nobody can do this');
+    const deadLetters = createJetStreamDeadLetters(real.connection);
+    const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
     await eventually(async () => (await mine()).length === 1, 'it is listed');
     const [event] = await mine();
     if (event === undefined) throw new Error('nothing is parked');
-    return { parked, event, inbox, mine, item: delivery?.item };
+    return { deadLetters, event, inbox, mine, item: delivery?.item };
   }
 
-  test('comes to whoever takes from the queue, and is parked no more once that is done', async () => {
-    const { parked, event, inbox, mine, item } = await aParked();
-    const retried = parked.redeliver(event);
+  test('goes to a consumer of the queue and, once handled, removes the dead letter', async () => {
+    const { deadLetters, event, inbox, mine, item } = await aParked();
+    const retried = deadLetters.redeliver(event);
     const again = await inbox.next(15_000, signal);
     expect(again?.item).toEqual(item);
     await again?.ack();
@@ -124,8 +141,8 @@ describe('what a work queue has parked and is tried again', () => {
     expect(await inbox.next(10, signal)).toBeNull();
   });
 
-  test('stays parked where it fails again, and whoever asked is told why', async () => {
-    const { parked, event, inbox, mine } = await aParked();
+  test('that fails keeps the dead letter and returns the reason', async () => {
+    const { deadLetters, event, inbox, mine } = await aParked();
     const consuming = new AbortController();
     const consumed = consume(inbox, {
       signal: consuming.signal,
@@ -134,36 +151,41 @@ describe('what a work queue has parked and is tried again', () => {
       onFailure() {},
     });
     const reason = 'Error: not this one';
-    expect(await parked.redeliver(event)).toEqual({ outcome: 'fails', reason });
+    expect(await deadLetters.redeliver(event)).toEqual({ outcome: 'fails', reason });
     consuming.abort();
     await consumed;
     expect(await mine()).toEqual([event]);
   });
 
-  test('stays parked where nobody takes from the queue, or the event is not there', async () => {
-    const { parked, event, mine } = await aParked();
-    const nobody = await parked.redeliver({ ...event, by: freshId('queue') });
+  test('fails if the queue has no consumer, or the event does not exist', async () => {
+    const { deadLetters, event, mine } = await aParked();
+    const nobody = await deadLetters.redeliver({ ...event, by: freshId('queue') });
     expect(nobody).toMatchObject({ outcome: 'fails', reason: expect.stringContaining('nobody') });
-    const gone = await parked.redeliver({ ...event, sequence: 1_000_000 });
+    const gone = await deadLetters.redeliver({ ...event, sequence: 1_000_000 });
     expect(gone).toMatchObject({ outcome: 'fails', reason: expect.stringContaining('not hold') });
     expect(await mine()).toEqual([event]);
   });
 });
 
-test('an event that cannot be read stands for none of its aggregate before it', async () => {
+test('an event that cannot be decoded supersedes no earlier event of its aggregate', async () => {
   const session = aSession();
-  await real.log.append([change(0, requested(session))]);
-  const sequence = await real.log.lastSequence();
-  const garbage = `${filterOf(session).slice(0, -1)}queued`;
+  await real.eventStore.append([change(0, requested(session))]);
+  const sequence = await real.eventStore.lastSequence();
+  const garbage = `${streamFilter(session).slice(0, -1)}queued`;
   await real.connection.js.publish(garbage, '{"not":"an event"}');
   const heard: number[] = [];
   const unreadable: number[] = [];
   const stop = new AbortController();
-  const options = { subjects: [filterOf(session)], after: 0, signal: stop.signal, batchMax: 4_000 };
-  const batches = real.log.follow({
+  const options = {
+    subjects: [streamFilter(session)],
+    after: 0,
+    signal: stop.signal,
+    batchMax: 4_000,
+  };
+  const batches = real.eventStore.subscribe({
     ...options,
-    mayLeaveOut: () => true,
-    onMalformed(poison) {
+    canSkip: () => true,
+    onUnreadable(poison) {
       unreadable.push(poison.sequence);
       stop.abort();
     },
@@ -172,15 +194,15 @@ test('an event that cannot be read stands for none of its aggregate before it', 
   expect([heard, unreadable]).toEqual([[sequence], [sequence + 1]]);
 });
 
-test('more than one answer’s worth is listed', async () => {
-  const parked = createJetStreamParked(real.connection);
+test('more dead letters than fit in one answer are listed', async () => {
+  const deadLetters = createJetStreamDeadLetters(real.connection);
   const by = `${freshId('view')}:v1`;
   await Promise.all(
     Array.from({ length: 1_100 }, (_, n) =>
-      parked.park({ by, sequence: n + 1, subject: 's', reason: 'r' }),
+      deadLetters.add({ by, sequence: n + 1, subject: 's', reason: 'r' }),
     ),
   );
-  const mine = (await parked.list()).filter((event) => event.by === by);
+  const mine = (await deadLetters.list()).filter((event) => event.by === by);
   expect(mine.map(({ sequence }) => sequence)).toEqual(
     Array.from({ length: 1_100 }, (_, n) => n + 1),
   );

@@ -5,21 +5,24 @@ import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
-import { startNats } from '#test/support/servers/real-nats.ts';
+import { natsServers, type Server } from '#test/support/servers/containers.ts';
 
 type OpenedLeases = AsyncDisposable & {
   leases: Leases;
-  /** As another process sees them. */
+  /** The leases as another process sees them. */
   other: Leases;
   leaseMs: number;
   now(): number;
-  /** Lets a moment pass: a tenth of a lease. */
+  /** Waits for a moment: a tenth of a lease. */
   moment(): Promise<void>;
 };
 
 describe.each([
   { adapter: 'memory', open: openMemoryLeases },
-  { adapter: 'JetStream', open: openRealLeases },
+  ...natsServers.map(({ where, start }) => ({
+    adapter: `JetStream in a ${where}`,
+    open: async () => openRealLeases(await start()),
+  })),
 ])('leases ($adapter)', ({ open }) => {
   let opened: OpenedLeases;
   beforeAll(async () => {
@@ -27,7 +30,7 @@ describe.each([
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  test('are held by those who took one', async () => {
+  test('are held by the servers that took one', async () => {
     const [one, two] = [freshId('server'), freshId('server')];
     await opened.leases.renew(one);
     await opened.leases.renew(two);
@@ -37,7 +40,7 @@ describe.each([
     expect(held).not.toContain(freshId('server'));
   });
 
-  test('end when they are given up, and can be taken again', async () => {
+  test('end when they are released, and can be taken again', async () => {
     const [one, two] = [freshId('server'), freshId('server')];
     await opened.leases.renew(one);
     await opened.leases.renew(two);
@@ -48,11 +51,11 @@ describe.each([
     expect(await opened.other.held()).toContain(one);
   });
 
-  test('may be given up by one who has none', async () => {
+  test('may be released by a server without one', async () => {
     await opened.leases.release(freshId('server'));
   });
 
-  test('end a lease after their last renewal, while renewed ones live on', async () => {
+  test('expire one lease time after their last renewal, while renewed ones stay', async () => {
     const [lost, live] = [freshId('server'), freshId('server')];
     await opened.leases.renew(lost);
     const renewedAt = opened.now();
@@ -82,10 +85,10 @@ async function openMemoryLeases(): Promise<OpenedLeases> {
   };
 }
 
-async function openRealLeases(): Promise<OpenedLeases> {
+async function openRealLeases(server: Server): Promise<OpenedLeases> {
   const leaseMs = 1_500;
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startNats());
+  const nats = stack.use(server);
   const connections = await Promise.all([1, 2].map(() => connectJetStream({ url: nats.url })));
   for (const connection of connections) stack.use(connection);
   const [leases, other] = await Promise.all(

@@ -1,19 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADVISORY_STREAM, firedSubject, TIMERS_STREAM, type TimerKind } from '#events/subjects.ts';
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import type { Delivery, Inbox } from '#src/messaging/work-queue.ts';
-import { createJetStreamParked } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
+import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import type { Timer, Timers } from '#src/messaging/timers.ts';
 import { freshId } from '#test/support/events.fixture.ts';
+import { natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
 type OpenedTimers = AsyncDisposable & {
   timers: Timers;
   /** The adapter's clock. */
   now(): number;
-  /** Lets time pass, where it does not pass by itself. */
+  /** Advances a clock that does not advance by itself. */
   pass(untilMs: number): void;
 };
 
@@ -22,7 +24,10 @@ const SOON_MS = 10_000;
 
 describe.each([
   { adapter: 'memory', open: openMemoryTimers },
-  { adapter: 'JetStream', open: openRealTimers },
+  ...natsServers.map(({ where, start }) => ({
+    adapter: `JetStream in a ${where}`,
+    open: async () => openRealTimers(await start()),
+  })),
 ])('timers ($adapter)', ({ open }) => {
   let opened: OpenedTimers;
   beforeAll(async () => {
@@ -34,7 +39,9 @@ describe.each([
     return opened.timers.arm(timer, new Date(opened.now() + inMs));
   }
 
-  /** What fires for the organizations of the timers, in order, up to and including the last one. */
+  /**
+   * The firings for the organizations of the timers, in order, up to and including the last one.
+   */
   async function firedUpTo(last: Timer, inMs: number): Promise<Timer[]> {
     opened.pass(opened.now() + inMs);
     const inbox = await opened.timers.fired(freshId('inbox'));
@@ -47,7 +54,7 @@ describe.each([
     return fired;
   }
 
-  test('fire when they are due, not before, and once', async () => {
+  test('fire once when they are due, and not before', async () => {
     const inbox = await opened.timers.fired(freshId('inbox'));
     const [timer, later] = [aTimer(), aTimer()];
     const due = opened.now() + 300;
@@ -69,7 +76,7 @@ describe.each([
     expect(await firedUpTo(timer, 0)).toContainEqual(timer);
   });
 
-  test('move when they are armed anew', async () => {
+  test('move when they are armed again', async () => {
     const [moved, between, last] = [aTimer(), aTimer(), aTimer()];
     await arm(moved, 200);
     await arm(moved, 1_000);
@@ -80,7 +87,7 @@ describe.each([
     expect(ours).toEqual([between, moved, last]);
   });
 
-  test('of one session are independent, and gone together when cancelled', async () => {
+  test('of one session are independent, and removed together when cancelled', async () => {
     const expiry = aTimer('expiry');
     const warning: Timer = { ...expiry, kind: 'expiry-warning' };
     const [kept, last] = [aTimer('expiry'), aTimer('idle')];
@@ -95,11 +102,11 @@ describe.each([
     expect(fired).not.toContainEqual(warning);
   });
 
-  test('may be cancelled where there are none', async () => {
+  test('may be cancelled if there are none', async () => {
     await opened.timers.cancel(freshId('org'), freshId('session'));
   });
 
-  test('come again when their consumer asks for it', async () => {
+  test('are delivered again when their consumer asks for a retry', async () => {
     const inbox = await opened.timers.fired(freshId('inbox'));
     const timer = aTimer();
     await arm(timer, -1);
@@ -110,7 +117,7 @@ describe.each([
   });
 });
 
-describe('timers (JetStream) that fired while nobody was there', () => {
+describe('timers (JetStream) that fired while no timekeeper ran', () => {
   let nats: RealNats;
   beforeAll(async () => {
     nats = await startNats();
@@ -128,7 +135,7 @@ describe('timers (JetStream) that fired while nobody was there', () => {
     return Object.keys(state.subjects ?? {});
   }
 
-  test('are held without an end, and not kept once they are acknowledged', async () => {
+  test('are kept without a time limit, and removed once they are acknowledged', async () => {
     const timer = aTimer();
     await away(timer);
     await using connection = await connectJetStream({ url: nats.url });
@@ -137,7 +144,7 @@ describe('timers (JetStream) that fired while nobody was there', () => {
     await expect.poll(() => heldBy(connection), { timeout: SOON_MS }).toEqual([subject]);
     const fired = await jsm.streams.getMessage(TIMERS_STREAM, { last_by_subj: subject });
     expect(fired?.header.get('Nats-TTL')).toBe('');
-    // The durable consumer waits for its timekeeper as long as it takes, too.
+    // The durable consumer waits for its timekeeper without a time limit, too.
     const { config } = await jsm.consumers.info(TIMERS_STREAM, 'timekeeper');
     expect(config.inactive_threshold ?? 0).toBe(0);
     const inbox = await createJetStreamTimers(connection).fired('timekeeper');
@@ -148,7 +155,7 @@ describe('timers (JetStream) that fired while nobody was there', () => {
     expect(await heldBy(connection)).toEqual([]);
   });
 
-  test('come again, and are then removed, where their timekeeper dies over one', async () => {
+  test('are delivered again and then removed, if their timekeeper dies while handling one', async () => {
     const timer = aTimer();
     await away(timer);
     {
@@ -161,22 +168,22 @@ describe('timers (JetStream) that fired while nobody was there', () => {
     expect([again.item, again.deliveries]).toEqual([timer, 2]);
     await again.ack();
     expect(await heldBy(connection)).toEqual([]);
-    // The server's word on what was given up: none was.
+    // The server's advisories of items that were given up: none.
     expect((await connection.jsm.streams.info(ADVISORY_STREAM)).state.messages).toBe(0);
   });
 
-  test('are kept while they are parked, and removed once a retry has handled them', async () => {
+  test('are kept while they are dead letters, and removed once a retry has handled them', async () => {
     const timer = aTimer();
     await away(timer);
     await using connection = await connectJetStream({ url: nats.url });
-    const parked = createJetStreamParked(connection);
+    const deadLetters = createJetStreamDeadLetters(connection);
     const inbox = await createJetStreamTimers(connection).fired('timekeeper');
-    (await take(inbox)).park('a bug');
-    await expect.poll(() => parked.list(), { timeout: SOON_MS }).toHaveLength(1);
-    const [event] = await parked.list();
+    (await take(inbox)).deadLetter('a bug');
+    await expect.poll(() => deadLetters.list(), { timeout: SOON_MS }).toHaveLength(1);
+    const [event] = await deadLetters.list();
     if (event === undefined) throw new Error('nothing is parked');
     expect(await heldBy(connection)).toHaveLength(1);
-    const retried = parked.redeliver(event);
+    const retried = deadLetters.redeliver(event);
     const again = await take(inbox);
     expect(again.item).toEqual(timer);
     await again.ack();
@@ -184,7 +191,7 @@ describe('timers (JetStream) that fired while nobody was there', () => {
     expect(await heldBy(connection)).toEqual([]);
   });
 
-  test('are removed without a later firing of the same timer', async () => {
+  test('are removed, but not a later firing of the same timer', async () => {
     const timer = aTimer();
     await away(timer);
     await using connection = await connectJetStream({ url: nats.url });
@@ -200,14 +207,14 @@ describe('timers (JetStream) that fired while nobody was there', () => {
   });
 });
 
-describe('timers (JetStream) through a kill of the server', () => {
+describe('timers (JetStream) across a kill of the server', () => {
   let nats: RealNats;
   beforeAll(async () => {
     nats = await startNats();
   });
   afterAll(() => nats[Symbol.asyncDispose]());
 
-  test('keep what is armed, and fire what fell due meanwhile', async () => {
+  test('stay armed, and those that became due meanwhile fire', async () => {
     await using connection = await connectJetStream({ url: nats.url });
     const timers = createJetStreamTimers(connection);
     const inbox = await timers.fired('timekeeper');
@@ -241,9 +248,9 @@ async function openMemoryTimers(): Promise<OpenedTimers> {
   };
 }
 
-async function openRealTimers(): Promise<OpenedTimers> {
+async function openRealTimers(server: Server): Promise<OpenedTimers> {
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startNats());
+  const nats = stack.use(server);
   const connection = stack.use(await connectJetStream({ url: nats.url }));
   const parts = stack.move();
   return {
@@ -254,7 +261,7 @@ async function openRealTimers(): Promise<OpenedTimers> {
   };
 }
 
-/** A timer of a session and organization that no other test has. */
+/** A timer of a session and organization that no other test uses. */
 function aTimer(kind: TimerKind = 'expiry'): Timer {
   return { organizationId: freshId('org'), sessionId: freshId('session'), kind };
 }
@@ -263,19 +270,19 @@ function isSame(one: Timer, other: Timer): boolean {
   return one.organizationId === other.organizationId && one.kind === other.kind;
 }
 
-async function take(inbox: Inbox<Timer>, withinMs = SOON_MS): Promise<Delivery<Timer>> {
+async function take(workQueue: WorkQueue<Timer>, withinMs = SOON_MS): Promise<Delivery<Timer>> {
   const deadline = Date.now() + withinMs;
   while (Date.now() < deadline) {
-    const delivery = await inbox.next(1_000, never).catch(() => null);
+    const delivery = await workQueue.next(1_000, never).catch(() => null);
     if (delivery !== null) return delivery;
   }
   throw new Error(`nothing fired within ${withinMs} ms`);
 }
 
-/** The firing of that timer; those of earlier tests are passed over. */
-async function takeOf(inbox: Inbox<Timer>, timer: Timer): Promise<Delivery<Timer>> {
+/** The firing of that timer; those of earlier tests are skipped. */
+async function takeOf(workQueue: WorkQueue<Timer>, timer: Timer): Promise<Delivery<Timer>> {
   for (;;) {
-    const delivery = await take(inbox);
+    const delivery = await take(workQueue);
     if (isSame(delivery.item, timer)) return delivery;
     await delivery.ack();
   }

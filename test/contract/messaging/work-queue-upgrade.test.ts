@@ -1,22 +1,27 @@
 import { expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import { aSession, change, queued, requested } from '#test/support/events.fixture.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 
-test('a queue that an older version made hears what a newer one asks for, and forgets nothing', async () => {
+test('a queue that an older version created gets a newer version’s subjects, and loses no item', async () => {
   await using nats = await startNats();
   await using connection = await connectJetStream({ url: nats.url, name: 'test' });
-  const log = createJetStreamEventLog(connection);
+  const eventStore = createJetStreamEventStore(connection);
+  const openWorkQueue = createJetStreamWorkQueues(connection);
   const session = aSession();
   const { signal } = new AbortController();
-  const older = await log.inbox('work', ['evt.*.session.*.requested']);
-  await log.append([change(0, requested(session))]);
+  const older = await openWorkQueue('work', ['evt.*.session.*.requested']);
+  await eventStore.append([change(0, requested(session))]);
   const first = await older.next(5_000, signal);
   await first?.ack();
 
-  const newer = await log.inbox('work', ['evt.*.session.*.requested', 'evt.*.session.*.queued']);
-  await log.append([change(1, queued(session))]);
+  const newer = await openWorkQueue('work', [
+    'evt.*.session.*.requested',
+    'evt.*.session.*.queued',
+  ]);
+  await eventStore.append([change(1, queued(session))]);
   const second = await newer.next(5_000, signal);
   expect(second?.item.type).toBe('session.queued');
   await second?.ack();

@@ -1,40 +1,40 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { filterOf } from '#events/subjects.ts';
+import { streamFilter } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import type { Delivery, Inbox } from '#src/messaging/work-queue.ts';
+import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
 import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
 import { eventLogs, LEASE_MS, type OpenedLog } from '#test/support/stores/event-stores.ts';
 
 const never = new AbortController().signal;
 const SOON_MS = 10_000;
 
-describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
+describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }) => {
   let opened: OpenedLog;
   beforeAll(async () => {
     opened = await open();
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  /** A session with so many events, and an inbox of them in either of two processes. */
-  async function work(count: number, { log, other: otherLog } = opened) {
+  /** A session with `count` events, and their work queue as each of two processes opens it. */
+  async function work(count: number, { eventStore, openWorkQueue, otherOpenWorkQueue } = opened) {
     const session = aSession();
     let sequence = 0;
     async function append() {
       const event = sequence === 0 ? requested(session) : accessed(session);
-      const appended = await log.append([change(sequence, event)]);
+      const appended = await eventStore.append([change(sequence, event)]);
       sequence = appended.outcome === 'appended' ? (appended.sequences[0] ?? 0) : -1;
       return sequence;
     }
     const sequences: number[] = [];
     for (let index = 0; index < count; index++) sequences.push(await append());
     const name = freshId('inbox');
-    const subjects = [filterOf(session)];
-    const inbox = await log.inbox(name, subjects);
-    const other = await otherLog.inbox(name, subjects);
+    const subjects = [streamFilter(session)];
+    const inbox = await openWorkQueue(name, subjects);
+    const other = await otherOpenWorkQueue(name, subjects);
     return { session, sequences, append, inbox, other };
   }
 
-  test('gives the oldest first, then what is appended', async () => {
+  test('delivers the oldest item first, then what is appended', async () => {
     const { inbox, sequences, append } = await work(2);
     for (const sequence of sequences) {
       const delivery = await take(inbox);
@@ -47,18 +47,18 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     expect((await waiting).item.sequence).toBe(sequence);
   });
 
-  test('gives nothing when nothing comes within the bound', async () => {
+  test('returns null if no item arrives within the bound', async () => {
     const { inbox } = await work(0);
     expect(await inbox.next(0, never)).toBeNull();
     expect(await inbox.next(30, never)).toBeNull();
   });
 
-  test('gives what is there without waiting', async () => {
+  test('delivers an existing item without waiting', async () => {
     const { inbox } = await work(1);
     expect(await inbox.next(0, never)).not.toBeNull();
   });
 
-  test('loses nothing to a wait that was aborted', async () => {
+  test('loses no item to a wait that was aborted', async () => {
     const { inbox, append } = await work(0);
     const stop = new AbortController();
     const waiting = inbox.next(SOON_MS, stop.signal);
@@ -69,8 +69,8 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     expect((await take(inbox)).item.sequence).toBe(sequence);
   });
 
-  test('loses nothing to a wait that is aborted while an item is on its way', async () => {
-    // The lease is so long that nothing comes back by its end.
+  test('loses no item to a wait that is aborted while one is in transit', async () => {
+    // The lease is so long that no item returns by its end.
     await using patient = await open(60_000);
     const { inbox, other, append } = await work(0, patient);
     for (let round = 0; round < 20; round++) {
@@ -86,10 +86,10 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     }
   });
 
-  test('gives each item to one consumer', async () => {
+  test('delivers each item to one consumer', async () => {
     const { inbox, other, sequences } = await work(30);
     const taken: number[] = [];
-    async function consume(from: Inbox<RecordedEvent>) {
+    async function consume(from: WorkQueue<RecordedEvent>) {
       while (taken.length < sequences.length) {
         const delivery = await from.next(20, never);
         if (delivery === null) continue;
@@ -101,7 +101,7 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     expect(taken.toSorted((a, b) => a - b)).toEqual(sequences);
   });
 
-  test('gives an item again after the time that its consumer asked for', async () => {
+  test('delivers an item again after the time that its consumer asked for', async () => {
     const { inbox, other } = await work(1);
     const first = await take(inbox);
     const askedAt = performance.now();
@@ -112,7 +112,7 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     expect(again.deliveries).toBe(2);
   });
 
-  test('gives an item again when its consumer is lost', async () => {
+  test('delivers an item again when its consumer is lost', async () => {
     const { inbox, other } = await work(1);
     const takenAt = performance.now();
     const first = await take(inbox);
@@ -122,7 +122,7 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     expect(performance.now() - takenAt).toBeGreaterThan(LEASE_MS * 0.9);
   });
 
-  test('leaves an item to a consumer that is still at it', async () => {
+  test('leaves an item to a consumer that extends its lease', async () => {
     const { inbox, other } = await work(1);
     const delivery = await take(inbox);
     let extensions = 0;
@@ -137,14 +137,14 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
     expect(await other.next(LEASE_MS * 2, never)).toBeNull();
   });
 
-  test('never gives again what was parked', async () => {
+  test('never delivers a dead letter again', async () => {
     const { inbox, other } = await work(2);
-    (await take(inbox)).park('cannot be done');
+    (await take(inbox)).deadLetter('cannot be done');
     await (await take(inbox)).ack();
     expect(await other.next(LEASE_MS * 2, never)).toBeNull();
   });
 
-  test('counts what nobody has taken', async () => {
+  test('counts the items that no consumer has taken', async () => {
     const { inbox, other, append } = await work(3);
     expect(await inbox.pending()).toBe(3);
     const delivery = await take(inbox);
@@ -155,8 +155,8 @@ describe.each(eventLogs)('an inbox of the event log ($adapter)', ({ open }) => {
   });
 });
 
-async function take(inbox: Inbox<RecordedEvent>): Promise<Delivery<RecordedEvent>> {
-  const delivery = await inbox.next(SOON_MS, never);
+async function take(workQueue: WorkQueue<RecordedEvent>): Promise<Delivery<RecordedEvent>> {
+  const delivery = await workQueue.next(SOON_MS, never);
   if (delivery === null) throw new Error(`nothing came within ${SOON_MS} ms`);
   return delivery;
 }

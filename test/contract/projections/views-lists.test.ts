@@ -10,7 +10,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
   });
   afterAll(() => views[Symbol.asyncDispose]());
 
-  test('a view leaves the lists it is no longer in and enters others', async () => {
+  test('a written view leaves its old lists and enters its new ones', async () => {
     const p = freshId('views');
     const before = view('a', 1, ['all', 'open', 'status/creating']);
     await views.write(p, { after: 0, upTo: 1, writes: [before] });
@@ -23,7 +23,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect(await views.read(p, 'a')).toBe(textOf('a', 3));
   });
 
-  test('a removed view leaves all lists, and may begin anew', async () => {
+  test('a removed view leaves all lists and can be written again', async () => {
     const p = freshId('views');
     await views.write(p, { after: 0, upTo: 1, writes: [view('a', 1, ['all', 'open'])] });
     await views.write(p, { after: 1, upTo: 2, writes: [removal('a', 2), removal('none', 2)] });
@@ -33,7 +33,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect(await keysOf(views, p, ['all'])).toEqual(['a']);
   });
 
-  test('a page shows the highest first, the texts as they were written', async () => {
+  test('a page has the highest order first and the stored texts unchanged', async () => {
     const p = freshId('views');
     const orders = { a: 1_767_225_600_000, b: 1_767_225_600_002, c: 1_767_225_600_001 };
     const writes = Object.entries(orders).map(([key, order]) => view(key, 1, ['all'], order));
@@ -56,7 +56,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect(await keysOf(views, p, ['all'])).toEqual(['a', 'b']);
   });
 
-  test('views of one order stand by their keys: pages neither repeat nor miss one', async () => {
+  test('views of equal order are sorted by key: pages neither repeat nor miss one', async () => {
     const p = freshId('views');
     const writes = ['c', 'a', 'd', 'b'].map((key) => view(key, 1, ['all'], 5));
     await views.write(p, { after: 0, upTo: 1, writes });
@@ -64,7 +64,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect((await Promise.all(pages)).flat()).toEqual(['d', 'c', 'b', 'a']);
   });
 
-  test('a page of several lists holds what stands in all of them', async () => {
+  test('a page of several lists is their intersection', async () => {
     const p = freshId('views');
     const writes = Array.from({ length: 30 }, (_, n) => {
       const lists = ['all', n % 2 === 0 ? 'even' : 'odd', ...(n % 3 === 0 ? ['third'] : [])];
@@ -83,7 +83,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect(await keysOf(views, p, ['third', 'third'], 0, 1)).toEqual(['k27']);
   });
 
-  test('an intersection is paged to its end over more than one step of the walk', async () => {
+  test('an intersection is paged to its end over several scan steps', async () => {
     const p = freshId('views');
     for (let from = 0; from < 1500; from += 500) {
       const writes = Array.from({ length: 500 }, (_, n) =>
@@ -96,7 +96,7 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect(await keysOf(views, p, ['rest', 'all'], 1280)).toEqual(['k5', 'k4', 'k3', 'k2', 'k1']);
   });
 
-  test('names and texts of any characters are kept as they are', async () => {
+  test('names and texts of any characters are stored unchanged', async () => {
     const p = freshId('views');
     const list = 'org/label/ключ="\\\n\u0000%3D';
     const text = JSON.stringify({ name: '“🦦”\u2028' });

@@ -10,7 +10,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
   });
   afterAll(() => views[Symbol.asyncDispose]());
 
-  test('nothing is folded, held or listed at first', async () => {
+  test('a new store has no checkpoint, no view and no list', async () => {
     const p = freshId('views');
     expect(await views.checkpoint(p)).toBe(0);
     expect(await views.read(p, 'a')).toBeNull();
@@ -44,7 +44,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     expect(await views.checkpoint(q)).toBe(0);
   });
 
-  test('a batch of no views moves the checkpoint, an empty step leaves it', async () => {
+  test('a batch without views moves the checkpoint; an empty range leaves it', async () => {
     const p = freshId('views');
     expect(await views.write(p, { after: 0, upTo: 4, writes: [] })).toBe(4);
     expect(await views.write(p, { after: 4, upTo: 4, writes: [] })).toBe(4);
@@ -69,7 +69,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     expect(await views.write(p, { after: 20, upTo: 30, writes: [], isPart: true })).toBe(9);
   });
 
-  test('a batch that a rival has already written changes nothing', async () => {
+  test('a batch that another projector has already written changes nothing', async () => {
     const p = freshId('views');
     await views.write(p, { after: 0, upTo: 9, writes: [view('a', 9, ['new'])] });
     const late = { after: 0, upTo: 5, writes: [view('a', 5, ['old']), view('b', 3, ['old'])] };
@@ -78,7 +78,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     expect(await views.counts(p, ['new', 'old'])).toEqual([1, 0]);
   });
 
-  test('a batch that overlaps with a rival’s adds only what is beyond it', async () => {
+  test('a batch that overlaps with another projector’s adds only what is beyond it', async () => {
     const p = freshId('views');
     await views.write(p, { after: 0, upTo: 5, writes: [view('a', 5, ['all']), view('b', 2)] });
     const longer = { after: 0, upTo: 8, writes: [view('a', 4, ['old']), view('b', 8, ['all'])] };
@@ -87,7 +87,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     expect(await views.counts(p, ['all', 'old'])).toEqual([2, 0]);
   });
 
-  test('a view that a rival has removed does not come back', async () => {
+  test('a view that another projector has removed does not come back', async () => {
     const p = freshId('views');
     await views.write(p, { after: 0, upTo: 2, writes: [view('a', 2, ['all'])] });
     await views.write(p, { after: 2, upTo: 6, writes: [removal('a', 6)] });
@@ -97,7 +97,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     expect(await keysOf(views, p, ['all'])).toEqual(['b']);
   });
 
-  test('a batch that continues what the store has lost is refused whole', async () => {
+  test('a batch after a checkpoint that the store has lost writes nothing', async () => {
     const p = freshId('views');
     const gap = { after: 100, upTo: 110, writes: [view('a', 105, ['all'])] };
     expect(await views.write(p, gap)).toBe(0);
@@ -106,7 +106,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     expect(await views.checkpoint(p)).toBe(0);
   });
 
-  test('what is beyond the bounds is a bug and is thrown', async () => {
+  test('a call beyond the limits throws RangeError', async () => {
     const p = freshId('views');
     const many = Array.from({ length: 501 }, (_, n) => view(`k${n}`, n + 1));
     await expect(views.write(p, { after: 0, upTo: 501, writes: many })).rejects.toThrow(RangeError);
@@ -123,20 +123,20 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
       await expect(views.page(p, query)).rejects.toThrow(RangeError);
   });
 
-  test('a sequence is reached at once, later, or not within the bound', async () => {
+  test('waiting for a checkpoint ends at once, when it is reached, or after the time-out', async () => {
     const p = freshId('views');
     await views.write(p, { after: 0, upTo: 5, writes: [] });
-    expect(await views.reached(p, 5, 1000)).toBe(true);
-    expect(await views.reached(p, 6, 50)).toBe(false);
-    const waiting = [6, 7, 9].map((sequence) => views.reached(p, sequence, 5000));
-    const beyond = views.reached(p, 10, 300);
+    expect(await views.waitForCheckpoint(p, 5, 1000)).toBe(true);
+    expect(await views.waitForCheckpoint(p, 6, 50)).toBe(false);
+    const waiting = [6, 7, 9].map((sequence) => views.waitForCheckpoint(p, sequence, 5000));
+    const beyond = views.waitForCheckpoint(p, 10, 300);
     await views.write(p, { after: 5, upTo: 6, writes: [] });
     await views.write(p, { after: 6, upTo: 9, writes: [] });
     expect(await Promise.all(waiting)).toEqual([true, true, true]);
     expect(await beyond).toBe(false);
   });
 
-  test('projectors that race over the same events make what one would', async () => {
+  test('projectors that race over the same events give the result of one', async () => {
     const [raced, alone] = [freshId('views'), freshId('views')];
     const events = Array.from({ length: 600 }, (_, n) => ({
       sequence: n + 1,

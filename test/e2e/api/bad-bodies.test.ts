@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { DEV_KEY } from '#test/support/service/service.ts';
 import { errorOf, type ApiClient, type Sent } from '#test/support/clients/api-client.ts';
-import { beginStorm, named, type Storm } from '#test/support/load/command-load.ts';
+import { startCommandLoad, named, type CommandLoad } from '#test/support/load/command-load.ts';
 
-/** Whatever is sent: the specified error, never a 500, and nothing of it is left behind. */
+/** Every invalid body gets the specified error, never a 500, and has no effect. */
 
-let storm: Storm;
+let load: CommandLoad;
 let api: ApiClient;
 beforeAll(async () => {
-  storm = await beginStorm();
-  ({ api } = storm);
+  load = await startCommandLoad();
+  ({ api } = load);
 });
-afterAll(() => storm?.[Symbol.asyncDispose]());
+afterAll(() => load?.[Symbol.asyncDispose]());
 
 describe('a create is refused where its body', () => {
   const nested = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
@@ -84,10 +84,10 @@ const oddTexts = ['', ' 1h', '1h ', '1h 30m', '1h\n', '1h\u0000', `${'9'.repeat(
 const noTexts = [30, 0, -1, 1.5, null, true, false, {}, [], ['1h'], { hours: 1 }];
 const BAD_DURATIONS = [...BAD_TEXTS.split(' '), ...oddTexts, ...noTexts];
 
-describe('a duration that is none is INVALID_DURATION, with the duration as it was sent', () => {
+describe('an invalid duration is INVALID_DURATION, with the value that the client sent', () => {
   test.each(named(BAD_DURATIONS))('%s', async (_, duration) => {
     const create = await api.create({ duration });
-    const extend = await api.extend(storm.session, duration);
+    const extend = await api.extend(load.session, duration);
     for (const reply of [create, extend]) {
       expect(errorOf(reply)).toBe('400 INVALID_DURATION');
       expect(reply.body.context).toEqual({ duration });
@@ -96,9 +96,9 @@ describe('a duration that is none is INVALID_DURATION, with the duration as it w
     expect(errorOf(await api.create({ idle_timeout: duration }))).toBe('400 INVALID_DURATION');
   });
 
-  it('an extension without one', async () => {
+  it('an extension without a duration', async () => {
     for (const body of [{}, undefined]) {
-      const reply = await api.send('POST', `/api/sessions/${storm.session}/extend`, { body });
+      const reply = await api.send('POST', `/api/sessions/${load.session}/extend`, { body });
       expect(errorOf(reply)).toBe('400 INVALID_DURATION');
     }
   });
@@ -112,7 +112,7 @@ describe('an extension is refused where its body', () => {
     ['is broken off', '{"duration"'],
     ['has a prototype', '{"duration":"1h","__proto__":{}}'],
   ])('%s', async (_, body) => {
-    const reply = await api.send('POST', `/api/sessions/${storm.session}/extend`, { body });
+    const reply = await api.send('POST', `/api/sessions/${load.session}/extend`, { body });
     expect(errorOf(reply)).toBe('400 INVALID_REQUEST');
   });
 });
@@ -121,12 +121,12 @@ describe('bodies', () => {
   const types = 'text/plain application/xml multipart/form-data application/jsonp x'.split(' ');
   test.each([...types, 'application/x-www-form-urlencoded'])('of type %s', async (type) => {
     const sent: Sent = { body: '{"session_name":"a"}', headers: { 'content-type': type } };
-    const paths = ['/api/sessions', `/api/sessions/${storm.session}/extend`];
+    const paths = ['/api/sessions', `/api/sessions/${load.session}/extend`];
     for (const path of paths)
       expect(errorOf(await api.send('POST', path, sent))).toBe('415 UNSUPPORTED_MEDIA_TYPE');
   });
 
-  it('of JSON under a name that is none of ours', async () => {
+  it('of JSON with another media type', async () => {
     for (const type of ['application/vnd.api+json', 'text/json', 'application/json5']) {
       const sent: Sent = { body: '{}', headers: { 'content-type': type } };
       const reply = await api.send('POST', '/api/sessions', sent);
@@ -142,7 +142,7 @@ describe('bodies', () => {
     expect(errorOf(reply)).toBe('415 UNSUPPORTED_MEDIA_TYPE');
   });
 
-  it('that are too large, announced and not', async () => {
+  it('that are too large, with and without a Content-Length', async () => {
     const large = JSON.stringify({ description: 'x'.repeat(70_000) });
     const announced = await api.send('POST', '/api/sessions', { body: large });
     const chunked = await api.raw(
@@ -153,7 +153,7 @@ describe('bodies', () => {
     for (const reply of [announced, chunked]) expect(errorOf(reply)).toBe('413 PAYLOAD_TOO_LARGE');
   });
 
-  it('of a stop, which has none, do no harm', async () => {
+  it('of a stop, which takes none, are ignored', async () => {
     const body = { anything: 1 };
     const reply = await api.send('DELETE', `/api/sessions/ses_AAAAAAAAAAAAAAAAAAAAAA`, { body });
     expect(errorOf(reply)).toBe('404 SESSION_NOT_FOUND');
@@ -167,4 +167,4 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-it('after all that nothing has changed', () => storm.expectCalm(200));
+it('the refused requests have changed nothing', () => load.expectUnchanged(200));

@@ -1,19 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { apiRoutes } from '#src/api/routes.ts';
-import { noParts } from '#test/support/service/api-in-memory.ts';
+import { readOpenApi } from '#test/support/service/api-in-memory.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
 import { errorOf, type ApiClient, type Sent } from '#test/support/clients/api-client.ts';
-import { beginStorm, named, type Storm } from '#test/support/load/command-load.ts';
+import { startCommandLoad, named, type CommandLoad } from '#test/support/load/command-load.ts';
 
-/** Whatever is sent: the specified error, never a 500, and nothing of it is left behind. */
+/** Every invalid request gets the specified error, never a 500, and has no effect. */
 
-let storm: Storm;
+const { paths } = await readOpenApi();
+
+let load: CommandLoad;
 let api: ApiClient;
 beforeAll(async () => {
-  storm = await beginStorm();
-  ({ api } = storm);
+  load = await startCommandLoad();
+  ({ api } = load);
 });
-afterAll(() => storm?.[Symbol.asyncDispose]());
+afterAll(() => load?.[Symbol.asyncDispose]());
 
 const UNKNOWN_ID = 'ses_AAAAAAAAAAAAAAAAAAAAAA';
 
@@ -21,7 +22,7 @@ const ODD_IDS =
   'unknown a.b * %3E %20 %2F a%2Fb ..%2Fstatus %2e%2e %00 %0d%0a %C3%A4 %F0%9F%98%80 %ED%A0%80 ' +
   "evt.dev.session dev%2Fx '-- __proto__ constructor null undefined -1";
 const BAD_IDS = [...ODD_IDS.split(' '), UNKNOWN_ID, 'x'.repeat(65), 'x'.repeat(10_000)];
-/** What the path says once it is read. */
+/** The id in the path once it is decoded. */
 const sentId = (id: string) => {
   try {
     return decodeURIComponent(id);
@@ -30,7 +31,7 @@ const sentId = (id: string) => {
   }
 };
 
-describe('an id that no session has is SESSION_NOT_FOUND on every route', () => {
+describe('an unknown session id is SESSION_NOT_FOUND on every route', () => {
   test.each(named(BAD_IDS))('%s', async (_, id) => {
     const path = `/api/sessions/${id}`;
     const replies = await Promise.all([
@@ -39,7 +40,7 @@ describe('an id that no session has is SESSION_NOT_FOUND on every route', () => 
       api.send('POST', `${path}/extend`, { body: { duration: '1h' } }),
       api.send('DELETE', path),
     ]);
-    // What is no UTF-8 cannot be told back.
+    // The error cannot contain an id that is not UTF-8.
     const decoded = sentId(id);
     for (const reply of replies)
       if (decoded === null) expect(errorOf(reply)).toBe('400 INVALID_REQUEST');
@@ -82,7 +83,7 @@ const ROUTES: [method: string, path: string][] = [
   ['GET', '/api/status'],
 ];
 
-describe('without a valid credential every route but the public ones is UNAUTHORIZED', () => {
+describe('without a valid credential every route except the public ones is UNAUTHORIZED', () => {
   const credentials: [what: string, authorization: string | null][] = [
     ['none', null],
     ['an empty one', ''],
@@ -96,7 +97,7 @@ describe('without a valid credential every route but the public ones is UNAUTHOR
     ['two keys', `Bearer ${DEV_KEY} ${DEV_KEY}`],
     ['a key in another case', `Bearer ${DEV_KEY.toUpperCase()}`],
     ['a long one', `Bearer ${'x'.repeat(10_000)}`],
-    ['a JWT that nobody signed', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwib3JnX2lkIjoiZGV2In0.'],
+    ['an unsigned JWT', 'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwib3JnX2lkIjoiZGV2In0.'],
     ['bytes that are no text', 'Bearer \u00ff\u00fe'],
   ];
   test.each(credentials)('%s', async (_, authorization) => {
@@ -132,7 +133,7 @@ describe('paths and methods', () => {
     '/api/sessions/a/b/c',
     '/api/v1/sessions',
     '/x',
-  ])('%s is not there', async (path) => {
+  ])('%s is not found', async (path) => {
     const reply = await api.get(path);
     expect(errorOf(reply)).toBe('404 NOT_FOUND');
     expect(reply.body.context).toEqual({ path });
@@ -158,7 +159,7 @@ describe('paths and methods', () => {
     expect(reply.body.context).toEqual({ method, allow: allow.split(', ') });
   });
 
-  it('are judged before a body is', async () => {
+  it('are checked before the body', async () => {
     const sent: Sent = { body: '<a/>', headers: { 'content-type': 'application/xml' } };
     expect(errorOf(await api.send('POST', '/nowhere', sent))).toBe('404 NOT_FOUND');
     expect(errorOf(await api.send('PUT', '/api/sessions', sent))).toBe('405 METHOD_NOT_ALLOWED');
@@ -166,7 +167,7 @@ describe('paths and methods', () => {
   });
 
   it('HEAD answers as GET, without a body', async () => {
-    const reply = await api.send('HEAD', `/api/sessions/${storm.session}`);
+    const reply = await api.send('HEAD', `/api/sessions/${load.session}`);
     expect([reply.status, reply.body]).toEqual([200, null]);
     expect((await api.send('HEAD', `/api/sessions/${UNKNOWN_ID}`)).status).toBe(404);
   });
@@ -186,24 +187,27 @@ describe('a list is refused for', () => {
     expect(errorOf(await api.get(`/api/sessions?${query}`))).toBe('400 INVALID_REQUEST');
   });
 
-  it('nothing that is merely odd', async () => {
+  it('no unusual but valid query', async () => {
     for (const query of ['', 'limit=100', 'offset=9007199254740991', 'label=a=b=c', 'limit=007'])
       expect((await api.get(`/api/sessions?${query}`)).status).toBe(200);
   });
 });
 
-describe('a query parameter that the route does not have is refused, and those it has are named', () => {
-  const routes = apiRoutes(noParts).map(({ method, path, query = {} }) => {
-    return [method, path.replace(':id', UNKNOWN_ID), Object.keys(query)] as const;
-  });
-  test.each(routes)('%s %s', async (method, path, known) => {
+describe('an unknown query parameter is refused, and the error names the known ones', () => {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { parameters }]) => {
+      const known = parameters.filter((one) => one.in === 'query').map(({ name }) => name);
+      return [method.toUpperCase(), path.replace(/{\w+}/, UNKNOWN_ID), known] as const;
+    }),
+  );
+  test.each(operations)('%s %s', async (method, path, known) => {
     const reply = await api.send(method, `${path}?nope=1&constructor=2`);
     expect(errorOf(reply)).toBe('400 INVALID_REQUEST');
     expect(reply.body.context).toEqual({ unknown: ['nope', 'constructor'], known });
   });
 });
 
-describe('what Node would answer by itself', () => {
+describe('requests that Node would answer by itself', () => {
   test.each([
     ['an expectation of more', 'Expect: miracles\r\n', '200'],
     ['an upgrade', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', '200'],
@@ -215,7 +219,7 @@ describe('what Node would answer by itself', () => {
   });
 });
 
-describe('bytes that are no HTTP', () => {
+describe('bytes that are not HTTP', () => {
   const broken = [
     'HELLO\r\n\r\n',
     'GET / HTTP/9.9\r\n\r\n',
@@ -238,7 +242,7 @@ describe('bytes that are no HTTP', () => {
   });
 });
 
-it('a request that never arrives whole is answered all the same', async () => {
+it('a request that never arrives completely is answered', async () => {
   const head =
     `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
     'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n';
@@ -247,4 +251,4 @@ it('a request that never arrives whole is answered all the same', async () => {
   expect(reply.body.message).toContain('not arrived whole');
 });
 
-it('after all that nothing has changed', () => storm.expectCalm(300));
+it('the refused requests have changed nothing', () => load.expectUnchanged(300));

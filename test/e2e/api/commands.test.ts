@@ -8,7 +8,7 @@ import {
 } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** What the commands do, and that whoever has their answer sees it. */
+/** The effects of the commands: every read after the answer shows them. */
 
 const HOUR = 3_600_000;
 let service: RunningService;
@@ -40,7 +40,7 @@ async function count(): Promise<number> {
 }
 
 describe('create', () => {
-  it('answers at once where that is preferred, and the session becomes active', async () => {
+  it('answers at once if the client prefers that, and the session becomes active', async () => {
     const { status, body } = await api.create({}, { prefer: 'respond-async, wait=10' });
     expect(status).toBe(201);
     expect(body.status).toMatch(/^(creating|active)$/);
@@ -51,11 +51,11 @@ describe('create', () => {
 describe('an Idempotency-Key', () => {
   const body = { session_name: 'once', labels: { a: '1', b: '2' } };
 
-  it('makes a repeat answer the same session, and say so', async () => {
+  it('makes a repeated request return the same session, with a header that marks it', async () => {
     const headers = { 'idempotency-key': 'repeat' };
     const first = await api.create(body, headers);
     const before = await log.ledger('dev');
-    // The same request, whatever the order of its fields.
+    // The same request, with its fields in another order.
     const again = await api.create({ labels: { b: '2', a: '1' }, session_name: 'once' }, headers);
     expect(first.headers['idempotent-replayed']).toBeUndefined();
     expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
@@ -63,7 +63,7 @@ describe('an Idempotency-Key', () => {
     expect(await log.ledger('dev')).toEqual(before);
   });
 
-  it('answers what the session has become since', async () => {
+  it('returns the present state of the session', async () => {
     const headers = { 'idempotency-key': 'ended' };
     const { id } = (await api.create({}, headers)).body;
     await api.stop(id);
@@ -71,7 +71,7 @@ describe('an Idempotency-Key', () => {
     expect([again.status, again.body.id, again.body.ended_reason]).toEqual([201, id, 'user']);
   });
 
-  it('is a conflict with another body, and nothing is made', async () => {
+  it('is a conflict with another body, and creates nothing', async () => {
     const headers = { 'idempotency-key': 'conflict' };
     const { id } = (await api.create(body, headers)).body;
     const before = await log.ledger('dev');
@@ -83,7 +83,7 @@ describe('an Idempotency-Key', () => {
     expect(await log.ledger('dev')).toEqual(before);
   });
 
-  it('makes one session of twenty requests at once', async () => {
+  it('creates one session for twenty requests at once', async () => {
     const before = (await api.get('/api/sessions')).body.total;
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => api.create(body, { 'idempotency-key': 'stampede' })),
@@ -96,7 +96,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('extend', () => {
-  it('adds to the present expiry, every time, and reserves credits', async () => {
+  it('moves the present expiry each time, and reserves credits', async () => {
     const { id, expires_at } = (await api.create({ duration: '1h' })).body;
     const before = await log.ledger('dev');
     await api.extend(id, '30m');
@@ -107,7 +107,7 @@ describe('extend', () => {
     expect(after?.creditsAvailable).toBe((before?.creditsAvailable ?? 0) - 60);
   });
 
-  it('stops at the longest life a session may have', async () => {
+  it('is limited by MAX_LIFETIME', async () => {
     const { id } = (await api.create({ duration: '24h' })).body;
     for (const duration of ['24h', '23h59m'])
       expect((await api.extend(id, duration)).status).toBe(200);
@@ -129,7 +129,7 @@ describe('extend', () => {
     expect(errorOf(await api.extend(id, '1h'))).toBe('409 SESSION_NOT_ACTIVE');
   });
 
-  it('at once, many times, adds up', async () => {
+  it('adds up over concurrent requests', async () => {
     const { id, expires_at } = (await api.create({ duration: '1h' })).body;
     const replies = await Promise.all(Array.from({ length: 10 }, () => api.extend(id, '1h')));
     expect(replies.map(({ status }) => status)).toEqual(Array(10).fill(200));
@@ -139,17 +139,17 @@ describe('extend', () => {
 });
 
 describe('stop', () => {
-  it('is answered the same again, and writes nothing then', async () => {
+  it('is idempotent: a repeat gets the same answer and appends nothing', async () => {
     const { id } = (await api.create()).body;
     const first = await api.stop(id);
     await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
-    const before = [await read(id), await log.log.lastSequence([`evt.dev.>`])];
+    const before = [await read(id), await log.eventStore.lastSequence([`evt.dev.>`])];
     const again = await api.stop(id);
     expect([again.status, again.body.session_id]).toEqual([200, first.body.session_id]);
-    expect([await read(id), await log.log.lastSequence([`evt.dev.>`])]).toEqual(before);
+    expect([await read(id), await log.eventStore.lastSequence([`evt.dev.>`])]).toEqual(before);
   });
 
-  it('is final: billed by the minute, the rest given back, no address left', async () => {
+  it('is final: minutes are billed, other credits released, the addresses are null', async () => {
     const before = await log.ledger('dev');
     const { id } = (await api.create({ duration: '10h' })).body;
     await api.stop(id);
@@ -172,21 +172,21 @@ describe('stop', () => {
     expect(access.body.context).toEqual(ended);
   });
 
-  it('of twenty at once ends it once', async () => {
+  it('twenty times at once ends the session once', async () => {
     const { id } = (await api.create()).body;
     const replies = await Promise.all(Array.from({ length: 20 }, () => api.stop(id)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
     await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
     const ends: string[] = [];
     const session = { kind: 'session', organizationId: 'dev', id } as const;
-    for await (const { type } of log.log.history<'session'>(session))
+    for await (const { type } of log.eventStore.history<'session'>(session))
       if (type.startsWith('session.stop')) ends.push(type);
     expect(ends).toEqual(['session.stop-requested', 'session.stopped']);
   });
 });
 
 describe('read your writes', () => {
-  test('a hundred times: single read, list and status show what a 2xx has said', async () => {
+  test('a hundred times: single read, list and status show the effect of a 2xx', async () => {
     const idle = await list();
     for (let round = 0; round < 100; round += 1) {
       const { body } = await api.create({ duration: '1h' });
@@ -210,7 +210,7 @@ describe('read your writes', () => {
 });
 
 describe('the pool', () => {
-  it('adds up in every answer, whatever goes on', async () => {
+  it('has counters that add up in every answer', async () => {
     const work = Array.from({ length: 30 }, async () => {
       const { id } = (await api.create()).body;
       return api.stop(id);
@@ -228,7 +228,7 @@ describe('the pool', () => {
 });
 
 describe('a restart', () => {
-  it('keeps sessions, ledger and what an Idempotency-Key stands for', async () => {
+  it('keeps sessions, the ledger and Idempotency-Keys', async () => {
     const headers = { 'idempotency-key': 'across a restart'.replaceAll(' ', '-') };
     const { id, created_at } = (await api.create({ session_name: 'kept' }, headers)).body;
     await service.end('SIGKILL');

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { exportSPKI, type JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filters } from '#events/subjects.ts';
-import type { OpenApiDocument } from '#src/api/docs/openapi.ts';
+import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import {
   AUDIENCE,
   forge,
@@ -16,7 +16,10 @@ import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-c
 import { startTwoApis } from '#test/support/service/second-api-process.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** Who is let in: API keys, and JWTs by a shared secret (one process) or a key set (the other). */
+/**
+ * Authentication by API keys, and by JWTs of a shared secret (one process) or a key set (the
+ * other).
+ */
 
 const SECRET = 'a-secret-of-the-issuer-0123456789abcdef';
 const PLENTY = { requests_per_minute: 1_000_000 };
@@ -25,10 +28,13 @@ const signer = await newSigner('RS256', 'rsa-1');
 let issuer: Awaited<ReturnType<typeof startKeySetServer>>;
 let apis: Awaited<ReturnType<typeof startTwoApis>>;
 let log: ServiceLog;
-/** Of the process with the secret, and of that with the key set; without a credential. */
+/**
+ * Clients without a credential: of the process with the secret, and of the process with the key
+ * set.
+ */
 let bySecret: ApiClient;
 let byKeySet: ApiClient;
-/** Every operation that asks for a credential, with an id in its path that nothing has. */
+/** Every operation that needs a credential, with an unknown id in its path. */
 let routes: { method: string; path: string }[];
 
 beforeAll(async () => {
@@ -65,7 +71,7 @@ const hs256 = (secret: string, claims: JWTPayload, header: object = {}) =>
     createHmac('sha256', secret).update(signed).digest('base64url'),
   );
 
-/** Every route refuses it by the very same bytes, with the headers that every answer has. */
+/** Every route refuses the credential with the same bytes, and with the headers of every answer. */
 async function expectRefused(client: ApiClient, authorization: string | null): Promise<void> {
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
   expect(routes.length).toBeGreaterThan(10);
@@ -74,23 +80,23 @@ async function expectRefused(client: ApiClient, authorization: string | null): P
     expect([method, path, status]).toEqual([method, path, 401]);
     const message = 'A valid API key or token is required.';
     expect(body).toEqual({ error: 'UNAUTHORIZED', message, code: 401, context: {} });
-    // Two are compared with what the specification says by the client itself: limit and reset.
+    // The client itself checks two headers against the specification: limit and reset.
     expect(Number(got['x-ratelimit-remaining'])).toBeLessThan(PLENTY.requests_per_minute);
   }
-  // Who asks for nothing that needs one is not refused for it.
+  // A public route ignores an invalid credential.
   expect((await client.get('/api/health', { headers })).status).toBe(200);
 }
 
 describe('UNAUTHORIZED on every route is', () => {
   test.each<[string, string | null]>([
     ['no credential', null],
-    ['an empty one', ''],
+    ['an empty header', ''],
     ['a scheme alone', 'Bearer'],
     ['a scheme and spaces', 'Bearer     '],
     ['another scheme', `Basic ${Buffer.from(`dev:${DEV_KEY}`).toString('base64')}`],
     ['the key without a scheme', DEV_KEY],
     ['garbage', 'Bearer %00\u00ff{}..."\'<>'],
-    ['a key that never was', 'Bearer bss_dev_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
+    ['a key that was never issued', 'Bearer bss_dev_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'],
     ['64 KiB', `Bearer ${'x'.repeat(65_536)}`],
     ['64 KiB of a JWT', `Bearer ${`${'x'.repeat(21_844)}.`.repeat(3)}x`],
   ])('%s', async (_, authorization) => {
@@ -114,13 +120,13 @@ describe('UNAUTHORIZED on every route, by a shared secret, is a JWT that', () =>
     ['has expired', () => hs256(SECRET, dev({ exp: seconds() - 60 }))],
     ['is not yet valid', () => hs256(SECRET, dev({ nbf: seconds() + 60 }))],
     ['never expires', () => hs256(SECRET, dev({ exp: undefined }))],
-    ['is signed by nobody: alg none', () => forge({ alg: 'none', typ: 'JWT' }, dev())],
+    ['is unsigned: alg none', () => forge({ alg: 'none', typ: 'JWT' }, dev())],
     ['is signed with another secret', () => hs256(`${SECRET}x`, dev())],
     ['is by another issuer', () => hs256(SECRET, dev({ iss: 'https://evil.example' }))],
     ['is for another audience', () => hs256(SECRET, dev({ aud: 'mail' }))],
     ['is of no registered organization', () => hs256(SECRET, dev({ org_id: 'umbrella' }))],
-    ['has a role that is none', () => hs256(SECRET, dev({ role: 'root' }))],
-    ['is good, but longer than 16 KiB', () => hs256(SECRET, dev({ x: 'x'.repeat(49_152) }))],
+    ['has an unknown role', () => hs256(SECRET, dev({ role: 'root' }))],
+    ['is valid, but longer than 16 KiB', () => hs256(SECRET, dev({ x: 'x'.repeat(49_152) }))],
   ])('%s', async (_, token) => {
     await expectRefused(bySecret, `Bearer ${token()}`);
   });
@@ -130,7 +136,7 @@ describe('UNAUTHORIZED on every route, by a key set, is a JWT that', () => {
   test.each<[string, () => Promise<string> | string]>([
     ['has expired', () => signer.sign(dev({ exp: seconds() - 60 }))],
     ['is not yet valid', () => signer.sign(dev({ nbf: seconds() + 60 }))],
-    ['is signed by nobody: alg none', () => forge({ alg: 'none', kid: 'rsa-1' }, dev())],
+    ['is unsigned: alg none', () => forge({ alg: 'none', kid: 'rsa-1' }, dev())],
     [
       'is signed with the public key as a secret: RS as HS',
       async () => hs256(await exportSPKI(signer.publicKey), dev(), { kid: 'rsa-1' }),
@@ -149,8 +155,8 @@ describe('UNAUTHORIZED on every route, by a key set, is a JWT that', () => {
   });
 });
 
-describe('a good JWT', () => {
-  it('is its user, with the role it says, in each process by its own configuration', async () => {
+describe('a valid JWT', () => {
+  it('authenticates its user with its role, in each process by its own configuration', async () => {
     const cases = [
       [bySecret, (claims: JWTPayload) => hs256(SECRET, claims)],
       [byKeySet, signer.sign],
@@ -162,12 +168,12 @@ describe('a good JWT', () => {
         status: 201,
         body: { organization_id: 'dev', user_id: 'Grace 😀', organization_role: 'member' },
       });
-      const last = await log.log.last({
+      const last = await log.eventStore.readLast({
         kind: 'session',
         organizationId: 'dev',
         id: created.body.id,
       });
-      expect(last?.state.userId).toBe('Grace 😀');
+      expect(last?.state?.userId).toBe('Grace 😀');
       expect((await member.stop(created.body.id)).status).toBe(200);
       const viewer = client.as(await sign(dev({ role: 'viewer' })));
       expect((await viewer.get('/api/sessions')).status).toBe(200);
@@ -175,24 +181,24 @@ describe('a good JWT', () => {
     }
   });
 
-  it('may be of a user of 256 characters, whatever they are', async () => {
+  it('may name a user of 256 characters of any kind', async () => {
     for (const sub of ['機'.repeat(256), '😀'.repeat(128)]) {
       const { status, body } = await bySecret.as(hs256(SECRET, dev({ sub }))).create();
       expect([status, body.user_id]).toEqual([201, sub]);
       const session = { kind: 'session', organizationId: 'dev', id: body.id } as const;
-      expect((await log.log.last(session))?.state.userId).toBe(sub);
+      expect((await log.eventStore.readLast(session))?.state?.userId).toBe(sub);
       expect((await bySecret.as(DEV_KEY).stop(body.id)).status).toBe(200);
     }
   });
 
-  it('that begins or ends within the clock skew of 30 s is taken', async () => {
+  it('that begins or ends within the clock skew of 30 s is accepted', async () => {
     for (const claims of [{ exp: seconds() - 10 }, { nbf: seconds() + 20 }]) {
       const key = hs256(SECRET, dev(claims));
       expect((await bySecret.get('/api/status', { key })).status).toBe(200);
     }
   });
 
-  it('counts on its organization’s rate limit', async () => {
+  it('counts towards its organization’s rate limit', async () => {
     const client = bySecret.as(hs256(SECRET, dev()));
     const left = async (one: ApiClient) =>
       Number((await one.get('/api/status')).headers['x-ratelimit-remaining']);
@@ -202,15 +208,17 @@ describe('a good JWT', () => {
   });
 });
 
-it('nothing that was refused is in the log', async () => {
+it('refused requests append no event', async () => {
   await eventually(async () => {
     const { body } = await bySecret.get('/api/sessions', { key: DEV_KEY });
     return body.sessions.every((one: { status: string }) => one.status === 'stopped');
   }, 'what was accepted is over');
-  const before = await log.log.lastSequence([...filters.sessions, ...filters.organizations]);
+  const before = await log.eventStore.lastSequence([...filters.sessions, ...filters.organizations]);
   await expectRefused(bySecret, `Bearer ${hs256(`${SECRET}x`, dev())}`);
   await expectRefused(byKeySet, 'Bearer bss_dev_wrong');
-  expect(await log.log.lastSequence([...filters.sessions, ...filters.organizations])).toBe(before);
+  expect(await log.eventStore.lastSequence([...filters.sessions, ...filters.organizations])).toBe(
+    before,
+  );
   for (const { output } of [apis.first, apis.second]) {
     expect(output()).not.toContain('"msg":"bug"');
     expect(output()).not.toContain(SECRET);

@@ -8,7 +8,7 @@ import {
 } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** An extension that is asked for again, because its answer did not come. */
+/** An extension that the client repeats because its answer was lost. */
 
 const HOUR = 3_600_000;
 let service: RunningService;
@@ -31,13 +31,13 @@ function extend(id: string, key: string, duration = '1h'): Promise<Reply> {
 }
 
 describe('an extension with an Idempotency-Key', () => {
-  it('is answered the same when it is repeated, and done once', async () => {
+  it('has the same answer when it is repeated, and one effect', async () => {
     const { id, expires_at } = (await api.create({ duration: '1h' })).body;
     const first = await extend(id, 'once');
     expect(Date.parse(first.body.expires_at) - Date.parse(expires_at)).toBe(HOUR);
     expect([first.status, first.headers['idempotent-replayed']]).toEqual([200, undefined]);
     const ledger = await log.ledger('dev');
-    // What happens in between does not change the answer.
+    // Changes in between do not change the answer.
     const more = await extend(id, 'more');
     expect(Date.parse(more.body.expires_at) - Date.parse(expires_at)).toBe(2 * HOUR);
     await api.stop(id);
@@ -57,12 +57,12 @@ describe('an extension with an Idempotency-Key', () => {
     expect(errorOf(other)).toBe('409 IDEMPOTENCY_CONFLICT');
     expect(other.body.context).toEqual({ session_id: id });
     expect(await log.ledger('dev')).toEqual(before);
-    // The key is the session's own.
+    // A key belongs to one session.
     const { id: another } = (await api.create({ duration: '1h' })).body;
     expect((await extend(another, 'key', '2h')).status).toBe(200);
   });
 
-  it('is remembered when it was done, not when it was refused', async () => {
+  it('is remembered if it was accepted, not if it was refused', async () => {
     await log.register('poor', 'pro', 100);
     const poor = api.as(await log.issueKey('poor', 'owner', api));
     const { id } = (await poor.create({ duration: '1h' })).body;
@@ -74,7 +74,7 @@ describe('an extension with an Idempotency-Key', () => {
     expect([done.status, done.headers['idempotent-replayed']]).toEqual([200, undefined]);
   });
 
-  it('is done once of twenty at once, and once more after a restart: never', async () => {
+  it('has one effect, over twenty requests at once and after a restart', async () => {
     const { id, expires_at } = (await api.create({ duration: '1h' })).body;
     const replies = await Promise.all(Array.from({ length: 20 }, () => extend(id, 'stampede')));
     expect(new Set(replies.map(errorOf))).toEqual(new Set(['200']));
@@ -97,7 +97,7 @@ describe('an extension with an Idempotency-Key', () => {
     expect((await extend(id, 'stampede')).body).toEqual(first?.body);
   });
 
-  it('needs a key that is one', async () => {
+  it('needs a valid key', async () => {
     const { id } = (await api.create({ duration: '1h' })).body;
     for (const key of ['', 'with space', 'x'.repeat(256)]) {
       const reply = await extend(id, key);

@@ -11,7 +11,7 @@ import {
 } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** An organization's keys in its own hands, and what it has. */
+/** API keys that an organization manages itself, and its balance. */
 
 let service: RunningService;
 let log: ServiceLog;
@@ -44,7 +44,7 @@ const keysOf = async (client: ApiClient) =>
 
 async function history(organizationId: string): Promise<RecordedOf<'organization'>[]> {
   const events = [];
-  for await (const event of log.log.history<'organization'>({
+  for await (const event of log.eventStore.history<'organization'>({
     kind: 'organization',
     organizationId,
   }))
@@ -53,7 +53,7 @@ async function history(organizationId: string): Promise<RecordedOf<'organization
 }
 
 describe('a key', () => {
-  it('is shown once, works at once, and is nowhere but with its holder', async () => {
+  it('is shown once, works at once, and is stored nowhere', async () => {
     const { status, body, headers } = await issue(owner, { role: 'member', user_id: 'Ci 機' });
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -73,7 +73,7 @@ describe('a key', () => {
     const events = await history('acme');
     expect(events.at(-1)).toMatchObject({
       type: 'organization.key-issued',
-      cause: { actor: { kind: 'user', id: 'owner-user' } },
+      metadata: { actor: { kind: 'user', id: 'owner-user' } },
       data: { keyId: body.key_id, hash: hashKey(api_key) },
     });
     const secret = api_key.slice('bss_acme_'.length);
@@ -82,11 +82,11 @@ describe('a key', () => {
     expect(service.output()).not.toContain(secret);
   });
 
-  it('is the caller’s own where no user is named', async () => {
+  it('belongs to the caller if the request names no user', async () => {
     expect((await issue(as('admin'), { role: 'viewer' })).body.user_id).toBe('admin-user');
   });
 
-  it('is refused from the answer of its revocation on, and goes from the list', async () => {
+  it('is refused once its revocation is answered, and removed from the list', async () => {
     const { key_id, api_key } = (await issue(owner, { role: 'member' })).body;
     const caller = anybody.as(api_key);
     expect((await caller.get('/api/status')).status).toBe(200);
@@ -115,7 +115,7 @@ describe('roles', () => {
     }
   });
 
-  it('an admin neither makes nor unmakes an owner', async () => {
+  it('an admin can neither issue nor revoke an owner’s key', async () => {
     const before = await history('acme');
     const issued = await issue(as('admin'), { role: 'owner' });
     expect(errorOf(issued)).toBe('403 FORBIDDEN');
@@ -128,13 +128,13 @@ describe('roles', () => {
     expect(await history('acme')).toHaveLength(before.length);
   });
 
-  test.each(['member', 'viewer'] as const)('a %s has nothing to do with keys', async (role) => {
+  test.each(['member', 'viewer'] as const)('a %s cannot manage keys', async (role) => {
     const before = await history('acme');
     for (const reply of [
       await as(role).get('/api/keys'),
       await issue(as(role), { role: 'viewer' }),
       await issue(as(role), { role: 'nonsense' }),
-      await revoke(as(role), before.at(-1)?.state.keys[0]?.keyId ?? ''),
+      await revoke(as(role), before.at(-1)?.state?.keys[0]?.keyId ?? ''),
       await revoke(as(role), 'key_none'),
     ]) {
       expect(errorOf(reply)).toBe('403 FORBIDDEN');
@@ -144,25 +144,25 @@ describe('roles', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('a request is refused for', () => {
   test.each<[string, unknown]>([
     ['no body', undefined],
     ['no role', {}],
-    ['a role that is none', { role: 'root' }],
+    ['an unknown role', { role: 'root' }],
     ['a role of every object', { role: 'constructor' }],
     ['an empty user', { role: 'member', user_id: '' }],
     ['a user of 257 characters', { role: 'member', user_id: 'u'.repeat(257) }],
     ['a user with a line feed', { role: 'member', user_id: 'a\nb' }],
     ['a user with half a character', { role: 'member', user_id: 'a\ud83d' }],
-    ['a field that is not known', { role: 'member', name: 'ci' }],
-    ['a key of one’s own', { role: 'member', api_key: 'bss_acme_mine' }],
+    ['an unknown field', { role: 'member', name: 'ci' }],
+    ['a key chosen by the caller', { role: 'member', api_key: 'bss_acme_mine' }],
     ['a list', []],
   ])('%s', async (_, body) => {
     expect(errorOf(await issue(owner, body))).toBe('400 INVALID_REQUEST');
   });
 
   test.each(['key_none', 'a.b', '*', '>', '%00', '%2F', 'x'.repeat(65), 'bss_acme_x'])(
-    'to revoke %s, which is no key’s id',
+    'the revocation of %s, which is not the id of a key',
     async (id) => {
       const { status, body } = await revoke(owner, id);
       expect([status, body.error]).toEqual([404, 'KEY_NOT_FOUND']);
@@ -170,7 +170,7 @@ describe('what is refused', () => {
     },
   );
 
-  it('another organization’s key, as one that never was', async () => {
+  it('another organization’s key, like one that does not exist', async () => {
     await log.register('umbrella', 'pro', 500);
     const stranger = anybody.as(await log.issueKey('umbrella', 'owner', anybody));
     const { key_id, api_key } = (await issue(owner, { role: 'member' })).body;
@@ -188,7 +188,7 @@ describe('what is refused', () => {
 });
 
 describe('GET /api/organization', () => {
-  it('tells every role its tier, limits, credits and the sessions that count', async () => {
+  it('shows every role the tier, limits, credits and the sessions that count', async () => {
     await log.register('initech', 'pro', 500);
     const caller = anybody.as(await log.issueKey('initech', 'member', anybody));
     const viewer = anybody.as(await log.issueKey('initech', 'viewer', anybody));
@@ -197,7 +197,7 @@ describe('GET /api/organization', () => {
     const credits = { balance: 500, reserved: 0, used: 0, granted: 500 };
     const before = await viewer.get('/api/organization');
     expect(before.body).toEqual({ ...about, concurrent_sessions: 0, credits });
-    // What a create has taken is in the next answer.
+    // The next answer contains the credits that a create has reserved.
     const { id } = (await caller.create({ duration: '2h' })).body;
     expect((await viewer.get('/api/organization')).body).toEqual({
       ...about,

@@ -8,7 +8,7 @@ import {
 } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** What an organization may not exceed: requests a minute, sessions at once, credits. */
+/** The limits of an organization: requests a minute, concurrent sessions, credits. */
 
 const REQUESTS = 25;
 let service: RunningService;
@@ -44,7 +44,7 @@ function allowance({ headers }: Reply): { limit: number; remaining: number; rese
   return { limit, remaining, reset };
 }
 
-/** Waits for a window with enough time left that what follows fits into it. */
+/** Waits for a window with enough time left for the requests that follow. */
 async function freshWindow(): Promise<void> {
   await eventually(() => Date.now() % 60_000 < 52_000, 'a window has begun', 10_000);
 }
@@ -56,7 +56,7 @@ describe('the rate limit', () => {
     const first = allowance(await client.get('/api/status'));
     expect(first.limit).toBe(REQUESTS);
     expect(first.reset % 60).toBe(0);
-    // Successes and refusals count alike, of whatever key and route.
+    // Successes and refusals count alike, of any key and route.
     const other = api.as(await log.issueKey('limited', 'viewer', api));
     const before = allowance(await client.get('/api/status'));
     const second = allowance(await client.get('/api/sessions/ses_none'));
@@ -84,12 +84,12 @@ describe('the rate limit', () => {
       const retryAfter = Number(refused.headers['retry-after']);
       expect(Math.abs(reset - Date.now() / 1000 - retryAfter)).toBeLessThan(2);
     }
-    // A refused create has made nothing, and others are not held up by it.
+    // A refused create has no effect, and does not delay others.
     expect(await log.ledger('limited')).toMatchObject({ slotsInUse: 0 });
     expect((await api.get('/api/status')).status).toBe(200);
   });
 
-  it('counts callers without a credential by address, on the free limit, never for health', async () => {
+  it('counts unauthenticated callers by address, with the free tier’s limit, except on health', async () => {
     await freshWindow();
     const nobody = api.as(null);
     const replies = [];
@@ -107,7 +107,7 @@ describe('the rate limit', () => {
 });
 
 describe('credits', () => {
-  it('are reserved by a create and an extension, which are refused where they do not suffice', async () => {
+  it('are reserved by a create and an extension, which are refused if they do not suffice', async () => {
     const client = await organization('poor', 'pro', 100);
     const tooLong = await client.create({ duration: '2h' });
     expect(errorOf(tooLong)).toBe('402 INSUFFICIENT_CREDITS');
@@ -130,7 +130,7 @@ describe('credits', () => {
     expect((await client.create({ duration: '1h39m' })).status).toBe(201);
   });
 
-  it('bear ten creates at once: never below 0', async () => {
+  it('never fall below 0 in ten creates at once', async () => {
     const client = await organization('racing', 'pro', 150);
     const replies = await Promise.all(
       Array.from({ length: 10 }, () => client.create({ duration: '1h' })),

@@ -3,7 +3,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** Who may do what, and that nobody sees what is another organization's. */
+/** Permissions of roles, and the isolation of organizations. */
 
 let service: RunningService;
 let log: ServiceLog;
@@ -25,7 +25,7 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
 });
 
-/** A new organization's owner. */
+/** The owner of a new organization. */
 async function organization(id: string): Promise<ApiClient> {
   await log.register(id, 'pro', 10_000);
   return anybody.as(await log.issueKey(id, 'owner', anybody));
@@ -39,7 +39,7 @@ describe('a viewer', () => {
     id = (await owner.create({ session_name: 'watched' })).body.id;
   });
 
-  it('reads all but what gives control', async () => {
+  it('reads all fields except those that give control', async () => {
     const { body } = await viewer.get(`/api/sessions/${id}`);
     expect(body).toMatchObject({ id, status: 'active', organization_role: 'viewer' });
     const none = { vnc_url: null, cdp_url: null };
@@ -55,20 +55,20 @@ describe('a viewer', () => {
   });
 
   it('controls nothing', async () => {
-    const before = await log.log.lastSequence(['evt.acme.>']);
+    const before = await log.eventStore.lastSequence(['evt.acme.>']);
     for (const reply of [
       await viewer.get(`/api/sessions/${id}/access`),
       await viewer.create(),
       await viewer.extend(id, '1h'),
       await viewer.stop(id),
-      // Nor learns by that what is there.
+      // The refusal does not reveal whether the session exists.
       await viewer.stop('ses_none'),
       await viewer.create({ duration: 'nonsense' }),
     ]) {
       expect(errorOf(reply)).toBe('403 FORBIDDEN');
       expect(reply.body.context).toEqual({ role: 'viewer', action: 'control' });
     }
-    expect(await log.log.lastSequence(['evt.acme.>'])).toBe(before);
+    expect(await log.eventStore.lastSequence(['evt.acme.>'])).toBe(before);
     await owner.stop(id);
   });
 });
@@ -88,10 +88,10 @@ describe('members and admins', () => {
 });
 
 describe('another organization', () => {
-  it('has nothing of ours: a session is as if it never was', async () => {
+  it('cannot see a session: the answers are those for an unknown id', async () => {
     const stranger = await organization('umbrella');
     const { id } = (await owner.create({ labels: { secret: 'plan' } })).body;
-    const before = await log.log.lastSequence(['evt.acme.>']);
+    const before = await log.eventStore.lastSequence(['evt.acme.>']);
     for (const path of ['', '/access', '/extend'])
       for (const method of ['GET', 'POST', 'DELETE']) {
         const paths = [id, 'ses_AAAAAAAAAAAAAAAAAAAAAA'].map(
@@ -113,7 +113,7 @@ describe('another organization', () => {
       active_sessions: 0,
       organization_id: 'umbrella',
     });
-    expect(await log.log.lastSequence(['evt.acme.>'])).toBe(before);
+    expect(await log.eventStore.lastSequence(['evt.acme.>'])).toBe(before);
     expect((await owner.get(`/api/sessions/${id}`)).body.status).toBe('active');
     await owner.stop(id);
   });
@@ -177,7 +177,7 @@ describe('a list', () => {
   });
 });
 
-it('a revoked key is UNAUTHORIZED, on a connection that was open too', async () => {
+it('a revoked key is UNAUTHORIZED, also on an open connection', async () => {
   const key = await log.issueKey('acme', 'member', anybody);
   const caller = anybody.as(key);
   expect((await caller.get('/api/status')).status).toBe(200);

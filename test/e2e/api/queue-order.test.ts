@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { estimate } from '#src/api/sessions/queue-place.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 
-/** One browser, and those who wait for it: who comes first is served first, and knows when. */
+/** One browser, and sessions that wait for it in the order of their creates. */
 
 let service: RunningService;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ async function stop(id: string) {
   expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
 }
 
-it('those who wait are served in the order they came, and are told their place and for how long', async () => {
+it('queued sessions are served in order, and show their place and estimated wait', async () => {
   const first = await create('first');
   expect(await becomes(first, { status: 'active' })).not.toHaveProperty('queue_position');
   const [second, third, fourth] = [await create('2'), await create('3'), await create('4')];
@@ -51,7 +51,7 @@ it('those who wait are served in the order they came, and are told their place a
   expect(await becomes(second, { status: 'active' })).not.toHaveProperty('queue_position');
   await becomes(third, { queue_position: 1 });
   await becomes(fourth, { queue_position: 2 });
-  // Who leaves the queue makes room for those behind.
+  // A session that leaves the queue moves the later ones up.
   await stop(third);
   const gone = await read(third);
   expect(gone).toMatchObject({ status: 'stopped', ended_reason: 'user', credits_used: 0 });
@@ -60,7 +60,7 @@ it('those who wait are served in the order they came, and are told their place a
   await becomes(fourth, { status: 'active' });
 });
 
-it('the wait is estimated by the pace of those served lately', () => {
+it('the wait is estimated by the pace of recent assignments', () => {
   const MINUTE = 60_000;
   const now = 100 * MINUTE;
   expect(estimate(3, [], now)).toBeNull();

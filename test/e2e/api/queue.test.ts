@@ -8,7 +8,7 @@ import {
 } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** One browser, one place in the queue: what those get who come second and third. */
+/** One browser and one place in the queue: the answers to the second and third create. */
 
 let service: RunningService;
 let api: ApiClient;
@@ -38,7 +38,7 @@ async function becomes(id: string, status: string) {
   }, `${id} is ${status}`);
 }
 
-it('a session that finds no browser is answered without one, waits, and is served when one is free', async () => {
+it('a create without a free browser is answered without one, and the session gets the next one', async () => {
   const first = (await api.create({ session_name: 'first' })).body;
   expect(first.status).toBe('active');
 
@@ -62,7 +62,7 @@ it('a session that finds no browser is answered without one, waits, and is serve
   await api.stop(first.id);
   const served = await becomes(id, 'active');
   expect(served).toMatchObject({ started_at: timestamp, vnc_password: /\S{8,}/ });
-  // Its address was good from the first answer on.
+  // Its address was final from the first answer on.
   expect(served.cdp_url).toBe(second.body.cdp_url);
   expect((await api.get(`/api/sessions/${id}/access`)).status).toBe(200);
   await api.stop(id);
@@ -84,7 +84,7 @@ it('a session that waits too long fails with queue_timeout, and costs nothing', 
   await becomes(first.id, 'stopped');
 });
 
-it('a session can be extended and stopped while it waits, and leaves its place then', async () => {
+it('a queued session can be extended and stopped, which frees its place', async () => {
   const first = (await api.create()).body;
   const { id, expires_at } = (await api.create({ duration: '1h' })).body;
   const extended = await api.extend(id, '1h');
@@ -101,7 +101,7 @@ it('a session can be extended and stopped while it waits, and leaves its place t
   await becomes(next.id, 'stopped');
 });
 
-it('without a queue, a create that finds the pool full is refused and leaves nothing', async () => {
+it('without a queue, a create that finds the pool full is refused and has no effect', async () => {
   await service.end('SIGTERM');
   await log[Symbol.asyncDispose]();
   await service.startAgain({ QUEUE_MAX: '0' });
@@ -114,7 +114,7 @@ it('without a queue, a create that finds the pool full is refused and leaves not
   const refused = await api.create();
   expect(errorOf(refused)).toBe('503 NO_SERVERS_AVAILABLE');
   expect(refused.body.context).toMatchObject({ waiting: 0, queue_max: 0 });
-  // A repeat asks for nothing new.
+  // A repeated request needs no further browser.
   const again = await api.create({}, headers);
   expect([again.status, again.body.id]).toEqual([201, first.id]);
   expect(await log.ledger('dev')).toEqual(before);

@@ -10,14 +10,12 @@ import {
   type Reply,
 } from '#test/support/clients/api-client.ts';
 
-/**
- * The read model goes, or forgets everything: what is answered is right, or says that it cannot be.
- */
+/** Redis fails or loses all data: answers are correct, or UNAVAILABLE. */
 
 const WHOLE_WITHIN_MS = 15_000;
 let service: RunningService;
 let api: ApiClient;
-/** The sessions there are, newest first: all of them, and those that go on. */
+/** The existing sessions, newest first: all of them, and those that have not ended. */
 const all: string[] = [];
 const active: string[] = [];
 
@@ -36,7 +34,9 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-/** A list and a status are right, or UNAVAILABLE; a session that exists is there; commands work. */
+/**
+ * Lists and status are correct or UNAVAILABLE, single reads find existing sessions, commands work.
+ */
 async function look(): Promise<{ isWhole: boolean }> {
   const [list, filtered, status] = await Promise.all([
     api.get('/api/sessions?limit=100'),
@@ -47,7 +47,7 @@ async function look(): Promise<{ isWhole: boolean }> {
   if (!isAway(filtered)) expect(idsOf(filtered)).toEqual(active);
   if (!isAway(status)) {
     expect(status.body.current_load.active_sessions).toBe(active.length);
-    // A browser's own events come beside its session's: the last one may come a moment later.
+    // A browser's own events are stored beside its session's: the last one may be a moment later.
     const { busy } = status.body.autoscaler.pool_status;
     expect(Math.abs(busy - active.length)).toBeLessThanOrEqual(1);
   }
@@ -72,7 +72,7 @@ function idsOf({ body }: Reply): string[] {
   return body.sessions.map(({ id }: { id: string }) => id);
 }
 
-/** Looks again and again until all is whole; how often it was looked. */
+/** Repeats the reads until all are answered. @returns the number of rounds */
 async function lookUntilWhole(): Promise<number> {
   let looks = 0;
   await eventually(
@@ -87,7 +87,7 @@ async function lookUntilWhole(): Promise<number> {
 }
 
 describe('Redis is killed', () => {
-  it('commands and single reads go on, lists are right or UNAVAILABLE, and all comes back', async () => {
+  it('commands and single reads work, lists are correct or UNAVAILABLE, then work again', async () => {
     const record = await readFile(join(service.dataDir, 'redis.pid'), 'utf8');
     process.kill((JSON.parse(record) as { pid: number }).pid, 'SIGKILL');
     const health = await eventually(async () => {
@@ -101,7 +101,7 @@ describe('Redis is killed', () => {
       rate_limit: 'degraded',
     });
     expect(errorOf(await api.get('/api/ready'))).toMatch(/^(503 UNAVAILABLE|200)$/);
-    // Commands, while it is away and while it comes back.
+    // Commands during the outage and during the recovery.
     for (let round = 0; round < 6; round += 1) {
       const { status, body } = await api.create({ duration: '1h' });
       expect([status, body.status]).toEqual([201, 'active']);
@@ -121,11 +121,11 @@ describe('Redis is killed', () => {
 });
 
 describe('FLUSHALL', () => {
-  it('is made good from the log, and nobody is told what is not so meanwhile', async () => {
+  it('is repaired from the event store, and no answer is wrong meanwhile', async () => {
     const redis = new Redis(service.runtime.redis_url);
     await redis.flushall();
     redis.disconnect();
-    // Nobody is turned away because the read model knows of no server for a moment.
+    // No create is refused because the read model has no server for a moment.
     const { status, body } = await api.create();
     expect([status, body.status]).toEqual([201, 'active']);
     all.unshift(body.id);
@@ -133,7 +133,7 @@ describe('FLUSHALL', () => {
     expect(await lookUntilWhole()).toBeGreaterThan(0);
   });
 
-  it('again and again, under way', async () => {
+  it('repeatedly, during the repair', async () => {
     const redis = new Redis(service.runtime.redis_url);
     for (let round = 0; round < 10; round += 1) {
       await Promise.all([look(), look(), redis.flushall(), look()]);

@@ -12,7 +12,7 @@ import {
   type Reply,
 } from '#test/support/clients/api-client.ts';
 
-/** Every row of the interface specification, on a session's way from its create to its stop. */
+/** Every row of the interface specification, from a session's create to its stop. */
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
@@ -83,7 +83,7 @@ describe('POST /api/sessions', () => {
     expect(Date.parse(started_at)).toBeGreaterThanOrEqual(Date.parse(created_at));
   });
 
-  it('needs no field: 2 hours, a readable name, and that without a body too', async () => {
+  it('needs no field and no body: 2 hours and a readable name are the defaults', async () => {
     for (const body of [{}, undefined, '', ' {} ']) {
       const { status, body: session } = await api.send('POST', '/api/sessions', { body });
       expect(status).toBe(201);
@@ -124,7 +124,7 @@ describe('POST /api/sessions', () => {
 });
 
 describe('the addresses are usable', () => {
-  it('cdp_url answers CDP, as it is', async () => {
+  it('cdp_url answers CDP without any change', async () => {
     const socket = new WebSocket(created.body.cdp_url);
     await once(socket, 'open');
     socket.send(JSON.stringify({ id: 1, method: 'Browser.getVersion' }));
@@ -133,7 +133,7 @@ describe('the addresses are usable', () => {
     socket.close();
   });
 
-  it('vnc_url shows a screen to whoever has the password', async () => {
+  it('vnc_url shows a screen to a client with the password', async () => {
     const socket = new WebSocket(created.body.vnc_url, 'binary', { rejectUnauthorized: false });
     using screen = await connectRfb(createWebSocketStream(socket), created.body.vnc_password);
     expect(screen.width).toBeGreaterThan(0);
@@ -162,7 +162,7 @@ describe('GET /api/sessions', () => {
 });
 
 describe('GET /api/sessions/{id}', () => {
-  it('answers every field, as the create did', async () => {
+  it('answers every field, like the create', async () => {
     const { status, body } = await api.get(`/api/sessions/${id}`);
     expect(status).toBe(200);
     expect({ ...body, last_accessed_at: null }).toEqual(created.body);
@@ -176,7 +176,7 @@ describe('GET /api/sessions/{id}', () => {
 });
 
 describe('GET /api/sessions/{id}/access', () => {
-  it('answers how to connect, and counts as an access', async () => {
+  it('answers the addresses to connect to, and counts as an access', async () => {
     const { vnc_url, cdp_url, vnc_password, viewer_url, expires_at } = created.body;
     const { status, body } = await api.get(`/api/sessions/${id}/access`);
     expect(status).toBe(200);
@@ -198,7 +198,7 @@ describe('GET /api/sessions/{id}/access', () => {
 });
 
 describe('GET /api/status', () => {
-  it('answers the pool by what its browsers do, and the load of the organization', async () => {
+  it('answers the browsers of the pool by state, and the load of the organization', async () => {
     const { status, body } = await api.get('/api/status');
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -236,7 +236,7 @@ describe('GET /api/health', () => {
 });
 
 describe('POST /api/sessions/{id}/extend', () => {
-  it('moves the expiry, counted from the present one, and says by how much', async () => {
+  it('moves the present expiry, and answers by how much', async () => {
     const { status, body } = await api.extend(id, '1h30m');
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -252,7 +252,7 @@ describe('POST /api/sessions/{id}/extend', () => {
 });
 
 describe('DELETE /api/sessions/{id}', () => {
-  it('answers that it is stopped, and so it is, for whoever asks then', async () => {
+  it('answers that the session is stopped, and every later read shows it', async () => {
     const { status, body } = await api.stop(id);
     expect(status).toBe(200);
     expect(body).toEqual({ message: expect.stringMatching(/stopped/), session_id: id });
@@ -269,6 +269,6 @@ describe('the documents', () => {
     expect([status, body.openapi]).toEqual([200, expect.stringMatching(/^3\.1\./)]);
     const page = await api.get('/docs', { key: null });
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
-    expect(page.body).toContain(`curl -X POST &quot;${service.apiUrl}/api/sessions&quot;`);
+    expect(page.body).toContain('"url": "/api/openapi.json"');
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import type { OpenApiDocument } from '#src/api/docs/openapi.ts';
+import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { newId } from '#src/ids.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
@@ -8,13 +8,13 @@ import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/r
 import { MASTER_KEY } from '#test/support/service/second-api-process.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** Another organization's session is, byte for byte, one that never was. */
+/** To another organization, a session is byte for byte like an unknown one. */
 
 let service: RunningService;
 let log: ServiceLog;
 let owner: ApiClient;
 let strangersKey: string;
-/** Sessions of acme's, by what they are at: a stranger must not tell one from another either. */
+/** Sessions of acme by status: another organization must not be able to distinguish them either. */
 const sessions: Record<string, string> = {};
 /** Operations on one session: method and path with `{id}` in it. */
 let routes: { method: string; path: string }[];
@@ -49,7 +49,7 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
 });
 
-/** Sessions are made until there is no browser for one. */
+/** Creates sessions until no browser is free. */
 async function firstQueued(): Promise<string> {
   return eventually(async () => {
     const { id } = (await owner.create({}, { prefer: 'respond-async' })).body;
@@ -61,7 +61,7 @@ async function firstQueued(): Promise<string> {
   }, 'one is queued');
 }
 
-/** All bytes but the id and what tells one moment from another: date, place in the window. */
+/** All bytes except the id and those that change with time: date, place in the window. */
 function comparable(answer: string, id: string): string {
   return answer
     .replaceAll(id, '{id}')
@@ -81,18 +81,18 @@ async function answerTo(
 
 describe('the API', () => {
   const requests: [what: string, sent: { body?: unknown; headers?: Record<string, string> }][] = [
-    ['as it should be', { body: { duration: '1h' } }],
+    ['with a valid body', { body: { duration: '1h' } }],
     ['without a body', {}],
     ['with a wrong body', { body: { duration: '25h' } }],
     ['with an unknown field', { body: { duration: '1h', x: 1 } }],
     ['with a key that its owner used', { headers: { 'idempotency-key': 'acme-1' } }],
     ['of a browser that reconnects', { headers: { 'last-event-id': '1' } }],
   ];
-  test.each(requests)('is told nothing by a request %s', async (_, sent) => {
+  test.each(requests)('reveals nothing by a request %s', async (_, sent) => {
     expect(routes.length).toBeGreaterThan(3);
     using connection = await openRaw(service.apiUrl);
     for (const route of routes) {
-      // A GET or DELETE with a body is read, and refused, before its session is looked for.
+      // The API reads and refuses a GET or DELETE with a body before it looks for the session.
       const own = route.method === 'POST' ? sent : { ...sent, body: undefined };
       const never = await answerTo(connection, route, newId('ses'), own);
       expect(never).toMatch(/^HTTP\/1\.1 40[04] /);
@@ -101,7 +101,7 @@ describe('the API', () => {
     }
   });
 
-  it('is told SESSION_NOT_FOUND on every route', async () => {
+  it('answers SESSION_NOT_FOUND on every route', async () => {
     using connection = await openRaw(service.apiUrl);
     const sent = { body: { duration: '1h' } };
     for (const route of routes) {
@@ -118,12 +118,12 @@ describe('the API', () => {
     }
   });
 
-  it('nothing has happened to the sessions', async () => {
-    const before = await log.log.lastSequence(['evt.acme.>']);
+  it('the sessions are unchanged', async () => {
+    const before = await log.eventStore.lastSequence(['evt.acme.>']);
     using connection = await openRaw(service.apiUrl);
     for (const id of Object.values(sessions))
       for (const route of routes) await answerTo(connection, route, id);
-    expect(await log.log.lastSequence(['evt.acme.>'])).toBe(before);
+    expect(await log.eventStore.lastSequence(['evt.acme.>'])).toBe(before);
     expect((await owner.get(`/api/sessions/${sessions['active']}`)).body.status).toBe('active');
     expect((await owner.get(`/api/sessions/${sessions['queued']}`)).body.status).toBe('queued');
   });
@@ -136,7 +136,7 @@ describe('the gateway', () => {
     'sec-websocket-version': '13',
     'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
   };
-  /** Where a ticket stands in a path, of the browser's kind or the screen's. */
+  /** The places of a ticket in a path, for CDP or for the screen. */
   const places = [
     { kind: 'cdp', path: '/devtools/browser/{t}', headers: UPGRADE },
     { kind: 'cdp', path: '/devtools/page/{t}/A1', headers: UPGRADE },
@@ -149,7 +149,7 @@ describe('the gateway', () => {
     { kind: 'vnc', path: '/vnc/{t}/websockify', headers: {} },
   ] as const;
 
-  it.each(places)('answers every ticket but the right one alike: $kind $path', async (place) => {
+  it.each(places)('gives the same answer to every invalid ticket: $kind $path', async (place) => {
     const ours = createTickets(Buffer.from(MASTER_KEY));
     const others = createTickets(Buffer.from('another-master-key-of-another-service'));
     const active = sessions['active'] ?? '';
@@ -158,7 +158,8 @@ describe('the gateway', () => {
     const answers = [];
     for (const ticket of [
       'never-was-a-ticket-at-all-0123456789',
-      // Whoever could write tickets for themselves would still only reach their own.
+      // A client that could issue tickets for its own organization would reach only its own
+      // sessions.
       ours.issue(place.kind, 'umbrella', active),
       ours.issue(place.kind, 'umbrella', newId('ses')),
       ours.issue(place.kind, 'acme', newId('ses')),

@@ -9,7 +9,7 @@ import {
 import { startTwoApis } from '#test/support/service/second-api-process.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
-/** What two API processes of one service have to agree on. */
+/** State that two API processes of one service share. */
 
 const REQUESTS = 60;
 let apis: Awaited<ReturnType<typeof startTwoApis>>;
@@ -30,7 +30,7 @@ afterAll(async () => {
   await apis?.[Symbol.asyncDispose]();
 });
 
-/** Its owner, at the first process and at the second. */
+/** The organization's owner, at the first process and at the second. */
 async function organization(id: string, tier: 'free' | 'pro'): Promise<[ApiClient, ApiClient]> {
   await log.register(id, tier, 1_000);
   const key = await log.issueKey(id, 'owner', clients[0]);
@@ -42,7 +42,7 @@ async function organization(id: string, tier: 'free' | 'pro'): Promise<[ApiClien
 const remaining = ({ headers }: Reply) => Number(headers['x-ratelimit-remaining']);
 
 describe('the rate limit', () => {
-  it('is exact over both: each place in the window is given once, then all are refused', async () => {
+  it('is exact over both: each request in the window counts once, then all are refused', async () => {
     const [first, second] = await organization('limited', 'free');
     await eventually(() => Date.now() % 60_000 < 50_000, 'a window has begun', 15_000);
     const left = remaining(await second.get('/api/status'));
@@ -65,7 +65,7 @@ describe('the rate limit', () => {
 });
 
 describe('a key', () => {
-  it('that one process issues opens the other within 2 s, and is refused 2 s after its end', async () => {
+  it('of one process is accepted by the other within 2 s, and refused within 2 s of its end', async () => {
     const [first, second] = await organization('acme', 'pro');
     const times: number[] = [];
     const until = async (client: ApiClient, status: number) => {
@@ -78,7 +78,7 @@ describe('a key', () => {
       const issued = await first.send('POST', '/api/keys', { body: { role: 'member' } });
       expect(issued.status).toBe(201);
       const { key_id, api_key } = issued.body;
-      // The process that answered has it at once; the other one when it hears of it.
+      // The process that answered knows the key at once, the other one when the event arrives.
       expect((await first.as(api_key).get('/api/status')).status).toBe(200);
       await until(second.as(api_key), 200);
       expect((await second.send('DELETE', `/api/keys/${key_id}`)).status).toBe(200);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-/** How the session came by its browser, as the answer says. */
+/** How the session got its browser, by the answer's Server-Timing. */
 function startOf({ status, headers }: Reply): string | undefined {
   expect(status).toBe(201);
   const timing = String(headers['server-timing']);
@@ -21,7 +21,7 @@ function startOf({ status, headers }: Reply): string | undefined {
   return /desc=(\w+)/.exec(timing)?.[1];
 }
 
-/** A create while browsers wait. */
+/** A create while browsers are idle. */
 async function createBeside(body: object): Promise<Reply> {
   await eventually(
     async () => ((await poolOf(service))['idle'] ?? 0) >= 3,
@@ -30,7 +30,7 @@ async function createBeside(body: object): Promise<Reply> {
   return api.create(body);
 }
 
-test('what a waiting browser can become does not launch another', async () => {
+test('options that an idle browser can take on do not launch another', async () => {
   for (const wish of [
     {},
     { idle_timeout: '5m' },
@@ -42,7 +42,7 @@ test('what a waiting browser can become does not launch another', async () => {
     expect([wish, startOf(await createBeside(wish))]).toEqual([wish, 'warm']);
 });
 
-test('what it cannot become does, and says so', async () => {
+test('other options launch a browser, and the answer says cold', async () => {
   for (const wish of [
     { locale: 'fr-FR' },
     { timezone: 'Europe/Rome' },
@@ -53,14 +53,14 @@ test('what it cannot become does, and says so', async () => {
     expect([wish, startOf(await createBeside(wish))]).toEqual([wish, 'cold']);
 });
 
-test('a create that does not wait for its browser, or only repeats, says neither', async () => {
+test('a create that does not wait for its browser, or is a repeat, says neither', async () => {
   expect(startOf(await api.create({}, { prefer: 'respond-async' }))).toBeUndefined();
   const headers = { 'idempotency-key': 'the-same' };
   await api.create({}, headers);
   expect(startOf(await api.create({}, headers))).toBeUndefined();
 });
 
-test('a headless session is driven, and has no screen to look at', async () => {
+test('a headless session can be driven, and has no screen', async () => {
   const { body } = await api.create({ headless: true });
   const cdp_url = expect.stringMatching(/^ws:/) as string;
   const none = { vnc_url: null, vnc_password: null, viewer_url: null };

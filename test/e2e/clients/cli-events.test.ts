@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('the history of a session', () => {
-  it('tells each event, who caused it and why, and the state after it', async () => {
+  it('shows each event with its actor, cause and the state after it', async () => {
     const organization = await newOrganization(service, '--tier', 'free');
     const { api_key } = await newKey(service, organization, 'member');
     await untilAnswered(service, api_key, 200);
@@ -55,7 +55,7 @@ describe('the history of a session', () => {
     expect(stdout).toContain('status: "stopping" → "stopped"');
   });
 
-  it('says which event cannot be read, and does not pass for whole', async () => {
+  it('names an event that cannot be read, and exits with 1', async () => {
     const { host: servers, username: user, password: pass } = new URL(service.runtime.nats_url);
     const nats = await connect({ servers, user, pass });
     nats.publish('evt.org_garbled.session.garbled.accessed', 'no event');
@@ -69,8 +69,8 @@ describe('the history of a session', () => {
   });
 });
 
-describe('the tail of the log', () => {
-  it('streams events as they happen, a CloudEvent a line', async () => {
+describe('bss events tail', () => {
+  it('prints events as they happen, one CloudEvent per line', async () => {
     const organization = await newOrganization(service, '--tier', 'free');
     using tail = tailing(service, '--org', organization, '--from', 'start', '--json');
     const registered = await tail.next();
@@ -101,7 +101,7 @@ describe('the tail of the log', () => {
     expect(await json(service, 'events', 'show', `${sequence}`)).toEqual(JSON.parse(issued));
   });
 
-  it('begins with what comes from now on', async () => {
+  it('begins with new events', async () => {
     using tail = tailing(service, '--type', 'organization.registered', '--json');
     const names = new Set<string>();
     const first = tail.next();
@@ -122,7 +122,7 @@ describe('the tail of the log', () => {
     expect(await tail.ended).toEqual([0, null]);
   });
 
-  it('ends cleanly when nobody reads any more', async () => {
+  it('ends cleanly when its reader closes the pipe', async () => {
     using tail = tailing(service, '--org', 'dev', '--from', 'start');
     await tail.next();
     tail.child.stdout.destroy();

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('an operator', () => {
-  it('opens an organization, whose key works at once and until it is revoked', async () => {
+  it('creates an organization, whose key works at once and until it is revoked', async () => {
     const organization = await newOrganization(service, '--tier', 'pro');
     const { key_id, api_key } = await newKey(service, organization, 'member');
     expect(api_key).toMatch(new RegExp(`^bss_${organization}_.{32}$`));
@@ -41,7 +41,7 @@ describe('an operator', () => {
     expect(JSON.parse(again.stderr)).toEqual({ error: 'NOT_FOUND', message: 'No such live key.' });
   });
 
-  it('sees the organizations and their live keys, but no key again', async () => {
+  it('lists organizations and live keys, but never shows a key again', async () => {
     const name = 'Ann\u202e & sons';
     const organization = await newOrganization(service, '--tier', 'free', '--name', name);
     const { key_id, api_key } = await newKey(service, organization, 'admin');
@@ -71,7 +71,7 @@ describe('an operator', () => {
     expect(readable.stdout + log.stdout).not.toContain(api_key.slice(-32));
   });
 
-  it('gives a key that may look but not touch', async () => {
+  it('issues a viewer key that may read but not write', async () => {
     const organization = await newOrganization(service, '--tier', 'free');
     const { api_key } = await newKey(service, organization, 'viewer');
     await untilAnswered(service, api_key, 200);
@@ -105,7 +105,7 @@ describe('an operator', () => {
     expect(after).toMatchObject({ credits_available: 17, credits_reserved: 30, slots_in_use: 1 });
   });
 
-  it('begins an organization with the credits of its tier, as TIERS has it', async () => {
+  it('creates an organization with the credits of its tier in TIERS', async () => {
     const free = await newOrganization(service, '--tier', 'free');
     expect(await json(service, 'credits', 'show', '--org', free)).toMatchObject({
       credits_granted: 600,
@@ -148,7 +148,7 @@ describe('the command line', () => {
     [['events', 'show', '999999999'], 1],
     [['events', 'tail', '--type', 'session.slept'], 2],
     [['events', 'tail', '--org', 'dev', '--type', 'workload.idle'], 2],
-  ])('of %j is answered with exit code %i and why', async (args, code) => {
+  ])('%j exits with %i and a message', async (args, code) => {
     const answer = await bss(service, ...args, '--json');
     expect({ code: answer.code, stdout: answer.stdout }).toEqual({ code, stdout: '' });
     expect(JSON.parse(answer.stderr)).toEqual({
@@ -157,17 +157,17 @@ describe('the command line', () => {
     });
   });
 
-  it('does not repeat a key that stands in the wrong place', async () => {
-    const key = 'bss_org_a-key-that-nobody-should-see';
+  it('does not print an API key that was typed in the wrong place', async () => {
+    const key = 'bss_org_a-key-that-must-not-be-printed';
     for (const args of [
       ['keys', 'revoke', '--key', key],
       ['orgs', key],
       ['orgs', 'list', key],
     ])
-      expect((await bss(service, ...args)).stderr).not.toContain('nobody');
+      expect((await bss(service, ...args)).stderr).not.toContain('must-not-be-printed');
   });
 
-  it('explains itself', async () => {
+  it('prints help', async () => {
     const all = await bss(service, '--help');
     expect([all.code, all.stderr]).toEqual([0, '']);
     const names = all.stdout.matchAll(/^ {2}bss (\w+ \w+) /gm).map(([, name = '']) => name);
@@ -177,7 +177,7 @@ describe('the command line', () => {
     expect([one.code, one.stdout.split('\n')[0]]).toEqual([0, 'usage: bss orgs create [OPTIONS]']);
   });
 
-  it('has every command that a document of ours names', async () => {
+  it('has every command that a document names', async () => {
     const { stdout } = await bss(service, '--help');
     const names = new Set(stdout.matchAll(/^ {2}bss (\w+(?: \w+)?) {2}/gm).map(([, name]) => name));
     expect([...names]).toEqual(expect.arrayContaining(['why', 'session history']));
@@ -200,7 +200,7 @@ describe('the command line', () => {
 });
 
 describe('where no service runs', () => {
-  it('says so, whether none has run, one was killed, or it is elsewhere', async () => {
+  it('bss reports why: none has run, it was killed, or NATS_URL does not answer', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
     const never = await bssWith({ DATA_DIR: dataDir }, 'orgs', 'list');
     expect(never).toMatchObject({ code: 1, stderr: expect.stringContaining('no service runs on') });
@@ -218,12 +218,12 @@ describe('where no service runs', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  it('makes no log where there is none but for the first organization', async () => {
+  it('only bss orgs create creates missing streams', async () => {
     await using nats = await startNats();
     const env = { DATA_DIR: '/nowhere', NATS_URL: nats.url };
-    const told = expect.stringContaining("there is no service's log at");
-    expect(await bssWith(env, 'orgs', 'list')).toMatchObject({ code: 1, stderr: told });
-    expect(await bssWith(env, 'events', 'tail')).toMatchObject({ code: 1, stderr: told });
+    const message = expect.stringContaining("there is no service's log at");
+    expect(await bssWith(env, 'orgs', 'list')).toMatchObject({ code: 1, stderr: message });
+    expect(await bssWith(env, 'events', 'tail')).toMatchObject({ code: 1, stderr: message });
     const streams = async () => {
       const nc = await connect({ servers: nats.url.replace('nats://', '') });
       const found = await (await jetstreamManager(nc)).streams.list().next();
@@ -237,7 +237,7 @@ describe('where no service runs', () => {
     expect(await streams()).toEqual(['ADVISORY', 'EVENTS', 'PARKED', 'PUBLIC', 'TIMERS']);
   });
 
-  it('works on the log that NATS_URL names', async () => {
+  it('bss uses the event store at NATS_URL', async () => {
     const env = { DATA_DIR: '/nowhere', NATS_URL: service.runtime.nats_url };
     expect((await bssWith(env, 'orgs', 'list')).code).toBe(0);
   });

@@ -12,7 +12,7 @@ import { startRealService, type RealService } from '#test/support/service/real-s
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
 
-/** The examples as they stand, run against the service with real browsers. */
+/** The files in test/examples, run against a service with real browsers. */
 let service: RealService;
 let client: Client;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => service?.[Symbol.asyncDispose]());
 
 describe('an example', () => {
-  test('drives a session by Playwright, which is ended', async () => {
+  test('drives a session with Playwright and stops it', async () => {
     expect(await run('playwright.mjs')).toEqual(['Hello from by-playwright']);
     const { sessions } = await client.sessions.list({ limit: 1 });
     expect(sessions).toMatchObject([
@@ -30,7 +30,7 @@ describe('an example', () => {
     ]);
   });
 
-  test('drives a session by Puppeteer, and tells its life', async () => {
+  test('drives a session with Puppeteer and prints its events', async () => {
     const lines = await run('puppeteer.mjs');
     expect(lines[0]).toBe('Hello from by-puppeteer');
     expect(lines[1]).toBe('session.requested creating');
@@ -38,7 +38,7 @@ describe('an example', () => {
     expect(lines.at(-1)).toBe('session.stopped stopped');
   });
 
-  test('hears all events with curl, and goes on where it was', async () => {
+  test('receives all events with curl and resumes after a lost connection', async () => {
     if (spawnSync('curl', ['--version']).status !== 0) return;
     await using folder = await scratchDir();
     using listening = start('sh', [join(EXAMPLES, 'events.sh'), service.apiUrl, DEV_KEY], folder);
@@ -47,7 +47,7 @@ describe('an example', () => {
     await using session = await client.sessions.create();
     expect(await listening.until(/session\.activated/)).toMatch(/^\d+ session\.activated$/);
     const before = [...listening.lines];
-    // As where a proxy or the service itself ends.
+    // As if a proxy or the service itself ended.
     for (const pid of listening.descendants('curl')) process.kill(pid);
     await session.stop();
     await listening.until(/session\.stopped/);
@@ -56,7 +56,7 @@ describe('an example', () => {
     expect(sequences).toEqual([...new Set(sequences)].toSorted((a, b) => a - b));
   });
 
-  test('works through all events by NATS', async () => {
+  test('consumes all events over NATS', async () => {
     const script = join(EXAMPLES, 'nats-consumer.mjs');
     const address = service.runtime.tenant_nats_url ?? '';
     using working = start(process.execPath, [script, address, 'dev', DEV_KEY]);
@@ -66,7 +66,7 @@ describe('an example', () => {
   });
 });
 
-/** What an example prints, line by line. */
+/** The lines that an example prints. */
 async function run(name: string): Promise<string[]> {
   const args = [join(EXAMPLES, name), service.apiUrl, DEV_KEY];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -79,7 +79,7 @@ async function run(name: string): Promise<string[]> {
   return said.trim().split('\n');
 }
 
-/** An example that goes on until disposal. */
+/** An example that runs until disposal. */
 function start(program: string, args: string[], folder?: { path: string }) {
   const child = spawn(program, args, {
     cwd: folder?.path,

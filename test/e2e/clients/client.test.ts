@@ -35,7 +35,7 @@ describe('the client', () => {
     });
   });
 
-  it('makes one session, and charges once, however often an answer is lost', async () => {
+  it('creates one session and charges once, also if answers are lost', async () => {
     let lost = 0;
     const frail = createClient({
       url: service.apiUrl,
@@ -55,7 +55,7 @@ describe('the client', () => {
     expect((await client.sessions.get(session.id)).credits_reserved).toBe(20);
   });
 
-  it('waits for a session that has to wait for a browser', async () => {
+  it('waits for a queued session', async () => {
     const { sessions } = client;
     const first = await sessions.create({ duration: '5m' });
     const second = await sessions.create({ duration: '5m' });

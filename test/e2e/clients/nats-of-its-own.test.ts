@@ -6,11 +6,13 @@ import { DEV_KEY, startService } from '#test/support/service/service.ts';
 import { bssWith, newKey, untilAnswered } from '#test/support/clients/command-line.ts';
 import { openWire } from '#test/support/clients/nats-tenant.ts';
 
-/** A nats-server that its operator has configured as the README says. */
-test('tenants come in at a nats-server of its operator’s own', async () => {
+/** A nats-server that its operator configured with deploy/nats-minimal.conf. */
+test('tenants connect to a nats-server configured with deploy/nats-minimal.conf', async () => {
   const seed = newAccountSeed();
-  const readme = await readFile(new URL('../../../src/tenants/README.md', import.meta.url), 'utf8');
-  const [, config = ''] = /```\n([^]*?)```/.exec(readme) ?? [];
+  const config = await readFile(
+    new URL('../../../deploy/nats-minimal.conf', import.meta.url),
+    'utf8',
+  );
   await using nats = await startNats(
     config
       .replace('$SERVICE_PASSWORD', 'the-service-s-own')
@@ -24,7 +26,7 @@ test('tenants come in at a nats-server of its operator’s own', async () => {
     using wire = await openWire(service, { user, pass: DEV_KEY });
     expect(await wire.ask('')).toMatch(/^INFO [^]*PONG/);
     expect(await wire.publish('$JS.API.INFO')).toContain('Permissions Violation');
-    using stranger = await openWire(service, { user, pass: 'bss_dev_of-nobody-at-all' });
+    using stranger = await openWire(service, { user, pass: 'bss_dev_an-unknown-key' });
     expect(await stranger.ask('')).toContain('-ERR');
   }
 
@@ -42,7 +44,7 @@ test('tenants come in at a nats-server of its operator’s own', async () => {
   expect(await kept.ask('')).toContain('PONG');
 });
 
-test('an issuer’s key is read as it was written, and nothing else is one', () => {
+test('an issuer’s seed is parsed, and any other text is refused', () => {
   const seed = newAccountSeed();
   expect(seed).toMatch(/^SA[A-Z2-7]{56}$/);
   expect(readIssuer(seed)?.publicKey).toMatch(/^A[A-Z2-7]{55}$/);
@@ -50,7 +52,7 @@ test('an issuer’s key is read as it was written, and nothing else is one', () 
   const garbled = seed.slice(0, 20) + (seed[20] === 'A' ? 'B' : 'A') + seed.slice(21);
   for (const none of ['', 'SA', garbled, seed.toLowerCase(), seed.slice(1)])
     expect(readIssuer(none)).toBeNull();
-  // One that NATS's own library has made.
+  // A seed that NATS's own library has generated.
   const known = 'SAAFI7XCC7P63E26ZIWOH2WROOVOT6HT5NPP3BC6WEMLWS6Y7RXCK22HEU';
   const publicKey = 'ABYPDNB2FKMGVEUJTZVE67XRBUVZQDKJ6Z2QNYY6BCPJL2OAGOUKJOX3';
   expect(readIssuer(known)?.publicKey).toBe(publicKey);

@@ -28,11 +28,13 @@ import {
   type Wire,
 } from '#test/support/clients/nats-tenant.ts';
 
-/** Two organizations on the embedded nats-server: `own` tries what it may and may not. */
+/**
+ * Two organizations on the embedded nats-server: `own` tries permitted and forbidden operations.
+ */
 let service: RunningService;
 let own: Tenant;
 let other: Tenant;
-/** What is in the log and goes out to nobody. */
+/** Event types that are stored but never published to tenants. */
 const INSIDE = /serverIp|"cdp"|"hash"|fingerprint/;
 
 beforeAll(async () => {
@@ -59,7 +61,7 @@ async function newSession({ key }: { key: string }): Promise<string> {
 }
 
 describe('a tenant', () => {
-  it('hears its own organization’s events as they happen, and no other’s', async () => {
+  it('receives only its organization’s events, as they happen', async () => {
     const nc = await connectTenant(service, 'live', own.key);
     const heard: string[] = [];
     const bodies: string[] = [];
@@ -81,7 +83,7 @@ describe('a tenant', () => {
     await nc.close();
   });
 
-  it('works through all its events with the durable consumer, and goes on where it was', async () => {
+  it('consumes all its events with the durable consumer, and resumes after a restart', async () => {
     const id = await newSession(own);
     const seen: { subject: string; seq: number; inLog: number; body: string }[] = [];
     const read = async (isEnough: () => boolean) => {
@@ -112,7 +114,7 @@ describe('a tenant', () => {
     );
   });
 
-  it('that is nobody is not let in', async () => {
+  it('without a valid key is refused', async () => {
     const logins: object[] = [
       {},
       { user: 'live' },
@@ -145,7 +147,7 @@ describe('a tenant', () => {
     expect(await neighbour.ask('')).toContain('PONG');
   });
 
-  it('has no more connections by one key than it may', async () => {
+  it('is limited to the connections per key', async () => {
     const { api_key: key } = await newKey(service, own.organization, 'member');
     await untilAnswered(service, key, 200);
     using stack = new DisposableStack();
@@ -167,7 +169,7 @@ describe('a tenant', () => {
     }, 'there is room again');
   });
 
-  it('goes on hearing after the nats-server was killed', async () => {
+  it('receives events again after nats-server was killed', async () => {
     const nc = await connectTenant(service, 'live', DEV_KEY);
     let heard = 0;
     nc.subscribe('live.evt.dev.>', {
@@ -191,7 +193,7 @@ describe('a tenant', () => {
   });
 });
 
-describe.each(tenantUses)('of what is not a tenant’s to do, as %s', (use) => {
+describe.each(tenantUses)('what a tenant may not do, as %s', (use) => {
   let wire: Wire;
   beforeAll(async () => {
     wire = await openWire(service, { user: use, pass: own.key });
@@ -220,10 +222,10 @@ describe.each(tenantUses)('of what is not a tenant’s to do, as %s', (use) => {
 });
 
 /**
- * JetStream answers to whatever subject a request names as its reply. Here its answers, and acks of
- * acks, are asked to be sent where they would be events, timers, commands or others' messages.
+ * JetStream answers to any subject that a request names as its reply. Here requests ask for
+ * answers, and for acks of acks, on subjects of events, timers, commands or others' messages.
  */
-test('no answer can be had sent to where it would count as something else', async () => {
+test('a reply subject cannot redirect an answer to another subject', async () => {
   await using operator = await asOperator(service, own, other);
   const theirs = await openWire(service, { user: 'live', pass: other.key });
   await theirs.subscribe(`live.evt.${other.organization}.>`);
@@ -261,7 +263,7 @@ test('no answer can be had sent to where it would count as something else', asyn
     `$JS.ACK.PUBLIC.org_${other.organization}.1.1.1.1.0`,
   );
   expect(ofTheirs).toContain('-ERR');
-  // All was asked of one who answers, and what was asked first is answered first.
+  // JetStream answers in order: once the last request is answered, all are.
   await wire.subscribe(`${inboxOf(own.key)}.>`);
   await wire.publish(`${TENANT_API}.CONSUMER.INFO.${name}`, '', `${inboxOf(own.key)}.done`);
   await eventually(
@@ -273,7 +275,7 @@ test('no answer can be had sent to where it would count as something else', asyn
   for (const one of [theirs, victim]) one[Symbol.dispose]();
 });
 
-test('the address of tenants has no credentials, and stands where the service’s own is kept', () => {
+test('runtime.json has the tenants’ address, without credentials', () => {
   expect(service.runtime.tenant_nats_url).toMatch(/^nats:\/\/127\.0\.0\.1:\d+$/);
   expect(new URL(service.runtime.nats_url).host).toBe(tenantAddress(service));
 });

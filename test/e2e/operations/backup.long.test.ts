@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Manifest } from '#src/backup/manifest.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
-import type { LogRecord } from '#src/event-store/raw-records.ts';
+import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { RawRecord } from '#src/event-store/raw-records.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
@@ -13,10 +13,10 @@ import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
 const WITHIN_MS = 60_000;
 
 type Row = { stream: string; messages: number; last_sequence: number };
-/** What an operator would hold against each other: every stored record, balances, a history. */
-type Told = { records: LogRecord[]; statement: unknown; history: unknown[] };
+/** The data that must be equal after a restore: every stored record, balances, a history. */
+type Told = { records: RawRecord[]; statement: unknown; history: unknown[] };
 
-describe('a log that was backed up, wiped and restored', () => {
+describe('an event store that is backed up, wiped and restored', () => {
   let service: RunningService;
   let folder: string;
   let backup: string;
@@ -34,7 +34,7 @@ describe('a log that was backed up, wiped and restored', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** A session of which some are extended, some stopped, and the rest go on. */
+  /** Creates a session. By its number it is extended, stopped or left running. */
   async function live(number: number): Promise<void> {
     const { status, body } = await service.request('POST', '/api/sessions', { duration: '2h' });
     expect(status).toBe(201);
@@ -54,8 +54,8 @@ describe('a log that was backed up, wiped and restored', () => {
     const url = service.runtime.nats_url;
     await using connection = await connectJetStream({ url, makesStreams: false });
     const range = { after: 0, upTo, organizationId: null };
-    const records: LogRecord[] = [];
-    for await (const batch of createJetStreamRecords(connection, 'log').read(range))
+    const records: RawRecord[] = [];
+    for await (const batch of createJetStreamRawRecords(connection, 'log').read(range))
       records.push(...batch);
     return {
       records,
@@ -69,8 +69,8 @@ describe('a log that was backed up, wiped and restored', () => {
     return moment;
   }
 
-  it('is written to a folder while the service runs, and not to one that has something', async () => {
-    // What is told of money is as of a moment before it; the service goes on meanwhile.
+  it('is written to a folder while the service runs, and only to an empty one', async () => {
+    // Compare balances as of a moment before the backup, because the service goes on meanwhile.
     asOf();
     const { streams } = (await json(service, 'backup', '--to', backup)) as { streams: Row[] };
     const events = streams.at(-1);
@@ -82,7 +82,7 @@ describe('a log that was backed up, wiped and restored', () => {
     expect(JSON.parse(again.stderr)).toMatchObject({ error: 'UNAVAILABLE' });
   });
 
-  it('is not restored over a log, nor beside a service, nor of a file that was changed', async () => {
+  it('is not restored over existing streams, beside a running service, or from an altered file', async () => {
     const env = { DATA_DIR: service.dataDir };
     const running = await bssWith(env, 'restore', '--from', backup);
     expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('use')]);
@@ -100,7 +100,7 @@ describe('a log that was backed up, wiped and restored', () => {
     await writeFile(path, whole);
   });
 
-  it('has every record, history and balance as before, and goes on', async () => {
+  it('has every record, history and balance of before, and takes new sessions', async () => {
     for (const part of ['nats', 'redis'])
       await rm(join(service.dataDir, part), { recursive: true, force: true });
     const restored = await bssWith({ DATA_DIR: service.dataDir }, 'restore', '--from', backup);
@@ -110,15 +110,16 @@ describe('a log that was backed up, wiped and restored', () => {
     const after = await told(before.records.length);
     expect(after.records).toEqual(before.records);
     expect(after.statement).toEqual(before.statement);
-    // It ran when the backup was taken: how it ended since comes after what is restored.
+    // This session ran during the backup: its end is recorded after the restored events.
     expect(after.history.slice(0, before.history.length)).toEqual(before.history);
-    // The read model is folded again by itself, and holds what the log does.
+    // The read model is built again, and equals the event store.
     const { body } = await service.request('GET', '/api/sessions?limit=100');
     expect(body.total).toBe(ids.length);
     await json(service, 'projections', 'verify');
     const answer = await service.request('POST', '/api/sessions', {});
     expect([answer.status, answer.body.status]).toEqual([201, 'active']);
-    // Browsers that ran are gone with the machine: their sessions end, and are given back.
+    // Browsers that ran are gone with the machine: their sessions end, and their credits are
+    // released.
     const { ledger, sessions } = await auditLog(service);
     expect(sessions.size).toBe(ids.length + 1);
     expect(ledger).not.toBeNull();

@@ -4,8 +4,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
 
-// Each command is a process of its own, which takes seconds on a busy machine.
-
 type Step = { sequence: number; type: string; time: string; state: { status: string } };
 
 let service: RunningService;
@@ -26,8 +24,8 @@ beforeAll(async () => {
 });
 afterAll(() => service[Symbol.asyncDispose]());
 
-describe('the past of a session', () => {
-  it('is told whole, with what each event changed, and after how long', async () => {
+describe('the history of a session', () => {
+  it('is shown with the changes and the delay of each event', async () => {
     const { id } = session;
     const steps = (await json(service, 'session', 'history', id)) as Step[];
     expect(steps.map(({ type }) => type)).toEqual([
@@ -52,7 +50,7 @@ describe('the past of a session', () => {
     );
     const { stdout } = await bss(service, 'session', 'history', id);
     expect(stdout).toMatch(/session\.extended +active +user:dev/);
-    expect(stdout).toMatch(/\nin all creating \S+, active \S+, stopping \S+\n$/);
+    expect(stdout).toMatch(/\nin total creating \S+, active \S+, stopping \S+\n$/);
   });
 
   it('is shown at a time and at a sequence', async () => {
@@ -68,23 +66,24 @@ describe('the past of a session', () => {
       type: 'session.activated',
     });
     const early = await bss(service, 'session', 'at', id, '--seq', '1');
-    expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('It began later') });
+    expect(early).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('It began later'),
+    });
     const late = await bss(service, 'session', 'at', id, '--time', '2999-01-01T00:00:00Z');
-    expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining('not reach that far') });
+    expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining('in the future') });
     expect((await bss(service, 'session', 'at', id)).code).toBe(2);
   });
 
-  it('is told in plain words, over all that took part in it', async () => {
+  it('is explained by bss why, with browser, ledger and timers', async () => {
     const { stdout, code } = await bss(service, 'why', session.id);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Session \S+ of organization dev stopped \(user\) at /);
-    expect(stdout).toMatch(
-      /\n  because its stop was asked for by its user — event \d+, .* user:dev/,
-    );
-    for (const words of [/browser wl_\S+ answered/, /a slot and 30 credits were reserved/])
+    expect(stdout).toMatch(/\n  because a user requested its stop — event \d+, .* user:dev/);
+    for (const words of [/browser wl_\S+ was ready/, /a slot and 30 credits were reserved/])
       expect(stdout).toMatch(words);
-    const told = await json(service, 'why', session.id);
-    expect(told).toMatchObject({ status: 'stopped', ended_reason: 'user', chain: [{}, {}] });
+    const why = await json(service, 'why', session.id);
+    expect(why).toMatchObject({ status: 'stopped', ended_reason: 'user', chain: [{}, {}] });
     expect((await bss(service, 'why', 'ses_none')).code).toBe(1);
   });
 });
@@ -92,7 +91,7 @@ describe('the past of a session', () => {
 describe('an audit', () => {
   const file = () => join(service.dataDir, 'audit.ndjson');
 
-  it('is exported from the log and from its archive, and proved without either', async () => {
+  it('is exported from the event store or the archive, and verified offline', async () => {
     const exported = await json(service, 'audit', 'export', '--out', file());
     const { public_key, fingerprint } = (await json(service, 'audit', 'key')) as {
       public_key: { crv: string };
@@ -117,7 +116,7 @@ describe('an audit', () => {
     });
   });
 
-  it('of a span holds what was stored in it', async () => {
+  it('of a span contains the records of that span', async () => {
     const { activeAt } = session;
     const early = { from: '2020-01-01', to: activeAt };
     const span = ['--from', early.from, '--to', early.to, '--org', 'dev', '--out', file()];
@@ -131,7 +130,7 @@ describe('an audit', () => {
     expect((await types())[0]).toBe('extended');
   });
 
-  it('that was altered is found, and one that the log does not bear out', async () => {
+  it('that was altered, or that is of another event store, is refused', async () => {
     await json(service, 'audit', 'export', '--out', file());
     const text = await readFile(file(), 'utf8');
     const lines = text.split('\n');
@@ -140,7 +139,7 @@ describe('an audit', () => {
     expect(removed.code).toBe(1);
     expect(JSON.parse(removed.stdout)).toMatchObject({ whole: false, line: 5 });
 
-    // Signed by the same key, but of another log: by one who has both.
+    // An export of another event store that is signed by the same key.
     await writeFile(file(), text);
     await using other = await startService();
     await rm(join(other.dataDir, 'audit-key'), { force: true });
@@ -149,14 +148,17 @@ describe('an audit', () => {
       await readFile(join(service.dataDir, 'audit-key')),
     );
     const strange = await bss(other, 'audit', 'verify', file(), '--against-log');
-    expect(strange).toMatchObject({ code: 1, stdout: expect.stringContaining('another log') });
+    expect(strange).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('another event store'),
+    });
     expect((await bss(service, 'audit', 'verify', '/nowhere')).code).toBe(2);
     const none = await bss(other, 'audit', 'export', '--archive', '--out', `${file()}.x`);
     expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('ARCHIVE=on') });
   });
 });
 
-it('read models are folded afresh from the archive, and are equal to the log', async () => {
+it('read models rebuilt from the archive are equal to those of the event store', async () => {
   const rebuilt = await json(service, 'projections', 'rebuild', 'session-view', '--archive');
   expect(rebuilt).toMatchObject([{ events: expect.any(Number), parked: 0 }]);
   const [{ events }] = rebuilt as [{ events: number }];

@@ -1,13 +1,13 @@
 import { connect } from '@nats-io/transport-node';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { bss, json } from '#test/support/clients/command-line.ts';
 
-/** Each of its commands is a process of its own. */
-const views = idOf(sessionView);
+/** Each command is a process of its own. */
+const views = projectionId(sessionView);
 let service: RunningService;
 let redis: Redis;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 type Listed = { projection: string; views: number; behind: number; state: string };
 
-test('the read models are listed, with how far they are', async () => {
+test('read models are listed with their checkpoints', async () => {
   const listed = (await json(service, 'projections', 'list')) as Listed[];
   const found = listed.find(({ projection }) => projection === views);
   expect(found).toMatchObject({ views: 5, behind: 0, state: 'in use' });
@@ -31,7 +31,7 @@ test('the read models are listed, with how far they are', async () => {
   );
 });
 
-test('what was altered by hand is found and named, and a rebuild puts it right', async () => {
+test('an altered view is reported by verify and corrected by rebuild', async () => {
   const equal = await bss(service, 'projections', 'verify');
   expect([equal.code, equal.stdout.trimEnd().split('\n').at(-1)]).toEqual([0, 'equal']);
   const [key = ''] = await redis.hkeys(`${views}:views`);
@@ -42,7 +42,7 @@ test('what was altered by hand is found and named, and a rebuild puts it right',
     const { code, stdout } = await bss(service, 'projections', 'verify', ...options);
     expect([code, stdout]).toEqual([
       1,
-      expect.stringContaining(`${key}  description: stored "x", the log says ""`),
+      expect.stringContaining(`${key}  description: stored "x", folded ""`),
     ]);
     expect(stdout.trimEnd()).toMatch(/\ndifferent: session-view:v\d+$/);
   }
@@ -55,7 +55,7 @@ test('what was altered by hand is found and named, and a rebuild puts it right',
   expect(await json(service, 'projections', 'verify', '--all')).toMatchObject({ equal: true });
 });
 
-test('names that are none, and too much at once, are not understood', async () => {
+test('an unknown name, and SEQ together with --all, are usage errors', async () => {
   for (const args of [
     ['projections', 'verify', 'none'],
     ['parked', 'retry', '7', '--all'],
@@ -89,7 +89,7 @@ test('an unreadable event is parked until it is skipped, also after FLUSHALL', a
   const shown = await bss(service, 'parked', 'show', `${seq}`);
   expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining('ce-dataschema')]);
   const retried = await bss(service, 'parked', 'retry', `${seq}`);
-  expect([retried.code, retried.stdout]).toEqual([1, expect.stringContaining('it stays parked')]);
+  expect([retried.code, retried.stdout]).toEqual([1, expect.stringContaining('still parked')]);
   expect((await bss(service, 'parked', 'skip', `${seq}`)).code).toBe(0);
   expect(await parkedBy()).toEqual([]);
   expect((await bss(service, 'parked', 'skip', `${seq}`)).code).toBe(1);

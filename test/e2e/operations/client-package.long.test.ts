@@ -27,7 +27,7 @@ for await (const event of client.events())
   if (event.type === 'session.activated') {
     const id: string = event.data.workload.workloadId;
     console.log(id);
-    // @ts-expect-error where browsers are reached is not told
+    // @ts-expect-error browser addresses are not part of the public event
     console.log(event.data.workload.cdp);
   }
 const { status } = await client.sessions.get('ses_1');
@@ -39,7 +39,7 @@ console.log(known, (await client.sessions.get('ses_1')).nothing);
 it('the client’s package installs without a registry, and drives a service', async () => {
   await using folder = await scratchDir();
   const { path } = folder;
-  // One of its own, so that what is packed is what there is now.
+  // A separate build, so that the package has the present files.
   const packed = run(process.execPath, [join(ROOT, 'src/client/pack.mjs'), path], ROOT);
   const tarball = packed.trim().split('\n').at(-1) ?? '';
   expect(basename(tarball)).toMatch(/^browser-session-service-[\d.]+\.tgz$/);
@@ -64,7 +64,7 @@ it('the client’s package installs without a registry, and drives a service', a
   run(process.execPath, [tsc, ...options.split(' '), '', 'typed.ts'], path);
 });
 
-/** What it printed. @throws Error where it fails */
+/** The program's output. @throws Error if it fails */
 function run(command: string, args: string[], cwd: string): string {
   const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stdout}${stderr}`);

@@ -6,10 +6,10 @@ import { startTopology, type Topology } from '#test/support/service/compose-topo
 import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { eventually, type Answer } from '#test/support/service/service.ts';
 
-/** Beyond what a proxy closes by default. */
+/** Longer than the default idle time-out of a proxy. */
 const IDLE_MS = 65_000;
 const WITHIN_MS = 120_000;
-/** Twenty a minute. */
+/** Twenty requests a minute. */
 const EVERY_MS = 3_000;
 
 describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
@@ -63,27 +63,28 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     expect(docker(...absent)).toBe('none');
     const isHealthy = () => inspect('{{.State.Health.Status}}', part) === 'healthy';
     await eventually(isHealthy, 'it says that it is well', WITHIN_MS);
-    // Were the signal lost on its way, the engine would kill it in the end: 137.
+    // If the signal did not reach the process, the engine would kill it in the end: 137.
     docker('stop', '--time', '60', part);
     expect(inspect('{{.State.ExitCode}}', part)).toBe('0');
     docker('start', part);
     await eventually(isHealthy, 'it is well again', WITHIN_MS);
   });
 
-  it('counts strangers by their own address, whatever they say it is', async () => {
+  it('rate-limits unauthenticated clients by their address, not by a forged header', async () => {
     const { mine, other } = await eventually(
       async () => {
         const mine: Counted[] = [];
         for (let claimed = 1; claimed <= 6; claimed += 1)
           mine.push(await stranger({ 'x-forwarded-for': `203.0.113.${claimed}` }));
         const other = countedElsewhere(topology);
-        // All in one window, or once more.
+        // Either all requests are in one window, or they are repeated.
         return mine.every(({ reset }) => reset === other.reset) ? { mine, other } : null;
       },
       'a window in which all were counted',
       WITHIN_MS,
     );
-    // Each of the two API processes counts strangers by itself: one of them has had three.
+    // Each of the two API processes counts unauthenticated requests by itself: one of them has
+    // counted three.
     expect(Math.min(...mine.map(({ remaining }) => remaining))).toBeLessThanOrEqual(97);
     // The proxy's own address would be the same for both.
     expect(other.remaining).toBe(99);
@@ -94,7 +95,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     return countedBy(await topology.request('GET', '/api/sessions', undefined, none));
   }
 
-  it('tells whoever has the token how each part does, inside alone', async () => {
+  it('serves metrics of each part with the token, only inside the network', async () => {
     const roles = {
       'api-2': ['api', 'bss_pool_browsers'],
       'projector-1': ['projector', 'bss_projection_lag_seconds'],
@@ -111,21 +112,21 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     }
   });
 
-  it('refuses in the API’s own words, whoever refuses', async () => {
+  it('answers with the API’s error bodies, also if the proxy refuses', async () => {
     const { request } = topology;
-    const told = ({ status, body }: Answer) => [status, body.error, body.code];
+    const summary = ({ status, body }: Answer) => [status, body.error, body.code];
     const long = { authorization: `Bearer ${'x'.repeat(10_000)}` };
-    expect(told(await request('GET', '/api/sessions', undefined, long))).toEqual([
+    expect(summary(await request('GET', '/api/sessions', undefined, long))).toEqual([
       ...[401, 'UNAUTHORIZED', 401],
     ]);
     const large = { description: 'x'.repeat(1_200_000) };
-    expect(told(await request('POST', '/api/sessions', large))).toEqual([
+    expect(summary(await request('POST', '/api/sessions', large))).toEqual([
       ...[413, 'PAYLOAD_TOO_LARGE', 413],
     ]);
-    expect(told(await request('GET', '/metrics'))).toEqual([404, 'NOT_FOUND', 404]);
+    expect(summary(await request('GET', '/metrics'))).toEqual([404, 'NOT_FOUND', 404]);
   });
 
-  it('loses and doubles nothing while its parts are killed in turn, and then replaced', async () => {
+  it('loses and duplicates no session while its parts are killed and replaced', async () => {
     const traffic = startSteadyTraffic(topology, EVERY_MS);
     const { created, names, stopped } = traffic;
     async function moreCreated(more: number): Promise<void> {
@@ -163,11 +164,11 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     for (const id of stopped)
       await eventually(async () => ENDED.includes(await statusOf(id)), `${id} ended`, WITHIN_MS);
     const listed = await everySession();
-    const told = listed.filter(({ session_name: name }) => names.has(name));
-    expect(told.map(({ session_name: name, id }) => [name, id]).toSorted()).toEqual(
+    const kept = listed.filter(({ session_name: name }) => names.has(name));
+    expect(kept.map(({ session_name: name, id }) => [name, id]).toSorted()).toEqual(
       [...created].toSorted(),
     );
-    // Both fold the whole log afresh, and fail where anything differs.
+    // Both commands fold the whole event store again, and fail if anything differs.
     await topology.bss('audit', 'ledger');
     await topology.bss('projections', 'verify');
     await eventually(() => leaks() === 0, 'no browser is left of a session', WITHIN_MS);
@@ -189,11 +190,11 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     return answer?.body.status === 'healthy';
   }
 
-  /** Which server has the last word on events. */
+  /** The name of the JetStream leader of the events. */
   async function leader(): Promise<string> {
     const { findings } = (await topology.bss('doctor')) as { findings: { what: string }[] };
     const led = findings.map(({ what }) => /^EVENTS .* led by (nats-\d)$/.exec(what)?.[1]);
-    return led.find((name) => name !== undefined) ?? 'nobody leads EVENTS';
+    return led.find((name) => name !== undefined) ?? 'EVENTS has no leader';
   }
 
   async function everySession(): Promise<{ id: string; session_name: string }[]> {
@@ -212,7 +213,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     return found.flat().join() === '0,0';
   }
 
-  /** Containers that have a session's name: each of them has ended. */
+  /** The number of containers named after a session; all sessions have ended. */
   function leaks(): number {
     const filter = ['--filter', `network=${topology.sessionsNetwork}`];
     const names = docker('ps', '-a', ...filter, '--format', '{{.Names}}').split('\n');
@@ -238,7 +239,7 @@ function countedBy({ headers }: Pick<Answer, 'headers'>): Counted {
   };
 }
 
-/** The same as a stranger on another machine is told: a part's container asks the proxy. */
+/** The answer to an external client: a part's container sends the request to the proxy. */
 function countedElsewhere(topology: Topology): Counted {
   const script = `
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';

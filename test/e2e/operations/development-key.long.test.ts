@@ -9,11 +9,11 @@ import {
 } from '#test/support/service/service.ts';
 import { startTwoApis } from '#test/support/service/second-api-process.ts';
 
-/** The key of the organization dev, which starts issue; revoked by its owner, and a restart. */
+/** The key of the organization dev that starts issue: revoked by its owner, then a restart. */
 
 const OTHER_KEY = 'bss_dev_another-key-of-the-organization-dev';
 
-test('a development key that was revoked stays refused after a restart, which makes a new one', async () => {
+test('a revoked development key stays refused after a restart, which generates a new one', async () => {
   await using service = await startService({ DEV_API_KEY: '' });
   const first = await printedKey(service);
   expect(await keysOf(service, first)).toEqual([expect.objectContaining({ key_id: 'key_dev' })]);
@@ -23,12 +23,12 @@ test('a development key that was revoked stays refused after a restart, which ma
   const second = await printedKey(service);
   expect(second).not.toBe(first);
   expect(await statusFor(service, first)).toBe(401);
-  // The new key has an id of its own: revoking the old one again does not revoke it.
+  // The new key has a new id: revoking the old one again does not revoke it.
   expect(await revoke(service, second, 'key_dev')).toBe(404);
   const [issued, ...others] = await keysOf(service, second);
   expect(issued).toMatchObject({ key_id: expect.not.stringMatching('key_dev$'), role: 'owner' });
   expect(others).toEqual([]);
-  expect(service.output()).toContain('The development key was revoked; a new one has been made.');
+  expect(service.output()).toContain('The development key was revoked; a new one was generated.');
   const file = join(service.dataDir, 'dev-api-key');
   expect([await readFile(file, 'utf8'), (await stat(file)).mode & 0o777]).toEqual([
     `${second}\n`,
@@ -47,14 +47,14 @@ test('a development key that was revoked stays refused after a restart, which ma
   ]);
 });
 
-test('a development key that the operator named and its owner revoked stays refused; the start says so and makes no other', async () => {
+test('a revoked DEV_API_KEY stays refused; the start warns and generates no other key', async () => {
   await using service = await startService();
   expect(await revoke(service, DEV_KEY, 'key_dev')).toBe(200);
 
   await restart(service);
   expect(await statusFor(service, DEV_KEY)).toBe(401);
   await eventually(() => service.output().includes('is ready: '), 'the welcome is printed');
-  expect(service.output()).toContain('DEV_API_KEY was revoked and stays refused');
+  expect(service.output()).toContain('DEV_API_KEY was revoked: set another one');
   expect(service.output()).not.toContain('Bearer ');
 
   await restart(service, { DEV_API_KEY: OTHER_KEY });
@@ -63,7 +63,7 @@ test('a development key that the operator named and its owner revoked stays refu
   expect(await statusFor(service, DEV_KEY)).toBe(401);
 });
 
-test('a revoked development key is refused by each API process, also after one of them restarts with it', async () => {
+test('a revoked development key is refused by every API process, also by one that restarts with it', async () => {
   await using apis = await startTwoApis();
   const { first, second } = apis;
   expect(await revoke(second, DEV_KEY, 'key_dev')).toBe(200);
@@ -73,7 +73,7 @@ test('a revoked development key is refused by each API process, also after one o
   await restart(second);
   expect(await statusFor(second, DEV_KEY)).toBe(401);
   expect(await statusFor(first, DEV_KEY)).toBe(401);
-  expect(second.output()).toContain('DEV_API_KEY was revoked and stays refused');
+  expect(second.output()).toContain('DEV_API_KEY was revoked: set another one');
 });
 
 const PRINTED_KEY = /API key of the organization "dev": (\S+)/;

@@ -37,7 +37,7 @@ async function examine(more: Record<string, string> = {}, ...args: string[]) {
 }
 
 describe('the doctor', () => {
-  it('makes what is missing when it is to, and then finds nothing bad', async () => {
+  it('creates missing streams with --fix, and then finds nothing bad', async () => {
     const { code, findings, of } = await examine({}, '--fix');
     expect(findings.filter(({ level }) => level === 'bad')).toEqual([]);
     expect(code).toBe(0);
@@ -46,7 +46,7 @@ describe('the doctor', () => {
       expect([check, of(check)[0]?.level]).toEqual([check, 'ok']);
   });
 
-  it('names a stream whose settings were changed, and puts them right', async () => {
+  it('reports a stream with changed settings, and --fix corrects them', async () => {
     await using nc = await connect({ servers: `127.0.0.1:${nats.port}` });
     const { streams } = await jetstreamManager(nc);
     await streams.update('EVENTS', { allow_direct: false });
@@ -59,7 +59,7 @@ describe('the doctor', () => {
     expect((await streams.info('EVENTS')).config.allow_direct).toBe(true);
   });
 
-  it('names a stream that can never serve', async () => {
+  it('reports an incompatible stream', async () => {
     await using nc = await connect({ servers: `127.0.0.1:${nats.port}` });
     const { streams } = await jetstreamManager(nc);
     await streams.delete('TIMERS');
@@ -73,14 +73,14 @@ describe('the doctor', () => {
     expect((await examine({}, '--fix')).code).toBe(0);
   });
 
-  it('names a Redis that may drop what it holds', async () => {
+  it('reports a Redis that may evict keys', async () => {
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
     const { code, of } = await examine();
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
     expect([code, of('read-model.eviction')[0]?.level]).toEqual([1, 'bad']);
   });
 
-  it('names a secret that others may read, and one that might be guessed', async () => {
+  it('reports a secret that other users may read, and a weak one', async () => {
     const file = join(folder, 'master-key');
     await writeFile(file, 'x', { mode: 0o600 });
     await chmod(file, 0o644);
@@ -91,7 +91,7 @@ describe('the doctor', () => {
     expect(of('secrets.strength')[0]).toMatchObject({ level: 'warn' });
   });
 
-  it('names the parts that do not answer, and the variable that leads to each', async () => {
+  it('reports the parts that do not answer, with their variables', async () => {
     const away = { NATS_URL: 'nats://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' };
     const { code, of } = await examine(away);
     expect(code).toBe(1);
@@ -102,7 +102,7 @@ describe('the doctor', () => {
       });
   });
 
-  it('names the variable that is wrong', async () => {
+  it('reports an invalid variable', async () => {
     const { code, findings } = await examine({ POOL_MAX: 'many' });
     expect([code, findings[0]?.what]).toEqual([1, expect.stringContaining('POOL_MAX')]);
   });

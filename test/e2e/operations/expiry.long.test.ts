@@ -9,7 +9,7 @@ import {
   tracesOf,
 } from '#test/support/service/real-session.ts';
 
-test('a session of a minute ends when its minute is over', async () => {
+test('a session of one minute expires after one minute', async () => {
   await using service = await startRealService({ POOL_MIN_IDLE: '1', POOL_MAX: '2' });
   const short = await createWarm(service, { duration: '1m' });
   const viewer = await openScreen(short, short.vnc_password);
@@ -21,7 +21,7 @@ test('a session of a minute ends when its minute is over', async () => {
   const { sessions } = await auditLog(service);
   const events = sessions.get(short.id)?.events ?? [];
   const names = events.map(nameOf).filter((name) => name !== 'accessed');
-  // A minute before the end is at once here, with the browser or before it.
+  // The warning a minute before the end is immediate here, with the browser or before it.
   expect(names.filter((name) => name === 'expiry-warning')).toHaveLength(1);
   expect(names.filter((name) => name !== 'expiry-warning')).toEqual([
     ...['requested', 'activated', 'stop-requested', 'stopped'],

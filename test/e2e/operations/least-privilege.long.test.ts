@@ -14,8 +14,8 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { bssWith } from '#test/support/clients/command-line.ts';
 
 /**
- * The service role by role, a process and a NATS user each, on the configuration that is shipped:
- * nobody asks for what it may not, and everything works.
+ * The service role by role, one process and one NATS user each, on the configuration in deploy/: no
+ * process requests more than its permissions, and everything works.
  */
 
 const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper'] as const;
@@ -68,7 +68,7 @@ async function bssJson<Found>(...args: string[]): Promise<Found> {
   return JSON.parse(await bss(...args, '--json')) as Found;
 }
 
-/** What a browser says of itself. */
+/** The browser's answer to CDP's Browser.getVersion. */
 async function drive(cdpUrl: string): Promise<unknown> {
   const socket = new WebSocket(cdpUrl);
   try {
@@ -82,15 +82,15 @@ async function drive(cdpUrl: string): Promise<unknown> {
   }
 }
 
-/** What the servers did not allow, and what a process was told that it may not. */
+/** Permission violations, in the logs of the servers and of the processes. */
 function objections(): string[] {
-  const told = Object.values(services).flatMap((service) =>
+  const logged = Object.values(services).flatMap((service) =>
     service
       .output()
       .split('\n')
-      .filter((line) => /Violation|it objects/.test(line)),
+      .filter((line) => /Violation|NATS reported an error/.test(line)),
   );
-  return [...nats.violations(), ...told];
+  return [...nats.violations(), ...logged];
 }
 
 describe('role by role', () => {
@@ -115,7 +115,7 @@ describe('role by role', () => {
       expect(history).toContain(`session.${type}`);
   });
 
-  test('sessions wait for a browser, and go', async () => {
+  test('sessions are queued for a browser, and get it', async () => {
     const { api } = services;
     const now = { prefer: 'respond-async' };
     const many = Array.from({ length: 6 }, () =>
@@ -137,7 +137,7 @@ describe('role by role', () => {
     await eventually(left, 'all are gone', 30_000);
   });
 
-  test('the command line does its work as the operator', async () => {
+  test('bss works with the operator’s NATS user', async () => {
     const { organization_id: org } = await bssJson<{ organization_id: string }>(
       ...['orgs', 'create', '--name', 'Acme', '--tier', 'pro'],
     );
@@ -159,7 +159,7 @@ describe('role by role', () => {
     await bss('servers', 'undrain', server);
   });
 
-  test('the doctor is told how the log is set', async () => {
+  test('the doctor may read the settings of the servers', async () => {
     const env = { ...access('operator'), REDIS_URL: redis.url, MASTER_KEY };
     const { stdout } = await bssWith(env, 'doctor', '--json');
     const { findings } = JSON.parse(stdout) as { findings: Finding[] };
@@ -170,7 +170,7 @@ describe('role by role', () => {
     );
   });
 
-  test('nobody has asked for what it may not', () => {
+  test('no process has exceeded its permissions', () => {
     expect(objections()).toEqual([]);
   });
 });

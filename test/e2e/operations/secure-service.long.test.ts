@@ -14,7 +14,7 @@ import { failToStart } from '#test/support/service/main-process.ts';
 /** The whole service with TLS on every side, and its secrets in files. */
 
 const PASSWORD = 'hunter2hunter2hunter2';
-/** It waits some ten seconds for a server; the rest is for a busy machine. */
+/** The start waits some ten seconds for a server; the rest is for a busy machine. */
 const ENDS_WITHIN_MS = 120_000;
 const MASTER_KEY = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
 
@@ -23,7 +23,7 @@ let inside: CertificateFiles;
 let outside: CertificateFiles;
 let nats: RealNats;
 let redis: Awaited<ReturnType<typeof startSecureRedis>>;
-/** What is needed to start. */
+/** The environment of a start. */
 let env: Record<string, string>;
 
 beforeAll(async () => {
@@ -55,7 +55,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A request as a client sends it that trusts the service's certificate. */
+/** A request by a client that trusts the service's certificate. */
 async function ask(url: string, method: string, body = ''): Promise<Record<string, string>> {
   const headers = { authorization: `Bearer ${DEV_KEY}`, 'content-type': 'application/json' };
   const ca = await readFile(outside.cert);
@@ -69,7 +69,7 @@ async function ask(url: string, method: string, body = ''): Promise<Record<strin
   return JSON.parse(await promise) as Record<string, string>;
 }
 
-test('a session is created, driven and stopped, and no password is said anywhere', async () => {
+test('a session is created, driven and stopped, and no password is logged', async () => {
   const tls = { TLS_CERT_FILE: outside.cert, TLS_KEY_FILE: outside.key };
   await using service = await startService({ ...env, ...tls, LOG_LEVEL: 'trace' });
   const { api_url: api, gateway_ws_url, gateway_wss_url } = service.runtime;

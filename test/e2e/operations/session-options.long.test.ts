@@ -8,7 +8,7 @@ import {
   type CreatedSession,
 } from '#test/support/service/real-session.ts';
 
-/** What a session asks of its browser, as its client finds it there. */
+/** The browser options of a session, as its client observes them. */
 
 const viewport = { width: 1000, height: 700 };
 
@@ -35,8 +35,8 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
     expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
   }
 
-  test('has on a browser that waited the window that it has on one launched for it', async () => {
-    // A zone of its own: no browser that waits can become that.
+  test('has the same window size on a pooled browser as on one launched for it', async () => {
+    // A time zone that no idle browser can take on.
     const launched = await create({ viewport, timezone: 'Europe/Rome' });
     expect(launched.how).toBe('cold');
     const warm = await eventually(
@@ -52,7 +52,7 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
 
     const sizes = await sizesOf(warm);
     expect(sizes.slice(0, 2)).toEqual([1000, 700]);
-    await expect.poll(() => sizesOf(launched.session), { timeout: 10_000 }).toEqual(sizes);
+    await expect.poll(() => sizesOf(launched.session)).toEqual(sizes);
     const { rfb, socket } = await openScreen(warm, warm.vnc_password);
     expect([rfb.width, rfb.height]).toEqual([1000, 700]);
     socket.close();
@@ -60,7 +60,7 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
     await end(launched.session);
   });
 
-  test('is headless where that is asked for', async () => {
+  test('is headless if requested', async () => {
     const { session, how } = await create({ headless: true, viewport });
     expect(how).toBe('cold');
     expect(session).toMatchObject({ vnc_url: null, vnc_password: null, viewer_url: null });
@@ -71,7 +71,7 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
   });
 });
 
-/** Of the screen, the window and the page. */
+/** The sizes of the screen, the window and the page. */
 async function sizesOf(session: CreatedSession): Promise<number[]> {
   const script = '[screen.width,screen.height,outerWidth,outerHeight,innerWidth,innerHeight]';
   return (await onPage(session, (page) => page.evaluate(script))) as number[];

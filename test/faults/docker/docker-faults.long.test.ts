@@ -16,7 +16,7 @@ import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
 const ENGINE = dockerHost.slice('unix://'.length);
 const MIB = 1024 ** 2;
-/** Takes memory that is really written to, 8 MiB at a time, until there is none. */
+/** Allocates and writes memory, 8 MiB at a time, until none is left. */
 const EAT = `
   const eaten = [];
   const eat = () => {
@@ -27,10 +27,10 @@ const EAT = `
 `;
 let launches = 0;
 
-describe.runIf(hasDocker())('a page that eats memory', () => {
+describe.runIf(hasDocker())('a page that allocates memory without end', () => {
   const limits = { memoryBytes: 400 * MIB, cpus: 2, pids: 512 };
 
-  test('loses its own process or its own session, and no neighbour anything', async () => {
+  test('loses its own process or its own session; the neighbour’s session goes on', async () => {
     await using opened = await openDockerBrowsers({ limits });
     const exits: BrowserExit[] = [];
     opened.browsers.onExit((exit) => exits.push(exit));
@@ -52,7 +52,7 @@ describe.runIf(hasDocker())('a page that eats memory', () => {
     expect(containersOf(opened.options.serverId, neighbour.workloadId)).toHaveLength(1);
   });
 
-  test('takes Chromium itself with it only with that reason', async () => {
+  test('that takes Chromium with it ends the session with out_of_memory', async () => {
     await using opened = await openDockerBrowsers({ limits });
     const exits: BrowserExit[] = [];
     opened.browsers.onExit((exit) => exits.push(exit));
@@ -60,7 +60,7 @@ describe.runIf(hasDocker())('a page that eats memory', () => {
     const { cdp: endpoint } = await opened.browsers.launch(spec);
     using cdp = await openCdp(endpoint);
     const eater = await attachPage(cdp);
-    // The kernel would take the page's process; here it is told to take Chromium's first.
+    // The kernel would kill the page's process: this score makes it kill Chromium's first.
     const [id = ''] = containersOf(opened.options.serverId, spec.workloadId);
     const rows = docker('top', id, '-o', 'pid,args').split('\n');
     const main = rows.find((row) => row.includes('remote-debugging-port') && !/--type=/.test(row));
@@ -72,8 +72,8 @@ describe.runIf(hasDocker())('a page that eats memory', () => {
   });
 });
 
-describe.runIf(hasDocker())('while the engine’s events are not heard', () => {
-  test('a browser that ends is missed, and known once they are again', async () => {
+describe.runIf(hasDocker())('while the engine’s events do not arrive', () => {
+  test('the end of a browser is reported once they arrive again', async () => {
     await using engine = await openEngineDoor();
     const options = dockerOptions({ host: engine.host, log: { info: () => {}, warn: () => {} } });
     await using browsers = await createDockerBrowsers(options);
@@ -88,15 +88,15 @@ describe.runIf(hasDocker())('while the engine’s events are not heard', () => {
     await expect(browsers.list()).rejects.toThrow();
     expect(exits).toEqual([]);
     engine.open();
-    await expect.poll(() => exits.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => exits.length).toBe(1);
     expect(exits).toMatchObject([{ workloadId: one.workloadId, exitCode: 137 }]);
     using cdp = await openCdp(endpoint);
     expect(await cdp.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
   });
 });
 
-describe.runIf(hasDocker())('a launch that the engine’s absence has cut short', () => {
-  test('is told after it, though its events have not ended yet', async () => {
+describe.runIf(hasDocker())('the return of an engine that went away during a launch', () => {
+  test('is reported, although its stream of events has not ended yet', async () => {
     await using engine = await openEngineDoor();
     const options = dockerOptions({ host: engine.host, log: { info: () => {}, warn: () => {} } });
     await using browsers = await createDockerBrowsers(options);
@@ -108,13 +108,13 @@ describe.runIf(hasDocker())('a launch that the engine’s absence has cut short'
     await browsers.launch(aSpec()).catch(() => told.push('failed'));
     expect(told).toEqual([false, 'failed']);
     engine.open();
-    await expect.poll(() => told, { timeout: 20_000 }).toEqual([false, 'failed', true]);
+    await expect.poll(() => told).toEqual([false, 'failed', true]);
     await browsers.launch(aSpec());
   });
 });
 
 describe.runIf(hasDocker())('an image', () => {
-  test('that is missing is built, with a line for each step', async () => {
+  test('that is missing is built, with a line of output for each step', async () => {
     const engine = new Docker({ socketPath: ENGINE });
     const tag = await ensureRulesImage(engine, () => {});
     docker('rmi', '--no-prune', tag);
@@ -127,7 +127,7 @@ describe.runIf(hasDocker())('an image', () => {
     expect(said.at(-1)).toMatch(/Built/);
   });
 
-  test('that the operator names is not built but asked for', async () => {
+  test('named by BROWSER_IMAGE that does not exist is refused, not built', async () => {
     const engine = new Docker({ socketPath: ENGINE });
     const asked = ensureBrowserImage(engine, 'no-such/image:1', () => {});
     await expect(asked).rejects.toThrow(/^BROWSER_IMAGE: .*no-such\/image:1/);

@@ -19,7 +19,7 @@ const PASSWORD = 'aB3dE6gH';
 let launches = 0;
 
 describe.runIf(hasDocker())('after the service was killed', () => {
-  test('its browsers are found with their sessions, taken over, and their ends heard', async () => {
+  test('its browsers are found with their sessions and adopted, and their exits are reported', async () => {
     const options = dockerOptions();
     const spec = aSpec();
     await leaveBrowser(options, spec, 'ses_left');
@@ -39,12 +39,12 @@ describe.runIf(hasDocker())('after the service was killed', () => {
     expect(viewer.width).toBe(SCREEN.width);
 
     docker('kill', ...containersOf(options.serverId));
-    await expect.poll(() => exits.length, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => exits.length).toBe(1);
     expect(exits).toMatchObject([{ workloadId: spec.workloadId, exitCode: 137 }]);
     expect(await browsers.list()).toEqual([]);
   });
 
-  test('one that was closed since is listed with when, and no other that has ended', async () => {
+  test('a browser closed meanwhile is listed with the time; one that was killed has none', async () => {
     const options = dockerOptions();
     const [closed, killed] = [aSpec(), aSpec()];
     await leaveBrowser(options, closed, 'ses_closed');
@@ -60,7 +60,7 @@ describe.runIf(hasDocker())('after the service was killed', () => {
     expect(listed).toContainEqual({ ...found, workloadId: other, sessionId: 'ses_killed' });
   });
 
-  test('what it made and did not start, or has ended since, is found and removed', async () => {
+  test('containers that were never started or have ended are found and removed', async () => {
     const options = dockerOptions();
     const spec = aSpec();
     await leaveBrowser(options, spec, 'ses_left');
@@ -85,7 +85,7 @@ describe.runIf(hasDocker())('after the service was killed', () => {
     expect(await browsers.list()).toEqual([]);
   });
 
-  test('the browsers of another server on the same engine are its own affair', async () => {
+  test('the browsers of another server on the same engine are left alone', async () => {
     await using opened = await openDockerBrowsers();
     const { workloadId } = await opened.browsers.launch(aSpec());
     await using second = await openDockerBrowsers();
@@ -96,7 +96,7 @@ describe.runIf(hasDocker())('after the service was killed', () => {
   });
 });
 
-/** Closes the browser in a container, and tells when that was by the engine's clock. */
+/** Closes the browser in a container. @returns when its container exited, by the engine's clock */
 async function closeIn(container: string): Promise<number> {
   const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
   const host = docker('inspect', '--format', format, container);
@@ -105,7 +105,7 @@ async function closeIn(container: string): Promise<number> {
   using cdp = await openCdp({ host, port: 9223, path: new URL(webSocketDebuggerUrl).pathname });
   await cdp.send('Browser.close').catch(() => undefined);
   const state = () => docker('inspect', '--format', '{{.State.Status}}', container);
-  await expect.poll(state, { timeout: 10_000 }).toBe('exited');
+  await expect.poll(state).toBe('exited');
   return Date.parse(docker('inspect', '--format', '{{.State.FinishedAt}}', container));
 }
 
@@ -119,7 +119,7 @@ function imageOf({ serverId }: DockerBrowsersOptions): string {
   return docker('inspect', '--format', '{{.Config.Image}}', containersOf(serverId)[0] ?? '');
 }
 
-/** A service process that launches a browser, gives it to a session, says so, and goes on. */
+/** A service process that launches a browser, assigns it to a session and prints a line. */
 const OWNER = `
   const { adapter, options, spec, sessionId } = JSON.parse(process.argv[1]);
   const { createDockerBrowsers } = await import(adapter);
@@ -131,7 +131,7 @@ const OWNER = `
   setInterval(() => {}, 1000);
 `;
 
-/** Leaves what a service process leaves that is killed while its browser runs. */
+/** Leaves the browser of a service process that was killed. */
 async function leaveBrowser(
   options: DockerBrowsersOptions,
   spec: BrowserSpec,

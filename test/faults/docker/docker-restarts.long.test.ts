@@ -6,48 +6,41 @@ import {
   type Cdp,
 } from '#test/support/browsers/browsers.fixture.ts';
 import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { eventually, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { json } from '#test/support/clients/command-line.ts';
 import {
+  startSplitService,
+  type ServerRow,
+  type SplitService,
+} from '#test/support/service/split-service.ts';
+import {
   createWarm,
-  poolOf,
   reaches,
   readSession,
   type CreatedSession,
 } from '#test/support/service/real-session.ts';
 
 /**
- * The provisioner, a process of its own as in production, ended and started again while sessions
- * run on its Docker browsers; API, gateway and the rest go on in another process, whose own server
- * is drained.
+ * The provisioner is stopped or killed and started again while sessions run on its Docker browsers;
+ * API, gateway and the rest go on in another process.
  */
-const ENV = {
-  MASTER_KEY: 'the-same-in-every-process-of-the-service',
-  ...{ POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1', POOL_MAX: '4', QUEUE_AFTER: '200ms' },
-  TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
-};
+const POOL = { POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1', POOL_MAX: '4', QUEUE_AFTER: '200ms' };
 const WITHIN_MS = 60_000;
 
-describe.runIf(hasDocker())('a provisioner that is restarted', () => {
+describe.runIf(hasDocker())('a restart of the provisioner', () => {
+  let split: SplitService;
   let service: RunningService;
   let provisioner: RunningService;
-  let serverId: string;
   beforeAll(async () => {
-    service = await startService(ENV);
-    const [own] = await list();
-    const { nats_url: NATS_URL, redis_url: REDIS_URL } = service.runtime;
-    const place = { ROLES: 'provisioner', BROWSERS: 'docker', NATS_URL, REDIS_URL };
-    provisioner = await startService({ ...ENV, ...place, DOCKER_NETWORK: testNetwork() });
-    serverId = (await list()).find(({ server_id: id }) => id !== own?.server_id)?.server_id ?? '';
-    await json(service, 'servers', 'drain', own?.server_id ?? '');
+    split = await startSplitService(POOL, { BROWSERS: 'docker', DOCKER_NETWORK: testNetwork() });
+    ({ main: service, provisioner } = split);
   });
   afterAll(async () => {
-    // The last end of all is to leave nothing.
+    // By default containers outlive the provisioner: the last stop removes them.
     await provisioner?.end('SIGTERM');
     await provisioner?.startAgain({ DOCKER_ON_SHUTDOWN: 'stop' });
-    await provisioner?.[Symbol.asyncDispose]();
-    await service?.[Symbol.asyncDispose]();
+    await split?.[Symbol.asyncDispose]();
   });
 
   test.each(['SIGTERM', 'SIGKILL'] as const)('by %s keeps its sessions', async (signal) => {
@@ -56,7 +49,7 @@ describe.runIf(hasDocker())('a provisioner that is restarted', () => {
     using cdp = await attach(kept);
     const page = await attachPage(cdp);
     await evaluate(cdp, page, 'document.title = "from before"');
-    await eventually(isWhole, 'a browser waits', WITHIN_MS);
+    await split.untilConsistent({ containers: count, idle: 1 });
     const before = containers();
 
     const code = await provisioner.end(signal);
@@ -85,12 +78,12 @@ describe.runIf(hasDocker())('a provisioner that is restarted', () => {
       'it ends',
     );
     for (const { id } of [kept, waiting]) await reaches(service, id, 'stopped', WITHIN_MS);
-    await eventually(isWhole, 'one browser waits', WITHIN_MS);
+    await split.untilConsistent({ containers: count, idle: 1 });
     expect(containers()).toHaveLength(1);
     await auditLog(service);
   });
 
-  test('and asked to end what it has, leaves nothing', async () => {
+  test('with DOCKER_ON_SHUTDOWN=stop ends its sessions and removes their containers', async () => {
     const { id } = await createWarm(service);
     await provisioner.end('SIGTERM');
     await provisioner.startAgain({ DOCKER_ON_SHUTDOWN: 'stop' });
@@ -101,38 +94,25 @@ describe.runIf(hasDocker())('a provisioner that is restarted', () => {
     expect(await readSession(service, id)).toMatchObject({ ended_reason: 'operator' });
     expect(await ownServer()).toMatchObject({ status: 'left' });
     await provisioner.startAgain();
-    await eventually(isWhole, 'a browser waits', WITHIN_MS);
+    await split.untilConsistent({ containers: count, idle: 1 });
   });
 
-  async function list(): Promise<Server[]> {
-    return (await json(service, 'servers', 'list', '--all')) as Server[];
-  }
-  async function ownServer(): Promise<Server | undefined> {
-    return (await list()).find(({ server_id: id }) => id === serverId);
+  /** The row of the server, also after it has left. */
+  async function ownServer(): Promise<ServerRow | undefined> {
+    const rows = (await json(service, 'servers', 'list', '--all')) as ServerRow[];
+    return rows.find(({ server_id: id }) => id === split.serverId);
   }
   /** Ids of the server's containers. */
   function containers(): string[] {
-    const label = `label=browser-session-service.server=${serverId}`;
+    const label = `label=browser-session-service.server=${split.serverId}`;
     return docker('ps', '-aq', '--filter', label).split('\n').filter(Boolean).toSorted();
   }
-  /** Nothing is amiss, and the engine has what the log has. */
-  async function isWhole(): Promise<boolean> {
-    const server = await ownServer();
-    if (server?.status !== 'live' || server.leaked_browsers !== 0) return false;
-    const { total, idle, busy } = await poolOf(service);
-    if (server.leaked_sessions !== 0 || containers().length !== total) return false;
-    return idle === 1 && total === (idle ?? 0) + (busy ?? 0);
+  function count(): number[] {
+    return [containers().length];
   }
 });
 
-type Server = {
-  server_id: string;
-  status: string;
-  leaked_browsers: number | null;
-  leaked_sessions: number | null;
-};
-
-/** Through the gateway. */
+/** Opens the session's CDP address, through the gateway. */
 function attach({ cdp_url }: CreatedSession): Promise<Cdp> {
   const { hostname, port, pathname } = new URL(cdp_url);
   return openCdp({ host: hostname, port: Number(port), path: pathname });

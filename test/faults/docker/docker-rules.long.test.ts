@@ -6,9 +6,9 @@ import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
 import {
   checkIsolation,
   enforceRules,
-  setRules,
+  runRulesScript,
 } from '#src/provisioner/browsers/docker/isolation.ts';
-import type { IsolationParts } from '#src/provisioner/browsers/docker/isolation.ts';
+import type { IsolationDependencies } from '#src/provisioner/browsers/docker/isolation.ts';
 import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
 import type { SessionsNetwork } from '#src/provisioner/browsers/docker/network.ts';
 import { noRulesText, tableOf } from '#src/provisioner/browsers/docker/rules.ts';
@@ -26,13 +26,13 @@ import { eventually } from '#test/support/service/service.ts';
 import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
 describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
-  let parts: IsolationParts;
+  let dependencies: IsolationDependencies;
   let site: DockerSite;
   let network: SessionsNetwork;
   beforeAll(async () => {
     site = await openSite(dockerOptions());
     network = await ensureNetwork(site.docker, testNetwork());
-    parts = {
+    dependencies = {
       docker: site.docker,
       network,
       confinement: site.confinement,
@@ -40,54 +40,64 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     };
   });
 
-  test('are missed by the check when they are not there, and whole again after a start', async () => {
-    await setRules(parts, noRulesText(network.bridge));
-    const check = checkIsolation(parts);
+  test('that are missing fail the check, and a start restores them', async () => {
+    await runRulesScript(dependencies, noRulesText(network.bridge));
+    const check = checkIsolation(dependencies);
     await expect(check).rejects.toThrow(`${network.gateway} 9: Connection refused`);
-    await enforceRules(parts);
-    await checkIsolation(parts);
+    await enforceRules(dependencies);
+    await checkIsolation(dependencies);
   });
 
-  test('may be put in force again and again, at once too', async () => {
-    await Promise.all([enforceRules(parts), enforceRules(parts), enforceRules(parts)]);
-    await checkIsolation(parts);
+  test('can be enforced repeatedly and concurrently', async () => {
+    await Promise.all([
+      enforceRules(dependencies),
+      enforceRules(dependencies),
+      enforceRules(dependencies),
+    ]);
+    await checkIsolation(dependencies);
   });
 
-  test('are put back where somebody has taken them away, and proved anew', async () => {
+  test('that were removed are restored and proved again', async () => {
     const { guard, warnings } = await openWatched();
     await guard.check();
     expect(warnings).toEqual([]);
-    await setRules(parts, noRulesText(network.bridge));
+    await runRulesScript(dependencies, noRulesText(network.bridge));
     await guard.check();
     expect(warnings).toEqual([expect.stringContaining('not as they were proved')]);
-    await checkIsolation(parts);
-    // One line less, as by hand.
-    await setRules(parts, `flush chain inet ${tableOf(network.bridge)} from_sessions\n`);
+    await checkIsolation(dependencies);
+    // One rule less, as an operator may do by hand.
+    await runRulesScript(
+      dependencies,
+      `flush chain inet ${tableOf(network.bridge)} from_sessions\n`,
+    );
     await guard.check();
     expect(warnings).toHaveLength(2);
-    await checkIsolation(parts);
+    await checkIsolation(dependencies);
     await guard.check();
     expect(warnings).toHaveLength(2);
   });
 
-  test('keep browsers from being launched while they cannot be put back', async () => {
+  test('that cannot be restored make the engine unavailable for launches', async () => {
     await using hosts = await openHosts();
     const { guard } = await openWatched();
     const table = `ip bss_leak_${process.pid}`;
     const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
     const hook = 'type nat hook prerouting priority -110;';
-    await setRules(parts, `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`);
-    await setRules(parts, noRulesText(network.bridge));
+    await runRulesScript(
+      dependencies,
+      `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`,
+    );
+    await runRulesScript(dependencies, noRulesText(network.bridge));
     const said: boolean[] = [];
     using availability = createAvailability(guard, { warn: () => {} }, 10);
     availability.onChange((isAvailable) => said.push(isAvailable));
-    await eventually(() => said.length === 1, 'it is told', 90_000);
-    await setRules(parts, `delete table ${table}\n`);
-    await eventually(() => said.length === 2, 'it is told again', 90_000);
+    await eventually(() => said.length === 1, 'the engine is unavailable', 90_000);
+    await runRulesScript(dependencies, `delete table ${table}\n`);
+    await eventually(() => said.length === 2, 'the engine is available again', 90_000);
     expect(said).toEqual([false, true]);
   });
 
-  test('and their network are made again where that was cleaned away', async () => {
+  test('are created again with their network if that was removed', async () => {
     const name = `${testNetwork()}-gone`;
     onTestFinished(() => removeNetwork(name));
     const other = await openSite(dockerOptions({ network: name }));
@@ -96,30 +106,35 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     expect(await ensureNetwork(site.docker, name)).toMatchObject({ name });
     const { confinement } = other;
     await checkIsolation({
-      ...parts,
+      ...dependencies,
       network: await ensureNetwork(site.docker, name),
       confinement,
     });
   });
 
-  test('are put in force by a container where this process may not', async () => {
-    await setRules(parts, noRulesText(network.bridge));
+  test('are enforced by a container if this process may not', async () => {
+    await runRulesScript(dependencies, noRulesText(network.bridge));
     const { PATH } = process.env;
     onTestFinished(() => void (process.env['PATH'] = PATH));
     process.env['PATH'] = '/nowhere';
-    await enforceRules(parts);
+    await enforceRules(dependencies);
     process.env['PATH'] = PATH;
-    await checkIsolation(parts);
+    await checkIsolation(dependencies);
     expect(tableOf(network.bridge)).toMatch(/^bss_[\da-f]{8}$/);
   });
 
-  test('refuse the start where they do not hold, unless the operator says otherwise', async () => {
+  test('that do not hold refuse the start, unless DOCKER_ISOLATION is best-effort', async () => {
     await using hosts = await openHosts();
     const table = `ip bss_leak_${process.pid}`;
     const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
     const hook = 'type nat hook prerouting priority -110;';
-    await setRules(parts, `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`);
-    onTestFinished(async () => void (await setRules(parts, `delete table ${table}\n`)));
+    await runRulesScript(
+      dependencies,
+      `table ${table} {\n chain leak {\n ${hook}\n ${leak}\n }\n}\n`,
+    );
+    onTestFinished(
+      async () => void (await runRulesScript(dependencies, `delete table ${table}\n`)),
+    );
     const start = openSite(dockerOptions());
     await expect(start).rejects.toThrow(/^DOCKER_ISOLATION: .* tcp 10[\d.]+ 9: reached/);
     const warnings: unknown[] = [];
@@ -128,7 +143,7 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     expect(warnings).toHaveLength(1);
   });
 
-  /** The guard of a service of its own, and what it says. */
+  /** The guard of another service, and its warnings. */
   async function openWatched() {
     const warnings: string[] = [];
     const log = {
@@ -139,7 +154,7 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     return { guard, warnings };
   }
 
-  test('are not put on a network whose containers reach each other', async () => {
+  test('refuse a network whose containers reach each other', async () => {
     const name = `${testNetwork()}-open`;
     docker('network', 'create', name);
     onTestFinished(() => void docker('network', 'rm', name));
@@ -147,13 +162,13 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
   });
 });
 
-describe.runIf(hasDocker())('what a service leaves that is gone before it removes it', () => {
+describe.runIf(hasDocker())('a container that a vanished service leaves behind', () => {
   const inContainers = (filter: string, ...which: string[]): string[] =>
     docker('ps', '-q', ...which, '--filter', filter)
       .split('\n')
       .filter(Boolean);
 
-  test('of a check of its network ends and goes by itself', async () => {
+  test('from a check of its network ends and is removed by itself', async () => {
     const name = `${testNetwork()}-left`;
     onTestFinished(() => removeNetwork(name));
     await using engine = await openEngineDoor();
@@ -164,7 +179,7 @@ describe.runIf(hasDocker())('what a service leaves that is gone before it remove
       checkIsolation({ docker: asked, network, confinement }, 15_000),
     ).rejects.toThrow();
     const both = () => inContainers(`network=${name}`).length === 2;
-    await eventually(both, 'a neighbour and who asks for it run', 20_000);
+    await eventually(both, 'the neighbour and its client run', 20_000);
     engine.shut();
     await check;
     expect(inContainers(`network=${name}`, '--all')).not.toEqual([]);
@@ -172,7 +187,7 @@ describe.runIf(hasDocker())('what a service leaves that is gone before it remove
     await eventually(none, 'both are gone', 90_000);
   }, 120_000);
 
-  test('of a container that was to run once ends and goes by itself', async () => {
+  test('that was to run once ends and is removed by itself', async () => {
     await using engine = await openEngineDoor();
     const { docker: asked } = await connectEngine(engine.host);
     const label = `test=once-${process.pid}`;
@@ -193,7 +208,7 @@ describe.runIf(hasDocker())('what a service leaves that is gone before it remove
     await eventually(none, 'it is gone', 30_000);
   }, 60_000);
 
-  test('is no neighbour to prove anything by: it is silent for another reason', async () => {
+  test('that does not answer proves nothing: the check fails', async () => {
     const { docker: asked, confinement } = await openSite(dockerOptions());
     const network = await ensureNetwork(asked, testNetwork());
     const check = checkIsolation({ docker: asked, network, confinement }, 1_000);

@@ -10,12 +10,12 @@ import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
 let launches = 0;
 
-describe.runIf(hasDocker())('while the engine takes requests to attach and answers none', () => {
+describe.runIf(hasDocker())('while the engine does not answer requests to attach', () => {
   const ATTACH = /^POST \S*\/attach/;
   const options = (host: string, launchTimeoutMs: number) =>
     dockerOptions({ host, launchTimeoutMs, log: { info: () => {}, warn: () => {} } });
 
-  test('a launch fails within its time, and the next one after that succeeds', async () => {
+  test('a launch fails within its timeout, and succeeds once the engine answers again', async () => {
     await using engine = await openEngineDoor();
     const given = options(engine.host, 12_000);
     await using browsers = await createDockerBrowsers(given);
@@ -35,13 +35,13 @@ describe.runIf(hasDocker())('while the engine takes requests to attach and answe
     engine.hold(ATTACH);
     const spec = aSpec();
     const launched = expect(browsers.launch(spec)).rejects.toThrow('stopped while');
-    await expect.poll(() => engine.held(), { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => engine.held()).toBe(1);
     await browsers.stop(spec.workloadId);
     await launched;
     expect(containersOf(given.serverId)).toEqual([]);
   });
 
-  test('a look at the network’s isolation comes to an end', async () => {
+  test('the check of the network’s isolation ends', async () => {
     await using engine = await openEngineDoor();
     const { docker: asked, confinement } = await openSite(options(engine.host, 12_000));
     const network = await ensureNetwork(asked, confinement.network);

@@ -20,7 +20,7 @@ const ENV = {
   CREATE_WAIT: '60s',
   TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
 };
-/** A lost server is known within its lease and two looks at it. */
+/** A server counts as lost after its lease and two checks of it. */
 const LOST_WITHIN_MS = 30_000;
 
 describe.runIf(hasDocker())('two servers, each with an engine of its own', () => {
@@ -36,7 +36,7 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
       await ensureRulesImage(first, console.error),
     ];
     engine = await openSecondEngine(images);
-    // Networks of one name, whose rules are nevertheless each engine's own.
+    // Networks with the same name on both engines, each with rules of its own.
     const env = { ...ENV, DOCKER_NETWORK: testNetwork() };
     service = await startService(env);
     [here = ''] = await serverIds();
@@ -92,7 +92,7 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
     return [count(docker(...of(here))), count(engine.docker(...of(there)))];
   }
 
-  test('share the sessions, and one gateway leads to both', async () => {
+  test('share the sessions, and one gateway proxies to both', async () => {
     const sessions = await Promise.all([create(), create()]);
     expect(containers()).toEqual([1, 1]);
     for (const session of sessions) {
@@ -103,7 +103,7 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
     await eventually(() => containers().join() === '0,0', 'no container is left');
   });
 
-  test('take nothing new while they are drained, and keep what they have', async () => {
+  test('get no new session while they are drained, and keep those they have', async () => {
     const sessions = await Promise.all([create(), create()]);
     await json(service, 'servers', 'drain', there);
     for (const session of sessions) expect(await read(session)).toMatchObject({ status: 'active' });
@@ -115,7 +115,7 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
     await json(service, 'servers', 'undrain', there);
   });
 
-  test('that are lost lose exactly their sessions, and those who wait go on', async () => {
+  test('that are lost fail exactly their own sessions, and the queue goes on', async () => {
     const sessions = await Promise.all([create(), create()]);
     const asked = await service.request('POST', '/api/sessions', {}, { prefer: 'respond-async' });
     const waiting = asked.body as { id: string };
@@ -137,11 +137,11 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
     await end(alive);
     await eventually(
       async () => (await read(waiting))['status'] === 'active',
-      'who waited has the browser',
+      'the queued session has the browser',
       LOST_WITHIN_MS,
     );
     await end(waiting);
-    // What it left is found when it comes back.
+    // The containers that it left are removed when it comes back.
     await second.startAgain();
     await eventually(() => containers().join() === '0,0', 'no container is left');
   });

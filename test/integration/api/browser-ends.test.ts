@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
-/** What the API says of a session whose browser ended without a stop. */
+/** The API's view of a session whose browser ended without a stop. */
 
 const MINUTE = 60_000;
 let app: Awaited<ReturnType<typeof startApp>>;
@@ -26,7 +26,7 @@ async function reaches(id: string, status: string) {
 const stop = (id: string) => app.request('DELETE', `/api/sessions/${id}`);
 
 describe('a session whose user closed the browser', () => {
-  it('is stopped, and costs what a stop at that moment would have', async () => {
+  it('is stopped, and costs the same as a stop at that moment', async () => {
     const before = await app.ledger();
     const [closed, stopped] = [await create(), await create()];
     app.pass(4 * MINUTE + 30_000);
@@ -58,7 +58,7 @@ describe('a session whose user closed the browser', () => {
 });
 
 describe('a session that has failed', () => {
-  it('is not said to have been stopped when it is stopped afterwards', async () => {
+  it('is not reported as stopped if it is stopped afterwards', async () => {
     const { id, autoscaler_workload_id: workloadId } = await create();
     app.browsers.crash(workloadId);
     const failed = await reaches(id, 'failed');

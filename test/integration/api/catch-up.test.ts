@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest';
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthOptions } from '#src/api/health/health-monitor.ts';
 import { Unavailable } from '#src/errors.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import { watchLog } from '#src/event-store/store-identity.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { accessed, MINUTE, T0 } from '#test/support/examples.ts';
 import { record, sessionRef } from '#test/support/history.ts';
-import { aLogOf, project } from '#test/support/projector.ts';
+import { eventStoreOfSessions, startProjector } from '#test/support/projector.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** The monitor of a service of which all is well but what is given. */
+/** The monitor of a healthy service, except for the given parts. */
 function startMonitor(given: Partial<HealthOptions> & Pick<HealthOptions, 'views'>) {
   return startHealthMonitor({
     isLogConnected: () => true,
@@ -28,64 +28,64 @@ function startMonitor(given: Partial<HealthOptions> & Pick<HealthOptions, 'views
   });
 }
 
-test('a service is not ready while what it reads is being folded, and stays so once it is', async () => {
-  const log = await aLogOf(3);
+test('a service becomes ready once its read models are built, and stays ready', async () => {
+  const log = await eventStoreOfSessions(3);
   await using views = createMemoryViews();
   await using catchUp = watchCatchUp(log, views);
   using health = startMonitor({ views, hasCaughtUp: () => catchUp.isDone(), position: () => 12 });
   await using projecting = new AsyncDisposableStack();
-  projecting.use(project(sessionView, log, views));
-  await views.reached(idOf(sessionView), 12, 5_000);
+  projecting.use(startProjector(sessionView, log, views));
+  await views.waitForCheckpoint(projectionId(sessionView), 12, 5_000);
   expect(catchUp.isDone()).toBe(false);
   expect(health.missing()).toContain('read model, which is being folded');
   expect(health.database()).toBe('degraded');
 
-  projecting.use(project(organizationSessions, log, views));
+  projecting.use(startProjector(organizationSessions, log, views));
   await eventually(() => catchUp.isDone(), 'it has caught up');
   expect(health.missing()).not.toContain('read model, which is being folded');
-  await views.drop(idOf(sessionView));
+  await views.drop(projectionId(sessionView));
   expect(catchUp.isDone()).toBe(true);
 });
 
-test('a service is not ready while the servers are being folded: it would refuse each create', async () => {
-  const log = createMemoryEventLog();
+test('a service is not ready while the servers are folded: it would refuse each create', async () => {
+  const eventStore = createMemoryEventStore();
   const joined = { ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 } as const;
   const server = { kind: 'server', id: 'srv_1' } as const;
-  await record<'server'>(log, server, { type: 'server.joined', data: joined });
+  await record<'server'>(eventStore, server, { type: 'server.joined', data: joined });
   await using views = createMemoryViews();
   let asked = 0;
   function lastSequence(subjects?: readonly string[]): Promise<number> {
     asked += 1;
-    return log.lastSequence(subjects);
+    return eventStore.lastSequence(subjects);
   }
   await using catchUp = watchCatchUp({ lastSequence }, views);
   await using projecting = new AsyncDisposableStack();
-  projecting.use(project(sessionView, log, views));
-  projecting.use(project(organizationSessions, log, views));
-  // A look asks twice; a second one says that the first has not found all.
+  projecting.use(startProjector(sessionView, eventStore, views));
+  projecting.use(startProjector(organizationSessions, eventStore, views));
+  // A check reads two sequences; a third read means that the first check did not find everything.
   await eventually(() => catchUp.isDone() || asked > 2, 'it has looked');
   expect(catchUp.isDone()).toBe(false);
-  projecting.use(project(servers, log, views));
+  projecting.use(startProjector(servers, eventStore, views));
   await eventually(() => catchUp.isDone(), 'it has caught up');
 });
 
-test('a service without a server for browsers is ready; its health says that there is none', async () => {
+test('a service without a server for browsers is ready, but unhealthy', async () => {
   await using views = createMemoryViews();
   using health = startMonitor({ views });
   await eventually(() => health.autoscaler() === 'unhealthy', 'the servers are counted: none');
   expect([health.overall(), health.missing()]).toEqual(['unhealthy', []]);
 });
 
-test('a service whose lists have been behind the log for more than ten seconds says so', async () => {
-  const log = await aLogOf(3);
+test('health is degraded once lists are more than ten seconds behind the event store', async () => {
+  const log = await eventStoreOfSessions(3);
   await using views = createMemoryViews();
-  await using _ = project(organizationSessions, log, views);
+  await using _ = startProjector(organizationSessions, log, views);
   let [position, now] = [12, 0];
   using health = startMonitor({ views, position: () => position, now: () => now });
-  await views.reached(idOf(organizationSessions), 12, 15_000);
+  await views.waitForCheckpoint(projectionId(organizationSessions), 12, 15_000);
   position = 13;
   await eventually(() => {
-    // So that it passes while the monitor looks, whenever it does.
+    // The clock passes ten seconds during the checks, whenever they run.
     now += 1_000;
     return health.database() === 'degraded';
   }, 'it is late');
@@ -95,11 +95,15 @@ test('a service whose lists have been behind the log for more than ten seconds s
   await eventually(() => health.database() === 'healthy', 'it is not late any more');
 });
 
-test('a service under which the log was replaced says that it has to be restarted', async () => {
+test('health reports that a service has to be restarted if its event store was replaced', async () => {
   await using views = createMemoryViews();
   let look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
   const told: boolean[] = [];
-  await using sameLog = await watchLog({ facts: () => look() }, (isSame) => told.push(isSame), 5);
+  await using sameLog = await watchStoreIdentity(
+    { info: () => look() },
+    (isSame) => told.push(isSame),
+    5,
+  );
   using health = startMonitor({ isLogSame: () => sameLog.isSame(), views });
   let asked = 0;
   look = () => {
@@ -118,7 +122,7 @@ test('a service under which the log was replaced says that it has to be restarte
   expect(told).toEqual([false, true, false]);
 });
 
-test('a service that cannot follow the log says so, and is ready once it can', async () => {
+test('a service is not ready until it can follow the event store', async () => {
   await using views = createMemoryViews();
   let isHeard = false;
   using health = startMonitor({ isLogHeard: () => isHeard, views });

@@ -4,7 +4,7 @@ import { startApp } from '#test/support/service/api-in-memory.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a create for longer than a session may live is refused, and one without a duration is not', async () => {
+test('a create beyond MAX_LIFETIME is refused, and one without a duration is not', async () => {
   await using app = await startApp(undefined, { maxLifetimeMs: HOUR_MS });
   const refused = await app.request('POST', '/api/sessions', { duration: '1h1m' });
   expect([refused.status, refused.body]).toEqual([
@@ -22,7 +22,7 @@ test('a create for longer than a session may live is refused, and one without a 
   expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(HOUR_MS);
 });
 
-test('the session limit is refused as that while the list cannot be read, without the ids', async () => {
+test('while the list cannot be read, the session limit is reported without the ids', async () => {
   let isFolding = false;
   await using app = await startApp(
     (views) => ({

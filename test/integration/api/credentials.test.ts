@@ -1,13 +1,12 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import { followCredentials } from '#src/api/auth/api-keys.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { hashKey } from '#src/ids.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -16,36 +15,40 @@ import {
 import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** What a process knows of keys, as it hears of them. */
+/** The credentials that a process holds in memory, and how they follow the events. */
 
 const HASH = hashKey('bss_acme_key');
 const key = { keyId: 'key_1', hash: HASH, role: 'member', userId: 'ada' } as const;
 const issue: OrganizationCommand = { type: 'IssueKey', key };
 const revoke: OrganizationCommand = { type: 'RevokeKey', keyId: 'key_1' };
 
-/** A log with an organization, whose follower may be disturbed. */
-async function open(disturb: (log: EventLog) => Partial<EventLog> = () => ({})) {
-  const log = createMemoryEventLog();
-  const desk = { log, now: Date.now };
+/** An event store with an organization, whose subscription may be disturbed. */
+async function open(disturb: (eventStore: EventStore) => Partial<EventStore> = () => ({})) {
+  const eventStore = createMemoryEventStore();
+  const context = { eventStore, now: Date.now };
   const acme = { id: 'acme', name: 'Acme', tier: 'pro', credits: 0 } as const;
-  await registerOrganization(desk, acme, causeBy('test'));
+  await registerOrganization(context, acme, newMetadata('test'));
   async function decide(command: OrganizationCommand): Promise<number> {
-    const handled = await handle<'organization'>(
-      desk,
+    const handled = await handleCommand<'organization'>(
+      context,
       { kind: 'organization', organizationId: 'acme' },
       (state) => decideOrganization(command, state),
-      causeBy('test'),
+      newMetadata('test'),
     );
-    if (isRejected(handled)) throw new Error(JSON.stringify(handled));
+    if (isRejection(handled)) throw new Error(JSON.stringify(handled));
     return handled.sequence;
   }
   const follow = () =>
-    followCredentials({ ...log, ...disturb(log) }, defaultTiers, pino({ level: 'silent' }));
+    followCredentials(
+      { ...eventStore, ...disturb(eventStore) },
+      defaultTiers,
+      pino({ level: 'silent' }),
+    );
   return { decide, follow };
 }
 
 describe('credentials', () => {
-  it('are all there from the start, and follow each event', async () => {
+  it('are complete from the start, and follow each event', async () => {
     const { decide, follow } = await open();
     await decide(issue);
     await using credentials = await follow();
@@ -61,21 +64,21 @@ describe('credentials', () => {
     expect(credentials.holderOf(HASH)).toBeNull();
   });
 
-  it('are not waited for longer than a second', async () => {
+  it('are waited for at most a second', async () => {
     const { follow } = await open();
     await using credentials = await follow();
     await credentials.reached(1_000_000);
   });
 
-  it('are there where the newest event cannot be read', async () => {
-    const { decide, follow } = await open((log) => ({
-      lastSequence: async (subjects) => (await log.lastSequence(subjects)) + 1,
-      async *follow(options) {
+  it('are available if the newest event cannot be read', async () => {
+    const { decide, follow } = await open((eventStore) => ({
+      lastSequence: async (subjects) => (await eventStore.lastSequence(subjects)) + 1,
+      async *subscribe(options) {
         let isTold = false;
-        for await (const batch of log.follow(options)) {
+        for await (const batch of eventStore.subscribe(options)) {
           yield batch;
           const [subject, reason] = ['evt.acme.organization.renamed', 'of tomorrow'];
-          if (!isTold) options.onMalformed({ sequence: 1_000, subject, reason });
+          if (!isTold) options.onUnreadable({ sequence: 1_000, subject, reason });
           isTold = true;
         }
       },
@@ -85,11 +88,11 @@ describe('credentials', () => {
     expect(credentials.holderOf(HASH)).not.toBeNull();
   });
 
-  it('are folded where another version of the fold wrote them', async () => {
-    const { decide, follow } = await open((log) => ({
-      async *follow(options) {
-        for await (const batch of log.follow(options))
-          yield batch.map((event) => ({ ...event, state: STATE_UNKNOWN }) as never);
+  it('are folded from the history if another version of the fold wrote the state', async () => {
+    const { decide, follow } = await open((eventStore) => ({
+      async *subscribe(options) {
+        for await (const batch of eventStore.subscribe(options))
+          yield batch.map((event) => ({ ...event, state: null }) as never);
       },
     }));
     await decide(issue);
@@ -99,11 +102,11 @@ describe('credentials', () => {
     expect(credentials.holderOf(HASH)).toBeNull();
   });
 
-  it('are followed on after a bug: a revoked key does not live for ever', async () => {
+  it('are followed again after an unexpected error: a revoked key does not stay valid', async () => {
     let isBroken = false;
-    const { decide, follow } = await open((log) => ({
-      async *follow(options) {
-        for await (const batch of log.follow(options)) {
+    const { decide, follow } = await open((eventStore) => ({
+      async *subscribe(options) {
+        for await (const batch of eventStore.subscribe(options)) {
           if (isBroken) {
             isBroken = false;
             throw new TypeError('a bug');
@@ -122,10 +125,10 @@ describe('credentials', () => {
 
 describe('an organization', () => {
   it.each(['fired', '', 'a.b', '>', 'x'.repeat(65)])('cannot be registered as %j', async (id) => {
-    const desk = { log: createMemoryEventLog(), now: Date.now };
+    const context = { eventStore: createMemoryEventStore(), now: Date.now };
     const asked = { id, name: 'Acme', tier: 'pro', credits: 1 } as const;
-    const outcome = await registerOrganization(desk, asked, causeBy('test'));
-    expect(outcome).toMatchObject({ rejected: 'INVALID_REQUEST', context: { id } });
-    expect(await desk.log.lastSequence()).toBe(0);
+    const outcome = await registerOrganization(context, asked, newMetadata('test'));
+    expect(outcome).toMatchObject({ code: 'INVALID_REQUEST', context: { id } });
+    expect(await context.eventStore.lastSequence()).toBe(0);
   });
 });

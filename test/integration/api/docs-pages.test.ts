@@ -1,78 +1,81 @@
-import { createHash } from 'node:crypto';
-import Fastify from 'fastify';
-import { describe, expect, it } from 'vitest';
-import { html } from '#src/api/html.ts';
-import { apiRoutes } from '#src/api/routes.ts';
-import { errors } from '#src/errors.ts';
-import { noParts } from '#test/support/service/api-in-memory.ts';
+import puppeteer, { type Browser } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ensurePrograms } from '#src/embedded/programs.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
 
-const routes = apiRoutes(noParts);
+/** /docs and /docs/events in a real browser. */
 
-async function openPage(headers: Record<string, string>) {
-  const server = Fastify({ trustProxy: '127.0.0.1' });
-  const route = routes.find(({ path }) => path === '/docs');
-  server.get('/docs', async (request, reply) => route?.handle(request, reply, null as never));
-  const reply = await server.inject({ url: '/docs', headers });
-  return { page: reply.body, policy: String(reply.headers['content-security-policy']) };
+let app: Awaited<ReturnType<typeof startApp>>;
+let address: string;
+let browser: Browser;
+beforeAll(async () => {
+  app = await startApp();
+  address = await app.listen();
+  const { chromium } = await ensurePrograms(['chromium'], console.log);
+  browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox'] });
+});
+afterAll(async () => {
+  await browser?.close();
+  await app?.[Symbol.asyncDispose]();
+});
+
+const NOTE_VIOLATIONS = `
+  globalThis.violations = [];
+  document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+    violations.push(violatedDirective + ' ' + blockedURI));`;
+
+/** The page once it shows this text, with its requests and the violations of its policy. */
+async function open(path: string, shown: string) {
+  const page = await browser.newPage();
+  const requested: string[] = [];
+  const errors: unknown[] = [];
+  page.on('request', (request) => requested.push(request.url()));
+  page.on('pageerror', (error) => errors.push(error));
+  await page.evaluateOnNewDocument(NOTE_VIOLATIONS);
+  const reply = await page.goto(address + path);
+  await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(shown)})`);
+  await page.waitForNetworkIdle();
+  const violations = await page.evaluate('violations');
+  const text = await page.evaluate('document.body.innerText');
+  return { headers: reply?.headers() ?? {}, requested, errors, violations, text };
 }
 
-describe('the page', () => {
-  it('has every operation, with a call of it, and every error', async () => {
-    const { page } = await openPage({ host: 'browsers.example.com:8080' });
-    for (const { operationId, path, summary } of routes) {
-      expect(page).toContain(`<section id="${operationId}">`);
-      expect(page).toContain(`<code>${path.replaceAll(/:(\w+)/g, '{$1}')}</code>`);
-      expect(page).toContain(html`<h3>${summary}</h3>`.html);
-    }
-    const calls = page.match(/&quot;http:\/\/browsers\.example\.com:8080\/\S*&quot;/g);
-    expect(calls).toHaveLength(routes.length);
-    for (const name of Object.keys(errors)) expect(page).toContain(`<code>${name}</code>`);
-  });
-
-  it('shows what an object has that may be null', async () => {
-    const { page } = await openPage({ host: 'localhost' });
-    const answer = /<section id="getSession">[^]*?<\/section>/.exec(page)?.[0] ?? '';
-    const cells = [...answer.matchAll(/<td>([^]*?)<\/td>/g)].map(([, cell]) => cell?.trim());
-    for (const [name, type] of [
-      ['viewport', 'object or null'],
-      ['viewport.width', 'integer'],
-      ['viewport.height', 'integer'],
-    ])
-      expect([name, cells[cells.indexOf(`<code>${name}</code>`) + 1]]).toEqual([name, type]);
-  });
-
-  it('loads nothing, and runs only the script and style that it was made with', async () => {
-    const { page, policy } = await openPage({ host: 'localhost' });
-    expect(page).not.toMatch(/\b(?:src|srcset|action)=|@import|url\(|<link|<iframe/);
-    expect(page.match(/href="[^#"]*"/g)).toEqual([
-      'href="/api/openapi.json"',
-      'href="/docs/events"',
-    ]);
-    for (const element of ['style', 'script']) {
-      const text = new RegExp(`<${element}>([^]*?)</${element}>`).exec(page)?.[1] ?? '';
-      const hash = createHash('sha256').update(text).digest('base64');
-      expect(policy).toContain(`${element}-src 'sha256-${hash}'`);
-    }
-    expect(policy).toContain("default-src 'none'");
-    expect(page).not.toMatch(/<[^>]+ (?:style|on\w+)=/);
-  });
-
-  it('calls https where a proxy ends it, and trusts no name that is none', async () => {
-    const secure = { host: 'api.example.com', 'x-forwarded-proto': 'https' };
-    expect((await openPage(secure)).page).toContain(
-      'curl &quot;https://api.example.com/api/status',
+describe.each([
+  ['/docs', '/api/openapi.json', 'Create a session'],
+  ['/docs/events', '/api/asyncapi.json', 'A browser session, from its request to its end.'],
+])('%s', (path, document, shown) => {
+  it(`shows ${document}, requests no other address, and does not violate its policy`, async () => {
+    const { headers, requested, errors, violations, text } = await open(path, shown);
+    expect(errors).toEqual([]);
+    expect(text).toContain('Browser Session Service');
+    expect(requested).toEqual(
+      expect.arrayContaining([`${address}/docs/scalar.js`, address + document]),
     );
-    const { page } = await openPage({ host: '"><script>alert(1)</script>' });
-    expect(page).not.toContain('alert(1)');
-    expect(page).toContain('http://localhost/api/sessions');
+    // Inline resources, such as an icon, have no address.
+    for (const url of requested) expect(url).toMatch(new RegExp(`^(${address}/|data:|blob:)`));
+    expect(violations).toEqual([]);
+    expect(headers['content-security-policy']).toContain("default-src 'none'");
+  });
+
+  it('runs only the scripts of its own answer', async () => {
+    const [policy, other] = await Promise.all(
+      [1, 2].map(async () => {
+        const { headers } = await fetch(address + path);
+        return headers.get('content-security-policy') ?? '';
+      }),
+    );
+    const nonce = /script-src 'nonce-([\w-]{22})';/.exec(policy ?? '')?.[1] ?? 'none';
+    expect(other).toMatch(/script-src 'nonce-[\w-]{22}';/);
+    expect(other).not.toContain(nonce);
+    expect(policy).not.toMatch(/unsafe-eval|https?:|\*/);
   });
 });
 
-describe('html', () => {
-  it('escapes what is put in, unless it is HTML already', () => {
-    const evil = `<b a="1" c='2'>&`;
-    const inner = html`<i>${evil}</i>`;
-    const escaped = '&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;';
-    expect(html`<p>${[inner, null, undefined, 7]}</p>`.html).toBe(`<p><i>${escaped}</i>7</p>`);
-  });
+it('the script is sent compressed, or uncompressed to clients that do not accept gzip', async () => {
+  const url = `${address}/docs/scalar.js`;
+  const compressed = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
+  const plain = await fetch(url, { headers: { 'accept-encoding': 'identity' } });
+  expect(compressed.headers.get('content-encoding')).toBe('gzip');
+  expect(plain.headers.get('content-encoding')).toBeNull();
+  expect(await plain.text()).toBe(await compressed.text());
 });

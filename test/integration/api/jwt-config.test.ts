@@ -2,18 +2,18 @@ import { describe, expect, it, test } from 'vitest';
 import { readConfig } from '#src/config/config.ts';
 import { failToStart } from '#test/support/service/main-process.ts';
 
-/** What says whose JWTs are taken: all of it, or none. */
+/** The variables that configure JWTs: either all of them are set, or none. */
 
 const SECRET = 'a-secret-of-the-issuer-0123456789abcdef';
 const WHO = { JWT_ISSUER: 'https://login.example', JWT_AUDIENCE: 'browser-sessions' };
 const KEYS = { JWT_JWKS_URL: 'https://login.example/keys?policy=b2c' };
 
 describe('a configuration', () => {
-  it('has no JWTs where nothing is said of them', () => {
+  it('has no JWTs if no variable of theirs is set', () => {
     expect(readConfig({}).jwt).toBeNull();
   });
 
-  it('takes those of a shared secret', () => {
+  it('accepts JWTs of a shared secret', () => {
     expect(readConfig({ ...WHO, JWT_SECRET: SECRET }).jwt).toEqual({
       issuer: 'https://login.example',
       audience: 'browser-sessions',
@@ -21,7 +21,7 @@ describe('a configuration', () => {
     });
   });
 
-  it('takes those of a key set, by any algorithm of public keys or by those it names', () => {
+  it('accepts JWTs of a key set, by any public-key algorithm or only by the named ones', () => {
     expect(readConfig({ ...WHO, ...KEYS }).jwt?.signedBy).toEqual({
       keySetUrl: KEYS.JWT_JWKS_URL,
       algorithms: expect.arrayContaining(['RS256', 'ES256', 'EdDSA']),
@@ -33,7 +33,7 @@ describe('a configuration', () => {
   });
 });
 
-describe('no configuration is', () => {
+describe('an invalid configuration', () => {
   test.each<[what: string, env: Record<string, string>, said: RegExp]>([
     [
       'a secret and a key set',
@@ -43,7 +43,7 @@ describe('no configuration is', () => {
     ['a short secret', { ...WHO, JWT_SECRET: 'short' }, /^JWT_SECRET: needs 32 to 512/],
     ['no issuer', { JWT_SECRET: SECRET, JWT_AUDIENCE: 'a' }, /^JWT_ISSUER: needed beside JWT_SEC/],
     ['no audience', { ...KEYS, JWT_ISSUER: 'i' }, /^JWT_AUDIENCE: needed beside JWT_JWKS_URL/],
-    ['an issuer alone', { JWT_ISSUER: 'i' }, /^JWT_ISSUER: of no use/],
+    ['an issuer alone', { JWT_ISSUER: 'i' }, /^JWT_ISSUER: has no effect without/],
     [
       'an algorithm of secrets',
       { ...WHO, ...KEYS, JWT_ALGORITHMS: 'HS256' },
@@ -55,13 +55,13 @@ describe('no configuration is', () => {
       { ...WHO, JWT_SECRET: SECRET, JWT_ALGORITHMS: 'HS256' },
       /^JWT_ALGORITHMS: only with JWT_JWKS_URL/,
     ],
-  ])('%s', (_, env, said) => {
+  ])('is refused: %s', (_, env, said) => {
     expect(() => readConfig(env)).toThrow(
       expect.objectContaining({ name: 'BadConfig', message: expect.stringMatching(said) }),
     );
   });
 
-  it('shown with its secrets', () => {
+  it('is reported without its secrets', () => {
     for (const [name, value] of [
       ['JWT_SECRET', 'a short secret'],
       ['JWT_JWKS_URL', 'https://user:a-password@h/keys'],
@@ -75,7 +75,7 @@ describe('no configuration is', () => {
   });
 });
 
-it('a start with a bad one ends in one line that names the variable', async () => {
+it('a start with an invalid configuration ends in one line that names the variable', async () => {
   const outcome = await failToStart({ JWT_SECRET: SECRET });
   expect(outcome).toMatchObject({ code: 1, left: [] });
   expect(outcome.said).toBe('JWT_ISSUER: needed beside JWT_SECRET\n(--help lists all variables)\n');

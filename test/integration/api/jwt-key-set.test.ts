@@ -14,10 +14,10 @@ import {
   startKeySetServer,
 } from '#test/support/servers/key-set-server.ts';
 
-/** The issuer's keys, as they come, go and cannot be had. */
+/** The issuer's key set: rotations, outages and wrong addresses. */
 
 const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 };
-/** Nothing happens by itself, and every look is allowed. */
+/** No fetch by the clock, and no cool-down. */
 const TIMES = {
   fetchMs: 2_000,
   startMs: 0,
@@ -37,7 +37,7 @@ afterEach(async () => {
   await issuer[Symbol.asyncDispose]();
 });
 
-/** What a process has that was told of the issuer's address. */
+/** An authenticator that is configured with the issuer's address. */
 async function open(more: Partial<KeySetTimes> = {}, algorithms = ALL) {
   const times = { ...TIMES, ...more };
   const log = pino({ level: 'silent' });
@@ -69,7 +69,7 @@ describe('a key of the set', () => {
     expect(await ask(await stranger.sign(goodClaims()))).toBe('refused');
   });
 
-  it('that says no algorithm is for the usual one of its kind', async () => {
+  it('without an algorithm is for the usual one of its type', async () => {
     const [usual, other] = [await newSigner('RS256', 'usual'), await newSigner('PS256', 'other')];
     issuer.state.keys = [usual.jwk, other.jwk].map((jwk) => structuredClone(jwk));
     for (const jwk of issuer.state.keys) delete jwk.alg;
@@ -78,7 +78,7 @@ describe('a key of the set', () => {
     expect(await ask(await other.sign(goodClaims()))).toBe('refused');
   });
 
-  it('does not count where it is for encryption, secret, or not of a configured algorithm', async () => {
+  it('is ignored if it is for encryption, secret, or not of a configured algorithm', async () => {
     const [rsa, ec] = [await newSigner('RS256', 'rsa'), await newSigner('ES256', 'ec')];
     issuer.state.keys = [rsa.jwk, ec.jwk];
     expect(await (await open({}, configured('ES256')))(await rsa.sign(goodClaims()))).toBe(
@@ -94,7 +94,7 @@ describe('a key of the set', () => {
     expect(await ask(await ec.sign(goodClaims()))).toBe('refused');
   });
 
-  it('is fetched once, however many tokens come', async () => {
+  it('is fetched once, for any number of tokens', async () => {
     const signer = await newSigner('ES256', 'one');
     issuer.state.keys = [signer.jwk];
     const ask = await open();
@@ -105,7 +105,7 @@ describe('a key of the set', () => {
 });
 
 describe('a rotation', () => {
-  it('is met at once, and a key that was taken away is refused after the next look', async () => {
+  it('takes effect at once, and a removed key is refused after the next fetch', async () => {
     const [before, after] = [await newSigner('ES256', 'a'), await newSigner('ES256', 'b')];
     issuer.state.keys = [before.jwk];
     const ask = await open();
@@ -119,7 +119,7 @@ describe('a rotation', () => {
     expect(await ask(await after.sign(goodClaims()))).toBe('taken');
   });
 
-  it('is met without being asked, by and by', async () => {
+  it('takes effect by the periodic fetch, without a token of the new key', async () => {
     const [before, after] = [await newSigner('ES256', 'a'), await newSigner('ES256', 'b')];
     issuer.state.keys = [before.jwk];
     const ask = await open({ refreshEveryMs: 20, coolDownMs: 600_000 });
@@ -129,7 +129,7 @@ describe('a rotation', () => {
     expect(await ask(await after.sign(goodClaims()))).toBe('taken');
   });
 
-  it('is looked for once in a while, however many tokens have unknown keys', async () => {
+  it('causes one fetch per cool-down, for any number of tokens with unknown keys', async () => {
     const known = await newSigner('ES256', 'known');
     issuer.state.keys = [known.jwk];
     const ask = await open({ coolDownMs: 600_000 });
@@ -145,7 +145,7 @@ describe('a rotation', () => {
   });
 });
 
-it('is where the address says, not where an answer sends to', async () => {
+it('the key set is fetched only from the configured address: redirects are not followed', async () => {
   const stranger = await newSigner('ES256', 'a');
   issuer.state.answer = (request, response) =>
     request.url === '/keys'
@@ -155,25 +155,28 @@ it('is where the address says, not where an answer sends to', async () => {
 });
 
 type Row = [what: string, answer: NonNullable<typeof issuer.state.answer>];
-/** What only another address makes good. */
+/** Answers of a wrong address. */
 const wrong: Row[] = [
-  ['that it has nothing there', (_, response) => response.writeHead(404).end('{"keys":[]}')],
+  ['404 Not Found', (_, response) => response.writeHead(404).end('{"keys":[]}')],
   ['no JSON', (_, response) => response.end('<html>')],
   ['no key set', (_, response) => response.end('{"keys":{}}')],
   ['a redirect', (_, response) => response.writeHead(302, { location: '/elsewhere' }).end()],
-  ['too much', (_, response) => response.end(`{"keys":[],"x":"${'x'.repeat(300_000)}"}`)],
+  [
+    'more than the size limit',
+    (_, response) => response.end(`{"keys":[],"x":"${'x'.repeat(300_000)}"}`),
+  ],
 ];
-/** What time makes good. */
+/** Answers of an issuer that is temporarily down. */
 const down: Row[] = [
-  ['an error', (_, response) => response.writeHead(500).end('{"keys":[]}')],
-  ['that there are too many', (_, response) => response.writeHead(429).end()],
-  ['nothing', (request) => request.socket.destroy()],
-  ['nothing, and stays', () => undefined],
-  ['a beginning, and stays', (_, response) => void response.write('{"keys":[')],
+  ['500 Internal Server Error', (_, response) => response.writeHead(500).end('{"keys":[]}')],
+  ['429 Too Many Requests', (_, response) => response.writeHead(429).end()],
+  ['by closing the connection', (request) => request.socket.destroy()],
+  ['nothing, and keeps the connection open', () => undefined],
+  ['a part, and keeps the connection open', (_, response) => void response.write('{"keys":[')],
 ];
 
 describe.each([...wrong, ...down])('an address that answers %s', (_, answer) => {
-  it('lets known keys go on, and is back when it is', async () => {
+  it('leaves known keys valid, and is used again once it serves the key set', async () => {
     const [known, later] = [await newSigner('ES256', 'a'), await newSigner('ES256', 'b')];
     issuer.state.keys = [known.jwk];
     const ask = await open({ fetchMs: 200 });
@@ -187,8 +190,8 @@ describe.each([...wrong, ...down])('an address that answers %s', (_, answer) => 
   });
 });
 
-describe.each(down)('a start at an address that answers %s', (_, answer) => {
-  it('leaves tokens undecided, not the service', async () => {
+describe.each(down)('a start while the address answers %s', (_, answer) => {
+  it('succeeds, and tokens are undecided', async () => {
     const signer = await newSigner('ES256', 'a');
     issuer.state.answer = answer;
     const ask = await open({ fetchMs: 200, retryEveryMs: 20 });
@@ -201,13 +204,13 @@ describe.each(down)('a start at an address that answers %s', (_, answer) => {
   });
 });
 
-describe('a start is refused, with the variable and the reason, at an address that', () => {
+describe('a start is refused, with the variable and the reason, if the address', () => {
   test.each(wrong)('answers %s', async (_, answer) => {
     issuer.state.answer = answer;
     await expect(open()).rejects.toThrow(/^JWT_JWKS_URL: no key set at http:.*: ./);
   });
 
-  it('nobody has', async () => {
+  it('has no server', async () => {
     const log = pino({ level: 'silent' });
     const [port] = await freePorts(1);
     const url = `http://127.0.0.1:${port}/keys?secret`;
@@ -217,7 +220,7 @@ describe('a start is refused, with the variable and the reason, at an address th
   });
 });
 
-test('a start waits for who is being started too', async () => {
+test('a start waits for an issuer that is starting at the same time', async () => {
   const signer = await newSigner('ES256', 'a');
   issuer.state.keys = [signer.jwk];
   let asked = 0;

@@ -11,7 +11,7 @@ import {
   newSigner,
 } from '#test/support/servers/key-set-server.ts';
 
-/** Which tokens are taken, on a clock that stands still. */
+/** Which tokens are accepted, on a clock that stands still. */
 
 const NOW = Math.floor(Date.now() / 1000);
 const SECRET = 'a-secret-of-the-issuer-0123456789abcdef';
@@ -40,8 +40,8 @@ const without = (name: string) => {
   return hs256(SECRET, {}, others);
 };
 
-describe('a good token', () => {
-  it('is its user in its organization with its role', async () => {
+describe('a valid token', () => {
+  it('authenticates its user in its organization with its role', async () => {
     expect(await take(sign({}))).toEqual({
       organizationId: 'acme',
       role: 'member',
@@ -54,7 +54,7 @@ describe('a good token', () => {
     ['an audience among others', { aud: ['other', AUDIENCE] }],
     ['a user of 256 characters', { sub: 'u'.repeat(256) }],
     ['a user in any script', { sub: 'Ада Лавлейс 😀' }],
-    ['claims that we do not know', { email: 'ada@example', scope: 'all' }],
+    ['unknown claims', { email: 'ada@example', scope: 'all' }],
     ['just expired', { exp: NOW - CLOCK_SKEW_SECONDS + 1 }],
     ['about to begin', { nbf: NOW + CLOCK_SKEW_SECONDS }],
     ['the role owner', { role: 'owner' }],
@@ -64,7 +64,7 @@ describe('a good token', () => {
   });
 });
 
-describe('no token is one that', () => {
+describe('a token is refused if it', () => {
   test.each<[string, object]>([
     ['has expired', { exp: NOW - CLOCK_SKEW_SECONDS }],
     ['is not yet valid', { nbf: NOW + CLOCK_SKEW_SECONDS + 1 }],
@@ -88,21 +88,24 @@ describe('no token is one that', () => {
     expect(await take(sign(claims))).toBeNull();
   });
 
-  test.each(['exp', 'iss', 'aud', 'sub', 'org_id', 'role'])('says no %s', async (claim) => {
+  test.each(['exp', 'iss', 'aud', 'sub', 'org_id', 'role'])('has no %s', async (claim) => {
     expect(await take(without(claim))).toBeNull();
   });
 
   test.each<[string, string]>([
-    ['is signed by nobody', forge({ alg: 'none' }, goodClaims())],
-    ['is signed by nobody, written otherwise', forge({ alg: 'nOnE' }, goodClaims())],
-    ['says HS256 and is signed by nobody', forge({ alg: 'HS256' }, goodClaims())],
+    ['is unsigned', forge({ alg: 'none' }, goodClaims())],
+    ['is unsigned, with alg in another case', forge({ alg: 'nOnE' }, goodClaims())],
+    ['names HS256 and is unsigned', forge({ alg: 'HS256' }, goodClaims())],
     ['is signed with another secret', hs256(`${SECRET}x`, {}, goodClaims())],
-    ['is signed with no secret', hs256('', {}, goodClaims())],
-    ['says another algorithm than it has', hs256(SECRET, { alg: 'HS384' }, goodClaims())],
-    ['says no algorithm', hs256(SECRET, { alg: undefined }, goodClaims())],
+    ['is signed with an empty secret', hs256('', {}, goodClaims())],
+    [
+      'names another algorithm than that of its signature',
+      hs256(SECRET, { alg: 'HS384' }, goodClaims()),
+    ],
+    ['names no algorithm', hs256(SECRET, { alg: undefined }, goodClaims())],
     ['brings its own key', hs256('k', { jwk: { kty: 'oct', k: 'aw' } }, goodClaims())],
-    ['has an extension that has to be known', hs256(SECRET, { crit: ['b64'], b64: true }, {})],
-    ['is cut', hs256(SECRET, {}, goodClaims()).slice(0, -2)],
+    ['has a critical extension', hs256(SECRET, { crit: ['b64'], b64: true }, {})],
+    ['is truncated', hs256(SECRET, {}, goodClaims()).slice(0, -2)],
     ['is three dots', '..'],
     ['is no base64', 'a.b.c'],
   ])('%s', async (_, token) => {
@@ -119,13 +122,13 @@ describe('where the issuer signs with RS256', async () => {
   const signer = await newSigner('RS256', 'one');
   const takeRsa = authenticator({ algorithms: ['RS256'], find: () => signer.publicKey });
 
-  it('its tokens are taken, and none of the same key by another algorithm', async () => {
+  it('its tokens are accepted, and those of the same key by another algorithm are not', async () => {
     expect(await takeRsa(await signer.sign(goodClaims()))).toMatchObject({ userId: 'ada' });
     const pss = await newSigner('PS256', 'one');
     expect(await takeRsa(await pss.sign(goodClaims()))).toBeNull();
   });
 
-  it('its public key is no secret that signs', async () => {
+  it('its public key is not accepted as a shared secret', async () => {
     const pem = await exportSPKI(signer.publicKey);
     const der = Buffer.from(pem.replaceAll(/-----.*-----|\n/g, ''), 'base64');
     const modulus = Buffer.from(String(signer.jwk.n), 'base64url');

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Views } from '#projections/store/views.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
-/** A list or status whose read model stands still: it waits for it, and sends no old one. */
+/** A list or status waits for a read model that is behind, and is never sent from stale data. */
 
 let app: Awaited<ReturnType<typeof startApp>>;
-/** Whether the read model is behind what this process has seen, and whether it comes round. */
+/** Whether the read model is behind what this process has seen, and whether it catches up. */
 let isBehind = false;
 let catchesUp = false;
 
@@ -22,33 +22,33 @@ function standingStill(views: Views): Views {
       const page = await views.page(projection, query);
       return isBehind ? { ...page, items: '', total: 0, checkpoint: 1 } : page;
     },
-    async reached(projection, sequence, timeoutMs) {
+    async waitForCheckpoint(projection, sequence, timeoutMs) {
       if (isBehind && !catchesUp) return false;
       isBehind = false;
-      return views.reached(projection, sequence, timeoutMs);
+      return views.waitForCheckpoint(projection, sequence, timeoutMs);
     },
   };
 }
 
-test('a list from a read model that stays behind is refused, not old', async () => {
+test('a list from a read model that stays behind is refused, not stale', async () => {
   [isBehind, catchesUp] = [true, false];
   const { status, body } = await app.request('GET', '/api/sessions');
   expect([status, body.error, body.context]).toEqual([503, 'UNAVAILABLE', { part: 'read-model' }]);
 });
 
-test('a list from a read model that catches up is that of then', async () => {
+test('a list waits for a read model that catches up', async () => {
   [isBehind, catchesUp] = [true, true];
   const { status, body } = await app.request('GET', '/api/sessions');
   expect([status, body.total]).toEqual([200, 1]);
 });
 
-test('a status from a read model that stays behind is refused, not old', async () => {
+test('a status from a read model that stays behind is refused, not stale', async () => {
   [isBehind, catchesUp] = [true, false];
   const { status, body } = await app.request('GET', '/api/status');
   expect([status, body.error, body.context]).toEqual([503, 'UNAVAILABLE', { part: 'read-model' }]);
 });
 
-test('a status from a read model that catches up is that of then', async () => {
+test('a status waits for a read model that catches up', async () => {
   [isBehind, catchesUp] = [true, true];
   const { status, body } = await app.request('GET', '/api/status');
   expect([status, body.current_load.active_sessions]).toEqual([200, 1]);

@@ -1,42 +1,41 @@
 import { describe, expect, it } from 'vitest';
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent, RefOf } from '#events/events.ts';
 import { sessionsOf, type AggregateKind } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { foldUpTo, nothing, type Fold } from '#src/api/time-travel/past-fold.ts';
 import { openPast } from '#src/api/time-travel/past.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { accessed, aSession, change, queued, requested } from '#test/support/events.fixture.ts';
 
 const organization = 'org_past';
 const subjects = [sessionsOf(organization)];
 
-/** A log of some sessions of an organization, and others between them. */
-async function someLog(): Promise<EventLog> {
-  const log = createMemoryEventLog();
+/** An event store with some sessions of an organization, and other sessions between them. */
+async function someLog(): Promise<EventStore> {
+  const eventStore = createMemoryEventStore();
   for (let at = 0; at < 30; at += 1) {
     const session = aSession(at % 3 === 0 ? undefined : organization);
-    const before = await log.lastSequence();
-    await log.append([change(0, requested(session))]);
-    // What they carry is what they fold to: of a session in the queue nothing else is recorded.
+    const before = await eventStore.lastSequence();
+    await eventStore.append([change(0, requested(session))]);
+    // The events carry the folded state: nothing else is recorded of a queued session.
     const next = at % 2 === 0 ? queued(session) : accessed(session);
-    if (at % 5 !== 0) await log.append([change(before + 1, next)]);
+    if (at % 5 !== 0) await eventStore.append([change(before + 1, next)]);
   }
-  return log;
+  return eventStore;
 }
 
-/** The same log, whose events up to a sequence carry states that nobody understands any more. */
-function withOldStates(log: EventLog, upTo: number): EventLog {
+/** The same event store, whose events up to a sequence carry states of an older version. */
+function withOldStates(eventStore: EventStore, upTo: number): EventStore {
   const age = <Event extends RecordedEvent | null>(event: Event): Event =>
-    event !== null && event.sequence <= upTo ? { ...event, state: STATE_UNKNOWN } : event;
+    event !== null && event.sequence <= upTo ? { ...event, state: null } : event;
   return {
-    ...log,
-    async *follow(options) {
-      for await (const batch of log.follow(options)) yield batch.map(age);
+    ...eventStore,
+    async *subscribe(options) {
+      for await (const batch of eventStore.subscribe(options)) yield batch.map(age);
     },
-    async lastUpTo<Kind extends AggregateKind>(aggregate: RefOf<Kind>, sequence: number) {
-      const last = await log.lastUpTo<Kind>(aggregate, sequence);
+    async readLastUpTo<Kind extends AggregateKind>(aggregate: RefOf<Kind>, sequence: number) {
+      const last = await eventStore.readLastUpTo<Kind>(aggregate, sequence);
       return age(last as RecordedEvent | null) as typeof last;
     },
   };
@@ -47,27 +46,36 @@ function told({ upTo, views }: Fold) {
 }
 
 describe('a fold of the past', () => {
-  it('that goes on from an earlier one is that which begins at the beginning', async () => {
-    const log = await someLog();
-    const end = await log.lastSequence();
+  it('that continues an earlier one equals a fold from the beginning', async () => {
+    const eventStore = await someLog();
+    const end = await eventStore.lastSequence();
     for (let upTo = 0; upTo <= end; upTo += 5) {
-      const whole = await foldUpTo(log, organizationSessions, subjects, { from: nothing, upTo });
+      const whole = await foldUpTo(eventStore, organizationSessions, subjects, {
+        from: nothing,
+        upTo,
+      });
       const half = { from: nothing, upTo: Math.floor(upTo / 2) };
-      const from = await foldUpTo(log, organizationSessions, subjects, half);
-      const continued = await foldUpTo(log, organizationSessions, subjects, { from, upTo });
+      const from = await foldUpTo(eventStore, organizationSessions, subjects, half);
+      const continued = await foldUpTo(eventStore, organizationSessions, subjects, { from, upTo });
       expect(told(continued)).toEqual(told(whole));
     }
   });
 
-  it('trusts no state of another version of the fold, and folds the events instead', async () => {
-    const log = await someLog();
-    const upTo = await log.lastSequence();
-    const whole = await foldUpTo(log, organizationSessions, subjects, { from: nothing, upTo });
+  it('ignores states of another version of the fold, and folds the events instead', async () => {
+    const eventStore = await someLog();
+    const upTo = await eventStore.lastSequence();
+    const whole = await foldUpTo(eventStore, organizationSessions, subjects, {
+      from: nothing,
+      upTo,
+    });
     for (const old of [upTo, upTo / 2, 7]) {
-      const aged = withOldStates(log, old);
+      const aged = withOldStates(eventStore, old);
       const same = await foldUpTo(aged, organizationSessions, subjects, { from: nothing, upTo });
       expect(told(same)).toEqual(told(whole));
-      const from = await foldUpTo(log, organizationSessions, subjects, { from: nothing, upTo: 9 });
+      const from = await foldUpTo(eventStore, organizationSessions, subjects, {
+        from: nothing,
+        upTo: 9,
+      });
       const on = await foldUpTo(aged, organizationSessions, subjects, { from, upTo });
       expect(told(on)).toEqual(told(whole));
     }
@@ -75,19 +83,22 @@ describe('a fold of the past', () => {
 });
 
 describe('the past of an organization', () => {
-  it('is read from the log once for all the pages that are asked for', async () => {
-    const log = await someLog();
+  it('is read from the event store once for all requested pages', async () => {
+    const eventStore = await someLog();
     let read = 0;
-    const watched: EventLog = {
-      ...log,
-      async *follow(options) {
-        for await (const batch of log.follow(options)) {
+    const watched: EventStore = {
+      ...eventStore,
+      async *subscribe(options) {
+        for await (const batch of eventStore.subscribe(options)) {
           read += batch.length;
           yield batch;
         }
       },
     };
-    const past = openPast({ desk: { log: watched, now: Date.now }, queueTimeoutMs: 60_000 });
+    const past = openPast({
+      context: { eventStore: watched, now: Date.now },
+      queueTimeoutMs: 60_000,
+    });
     const at = Date.now() - 1_000;
     const lists = [`${organization}/all`];
     const first = await past.sessions(organization, { lists, offset: 0, limit: 10 }, at);
@@ -98,9 +109,12 @@ describe('the past of an organization', () => {
     expect(new Set(rows.map(({ id }) => id)).size).toBe(20);
   });
 
-  it('is refused where too many ask at once, and answered again afterwards', async () => {
-    const log = await someLog();
-    const past = openPast({ desk: { log, now: Date.now }, queueTimeoutMs: 60_000 });
+  it('is refused if too many requests wait, and answered again afterwards', async () => {
+    const eventStore = await someLog();
+    const past = openPast({
+      context: { eventStore, now: Date.now },
+      queueTimeoutMs: 60_000,
+    });
     const query = { lists: [`${organization}/all`], offset: 0, limit: 1 };
     const at = Date.now() - 1_000;
     const ask = () => past.sessions(organization, query, at);

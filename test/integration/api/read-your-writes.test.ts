@@ -3,9 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Views } from '#projections/store/views.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
-/**
- * A read model that is slow to hold what happened, as under load: no answer comes before it does.
- */
+/** A slow read model, as under load: no answer is sent before the read model holds its effect. */
 
 const SLOW_MS = 40;
 let app: Awaited<ReturnType<typeof startApp>>;
@@ -24,7 +22,7 @@ function slowToWrite(views: Views): Views {
   };
 }
 
-/** What all readers say of the newest session, asked at once. */
+/** The answers of all reads about the newest session, requested at once. */
 async function look() {
   const [{ body: list }, { body: status }] = await Promise.all([
     app.request('GET', '/api/sessions?limit=1'),

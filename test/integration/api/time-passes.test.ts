@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
-/** What a session's clock does to it, on a clock that is moved by hand. */
+/** Expiry and idle time-outs of sessions, on a clock that the test moves. */
 
 const MINUTE = 60_000;
 let app: Awaited<ReturnType<typeof startApp>>;
@@ -27,7 +27,7 @@ async function stopped(id: string) {
 }
 
 describe('a session that expires', () => {
-  it('ends by itself when its time is up, not before, with all it reserved used', async () => {
+  it('ends when its time is up, not before, and has used all reserved credits', async () => {
     const { id, expires_at } = await create({ duration: '1m' });
     app.pass(Date.parse(expires_at) - app.now() - 500);
     expect((await read(id)).status).toBe('active');
@@ -43,7 +43,7 @@ describe('a session that expires', () => {
     expect(await app.ledger()).toMatchObject({ slotsInUse: 0, creditsReserved: 0, creditsUsed: 1 });
   });
 
-  it('lives on where it was extended, until its new end', async () => {
+  it('runs until its new end if it was extended', async () => {
     const { id } = await create({ duration: '1m' });
     await app.request('POST', `/api/sessions/${id}/extend`, { duration: '10m' });
     app.pass(2 * MINUTE);
@@ -53,7 +53,7 @@ describe('a session that expires', () => {
     expect(await stopped(id)).toMatchObject({ ended_reason: 'expired', credits_used: 11 });
   });
 
-  it('costs what it ran when it was stopped before, in minutes begun', async () => {
+  it('costs the minutes that it ran, rounded up, if it is stopped before', async () => {
     const before = await app.ledger();
     const { id } = await create({ duration: '1h' });
     app.pass(4 * MINUTE + 30_000);
@@ -66,14 +66,14 @@ describe('a session that expires', () => {
 });
 
 describe('a session with an idle_timeout', () => {
-  it('ends when nobody has used it for that long, with the minute by which use is known', async () => {
+  it('ends after that long without use, to the minute in which a use is recorded', async () => {
     const { id } = await create({ duration: '2h', idle_timeout: '5m' });
     app.pass(5 * MINUTE);
     expect((await read(id)).status).toBe('active');
     await app.request('GET', `/api/sessions/${id}/access`);
     app.pass(5 * MINUTE);
     expect((await read(id)).status).toBe('active');
-    // A timer that fires while the session is in use is armed again, for its next possible end.
+    // A timer that fires while the session is in use is armed again, for the next possible end.
     await eventually(async () => {
       app.pass(MINUTE);
       return (await read(id)).status !== 'active';
@@ -83,7 +83,7 @@ describe('a session with an idle_timeout', () => {
 });
 
 describe('last_accessed_at', () => {
-  it('moves with an access, once a minute at most', async () => {
+  it('changes with an access, once a minute at most', async () => {
     const { id } = await create({ duration: '2h' });
     const access = async () => {
       await app.request('GET', `/api/sessions/${id}/access`);

@@ -8,25 +8,25 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setCertificate, type Incoming } from '#src/api/http/tls.ts';
 import { buildServer } from '#src/api/http/server.ts';
-import { followCertificate } from '#src/bootstrap/certificate-watcher.ts';
+import { watchCertificate } from '#src/bootstrap/certificate-watcher.ts';
 import { startListener } from '#src/gateway/listeners.ts';
 import { trustProxies } from '#src/gateway/proxies.ts';
 import { makeCertificate, type CertificateFiles } from '#test/support/servers/certificates.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-/** How requests come in: by a proxy of ours or somebody's, and by TLS with given certificates. */
+/** Requests through trusted and other proxies, and TLS with configured certificates. */
 
 const log = pino({ level: 'silent' });
 const LIMIT = 100;
 const PROXY = '10.1.2.3';
 const CLIENT = '203.0.113.9';
 
-/** An API without routes: who asks for nothing that is there is counted by address. */
+/** An API without routes: requests to unknown paths are counted by address. */
 function anApi(incoming: Incoming) {
   const limits = { requestsPerMinute: LIMIT, concurrentSessions: 1, credits: 1 };
   const allowance = { limit: LIMIT, remaining: 1, resetAtSeconds: 60, isAllowed: true };
   return buildServer({
-    routes: [],
+    routes: () => undefined,
     gatekeeper: {
       authenticate: () => null,
       rateLimiter: { take: async () => allowance, isShared: () => true },
@@ -39,7 +39,7 @@ function anApi(incoming: Incoming) {
 }
 
 describe('the API counts', () => {
-  /** How many requests of whoever this one is from have been counted, this one included. */
+  /** The number of requests counted for the client of this one, this one included. */
   function countedBy(api: ReturnType<typeof anApi>) {
     return async (remoteAddress: string, forwarded?: string): Promise<number> => {
       const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
@@ -48,19 +48,19 @@ describe('the API counts', () => {
     };
   }
 
-  it('the client that a proxy of ours names, however many are before it', async () => {
+  it('the client that a trusted proxy names, behind any number of proxies', async () => {
     const counted = countedBy(anApi({ trustedProxies: ['10.0.0.0/8', '::1'] }));
     expect(await counted(PROXY, CLIENT)).toBe(1);
     expect(await counted(PROXY, `${CLIENT}, 10.9.9.9`)).toBe(2);
     expect(await counted('::1', CLIENT)).toBe(3);
     expect(await counted(`::ffff:${PROXY}`, CLIENT)).toBe(4);
     expect(await counted(CLIENT)).toBe(5);
-    // What a client says of others before it is only its own word.
+    // The entries before it are only the client's own claims.
     expect(await counted(PROXY, `198.51.100.1, ${CLIENT}`)).toBe(6);
     expect(await counted(PROXY, '198.51.100.1')).toBe(1);
   });
 
-  it('whoever connects, where that is no proxy of ours', async () => {
+  it('the connecting address, if it is not a trusted proxy', async () => {
     for (const incoming of [{}, { trustedProxies: ['10.9.0.0/16'] }]) {
       const counted = countedBy(anApi(incoming));
       for (const [index, forged] of ['192.0.2.1', '192.0.2.2', PROXY].entries())
@@ -85,11 +85,11 @@ describe('the gateway believes', () => {
     [PROXY, '', PROXY],
     [CLIENT, '1.1.1.1', CLIENT],
     ['192.0.2.8', '1.1.1.1', '192.0.2.8'],
-  ])('of %s that says "%s" that the client is %s', (remote, said, client) => {
+  ])('at %s with X-Forwarded-For "%s" that the client is %s', (remote, said, client) => {
     expect(clientOf(request(remote, { 'x-forwarded-for': said }))).toBe(client);
   });
 
-  it('that a client came by TLS where it did, or a proxy of ours says so', () => {
+  it('that a client uses TLS if it does, or if a trusted proxy says so', () => {
     const said = { 'x-forwarded-proto': 'https' };
     expect(isSecure(request(PROXY, said))).toBe(true);
     expect(isSecure(request(PROXY))).toBe(false);
@@ -99,7 +99,7 @@ describe('the gateway believes', () => {
   });
 });
 
-describe('given certificates', () => {
+describe('configured certificates', () => {
   let folder = '';
   let first: CertificateFiles;
   let second: CertificateFiles;
@@ -110,7 +110,7 @@ describe('given certificates', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  /** The name in the certificate that is shown at the port. */
+  /** The name in the certificate that the port presents. */
   async function shownAt(port: number): Promise<string> {
     const socket: TLSSocket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
     try {
@@ -121,7 +121,7 @@ describe('given certificates', () => {
     }
   }
 
-  it('are those that API and gateway show, the new ones as soon as the files have them', async () => {
+  it('are presented by API and gateway, new ones as soon as the files have them', async () => {
     const files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
     const put = async ({ cert, key }: CertificateFiles) => {
       await copyFile(cert, files.certFile);
@@ -129,7 +129,7 @@ describe('given certificates', () => {
     };
     await put(first);
     await using stack = new AsyncDisposableStack();
-    const given = stack.use(await followCertificate(files, log, 20));
+    const given = stack.use(await watchCertificate(files, log, 20));
     const api = anApi({ certificate: given.now });
     await api.listen({ host: '127.0.0.1', port: 0 });
     stack.defer(() => api.close());
@@ -141,7 +141,7 @@ describe('given certificates', () => {
     const ports = [(api.server.address() as AddressInfo).port, gateway.address.port];
     for (const port of ports) expect(await shownAt(port)).toBe('first');
 
-    // Half of a pair, and what is none at all, is not taken.
+    // Half of a pair, and a file that is no certificate, are not used.
     await copyFile(second.cert, files.certFile);
     await writeFile(files.keyFile, 'not written whole');
     for (const port of ports) expect(await shownAt(port)).toBe('first');
@@ -151,7 +151,7 @@ describe('given certificates', () => {
     expect(given.now.cert).toBe(await readFile(second.cert, 'utf8'));
   });
 
-  it('let answers be read by who trusts them', async () => {
+  it('are accepted by clients that trust their authority', async () => {
     const [key, cert] = [await readFile(first.key, 'utf8'), await readFile(first.cert, 'utf8')];
     const api = anApi({ certificate: { key, cert } });
     await api.listen({ host: '127.0.0.1', port: 0 });

@@ -13,7 +13,7 @@ import {
 const SESSION = { id: 'ses_1', status: 'active', cdp_url: 'ws://h/devtools/browser/t' };
 
 describe('a request', () => {
-  it('of a create is sent again, as the same, until it is answered', async () => {
+  it('to create a session is retried with the same idempotency key until it is answered', async () => {
     await using service = await startScripted([
       hangUp,
       saySome,
@@ -40,7 +40,7 @@ describe('a request', () => {
       ]);
   });
 
-  it('has a key of its own, or the caller’s', async () => {
+  it('has a new idempotency key, or the caller’s', async () => {
     const answers = [json(201, SESSION), json(201, SESSION), json(201, SESSION)];
     await using service = await startScripted(answers);
     const { sessions } = service.client;
@@ -51,7 +51,7 @@ describe('a request', () => {
     expect([new Set(keys).size, keys[2]]).toEqual([3, 'mine']);
   });
 
-  it('that is refused for good is not sent again, and says why', async () => {
+  it('that is refused for good is not retried; the error has the reason', async () => {
     await using service = await startScripted([refuse(402, 'INSUFFICIENT_CREDITS')]);
     const failure = await service.client.sessions.create().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ServiceError);
@@ -65,7 +65,7 @@ describe('a request', () => {
     expect(service.asked.length).toBe(1);
   });
 
-  it('that is to come much later is told so at once', async () => {
+  it('with a long Retry-After fails at once instead of waiting', async () => {
     const limited = refuse(429, 'RATE_LIMIT_EXCEEDED', { 'retry-after': '55' });
     await using service = await startScripted([limited]);
     const failure = await service.client.sessions.get('ses_1').catch((error: unknown) => error);
@@ -73,7 +73,7 @@ describe('a request', () => {
     expect(service.asked.length).toBe(1);
   });
 
-  it('that is never answered ends after its tries, and tells the key it had', async () => {
+  it('that is never answered fails after its retries; the error has its idempotency key', async () => {
     // Long enough for the first request to arrive on a busy machine.
     const options = { timeoutMs: 1_000, retriesMax: 1 };
     await using service = await startScripted([sayNothing, sayNothing, sayNothing], options);
@@ -85,7 +85,7 @@ describe('a request', () => {
     expect(service.asked.length).toBe(2);
   });
 
-  it('ends with its signal, under way and between two tries', async () => {
+  it('is cancelled by its signal, during a try and between two', async () => {
     for (const answer of [sayNothing, hangUp]) {
       await using service = await startScripted([answer, answer, answer, answer]);
       const stop = new AbortController();
@@ -97,7 +97,7 @@ describe('a request', () => {
     }
   });
 
-  it('asks for what it was told, escaped', async () => {
+  it('escapes ids and query parameters', async () => {
     await using service = await startScripted([json(200, {}), json(200, {})]);
     const { sessions } = service.client;
     await sessions.list({ limit: 5, status: 'active', labels: { team: 'a b', tier: 'x=&' } });
@@ -109,7 +109,7 @@ describe('a request', () => {
   });
 });
 
-test('a session that does not become active is ended, and the caller told', async () => {
+test('a session that does not become active is stopped, and create throws', async () => {
   await using service = await startScripted([
     json(201, { ...SESSION, status: 'queued' }),
     json(200, { ...SESSION, status: 'queued' }),
@@ -121,14 +121,14 @@ test('a session that does not become active is ended, and the caller told', asyn
   expect(service.asked.at(-1)).toMatchObject({ method: 'DELETE', url: '/api/sessions/ses_1' });
 });
 
-test('a session that is not waited for is had as it is', async () => {
+test('with waitMs 0 a session is returned before it is active', async () => {
   await using service = await startScripted([json(201, { ...SESSION, status: 'queued' })]);
   const session = await service.client.sessions.create({}, { waitMs: 0 });
   expect(session.status).toBe('queued');
   expect(service.asked[0]?.headers.prefer).toBe('respond-async');
 });
 
-test('a session is ended when its scope is left, whatever happens in it', async () => {
+test('a session is stopped when its scope is left, also by an error', async () => {
   const answers = [json(201, SESSION), json(200, {}), json(201, SESSION), json(200, {})];
   await using service = await startScripted(answers);
   {
@@ -143,7 +143,7 @@ test('a session is ended when its scope is left, whatever happens in it', async 
   expect(service.asked.map(({ method }) => method)).toEqual(['POST', 'DELETE', 'POST', 'DELETE']);
 });
 
-it('the client imports nothing of Node, of a package or of the service but types', () => {
+it('the client imports only types of Node, of packages and of the service', () => {
   const files = sourceFiles().filter(({ path }) => path.startsWith('src/client/'));
   expect(files.length).toBeGreaterThan(5);
   const pattern = /^(?:import|export) [^;]*? from '[^']+'/gm;
@@ -153,7 +153,7 @@ it('the client imports nothing of Node, of a package or of the service but types
   expect(values.filter((one) => !/ from '\.\/[a-z-]+\.ts'$/.test(one))).toEqual([]);
 });
 
-test('a library is attached by its own way', async () => {
+test('connect calls connectOverCDP of Playwright and connect of Puppeteer', async () => {
   const playwright = { connectOverCDP: async (address: string) => `playwright at ${address}` };
   const puppeteer = {
     connect: async (options: { browserWSEndpoint: string }) =>

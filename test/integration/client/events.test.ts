@@ -13,7 +13,7 @@ const HEARTBEAT = ': heartbeat\n\n';
 
 type Scripted = Awaited<ReturnType<typeof startScripted>>;
 
-/** The sequences of the next so many events. */
+/** The sequences of the next `count` events. */
 async function hear(service: Scripted, count: number, options: EventsOptions = {}) {
   const heard: number[] = [];
   for await (const { sequence } of service.client.events(options)) {
@@ -24,7 +24,7 @@ async function hear(service: Scripted, count: number, options: EventsOptions = {
 }
 
 describe('the events', () => {
-  it('go on behind the last one where the connection is lost, whatever was lost with it', async () => {
+  it('continue after the last event when the connection is lost', async () => {
     await using service = await startScripted([
       stream([OPENING], 'break'),
       stream([OPENING, frame(8), HEARTBEAT, frame(9), frame(10).slice(0, 20)], 'break'),
@@ -43,7 +43,7 @@ describe('the events', () => {
     for (const { url } of service.asked) expect(url).toBe(`/api/events?${query}`);
   });
 
-  it('are read whole, wherever the network cuts them', async () => {
+  it('are parsed whatever the boundaries of the network’s chunks', async () => {
     const bytes = Buffer.from(
       `${OPENING}${frame(8)}${HEARTBEAT}${frame(9)}`.replaceAll('\n', '\r\n'),
     );
@@ -67,7 +67,7 @@ describe('the events', () => {
     }
   });
 
-  it('of a session end with its last one, or where the service says that all is told', async () => {
+  it('of a session end with its last event, or with 204 No Content', async () => {
     await using service = await startScripted([
       stream([frame(1), frame(2, 'session.stopped')]),
       stream([frame(1)]),
@@ -82,7 +82,7 @@ describe('the events', () => {
     expect(service.asked.length).toBe(3);
   });
 
-  it('end with an error where the key is revoked, or the request is wrong', async () => {
+  it('end with an error if the key is revoked or the request is invalid', async () => {
     const revoked = 'event: end\ndata: {"reason":"credential_revoked","message":"No."}\n\n';
     await using service = await startScripted([
       stream([frame(1), revoked], 'stay'),
@@ -94,14 +94,14 @@ describe('the events', () => {
     expect(service.asked.length).toBe(3);
   });
 
-  it('end with an error after as many connections without one as were allowed', async () => {
+  it('end with an error after triesMax connections without an event', async () => {
     const answers = [stream([OPENING, frame(8)]), stream([OPENING]), hangUp, stream([OPENING])];
     await using service = await startScripted(answers);
     await expect(hear(service, 9, { triesMax: 3 })).rejects.toBeInstanceOf(NoAnswer);
     expect(service.asked.length).toBe(3);
   });
 
-  it('end with their signal, and the connection with the loop', async () => {
+  it('end with their signal; leaving the loop closes the connection', async () => {
     const closed: Promise<void>[] = [];
     await using service = await startScripted(
       [1, 2].map(() => (response) => {

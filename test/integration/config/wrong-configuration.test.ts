@@ -7,8 +7,8 @@ import { makeCertificate } from '#test/support/servers/certificates.ts';
 import { NATS, SERIOUS, STRONG, table } from '#test/support/wrong-values.ts';
 
 /**
- * Every variable, wrong in each way it can be. A start reads them before it does anything else, so
- * what is thrown here is what its operator is told (test/story has starts that are refused later).
+ * Every variable, with each kind of invalid value. A start reads the variables first, so the error
+ * thrown here is the one that the operator sees (test/e2e has starts that are refused later).
  */
 
 const rows = Object.entries(table).flatMap(([name, wrong]) =>
@@ -16,7 +16,7 @@ const rows = Object.entries(table).flatMap(([name, wrong]) =>
 );
 
 let folder = '';
-/** What stands in the rows for files that a test makes. */
+/** The placeholder in the rows for files that a test creates. */
 const files: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -51,11 +51,11 @@ describe('a configuration in which', () => {
   });
 });
 
-test('every variable has its row', () => {
+test('every variable has a row', () => {
   expect(Object.keys(table).toSorted()).toEqual(Object.keys(variables).toSorted());
 });
 
-test('a secret counts as well from a file as from the environment', () => {
+test('a secret may come from a file or from the environment', () => {
   const env = {
     ...NATS,
     MASTER_KEY_FILE: 'STRONG',
@@ -71,7 +71,7 @@ test('a secret counts as well from a file as from the environment', () => {
   });
 });
 
-test('servers of a cluster have the same user, and none of its letters is taken for another', () => {
+test('all servers of a cluster get the same URL-encoded user', () => {
   const env = {
     NATS_URL: 'tls://n1:4222, tls://n2',
     NATS_USER: 'api',
@@ -82,7 +82,7 @@ test('servers of a cluster have the same user, and none of its letters is taken 
   );
 });
 
-test('what is random is strong, and development may be weak', () => {
+test('random secrets are strong, and weak ones are allowed in development', () => {
   for (const MASTER_KEY of [STRONG, 'f3a9c1d47be02865f3a1c9d4b7e08256'])
     expect(readConfig({ ...SERIOUS, MASTER_KEY }).masterKey).toBe(MASTER_KEY);
   expect(readConfig({ ...NATS, MASTER_KEY: 'x'.repeat(32) }).masterKey).toBe('x'.repeat(32));

@@ -17,7 +17,7 @@ test('a second service on the same DATA_DIR is refused until the first has ended
   running.use(await lockDataDir(dataDir, { waitMs: 0 }));
 });
 
-test('a service that is about to end is waited for', async () => {
+test('a start waits for a service that is shutting down', async () => {
   await using dir = await scratchDir();
   const first = await lockDataDir(dir.path);
   const second = lockDataDir(dir.path, { waitMs: 10_000 });
@@ -26,7 +26,7 @@ test('a service that is about to end is waited for', async () => {
   running.use(await second);
 });
 
-test('the lock of a service that was killed is taken over', async () => {
+test('the lock of a killed service is taken over', async () => {
   await using dir = await scratchDir();
   // This process lives, but is not the one that had its number then.
   await writeFile(`${dir.path}/lock`, JSON.stringify({ pid: process.pid, start: 'earlier' }));
@@ -51,7 +51,7 @@ test('of many that find a stale lock at once only one gets it', async () => {
   expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
 });
 
-test('a DATA_DIR that cannot be made is named, with the reason', async () => {
+test('a DATA_DIR that cannot be created is named in the error, with the reason', async () => {
   await using dir = await scratchDir();
   await writeFile(`${dir.path}/file`, '');
   const locking = lockDataDir(`${dir.path}/file/data`);

@@ -1,7 +1,7 @@
-import { readFile, rename, stat } from 'node:fs/promises';
+import { lstat, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { connect } from '@nats-io/transport-node';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { freePort } from '#src/embedded/loopback.ts';
@@ -15,7 +15,7 @@ const NATS = { host: '127.0.0.1', port: null, issuer: ISSUER };
 /** The bound that the design promises for a killed part. */
 const WHOLE_AGAIN_MS = 15_000;
 
-test('nats-server killed with -9 comes back on its port with what was published', async () => {
+test('nats-server is restarted after kill -9, on the same port with its messages', async () => {
   await using dir = await scratchDir();
   const events: EmbeddedEvent[] = [];
   await using embedded = await startEmbedded({
@@ -42,7 +42,7 @@ test('nats-server killed with -9 comes back on its port with what was published'
   expect(await pidOf(dir.path, 'nats')).not.toBe(killed);
 });
 
-test('redis-server killed with -9 comes back on its port with its last snapshot', async () => {
+test('redis-server is restarted after kill -9, on the same port with its last snapshot', async () => {
   await using dir = await scratchDir();
   const events: EmbeddedEvent[] = [];
   await using embedded = await startEmbedded({
@@ -90,7 +90,7 @@ test('a stop leaves no process, and the next start finds the data on another por
   });
 });
 
-test('nats-server listens where it is told, takes in the service, and over what it left before', async () => {
+test('nats-server listens on the configured port, admits the service, and takes over earlier streams', async () => {
   await using dir = await scratchDir();
   const port = await freePort();
   const options = { dataDir: dir.path, natsServer: programPath('NATS_SERVER'), onEvent: () => {} };
@@ -116,12 +116,47 @@ test('nats-server listens where it is told, takes in the service, and over what 
   });
 });
 
-test('a part whose program is not given is not started', async () => {
+test('a symbolic link in place of the batches folder, as an earlier version left, is replaced', async () => {
+  await using dir = await scratchDir();
+  const options = {
+    dataDir: dir.path,
+    natsServer: programPath('NATS_SERVER'),
+    nats: NATS,
+    onEvent: () => {},
+  };
+  const batches = join(dir.path, 'nats', 'jetstream', 'SERVICE', 'streams', 'LOG', 'batches');
+  {
+    await using embedded = await startEmbedded(options);
+    await withNats(embedded.natsUrl, async (connection) => {
+      const manager = await jetstreamManager(connection);
+      await manager.streams.add({ name: 'LOG', subjects: ['log.>'], allow_atomic: true });
+      await appendBatch(connection);
+    });
+    expect((await stat(batches)).isDirectory()).toBe(true);
+  }
+  await rm(batches, { recursive: true });
+  await symlink(join(dir.path, 'removed-at-the-last-stop'), batches);
+
+  await using again = await startEmbedded(options);
+  await withNats(again.natsUrl, async (connection) => {
+    await appendBatch(connection);
+    const { state } = await (await jetstreamManager(connection)).streams.info('LOG');
+    expect(state.messages).toBe(4);
+  });
+  expect((await lstat(batches)).isDirectory()).toBe(true);
+});
+
+test('a part without a program is not started', async () => {
   await using dir = await scratchDir();
   await using embedded = await startEmbedded({ dataDir: dir.path, nats: NATS, onEvent: () => {} });
   expect(embedded).not.toHaveProperty('natsUrl');
   expect(embedded).not.toHaveProperty('redisUrl');
 });
+
+async function appendBatch(connection: NatsConnection): Promise<void> {
+  const batch = await jetstream(connection).startBatch('log.first', '');
+  await batch.commit('log.second', '');
+}
 
 async function withNats(
   url: string | undefined,

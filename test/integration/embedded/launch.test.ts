@@ -17,7 +17,7 @@ test('the target gets its arguments and SIGTERM, and its exit code is the launch
   await writeFile(`${dir.path}/service.ts`, DRAINING);
   const launched = spawn(process.execPath, [LAUNCH, 'run', `${dir.path}/service.ts`, '--json']);
   const said = collect(launched.stdout);
-  await expect.poll(said, { timeout: 10_000 }).toBe('up --json\n');
+  await expect.poll(said).toBe('up --json\n');
   launched.kill('SIGTERM');
   expect(await once(launched, 'exit')).toEqual([0, null]);
   expect(said()).toContain('drained');
@@ -36,9 +36,9 @@ test('the target ends as on SIGTERM when the npm that started it is killed with 
     env: { ...process.env, npm_lifecycle_event: 'start' },
   });
   const said = collect(npm.stdout);
-  await expect.poll(said, { timeout: 10_000 }).toBe('up\n');
+  await expect.poll(said).toBe('up\n');
   npm.kill('SIGKILL');
-  await expect.poll(said, { timeout: 10_000 }).toBe('up\ndrained\n');
+  await expect.poll(said).toBe('up\ndrained\n');
 });
 
 function collect(stream: NodeJS.ReadableStream): () => string {

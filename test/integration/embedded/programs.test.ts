@@ -11,22 +11,22 @@ import { scratchDir } from '#test/support/scratch.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
-test('a nats-server that is too old is refused by variable, version and what is needed', async () => {
+test('the error for a too old nats-server names the variable, its version and the required one', async () => {
   await using dir = await scratchDir();
   const old = await fakeProgram(`${dir.path}/nats-server`, 'echo nats-server: v2.9.10');
   vi.stubEnv('NATS_SERVER', old);
   const found = ensurePrograms(['nats-server'], () => {});
   await expect(found).rejects.toThrow(MissingProgram);
-  await expect(found).rejects.toThrow(`NATS_SERVER: ${old} is 2.9.10, and 2.12 is needed`);
+  await expect(found).rejects.toThrow(`NATS_SERVER: ${old} is 2.9.10; 2.12 or later is required`);
 });
 
-test('a variable that names no program is refused by its name', async () => {
+test('the error for a path that is not a program names the variable', async () => {
   vi.stubEnv('CHROMIUM', '/nowhere/chromium');
   const found = ensurePrograms(['chromium'], () => {});
   await expect(found).rejects.toThrow('CHROMIUM: /nowhere/chromium is not a program');
 });
 
-test('a program that cannot be installed is named with the command that would', async () => {
+test('the error for a program that cannot be installed has the command to install it by hand', async () => {
   await using dir = await scratchDir();
   vi.stubEnv('VNCPASSWD', '');
   vi.stubEnv('PATH', dir.path);
@@ -38,7 +38,7 @@ test('a program that cannot be installed is named with the command that would', 
   expect(lines).toEqual(['Installing vncpasswd…']);
 });
 
-test('the wrapper script of chromium is not taken for chromium', async () => {
+test('a wrapper script of chromium is not accepted', async () => {
   await using dir = await scratchDir();
   await fakeProgram(`${dir.path}/chromium`, 'exec /usr/lib/chromium/chromium "$@"');
   vi.stubEnv('CHROMIUM', '');
@@ -48,7 +48,7 @@ test('the wrapper script of chromium is not taken for chromium', async () => {
   expect(JSON.stringify(found)).not.toContain(`${dir.path}/chromium"`);
 });
 
-test('a release of nats-server is unpacked only when its checksum is the listed one', async () => {
+test('a release of nats-server is unpacked only if its checksum matches', async () => {
   await using dir = await scratchDir();
   await mkdir(`${dir.path}/unpacked`);
   await using releases = await releaseServer(dir.path);
@@ -67,7 +67,7 @@ async function fakeProgram(path: string, script: string): Promise<string> {
   return path;
 }
 
-/** Serves an archive for whatever platform is asked for, and its checksum until it is corrupted. */
+/** Serves an archive for any requested platform, and its checksum until it is corrupted. */
 async function releaseServer(folder: string) {
   let isCorrupt = false;
   const archives = new Map<string, Buffer>();

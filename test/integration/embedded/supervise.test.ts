@@ -5,18 +5,18 @@ import { existsSync } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { endLeftover } from '#src/embedded/orphan-process.ts';
+import { endOrphan } from '#src/embedded/orphan-process.ts';
 import { processStart } from '#src/embedded/pid-lock.mjs';
 import { ChildNotStarted, supervise } from '#src/embedded/supervise.ts';
 import type { Program } from '#src/embedded/supervise.ts';
 import { isRunning, scratchDir } from '#test/support/scratch.ts';
 
 const OWNER = fileURLToPath(new URL('../../support/owner.ts', import.meta.url));
-/** It says when it no longer hears SIGTERM. */
+/** Prints when it no longer reacts to SIGTERM. */
 const STUBBORN =
   "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); console.log('deaf');";
 
-test('what a service killed with -9 left running is ended by the next start', async () => {
+test('the orphan of a service killed with -9 is ended by the next start', async () => {
   await using dir = await scratchDir();
   const owner = spawn(process.execPath, [OWNER, dir.path, process.execPath, '-e', STUBBORN], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -33,7 +33,7 @@ test('what a service killed with -9 left running is ended by the next start', as
   expect(await recordedPid(`${dir.path}/stubborn.pid`)).not.toBe(left);
 });
 
-test('only the very process that was recorded is ended, not one that got its number', async () => {
+test('a process that reuses the recorded process id is not ended', async () => {
   await using dir = await scratchDir();
   const pidFile = `${dir.path}/child.pid`;
   const bystander = spawn('sleep', ['60']);
@@ -41,18 +41,18 @@ test('only the very process that was recorded is ended, not one that got its num
   const start = processStart(pid);
 
   await writeFile(pidFile, JSON.stringify({ pid, start: 'earlier', program: 'sleep' }));
-  await endLeftover(pidFile);
+  await endOrphan(pidFile);
   await writeFile(pidFile, JSON.stringify({ pid, start, program: 'nats-server' }));
-  await endLeftover(pidFile);
+  await endOrphan(pidFile);
   expect(isRunning(pid)).toBe(true);
 
   await writeFile(pidFile, JSON.stringify({ pid, start, program: 'sleep' }));
-  await endLeftover(pidFile);
+  await endOrphan(pidFile);
   expect(isRunning(pid)).toBe(false);
   expect(existsSync(pidFile)).toBe(false);
 });
 
-test('a program that never comes up is given up with what it said last', async () => {
+test('a program that never answers is given up, with its last output in the error', async () => {
   await using dir = await scratchDir();
   const failing = program(dir.path, ['sh', '-c', 'echo the store is broken; exit 1']);
   const started = supervise({ ...failing, answers: async () => false }, ignoring);
@@ -62,7 +62,7 @@ test('a program that never comes up is given up with what it said last', async (
   expect(starts).toHaveLength(10);
 });
 
-test('a child that ignores SIGTERM is killed at the stop', async () => {
+test('a child that ignores SIGTERM is killed', async () => {
   await using dir = await scratchDir();
   let pid = 0;
   {

@@ -1,12 +1,12 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFeed, type Feed } from '#src/feed/feed.ts';
-import type { SeatLimits } from '#src/feed/stream-limits.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { handle } from '#src/commands/handle-command.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import type { StreamLimits } from '#src/feed/stream-limits.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { appendEach, historyOf } from '#test/support/stores/event-stores.ts';
@@ -16,21 +16,21 @@ import { eventually } from '#test/support/service/service.ts';
 import { listen, type Listener } from '#test/support/clients/feed-listener.ts';
 
 const ORGANIZATION = 'acme';
-let log: EventLog;
+let eventStore: EventStore;
 let feed: Feed;
 beforeEach(() => {
-  log = createMemoryEventLog();
+  eventStore = createMemoryEventStore();
   feed = open({ clientsMax: 20, clientsPerOrganizationMax: 10 });
 });
 afterEach(() => feed[Symbol.asyncDispose]());
 
-function open(limits: SeatLimits, on = log): Feed {
-  return createFeed({ ...limits, log: on, logger: pino({ level: 'silent' }) });
+function open(limits: StreamLimits, on = eventStore): Feed {
+  return createFeed({ ...limits, eventStore: on, logger: pino({ level: 'silent' }) });
 }
 
-/** Appends so many events of a new session of the organization. */
+/** Appends that many events of a new session of the organization. */
 function append(count: number, organizationId = ORGANIZATION): Promise<number[]> {
-  return appendEach(log, aSession(organizationId), count);
+  return appendEach(eventStore, aSession(organizationId), count);
 }
 
 function heard(listener: Listener, sequences: readonly number[]): Promise<true> {
@@ -42,7 +42,7 @@ function heard(listener: Listener, sequences: readonly number[]): Promise<true> 
 }
 
 describe('a stream', () => {
-  it('begins with what comes from now on, and can be resumed before its first event', async () => {
+  it('begins with the next event, and can be resumed before its first one', async () => {
     await append(3);
     const listener = await listen(feed, { organizationId: ORGANIZATION });
     expect(listener.lastId()).toBe(3);
@@ -53,7 +53,7 @@ describe('a stream', () => {
     expect(listener.sequences()).toEqual([]);
   });
 
-  it('tells the whole backlog, then what comes, each once and in order', async () => {
+  it('sends the whole backlog, then new events, each once and in order', async () => {
     const backlog = await append(250);
     const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
     const live: number[] = [];
@@ -61,7 +61,7 @@ describe('a stream', () => {
     await heard(listener, [...backlog, ...live]);
   });
 
-  it('shows an event as its type, its place in the log and a CloudEvent on one line', async () => {
+  it('sends an event as type, sequence and a CloudEvent on one line', async () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION });
     await append(1);
     await heard(listener, [1]);
@@ -77,7 +77,7 @@ describe('a stream', () => {
     });
   });
 
-  it('tells no other organization’s events, and none of the fleet', async () => {
+  it('sends no events of other organizations or of the fleet', async () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
     await append(2, 'other');
     const own = await append(2);
@@ -85,7 +85,7 @@ describe('a stream', () => {
     await heard(listener, own);
   });
 
-  it('tells a session’s life and ends with it, though other types are asked for', async () => {
+  it('of a session ends with the session’s final event, even if filtered by type', async () => {
     const sessionId = 'ses_1';
     const whole = await listen(feed, { organizationId: ORGANIZATION, sessionId, begin: 0 });
     const types = ['session.requested'];
@@ -93,7 +93,7 @@ describe('a stream', () => {
     await append(2);
     await live(sessionId);
     await eventually(() => whole.isEnded() && first.isEnded(), 'both have ended');
-    const own = await historyOf(log, {
+    const own = await historyOf(eventStore, {
       kind: 'session',
       organizationId: ORGANIZATION,
       id: sessionId,
@@ -102,11 +102,11 @@ describe('a stream', () => {
     expect(first.sequences()).toEqual([own[0]?.sequence]);
     expect(whole.text()).not.toContain('event: end');
     const after = await listen(feed, { organizationId: ORGANIZATION, sessionId, begin: 0 });
-    await eventually(() => after.isEnded(), 'what has ended is told to its end');
+    await eventually(() => after.isEnded(), 'an ended session’s stream ends');
     expect(after.sequences()).toEqual(whole.sequences());
   });
 
-  it('tells only the types and labels that are asked for', async () => {
+  it('sends only the requested types and labels', async () => {
     await live('ses_1', { team: 'web', run: '1' });
     await live('ses_2', { team: 'web', run: '2' });
     const options = { organizationId: ORGANIZATION, begin: 0 };
@@ -128,20 +128,20 @@ describe('a stream', () => {
     expect(none.sequences()).toEqual([]);
   });
 
-  it('begins at a time with what was decided from then on', async () => {
+  it('from a time begins with the first event decided then or later', async () => {
     await live('ses_1', {}, 1_000_000);
-    const before = await log.lastSequence();
+    const before = await eventStore.lastSequence();
     await live('ses_2', {}, 2_000_000);
     const since = new Date(2_000_000).toISOString();
     const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 'since', since });
-    const end = await log.lastSequence();
+    const end = await eventStore.lastSequence();
     await heard(
       listener,
       Array.from({ length: end - before }, (_, index) => before + 1 + index),
     );
   });
 
-  it('is refused where the log has not reached its position', async () => {
+  it('is refused if the event store has not reached its position', async () => {
     await append(2);
     const options = { organizationId: ORGANIZATION };
     expect((await listen(feed, { ...options, begin: 3 })).refused).toBe('ahead');
@@ -151,7 +151,7 @@ describe('a stream', () => {
 });
 
 describe('a reader that stops', () => {
-  it('is cut off with its reason once it is too far behind, and slows nobody', async () => {
+  it('is cut off with a reason once it is too far behind, and slows no other reader', async () => {
     const slow = await listen(feed, { organizationId: ORGANIZATION, room: 5_000 });
     const filtered = await listen(feed, {
       organizationId: ORGANIZATION,
@@ -170,7 +170,7 @@ describe('a reader that stops', () => {
     await heard(rest, sequences.slice(slow.sequences().length));
   });
 
-  it('misses nothing where it goes on in time', async () => {
+  it('misses nothing if it continues in time', async () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION, room: 5_000 });
     const sequences = await append(500);
     expect(listener.sequences().length).toBeLessThan(10);
@@ -178,7 +178,7 @@ describe('a reader that stops', () => {
     await heard(listener, sequences);
   });
 
-  it('reads its backlog at its own pace, and leaves its place at the log to others', async () => {
+  it('reads its backlog at its own pace, and gives its read slot to others', async () => {
     const sequences = await append(400);
     const slow = await Promise.all(
       Array.from({ length: 9 }, () =>
@@ -194,7 +194,7 @@ describe('a reader that stops', () => {
 });
 
 describe('the feed', () => {
-  it('takes no more streams than it may, of one organization and of all', async () => {
+  it('limits the streams of one organization and of all', async () => {
     await feed[Symbol.asyncDispose]();
     feed = open({ clientsMax: 3, clientsPerOrganizationMax: 2 });
     const first = await listen(feed, { organizationId: 'a' });
@@ -207,14 +207,19 @@ describe('the feed', () => {
     expect(feed.clients()).toBe(3);
   });
 
-  it('ends the streams of a credential that is revoked, soon after its event', async () => {
+  it('ends the streams of a revoked credential soon after the event', async () => {
     const organization = { kind: 'organization', organizationId: ORGANIZATION } as const;
-    const desk = { log, now: Date.now };
+    const context = { eventStore, now: Date.now };
     const registered = { id: ORGANIZATION, name: 'Acme', tier: 'free', credits: 1 } as const;
-    await registerOrganization(desk, registered, causeBy('test'));
+    await registerOrganization(context, registered, newMetadata('test'));
     const key = { keyId: 'key_1', hash: 'ab'.repeat(32), role: 'viewer', userId: 'eve' } as const;
     const change = (command: Parameters<typeof decideOrganization>[0]) =>
-      handle(desk, organization, (state) => decideOrganization(command, state), causeBy('test'));
+      handleCommand(
+        context,
+        organization,
+        (state) => decideOrganization(command, state),
+        newMetadata('test'),
+      );
     await change({ type: 'IssueKey', key });
     let isGood = true;
     const listener = await listen(feed, { organizationId: ORGANIZATION, isAllowed: () => isGood });
@@ -226,7 +231,7 @@ describe('the feed', () => {
     expect(other.isEnded()).toBe(false);
   });
 
-  it('ends all streams when it ends, and opens none any more', async () => {
+  it('ends all streams at disposal and opens no more', async () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION });
     await feed[Symbol.asyncDispose]();
     expect(listener.isEnded()).toBe(true);
@@ -235,13 +240,13 @@ describe('the feed', () => {
     expect(feed.clients()).toBe(0);
   });
 
-  it('follows the log once, however many listen', async () => {
+  it('subscribes to the event store once for any number of streams', async () => {
     let followers = 0;
-    const counted: EventLog = {
-      ...log,
-      follow(options) {
+    const counted: EventStore = {
+      ...eventStore,
+      subscribe(options) {
         followers += 1;
-        return log.follow(options);
+        return eventStore.subscribe(options);
       },
     };
     await feed[Symbol.asyncDispose]();
@@ -255,15 +260,15 @@ describe('the feed', () => {
   });
 });
 
-/** A session's whole life: requested and failed, with the ledger's lines. */
+/** A session's whole life: requested and failed, with the events of the ledger. */
 async function live(id: string, labels: Record<string, string> = {}, now = Date.now()) {
   const identity = { organizationId: ORGANIZATION, id };
-  const desk = { log, now: () => now };
+  const context = { eventStore, now: () => now };
   const registered = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: 10_000 } as const;
-  await registerOrganization({ log, now: () => 0 }, registered, causeBy('test'));
+  await registerOrganization({ eventStore, now: () => 0 }, registered, newMetadata('test'));
   const limits = { concurrentSessions: 100 };
   const create = createSession({ labels, now });
-  await handleSession(desk, identity, create, causeBy('test'), limits);
+  await handleSessionCommand(context, identity, create, newMetadata('test'), limits);
   const stop = { type: 'StopSession', reason: 'user', now } as const;
-  await handleSession(desk, identity, stop, causeBy('test'));
+  await handleSessionCommand(context, identity, stop, newMetadata('test'));
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { createFeed } from '#src/feed/feed.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -10,7 +10,7 @@ import { listen, type Listener } from '#test/support/clients/feed-listener.ts';
 
 const ORGANIZATION = 'acme';
 
-/** What happens to a client and around it, in any order. */
+/** Actions of a client and of the service, in any order. */
 type Step =
   | { do: 'append'; count: number; organizationId: string }
   | { do: 'reconnect'; room: number; process: number }
@@ -45,15 +45,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-it('what a client hears over any number of reconnects, put together, is the log', async () => {
+it('the events over any number of reconnects are all events, once and in order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 24 }), async (steps) => {
-      const log = createMemoryEventLog();
+      const eventStore = createMemoryEventStore();
       const logger = pino({ level: 'silent' });
       const limits = { clientsMax: 9, clientsPerOrganizationMax: 9 };
-      // Two processes on one log: a reconnect may come to either.
-      await using one = createFeed({ ...limits, log, logger });
-      await using two = createFeed({ ...limits, log, logger });
+      // Two processes on one event store: a reconnect may reach either.
+      await using one = createFeed({ ...limits, eventStore, logger });
+      await using two = createFeed({ ...limits, eventStore, logger });
       const feeds = [one, two];
       const expected: number[] = [];
       const heard: number[] = [];
@@ -61,7 +61,7 @@ it('what a client hears over any number of reconnects, put together, is the log'
       let listener: Listener = await listen(one, { organizationId: ORGANIZATION });
 
       async function append(organizationId: string, count: number): Promise<void> {
-        const sequences = await appendEach(log, aSession(organizationId), count);
+        const sequences = await appendEach(eventStore, aSession(organizationId), count);
         if (organizationId === ORGANIZATION) expected.push(...sequences);
       }
       async function reconnect(process: number, newRoom: number): Promise<void> {
@@ -74,7 +74,7 @@ it('what a client hears over any number of reconnects, put together, is the log'
       for (const happens of steps) {
         if (happens.do === 'append') {
           const { organizationId, count } = happens;
-          // Not awaited: what else happens, happens meanwhile.
+          // Not awaited: the other actions happen at the same time.
           appending.push(append(organizationId, count));
         } else if (happens.do === 'reconnect') await reconnect(happens.process, happens.room);
         else if (happens.do === 'take') listener.take(happens.bytes);

@@ -7,7 +7,7 @@ import { startRealBrowsers } from '#test/support/clients/real-browser.ts';
 const PAGE = 'data:text/html,<title>through the gateway</title>';
 let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
 let site: Awaited<ReturnType<typeof startTestGateway>>;
-/** What clients that want HTTP are given. */
+/** Clients that discover the browser over HTTP. */
 let httpUrl = '';
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ test('Playwright drives the browser by its WebSocket and by its HTTP address', a
   await until(() => site.gateway.counters().open.cdp === 0, 'all closed');
 });
 
-test('the documents tell only addresses that lead back here', async () => {
+test('DevTools documents have only addresses of the gateway', async () => {
   const ticket = site.tickets.issue('cdp', 'org', 's1');
   const ws = site.http.replace('http', 'ws');
   const version = (await (await fetch(`${httpUrl}/json/version`)).json()) as Record<string, string>;
@@ -81,7 +81,7 @@ test('a page’s own address from the list takes commands', async () => {
   await client.closed;
 });
 
-test('the session’s end cuts a driver', async () => {
+test('the session’s end closes a driver’s connection', async () => {
   const browser = await connect({ browserWSEndpoint: site.cdpUrl('s1') });
   const gone = new Promise((resolve) => browser.once('disconnected', resolve));
   expect(site.gateway.closeSession('org', 's1', 'user')).toBe(1);

@@ -17,10 +17,7 @@ describe('refusals', () => {
     ['cut', (ticket: string) => ticket.slice(0, -4)],
     ['of another key', () => createTickets(Buffer.alloc(32, 8)).issue('cdp', 'org', 's1')],
     ['for the screen', () => createTickets(Buffer.alloc(32, 7)).issue('vnc', 'org', 's1')],
-    [
-      'of a session that never was',
-      () => createTickets(Buffer.alloc(32, 7)).issue('cdp', 'org', 's9'),
-    ],
+    ['of an unknown session', () => createTickets(Buffer.alloc(32, 7)).issue('cdp', 'org', 's9')],
   ])('a ticket that is %s opens nothing', async (_name, change) => {
     await using site = await startSession();
     const ticket = site.tickets.issue('cdp', 'org', 's1');
@@ -53,7 +50,7 @@ describe('refusals', () => {
     expect(plain.status).toBe(409);
   });
 
-  test('a session that ended stays closed, and others stay open', async () => {
+  test('an ended session is refused; others stay open', async () => {
     await using site = await startSession();
     site.directory.set('s2', { status: 'ended', reason: 'expired' });
     expect(await refusal(site.cdpUrl('s2'))).toMatchObject({
@@ -66,12 +63,12 @@ describe('refusals', () => {
     client.socket.close();
   });
 
-  test('a browser that does not answer is 502, refused or silent', async () => {
+  test('a browser that refuses or does not answer is 502', async () => {
     await using site = await startSession({ limits: { dialTimeoutMs: 100 } });
-    const nobody = { host: '127.0.0.1', port: 1, path: '/devtools/browser/x' };
+    const unreachable = { host: '127.0.0.1', port: 1, path: '/devtools/browser/x' };
     const silent = { ...site.screen.endpoint, path: '/devtools/browser/x' };
-    for (const cdp of [nobody, silent]) {
-      site.directory.set('s2', { status: 'active', cdp, vnc: nobody });
+    for (const cdp of [unreachable, silent]) {
+      site.directory.set('s2', { status: 'active', cdp, vnc: unreachable });
       expect(await refusal(site.cdpUrl('s2'))).toMatchObject({
         status: 502,
         body: { error: 'BROWSER_UNREACHABLE', code: 502 },
@@ -98,7 +95,7 @@ describe('refusals', () => {
     expect((await refusal(broken.cdpUrl('s1'))).status).toBe(503);
   });
 
-  test('connections are bounded for a session and for the gateway', async () => {
+  test('connections are limited per session and per gateway', async () => {
     await using site = await startSession({ limits: { connections: 3, connectionsPerSession: 2 } });
     const s1 = site.directory.get('s1');
     if (s1 !== undefined) for (const id of ['s2', 's3']) site.directory.set(id, s1);
@@ -131,7 +128,7 @@ describe('refusals', () => {
     expect(site.browser.handshakes).toEqual([]);
   });
 
-  test('a thousand paths of rubbish are refused, and none breaks it', async () => {
+  test('a thousand random paths are refused', async () => {
     await using site = await startSession({ limits: { dialTimeoutMs: 500 } });
     const statuses = new Set<number>();
     for (let n = 0; n < 1000; n += 1)

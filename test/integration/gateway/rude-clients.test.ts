@@ -27,7 +27,7 @@ describe.each(kinds)('a client of %s', (kind) => {
     await site.isClean();
   });
 
-  test('that half-closes and reads nothing of a lot', async () => {
+  test('that half-closes and leaves a lot unread', async () => {
     await using site = await startSession({ limits: { sweepMs: 10, stalledMs: 100 } });
     const client = await openRaw(site[kind]('s1'));
     client.pause();
@@ -44,7 +44,7 @@ describe.each(kinds)('a client of %s', (kind) => {
     await site.isClean();
   });
 
-  test('that resets before it has an answer', async () => {
+  test('that resets before the answer', async () => {
     await using site = await startSession();
     for (let n = 0; n < 20; n += 1) {
       const socket = connect({ host: '127.0.0.1', port: site.port });
@@ -56,7 +56,7 @@ describe.each(kinds)('a client of %s', (kind) => {
     await site.isClean();
   });
 
-  test('that says nothing any more, past the idle bound', async () => {
+  test('that stays silent beyond the idle limit', async () => {
     await using site = await startSession({ limits: { sweepMs: 10, idleMs: 150 } });
     const client = await openRaw(site[kind]('s1'));
     let said = Buffer.alloc(0);
@@ -82,14 +82,14 @@ describe.each(kinds)('a client of %s', (kind) => {
     await site.isClean();
   });
 
-  test('that never reads is cut once its bytes have waited too long', async () => {
+  test('that never reads is cut off when its bytes have waited too long', async () => {
     await using site = await startSession({ limits: { sweepMs: 10, stalledMs: 150 } });
     const client = await openSocket(site[kind]('s1'));
     client.socket.pause();
     const sent = await flood(site, kind);
     await until(() => site.gateway.counters().bytesOut > 0, 'the flood');
     await site.isClean();
-    // What we took from the browser is bounded, however much it had to say.
+    // What the gateway read from the browser is bounded, however much the browser sent.
     expect(site.gateway.counters().bytesOut).toBeLessThan(sent);
     client.socket.resume();
     const { code } = await client.closed;
@@ -109,7 +109,7 @@ describe('a browser', () => {
     }
   });
 
-  test('that says goodbye is heard before the end', async () => {
+  test('that sends a Close is passed on before the end', async () => {
     await using site = await startSession();
     const client = await openSocket(site.cdpUrl('s1'));
     site.browser.clients[0]?.send('last words');

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import { closeWhenEnded } from '#src/gateway/access/session-lookup.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { startTail } from '#src/event-store/session-events.ts';
+import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { createSession, T0 } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
 
-test('a session’s connections are cut when the log says that it ends, and no other’s', async () => {
-  const desk = { log: createMemoryEventLog(), now: () => T0 };
-  await using tail = await startTail(desk.log, (error) => {
+test('when a session ends, its connections are closed and no others', async () => {
+  const context = { eventStore: createMemoryEventStore(), now: () => T0 };
+  await using tail = await subscribeToSessions(context.eventStore, (error) => {
     throw error;
   });
   const closed: unknown[] = [];
@@ -23,9 +23,15 @@ test('a session’s connections are cut when the log says that it ends, and no o
     },
   });
   const acme = { id: 'acme', name: 'Acme', tier: 'max', credits: 10_000 } as const;
-  await registerOrganization(desk, acme, causeBy('test'));
+  await registerOrganization(context, acme, newMetadata('test'));
   const tell = (id: string, command: SessionCommand) =>
-    handleSession(desk, { organizationId: 'acme', id }, command, causeBy('test'), LIMITS);
+    handleSessionCommand(
+      context,
+      { organizationId: 'acme', id },
+      command,
+      newMetadata('test'),
+      LIMITS,
+    );
 
   for (const id of ['a', 'b', 'c']) await tell(id, createSession());
   await tell('a', { type: 'StopSession', reason: 'user', now: T0 });

@@ -1,11 +1,11 @@
 import { connect, type Browser, type Page } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
-import { vncAuthResponse } from '#src/provisioner/vnc-auth.ts';
+import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
 import { openSocket, startTestGateway, until } from '#test/support/gateway.fixture.ts';
 import { startRealBrowsers, VNC_PASSWORD } from '#test/support/clients/real-browser.ts';
 
-/** One browser is the session's, the other is the person's who watches. */
+/** One browser is the session's, the other is the viewer's. */
 let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
 let site: Awaited<ReturnType<typeof startTestGateway>>;
 let person: Browser;
@@ -41,29 +41,29 @@ afterAll(async () => {
   await browsers[Symbol.asyncDispose]();
 });
 
-test('an RFB client reaches the session’s screen, by its password alone', async () => {
+test('an RFB client reaches the session’s screen with its password only', async () => {
   expect(await greet(VNC_PASSWORD)).toMatchObject({ result: 0, width: 800, height: 600 });
   const refused = { result: 1, closed: { code: 4018, reason: 'wrong_password' } };
   expect(await greet('wrong123')).toMatchObject(refused);
 });
 
-test('wrong passwords, however many, lock nobody out of the session’s screen', async () => {
+test('many wrong passwords do not lock the session’s screen', async () => {
   for (let wrong = 0; wrong < 12; wrong += 1) expect((await greet('wrong123')).result).toBe(1);
   expect((await greet(VNC_PASSWORD)).result).toBe(0);
 });
 
 describe('the viewer page', () => {
-  test('shows the screen with the password of its address, which then no longer shows', async () => {
+  test('takes the password from its address and removes it there', async () => {
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
     await reaches(page, 'connected');
     expect(page.url()).toBe(pageUrl);
-    await expect.poll(() => colourOfScreen(page), { timeout: 5000 }).toBe('200,30,40');
+    await expect.poll(() => colourOfScreen(page)).toBe('200,30,40');
     await page.reload();
     await reaches(page, 'connected');
     await page.close();
   });
 
-  test('asks for the password it was not given, and again where it is wrong', async () => {
+  test('asks for a missing password, and again after a wrong one', async () => {
     const page = await visit(pageUrl);
     await reaches(page, 'password');
     await page.type('#password', 'wrong123');
@@ -75,7 +75,7 @@ describe('the viewer page', () => {
     await page.close();
   });
 
-  test('types into the session’s page what the person’s keyboard does', async () => {
+  test('sends the person’s keystrokes to the session’s page', async () => {
     const driver = await connect({ browserWSEndpoint: site.cdpUrl('s1'), defaultViewport: null });
     const [typedInto] = await driver.pages();
     if (typedInto === undefined) throw new Error('the session has no page');
@@ -90,12 +90,12 @@ describe('the viewer page', () => {
       await keyboard.send('Input.dispatchKeyEvent', { type: 'keyUp', key });
     }
     const typed = () => typedInto.evaluate(`document.querySelector('textarea').value`);
-    await expect.poll(typed, { timeout: 10_000 }).toBe(text);
+    await expect.poll(typed).toBe(text);
     await page.close();
     await driver.disconnect();
   });
 
-  test('says why the session ended', async () => {
+  test('shows why the session ended', async () => {
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
     await reaches(page, 'connected');
     site.directory.set('s1', { status: 'ended', reason: 'expired' });
@@ -117,7 +117,7 @@ describe('the viewer page', () => {
     await page.close();
   });
 
-  test('is strict about what it runs and tells nobody its address', async () => {
+  test('has a strict content security policy and sends no referrer', async () => {
     const answer = await fetch(pageUrl);
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
     expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
@@ -126,7 +126,7 @@ describe('the viewer page', () => {
     expect((await fetch(pageUrl.replace(/.\/$/, '~/'))).status).toBe(404);
   });
 
-  test('gives out the library’s files and no other', async () => {
+  test('serves noVNC’s files and no others', async () => {
     const library = await file('novnc/core/rfb.js');
     expect(library.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
     for (const name of [

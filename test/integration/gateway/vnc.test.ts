@@ -3,7 +3,7 @@ import { FailureReason, StopReason } from '#events/session.ts';
 import { closeCodes } from '#src/gateway/connections/close-codes.ts';
 import { frame, openRaw, openSocket, startSession, until } from '#test/support/gateway.fixture.ts';
 
-test('RFB passes both ways in binary messages, whatever their borders', async () => {
+test('RFB passes both ways in binary messages of any length', async () => {
   await using site = await startSession();
   const viewer = await openSocket(site.vncUrl('s1'), { protocols: ['binary', 'base64'] });
   expect(viewer.socket.protocol).toBe('binary');
@@ -28,7 +28,7 @@ test('a viewer without a subprotocol is served, and one with others only as well
   await site.isClean();
 });
 
-test('text is no RFB', async () => {
+test('a text message closes the connection', async () => {
   await using site = await startSession();
   const viewer = await openSocket(site.vncUrl('s1'));
   viewer.socket.send('hello');
@@ -37,7 +37,7 @@ test('text is no RFB', async () => {
   await site.isClean();
 });
 
-test('a message beyond the bound ends the viewer', async () => {
+test('a message over the limit closes the connection', async () => {
   await using site = await startSession({ limits: { messageBytesMax: 1000 } });
   const viewer = await openSocket(site.vncUrl('s1'));
   viewer.socket.send(Buffer.alloc(1001));
@@ -53,14 +53,14 @@ test.each(Object.entries(closeCodes))('a session that ended: %s', async (reason,
   await site.isClean();
 });
 
-test('an end for a reason nobody knows is a failure', async () => {
+test('an unknown end reason closes as `failed`', async () => {
   await using site = await startSession();
   const viewer = await openSocket(site.vncUrl('s1'));
   site.gateway.closeSession('org', 's1', 'meteorite');
   expect(await viewer.closed).toEqual({ code: 4004, reason: 'failed' });
 });
 
-test('each reason that a session ends for has a code of its own', () => {
+test('every end reason of a session has its own close code', () => {
   const words = [...StopReason.anyOf, ...FailureReason.anyOf].map((one) => one.const);
   expect(words).toContain('browser_closed');
   expect(words.filter((word) => !Object.hasOwn(closeCodes, word))).toEqual([]);
@@ -73,7 +73,7 @@ test('a close code is a number between 4001 and 4099 of one reason only', () => 
   expect(Math.max(...codes)).toBeLessThanOrEqual(4099);
 });
 
-test('a screen that ends says why where the session’s end is known, else that it is gone', async () => {
+test('a closed screen gives the session’s end reason if known, else `browser_gone`', async () => {
   await using site = await startSession();
   const first = await openSocket(site.vncUrl('s1'));
   (await site.screen.socket()).end();
@@ -99,17 +99,23 @@ describe('a password', () => {
     { version: '3.8, too many', screen: [...types, ...challenge, ...tooMany], choice },
     { version: '3.7', screen: [...types, ...challenge, ...refused], choice },
     { version: '3.3', screen: [0, 0, 0, 2, ...challenge, ...refused], choice: [] },
-  ])('that is wrong is told as such (RFB $version)', async ({ version, screen, choice }) => {
-    expect(await endOf(version, screen, choice)).toEqual({ code: 4018, reason: 'wrong_password' });
-  });
+  ])(
+    'that is wrong closes as `wrong_password` (RFB $version)',
+    async ({ version, screen, choice }) => {
+      expect(await endOf(version, screen, choice)).toEqual({
+        code: 4018,
+        reason: 'wrong_password',
+      });
+    },
+  );
 
-  test('that was right is no reason when the screen ends, nor is what follows it', async () => {
+  test('that was right is not the reason when the screen closes later', async () => {
     const taken = [0, 0, 0, 0];
     const screen = [...types, ...challenge, ...taken, ...challenge, ...refused];
     expect(await endOf('3.8', screen, choice)).toEqual({ code: 4005, reason: 'browser_gone' });
   });
 
-  test('that nobody was asked for is no reason when the screen ends', async () => {
+  test('that was not required is not the reason when the screen closes', async () => {
     const noTypes = [0, ...challenge, ...refused];
     expect(await endOf('3.8', noTypes, [])).toEqual({ code: 4005, reason: 'browser_gone' });
     const other = [...types, ...challenge, ...refused];
@@ -139,7 +145,7 @@ describe('a password', () => {
   }
 });
 
-test('a viewer that answers no ping and takes nothing is gone', async () => {
+test('a viewer that answers no ping and takes no bytes is `client_gone`', async () => {
   await using site = await startSession({ limits: { sweepMs: 5, pingEveryMs: 20 } });
   const viewer = await openRaw(site.vncUrl('s1'));
   viewer.resume();
@@ -147,7 +153,7 @@ test('a viewer that answers no ping and takes nothing is gone', async () => {
   viewer.destroy();
 });
 
-test('a viewer that answers pings stays, and so does one that is late while bytes flow', async () => {
+test('a viewer stays while it answers pings or bytes flow', async () => {
   await using site = await startSession({ limits: { sweepMs: 5, pingEveryMs: 20 } });
   const answering = await openSocket(site.vncUrl('s1'));
   let pings = 0;
@@ -170,7 +176,7 @@ test('a viewer that answers pings stays, and so does one that is late while byte
   await site.isClean();
 });
 
-test('a screen that reads nothing holds its viewer back, and gets all of it later', async () => {
+test('a screen that does not read pauses its viewer and gets all bytes later', async () => {
   await using site = await startSession();
   const viewer = await openSocket(site.vncUrl('s1'));
   const screen = await site.screen.socket();
@@ -193,7 +199,7 @@ test('a screen that reads nothing holds its viewer back, and gets all of it late
   await site.isClean();
 });
 
-test('a viewer that reads slowly gets all of it, and the screen waits for it', async () => {
+test('a slow viewer pauses the screen and gets all bytes', async () => {
   await using site = await startSession({ limits: { bufferedBytesMax: 100_000 } });
   const viewer = await openSocket(site.vncUrl('s1'));
   const screen = await site.screen.socket();

@@ -1,25 +1,25 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { nextOf } from '#projections/all-projections.ts';
+import { rebuildStoreOf } from '#projections/all-projections.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import { idOf, type Projection } from '#projections/projection.ts';
+import { projectionId, type Projection } from '#projections/projection.ts';
 import {
   rebuild,
   type RebuildOptions,
   type RebuildProgress,
 } from '#projections/maintenance/rebuild.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { accessed, MINUTE, requested, T0 } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { record, sessionRef } from '#test/support/history.ts';
 import {
-  aLogOf,
+  eventStoreOfSessions,
   eventCounts,
   eventually,
-  everyProjection,
-  expectAsOfOneFold,
-  project,
-  untilFolded,
+  testedProjections,
+  expectSameAsFreshFold,
+  startProjector,
+  untilCheckpoint,
 } from '#test/support/projector.ts';
 
 const SESSIONS = 300;
@@ -38,51 +38,64 @@ afterEach(async () => {
 
 function rebuilding<View>(
   projection: Projection<View>,
-  log: RebuildOptions<View>['log'],
+  eventStore: RebuildOptions<View>['eventStore'],
   more: Partial<RebuildOptions<View>> = {},
 ) {
   const { signal } = new AbortController();
-  return rebuild({ projection, log, views, parked: createMemoryParked(), signal, ...more });
+  return rebuild({
+    projection,
+    eventStore,
+    views,
+    deadLetters: createMemoryDeadLetters(),
+    signal,
+    ...more,
+  });
 }
 
-test.each(everyProjection.map((projection) => [projection.name, projection] as const))(
-  'a rebuild of %s puts right what was altered, and leaves nothing behind',
+test.each(testedProjections.map((projection) => [projection.name, projection] as const))(
+  'a rebuild of %s corrects altered data, and leaves nothing behind',
   async (_, projection) => {
-    const log = await aLogOf(SESSIONS);
-    const id = idOf(projection);
-    await using projector = project(projection, log, views);
-    await untilFolded(projection, views, EVENTS);
+    const eventStore = await eventStoreOfSessions(SESSIONS);
+    const id = projectionId(projection);
+    await using projector = startProjector(projection, eventStore, views);
+    await untilCheckpoint(projection, views, EVENTS);
     const [key = ''] = await views.sample(id, 1);
     await redis.command('HSET', `${id}:views`, key, '"altered"');
     await redis.command('ZADD', `${id}:list:all`, '1', 'stray');
     const steps: RebuildProgress[] = [];
-    const done = await rebuilding(projection, log, { onProgress: (step) => steps.push(step) });
-    expect(done).toMatchObject({ folded: EVENTS, parked: 0 });
+    const done = await rebuilding(projection, eventStore, {
+      onProgress: (step) => steps.push(step),
+    });
+    expect(done).toMatchObject({ folded: EVENTS, deadLettered: 0 });
     expect(steps.at(-1)).toMatchObject({ checkpoint: EVENTS, target: EVENTS });
-    await expectAsOfOneFold(projection, views, log);
-    await record<'session'>(log, sessionRef('new'), requested());
-    await untilFolded(projection, views, EVENTS + 1);
-    await expectAsOfOneFold(projection, views, log);
+    await expectSameAsFreshFold(projection, views, eventStore);
+    await record<'session'>(eventStore, sessionRef('new'), requested());
+    await untilCheckpoint(projection, views, EVENTS + 1);
+    await expectSameAsFreshFold(projection, views, eventStore);
     expect(projector.progress.map(({ mode }) => mode)).not.toContain('rewinding');
-    const left = await redis.command('KEYS', `*${nextOf(id)}*`);
-    expect(left.match(/\S*:next\S*/g) ?? []).toEqual([`${nextOf(id)}:lists`]);
+    const left = await redis.command('KEYS', `*${rebuildStoreOf(id)}*`);
+    expect(left.match(/\S*:next\S*/g) ?? []).toEqual([`${rebuildStoreOf(id)}:lists`]);
     expect(await redis.command('KEYS', '*:old-*')).toBe('*0\r\n');
   },
 );
 
 test('readers see neither a gap nor a step back while it is rebuilt under load', async () => {
-  const log = await aLogOf(SESSIONS);
-  const id = idOf(eventCounts);
-  await using _ = project(eventCounts, log, views);
-  await untilFolded(eventCounts, views, EVENTS);
+  const eventStore = await eventStoreOfSessions(SESSIONS);
+  const id = projectionId(eventCounts);
+  await using _ = startProjector(eventCounts, eventStore, views);
+  await untilCheckpoint(eventCounts, views, EVENTS);
   const stop = new AbortController();
   let written = EVENTS;
   let reads = 0;
   async function write() {
     for (let n = 1; !stop.signal.aborted; n += 1) {
-      await record<'session'>(log, sessionRef(`s${n % SESSIONS}`), accessed(T0 + n * MINUTE));
+      await record<'session'>(
+        eventStore,
+        sessionRef(`s${n % SESSIONS}`),
+        accessed(T0 + n * MINUTE),
+      );
       written += 1;
-      await views.reached(id, written, 1_000);
+      await views.waitForCheckpoint(id, written, 1_000);
     }
   }
   async function read() {
@@ -103,39 +116,39 @@ test('readers see neither a gap nor a step back while it is rebuilt under load',
   try {
     for (let round = 0; round < 3; round += 1) {
       const before = reads;
-      expect((await rebuilding(eventCounts, log))?.folded).toBeGreaterThanOrEqual(EVENTS);
+      expect((await rebuilding(eventCounts, eventStore))?.folded).toBeGreaterThanOrEqual(EVENTS);
       await vi.waitUntil(() => reads > before, eventually);
     }
   } finally {
     stop.abort();
   }
   await working;
-  await untilFolded(eventCounts, views, written);
-  await expectAsOfOneFold(eventCounts, views, log);
+  await untilCheckpoint(eventCounts, views, written);
+  await expectSameAsFreshFold(eventCounts, views, eventStore);
 });
 
-test('only one rebuilds a projection at a time, and a broken off one is no obstacle', async () => {
-  const log = await aLogOf(SESSIONS);
-  const next = nextOf(idOf(eventCounts));
-  expect(await views.claim(next, 'another', 60_000)).toBe(true);
-  expect(await rebuilding(eventCounts, log)).toBeNull();
-  await views.claim(next, 'another', 0);
+test('one process at a time rebuilds a projection; an interrupted rebuild does not block', async () => {
+  const eventStore = await eventStoreOfSessions(SESSIONS);
+  const next = rebuildStoreOf(projectionId(eventCounts));
+  expect(await views.acquire(next, 'another', 60_000)).toBe(true);
+  expect(await rebuilding(eventCounts, eventStore)).toBeNull();
+  await views.acquire(next, 'another', 0);
   const stop = new AbortController();
-  const broken = rebuilding(eventCounts, log, {
+  const broken = rebuilding(eventCounts, eventStore, {
     signal: stop.signal,
     onProgress: () => stop.abort(new Error('enough')),
   });
   await expect(broken).rejects.toThrow('enough');
-  expect((await rebuilding(eventCounts, log))?.folded).toBe(EVENTS);
-  await expectAsOfOneFold(eventCounts, views, log);
+  expect((await rebuilding(eventCounts, eventStore))?.folded).toBe(EVENTS);
+  await expectSameAsFreshFold(eventCounts, views, eventStore);
 });
 
-test('a rebuild goes on where the store loses everything or hangs in the middle', async () => {
-  const log = await aLogOf(SESSIONS);
+test('a rebuild survives a store that loses everything or hangs', async () => {
+  const eventStore = await eventStoreOfSessions(SESSIONS);
   const flush = () => void views.redis.flushall().catch(() => undefined); // it hangs meanwhile
   const happenings = [flush, () => redis.hang()];
   const modes = new Set<boolean>();
-  const rebuilt = rebuilding(eventCounts, log, {
+  const rebuilt = rebuilding(eventCounts, eventStore, {
     onProgress({ checkpoint, isWaiting }) {
       modes.add(isWaiting);
       if (checkpoint >= 500) happenings.shift()?.();
@@ -144,12 +157,12 @@ test('a rebuild goes on where the store loses everything or hangs in the middle'
   });
   expect(await rebuilt).not.toBeNull();
   expect(modes).toContain(true);
-  await expectAsOfOneFold(eventCounts, views, log);
+  await expectSameAsFreshFold(eventCounts, views, eventStore);
 });
 
-test('an event that can be folded by now is not parked any more', async () => {
-  const log = await aLogOf(3);
-  const parked = createMemoryParked();
+test('a rebuild resolves the dead letter of an event that can be folded now', async () => {
+  const eventStore = await eventStoreOfSessions(3);
+  const deadLetters = createMemoryDeadLetters();
   let isBrittle = true;
   const mended: typeof eventCounts = {
     ...eventCounts,
@@ -158,15 +171,17 @@ test('an event that can be folded by now is not parked any more', async () => {
       return eventCounts.evolve(view, event);
     },
   };
-  await using _ = project(mended, log, views, undefined, parked);
-  await untilFolded(mended, views, 12);
-  expect((await parked.list()).map(({ sequence }) => sequence)).toEqual([5, 8]);
+  await using _ = startProjector(mended, eventStore, views, undefined, deadLetters);
+  await untilCheckpoint(mended, views, 12);
+  expect((await deadLetters.list()).map(({ sequence }) => sequence)).toEqual([5, 8]);
   isBrittle = false;
-  expect(await rebuilding(mended, log, { parked })).toMatchObject({ parked: 1 });
-  expect((await parked.list()).map(({ sequence }) => sequence)).toEqual([5]);
+  expect(await rebuilding(mended, eventStore, { deadLetters })).toMatchObject({
+    deadLettered: 1,
+  });
+  expect((await deadLetters.list()).map(({ sequence }) => sequence)).toEqual([5]);
 });
 
-test('a projection of which nothing has happened yet is rebuilt at once', async () => {
-  const log = await aLogOf(0);
-  expect(await rebuilding(organizationSessions, log)).toMatchObject({ folded: 0 });
+test('a projection without events is rebuilt at once', async () => {
+  const eventStore = await eventStoreOfSessions(0);
+  expect(await rebuilding(organizationSessions, eventStore)).toMatchObject({ folded: 0 });
 });

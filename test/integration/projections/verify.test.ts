@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import { idOf, type Projection } from '#projections/projection.ts';
+import { projectionId, type Projection } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
-import { verify, type Verified } from '#projections/maintenance/verify.ts';
+import { verify, type VerifyResult } from '#projections/maintenance/verify.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { accessed, MINUTE, T0 } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { record, sessionRef } from '#test/support/history.ts';
 import {
-  aLogOf,
+  eventStoreOfSessions,
   eventCounts,
-  project,
-  untilFolded,
+  startProjector,
+  untilCheckpoint,
   type Projector,
 } from '#test/support/projector.ts';
 
@@ -22,14 +22,14 @@ const projections: Projection<unknown>[] = [sessionView, organizationSessions, e
 
 let redis: RealRedis;
 let views: RedisViews;
-let log: EventLog;
+let eventStore: EventStore;
 let running: Projector[];
 beforeEach(async () => {
   redis = await startRedis();
   views = await createRedisViews({ url: redis.url });
-  log = await aLogOf(SESSIONS);
-  running = projections.map((projection) => project(projection, log, views));
-  for (const projection of projections) await untilFolded(projection, views, EVENTS);
+  eventStore = await eventStoreOfSessions(SESSIONS);
+  running = projections.map((projection) => startProjector(projection, eventStore, views));
+  for (const projection of projections) await untilCheckpoint(projection, views, EVENTS);
 });
 afterEach(async () => {
   for (const one of running) await one.stop();
@@ -37,22 +37,22 @@ afterEach(async () => {
   await redis[Symbol.asyncDispose]();
 });
 
-function verifying(sample: number | null = null): Promise<Verified[]> {
+function verifying(sample: number | null = null): Promise<VerifyResult[]> {
   const { signal } = new AbortController();
-  return verify({ projections, log, views, signal, sample });
+  return verify({ projections, eventStore, views, signal, sample });
 }
 
-/** What was found of one projection; of the others nothing is found. */
+/** The differences of one projection; the others have none. */
 async function foundOf(projection: Projection<unknown>, sample: number | null = null) {
   const all = await verifying(sample);
   for (const other of all)
-    if (other.projection !== idOf(projection)) expect(other.differences).toEqual([]);
-  return all.find((one) => one.projection === idOf(projection))?.differences;
+    if (other.projection !== projectionId(projection)) expect(other.differences).toEqual([]);
+  return all.find((one) => one.projection === projectionId(projection))?.differences;
 }
 
-test('views that are those of the log have no difference, all or a sample of them', async () => {
+test('intact views have no difference, all of them or a sample', async () => {
   const equal = projections.map((projection) => ({
-    projection: idOf(projection),
+    projection: projectionId(projection),
     views: SESSIONS,
     differences: [],
     isCut: false,
@@ -61,9 +61,9 @@ test('views that are those of the log have no difference, all or a sample of the
   expect(await verifying(20)).toEqual(equal.map((one) => ({ ...one, views: 20 })));
 });
 
-describe('what was altered by hand is named', () => {
+describe('a change by hand is reported:', () => {
   const key = sessionKey('org_acme', 's7');
-  const [rows, states] = [idOf(organizationSessions), idOf(sessionView)];
+  const [rows, states] = [projectionId(organizationSessions), projectionId(sessionView)];
 
   test('a field of a view', async () => {
     const text = (await views.read(states, key)) ?? '';
@@ -76,7 +76,7 @@ describe('what was altered by hand is named', () => {
     expect(await foundOf(sessionView, SESSIONS)).toHaveLength(1);
   });
 
-  test('a field within a field, and one that is gone', async () => {
+  test('a nested field, and a missing one', async () => {
     const state = JSON.parse((await views.read(states, key)) ?? '') as Record<string, unknown>;
     delete state['description'];
     state['labels'] = { team: 'shop', more: 'x' };
@@ -87,7 +87,7 @@ describe('what was altered by hand is named', () => {
     ]);
   });
 
-  test('a view that is no JSON, is gone, or should not be there', async () => {
+  test('a view that is no JSON, is missing, or should not exist', async () => {
     await views.redis.hset(`${states}:views`, key, 'altered');
     await views.redis.hdel(`${states}:views`, sessionKey('org_acme', 's8'));
     await views.redis.hset(`${states}:views`, sessionKey('org_acme', 'none'), '{}');
@@ -99,7 +99,7 @@ describe('what was altered by hand is named', () => {
     ]);
   });
 
-  test('a place in a list: left, moved, or taken by one that does not belong there', async () => {
+  test('a list entry that is missing, moved, or does not belong there', async () => {
     await views.redis.zrem(`${rows}:list:org_acme/all`, key);
     await views.redis.zadd(`${rows}:list:org_acme/open`, 5, sessionKey('org_acme', 's9'));
     await views.redis.zadd(`${rows}:list:org_acme/status/failed`, 5, key);
@@ -113,17 +113,17 @@ describe('what was altered by hand is named', () => {
     ]);
   });
 
-  test('a sequence, and a place as it is kept', async () => {
+  test('a sequence, and a stored place', async () => {
     await views.redis.hset(`${rows}:sequences`, key, '3');
     await views.redis.hset(`${rows}:places`, key, '{"order":1,"lists":["org_acme/all"]}');
     const paths = ((await foundOf(organizationSessions)) ?? []).map(({ path }) => path);
     expect(paths.slice(0, 3)).toEqual(['sequence', 'lists', 'list org_acme/all']);
   });
 
-  test('a view that was taken back to an older one', async () => {
+  test('a view that was replaced by an older one', async () => {
     const old = JSON.stringify({ events: 2, last: 308 });
-    await views.redis.hset(`${idOf(eventCounts)}:views`, 's7', old);
-    await views.redis.hset(`${idOf(eventCounts)}:sequences`, 's7', '308');
+    await views.redis.hset(`${projectionId(eventCounts)}:views`, 's7', old);
+    await views.redis.hset(`${projectionId(eventCounts)}:sequences`, 's7', '308');
     const found = (await foundOf(eventCounts)) ?? [];
     expect(found.map(({ path, stored }) => [path, stored])).toEqual([
       ['events', '2'],
@@ -133,20 +133,20 @@ describe('what was altered by hand is named', () => {
   });
 });
 
-test('of very many differences the first hundred are told, and that there are more', async () => {
-  await views.redis.del(`${idOf(sessionView)}:views`);
+test('of many differences the first hundred are reported, and that there are more', async () => {
+  await views.redis.del(`${projectionId(sessionView)}:views`);
   const [first] = await verifying();
   expect(first).toMatchObject({ isCut: true, differences: { length: 100 } });
 });
 
-test('views that go on changing are no difference', async () => {
+test('views that change meanwhile are no difference', async () => {
   const stop = new AbortController();
   let written = 0;
   async function write() {
     for (; !stop.signal.aborted; written += 1) {
       const event = accessed(T0 + (written + 1) * MINUTE);
-      await record<'session'>(log, sessionRef(`s${written % SESSIONS}`), event);
-      await views.reached(idOf(eventCounts), EVENTS + written + 1, 1_000);
+      await record<'session'>(eventStore, sessionRef(`s${written % SESSIONS}`), event);
+      await views.waitForCheckpoint(projectionId(eventCounts), EVENTS + written + 1, 1_000);
     }
   }
   const writing = write();

@@ -31,7 +31,7 @@ async function fold(upTo: number, projection = freshId('views'), after = 0): Pro
   return projection;
 }
 
-test('what is kept is readable by hand, and nothing else is left behind', async () => {
+test('the stored keys are readable with redis-cli, and there are no others', async () => {
   await redis.command('FLUSHALL');
   const p = await fold(3, 'session-view:v1');
   await views.page(p, { ...page, lists: ['all', 'all'] });
@@ -45,7 +45,7 @@ test('what is kept is readable by hand, and nothing else is left behind', async 
   expect(await redis.command('KEYS', '*')).toBe(`*1\r\n$26\r\n${p}:checkpoint\r\n`);
 });
 
-test('after the scripts are flushed every operation works on', async () => {
+test('every operation works after SCRIPT FLUSH', async () => {
   const p = await fold(3);
   await views.page(p, page);
   await redis.command('SCRIPT', 'FLUSH');
@@ -55,15 +55,15 @@ test('after the scripts are flushed every operation works on', async () => {
   expect(await views.write(p, { after: 3, upTo: 5, writes: [aView(5)] })).toBe(5);
 });
 
-test('after a flush the checkpoint is 0 and a waiter is not told otherwise', async () => {
+test('after a flush the checkpoint is 0, and waiting for the old one times out', async () => {
   const p = await fold(3);
   await redis.command('FLUSHALL');
   expect(await views.checkpoint(p)).toBe(0);
-  expect(await views.reached(p, 3, 100)).toBe(false);
+  expect(await views.waitForCheckpoint(p, 3, 100)).toBe(false);
   expect((await views.page(p, page)).checkpoint).toBe(0);
 });
 
-test('while Redis is gone every method fails at once, and works when it is back', async () => {
+test('without Redis every method fails at once, and works again afterwards', async () => {
   const p = await fold(3);
   expect(views.isReachable()).toBe(true);
   await redis.kill();
@@ -83,7 +83,7 @@ test('while Redis is gone every method fails at once, and works when it is back'
     expect(outcome).toHaveProperty('reason', expect.any(Unavailable));
   }
   expect(performance.now() - startedAt).toBeLessThan(200);
-  expect(await views.reached(p, 3, 50)).toBe(false);
+  expect(await views.waitForCheckpoint(p, 3, 50)).toBe(false);
   await redis.restart();
   await vi.waitUntil(() => views.isReachable(), within10s);
   expect(await views.checkpoint(p)).toBe(0);
@@ -92,7 +92,7 @@ test('while Redis is gone every method fails at once, and works when it is back'
   expect(statuses).toEqual(['up', 'down', 'up']);
 });
 
-test('answers that are under way when Redis dies fail, none hangs', async () => {
+test('pending calls fail when Redis dies; none hangs', async () => {
   const p = await fold(3);
   redis.hang();
   const reading = Promise.allSettled([views.read(p, 'a'), views.page(p, page)]);
@@ -119,50 +119,50 @@ test('a Redis that hangs costs a second once, then fails at once until it answer
   expect(await views.read(p, 'a')).toBe('{"a":1}');
 });
 
-test('a Redis that hangs while nobody asks is noticed all the same', async () => {
+test('a Redis that hangs is detected without a call', async () => {
   redis.hang();
   await vi.waitUntil(() => !views.isReachable(), within10s);
   redis.resume();
   await vi.waitUntil(() => views.isReachable(), within10s);
 });
 
-test('a waiter hears of a checkpoint that moved without asking for it', async () => {
+test('a waiting call is notified of a new checkpoint without polling', async () => {
   const p = await fold(3);
   await using other = await createRedisViews({ url: redis.url });
   const startedAt = performance.now();
   for (let sequence = 4; sequence < 24; sequence += 1) {
-    const reaching = views.reached(p, sequence, 5000);
-    // Once this has answered, the waiter has looked and found nothing.
+    const reaching = views.waitForCheckpoint(p, sequence, 5000);
+    // Once this call has answered, the waiter has read the checkpoint and found it too low.
     await views.checkpoint(p);
     await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
     expect(await reaching).toBe(true);
   }
-  // By the poll alone each would have taken its 200 ms.
+  // By the poll alone each wait would have taken its 200 ms.
   expect(performance.now() - startedAt).toBeLessThan(20 * 150);
 });
 
-test('a waiter to whom no message came finds the checkpoint by the poll', async () => {
+test('a waiting call that missed the message finds the checkpoint by the poll', async () => {
   const p = await fold(3);
   const startedAt = performance.now();
-  const reaching = views.reached(p, 4, 5000);
+  const reaching = views.waitForCheckpoint(p, 4, 5000);
   await views.checkpoint(p);
   await redis.command('SET', `${p}:checkpoint`, '4');
   expect(await reaching).toBe(true);
   expect(performance.now() - startedAt).toBeLessThan(1000);
 });
 
-test('a waiter hears again after the messages’ connection was lost', async () => {
+test('a waiting call is notified after the subscriber connection was lost', async () => {
   const p = await fold(3);
   await using other = await createRedisViews({ url: redis.url });
   for (let sequence = 4; sequence < 8; sequence += 1) {
-    const reaching = views.reached(p, sequence, 5000);
+    const reaching = views.waitForCheckpoint(p, sequence, 5000);
     await redis.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
     expect(await reaching).toBe(true);
   }
 });
 
-test('without Redis at the start the views are there, and come up with it', async () => {
+test('views open without Redis and become available with it', async () => {
   await redis.kill();
   await using early = await createRedisViews({ url: redis.url });
   expect(early.isReachable()).toBe(false);
@@ -172,7 +172,7 @@ test('without Redis at the start the views are there, and come up with it', asyn
   expect(await early.checkpoint('any')).toBe(0);
 });
 
-test('a refusal that is no outage is a bug and is thrown as it came', async () => {
+test('a Redis error that is no outage is thrown unchanged', async () => {
   const p = freshId('views');
   await redis.command('SET', `${p}:views`, 'text');
   await expect(views.read(p, 'a')).rejects.toThrow('WRONGTYPE');

@@ -16,8 +16,8 @@ const SPEC = { vncPassword: 'secret12', screen: { width: 800, height: 600 } };
 const ONE = { minIdle: 0, maxIdle: 0, max: 1 };
 const malformed = () => new MalformedEvent('data: no such field');
 
-describe('a difference that cannot be put right', () => {
-  test('a stray that cannot be ended keeps no server from its start: it is a leak', async () => {
+describe('a difference that cannot be corrected', () => {
+  test('a stray browser that cannot be stopped does not prevent a start: it counts as a leak', async () => {
     const first = await fleet.join({ limits: ONE });
     first.kill();
     const { machine } = first;
@@ -31,14 +31,14 @@ describe('a difference that cannot be put right', () => {
 
     const second = await fleet.join({ id: first.id, machine: { ...machine, stop } });
     expect(second.provisioner.leaks()).toEqual({ browsers: 1, sessions: 0 });
-    const [told] = (await fleet.heard(first.id, 'server.reconciled')).slice(-1);
-    expect(told?.data).toMatchObject({ stopped: 1, leaks: { browsers: 1, sessions: 0 } });
+    const [event] = (await fleet.serverEvents(first.id, 'server.reconciled')).slice(-1);
+    expect(event?.data).toMatchObject({ stopped: 1, leaks: { browsers: 1, sessions: 0 } });
     const running = (await machine.list()).map(({ workloadId }) => workloadId);
     expect(running).toContain('wl_stuck');
     expect(running).not.toContain('wl_stray');
-    await fleet.becomes(await fleet.create(), 'active');
+    await fleet.waitForStatus(await fleet.create(), 'active');
 
-    // While it runs the other differences are put right as ever.
+    // While the server runs the other differences are still corrected.
     await machine.launch({ workloadId: 'wl_later', ...SPEC });
     second.provisioner.reconcileSoon();
     await isEnded('wl_later');
@@ -46,18 +46,18 @@ describe('a difference that cannot be put right', () => {
     second.provisioner.reconcileSoon();
     await isEnded('wl_stuck');
     const isClean = () => second.provisioner.leaks().browsers === 0;
-    await eventually(isClean, 'nothing is amiss any more');
+    await eventually(isClean, 'no leak is left');
 
     async function isEnded(id: string): Promise<void> {
       const isGone = async () => (await machine.list()).every((one) => one.workloadId !== id);
-      await eventually(isGone, `${id} is ended`);
+      await eventually(isGone, `${id} has ended`);
     }
   });
 
-  test('a session that cannot be read keeps no other from being failed', async () => {
+  test('an unreadable session does not prevent that another one fails', async () => {
     const first = await fleet.join({ limits: { minIdle: 0, maxIdle: 0 } });
     const ids = [await fleet.create(), await fleet.create()];
-    for (const id of ids) await fleet.becomes(id, 'active');
+    for (const id of ids) await fleet.waitForStatus(id, 'active');
     first.kill();
     for (const { workloadId } of await first.machine.list()) await first.machine.stop(workloadId);
     const [poisoned = '', lost = ''] = ids;
@@ -66,14 +66,17 @@ describe('a difference that cannot be put right', () => {
     const second = await fleet.join({ id: first.id, machine: first.machine });
     expect(second.provisioner.leaks()).toEqual({ browsers: 0, sessions: 1 });
     expect(await fleet.read(lost)).toMatchObject({ status: 'failed', endedReason: 'server_lost' });
-    const [told] = (await fleet.heard(first.id, 'server.reconciled')).slice(-1);
-    expect(told?.data).toMatchObject({ failed: 1, leaks: { browsers: 0, sessions: 1 } });
+    const [event] = (await fleet.serverEvents(first.id, 'server.reconciled')).slice(-1);
+    expect(event?.data).toMatchObject({ failed: 1, leaks: { browsers: 0, sessions: 1 } });
   });
 
-  test('a log that is away is waited for: what it keeps from being put right is no leak', async () => {
+  test('an unavailable event store is waited for: the differences of that time are no leaks', async () => {
     const first = await fleet.join({ limits: ONE, launchMs: 60_000 });
     const taken = await fleet.create();
-    await eventually(async () => (await fleet.read(taken)).assignment !== null, 'it is taken');
+    await eventually(
+      async () => (await fleet.read(taken)).assignment !== null,
+      'the session is assigned',
+    );
     first.kill();
     let awayFor = 4;
     fleet.unreadable.set(taken, () => (awayFor-- > 0 ? new Unavailable('event-log') : null));
@@ -83,14 +86,14 @@ describe('a difference that cannot be put right', () => {
   });
 });
 
-test('a browser that dies in its first moments is handed to no session', async () => {
+test('a browser that crashes right after its launch is assigned to no session', async () => {
   const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
   const asked = Promise.withResolvers<string>();
   let dead: string | null = null;
   async function launch(spec: Parameters<typeof machine.launch>[0]) {
     const browser = await machine.launch(spec);
     dead ??= spec.workloadId;
-    // Once its launch has been heard of, and before it counts as one that waits.
+    // After the launch has resolved and before the browser is idle.
     if (dead === spec.workloadId)
       setImmediate(() => {
         machine.crash(spec.workloadId);
@@ -99,15 +102,15 @@ test('a browser that dies in its first moments is handed to no session', async (
     return browser;
   }
   await fleet.join({ machine: { ...machine, launch }, limits: { max: 1 } });
-  const { workload } = await fleet.becomes(await asked.promise, 'active');
+  const { workload } = await fleet.waitForStatus(await asked.promise, 'active');
   expect(workload?.workloadId).not.toBe(dead);
   const running = (await machine.list()).map(({ workloadId }) => workloadId);
   expect(running).toEqual([workload?.workloadId]);
   await machine[Symbol.asyncDispose]();
 });
 
-describe('a session whose events cannot be read any more', () => {
-  test('keeps no place on the server when its launches fail', async () => {
+describe('a session whose events have become unreadable', () => {
+  test('keeps no place in the pool when its launches fail', async () => {
     const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
     const broken = Promise.withResolvers<void>();
     let failures = 0;
@@ -119,24 +122,35 @@ describe('a session whose events cannot be read any more', () => {
     }
     await fleet.join({ machine: { ...machine, launch }, limits: ONE });
     const id = await fleet.create({ locale: 'fr-FR' });
-    await eventually(async () => (await fleet.read(id)).assignment !== null, 'it is taken');
+    await eventually(
+      async () => (await fleet.read(id)).assignment !== null,
+      'the session is assigned',
+    );
     fleet.unreadable.set(id, malformed);
     broken.resolve();
-    await eventually(() => failures === 3, 'it is given up');
-    await fleet.becomes(await fleet.create(), 'active');
+    await eventually(() => failures === 3, 'its launches have failed');
+    await fleet.waitForStatus(await fleet.create(), 'active');
     await machine[Symbol.asyncDispose]();
   });
 
-  test.each(['crashes', 'is to be stopped'])('keeps no place when its browser %s', async (how) => {
-    const { machine, provisioner } = await fleet.join({ limits: ONE });
-    const id = await fleet.create();
-    const { workload } = await fleet.becomes(id, 'active');
-    fleet.unreadable.set(id, malformed);
-    if (how === 'crashes') machine.crash(workload?.workloadId ?? '');
-    else await fleet.tell(id, { type: 'StopSession', reason: 'user', now: Date.now() });
-    await fleet.becomes(await fleet.create(), 'active');
-    // Nor is it forgotten.
-    provisioner.reconcileSoon();
-    await eventually(() => provisioner.leaks().sessions === 1, 'it is counted as a leak');
-  });
+  test.each(['crashes', 'is to be stopped'])(
+    'keeps no place in the pool when its browser %s',
+    async (how) => {
+      const { machine, provisioner } = await fleet.join({ limits: ONE });
+      const id = await fleet.create();
+      const { workload } = await fleet.waitForStatus(id, 'active');
+      fleet.unreadable.set(id, malformed);
+      if (how === 'crashes') machine.crash(workload?.workloadId ?? '');
+      else
+        await fleet.sendSessionCommand(id, {
+          type: 'StopSession',
+          reason: 'user',
+          now: Date.now(),
+        });
+      await fleet.waitForStatus(await fleet.create(), 'active');
+      // It is still counted.
+      provisioner.reconcileSoon();
+      await eventually(() => provisioner.leaks().sessions === 1, 'it is counted as a leak');
+    },
+  );
 });

@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
-import { compare } from '#src/provisioner/reconcile/observe.ts';
+import { observe } from '#src/provisioner/reconcile/observe.ts';
 import { DEFAULTS } from '#src/provisioner/pool/options.ts';
-import { createPool, type Waiting } from '#src/provisioner/pool/pool.ts';
+import { createPool, type WaitingRequest } from '#src/provisioner/pool/pool.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 
-/** The log and the server are compared while work goes on: what is under way is no difference. */
+/** Reconciliation while work goes on: work under way is no difference. */
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {
@@ -41,12 +41,12 @@ function createGate() {
   };
 }
 
-/** A machine whose launches, ends and lists can be held up, and are counted. */
+/** A host whose launches, stops and lists can be held up and are counted. */
 async function gatedMachine() {
   const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
   onTestFinished(() => machine[Symbol.asyncDispose]());
   const gates = { launch: createGate(), stop: createGate(), list: createGate() };
-  const counted = { launches: 0, looks: 0 };
+  const counted = { launches: 0, lists: 0 };
   const gated: typeof machine = {
     ...machine,
     async launch(spec) {
@@ -60,7 +60,7 @@ async function gatedMachine() {
     },
     async list() {
       const found = await machine.list();
-      counted.looks += 1;
+      counted.lists += 1;
       await gates.list.pass();
       return found;
     },
@@ -68,50 +68,55 @@ async function gatedMachine() {
   return { machine: gated, gates, counted };
 }
 
-test('a session that is served and one that is ended meanwhile are no differences', async () => {
+test('a session that is activated and one that is stopped meanwhile are no differences', async () => {
   const { machine, gates, counted } = await gatedMachine();
   const readModel = createGate();
   const views = (all: Views): Views => ({
     ...all,
-    async reached(...args) {
+    async waitForCheckpoint(...args) {
       await readModel.pass();
-      return all.reached(...args);
+      return all.waitForCheckpoint(...args);
     },
   });
   const server = await fleet.join({ machine, views, limits: NO_POOL });
   const ended = await fleet.create();
-  await fleet.becomes(ended, 'active');
+  await fleet.waitForStatus(ended, 'active');
 
-  // It begins before either is under way, reads of both what is half done, and sees them done.
+  // The observation begins before either, reads both halfway, and ends after both are done.
   for (const gate of [readModel, gates.launch, gates.stop, gates.list]) gate.close();
   server.provisioner.reconcileSoon();
   await readModel.holds(2);
-  await fleet.tell(ended, { type: 'StopSession', reason: 'user', now: Date.now() });
+  await fleet.sendSessionCommand(ended, { type: 'StopSession', reason: 'user', now: Date.now() });
   const served = await fleet.create();
   await gates.stop.holds(1);
-  await eventually(async () => (await fleet.read(served)).assignment !== null, 'it is taken');
-  const told = await fleet.desk.log.lastSequence(sessionView.subjects);
-  expect(await fleet.views.reached(idOf(sessionView), told, 10_000)).toBe(true);
+  await eventually(
+    async () => (await fleet.read(served)).assignment !== null,
+    'the session is assigned',
+  );
+  const sequence = await fleet.context.eventStore.lastSequence(sessionView.subjects);
+  expect(await fleet.views.waitForCheckpoint(projectionId(sessionView), sequence, 10_000)).toBe(
+    true,
+  );
   readModel.open();
   await gates.list.holds(1);
   gates.launch.open();
   gates.stop.open();
-  const { workload } = await fleet.becomes(served, 'active');
-  await fleet.becomes(ended, 'stopped');
+  const { workload } = await fleet.waitForStatus(served, 'active');
+  await fleet.waitForStatus(ended, 'stopped');
   gates.list.open();
 
-  const looks = counted.looks + 3;
+  const lists = counted.lists + 3;
   await eventually(() => {
     server.provisioner.reconcileSoon();
-    return counted.looks >= looks;
-  }, 'it has been compared again');
+    return counted.lists >= lists;
+  }, 'the server has been reconciled again');
   expect(counted.launches).toBe(2);
-  expect(await fleet.heard(server.id, 'server.reconciled')).toHaveLength(1);
+  expect(await fleet.serverEvents(server.id, 'server.reconciled')).toHaveLength(1);
   expect(server.provisioner.leaks()).toEqual(NO_LEAKS);
   expect(await fleet.read(served)).toMatchObject({ status: 'active', workload });
 });
 
-test('a difference that the next look does not find is none', async () => {
+test('a difference that the next observation does not find is not corrected', async () => {
   const { machine, counted } = await gatedMachine();
   let isHidden = false;
   async function list() {
@@ -122,29 +127,29 @@ test('a difference that the next look does not find is none', async () => {
   }
   const server = await fleet.join({ machine: { ...machine, list }, limits: NO_POOL });
   const id = await fleet.create();
-  await fleet.becomes(id, 'active');
+  await fleet.waitForStatus(id, 'active');
   isHidden = true;
-  const looks = counted.looks + 3;
+  const lists = counted.lists + 3;
   await eventually(() => {
     server.provisioner.reconcileSoon();
-    return counted.looks >= looks;
-  }, 'it has been compared again');
+    return counted.lists >= lists;
+  }, 'the server has been reconciled again');
   expect((await fleet.read(id)).status).toBe('active');
   expect(server.provisioner.leaks()).toEqual(NO_LEAKS);
-  expect(await fleet.heard(server.id, 'server.reconciled')).toHaveLength(1);
+  expect(await fleet.serverEvents(server.id, 'server.reconciled')).toHaveLength(1);
 });
 
-test('a look knows of all that the process had in hand at any of its moments', async () => {
-  const waiting = { identity: { organizationId: 'acme', id: 'ses_1' } } as Waiting;
+test('an observation contains all that the pool handled at any of its moments', async () => {
+  const waiting = { identity: { organizationId: 'acme', id: 'ses_1' } } as WaitingRequest;
   const pool = createPool({
     server: { id: 'srv_1', ip: '10.0.0.1' },
     limits: { minIdle: 0 },
     browsers: { list: leave } as unknown as Browsers,
   } as Parameters<typeof createPool>[0]);
-  const log = { lastSequence: async () => 0 } as unknown as Desk['log'];
-  /** The read model is read while it comes, the machine when it has gone again. */
+  const eventStore = { lastSequence: async () => 0 } as unknown as CommandContext['eventStore'];
+  /** The read model is read while the work is under way, the host when it is done. */
   const views = {
-    async reached() {
+    async waitForCheckpoint() {
       pool.waiting.push(waiting);
       pool.roster.move(pool.roster.add('wl_1', DEFAULTS), 'ending');
       return true;
@@ -156,6 +161,10 @@ test('a look knows of all that the process had in hand at any of its moments', a
     pool.roster.remove('wl_1');
     return [];
   }
-  const { inCharge, ending, taken } = await compare({ desk: { log, now: Date.now }, views, pool });
+  const { inCharge, ending, taken } = await observe({
+    context: { eventStore, now: Date.now },
+    views,
+    pool,
+  });
   expect([...inCharge, ...ending, ...taken]).toEqual(['wl_1', 'wl_1', 'ses_1']);
 });

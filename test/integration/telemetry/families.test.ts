@@ -12,7 +12,7 @@ const everyOwner = ['service', 'api', 'gateway', 'provisioner', 'projector'] as 
 const table = Object.entries<Family>(families);
 
 describe('the metrics of a process with all roles', () => {
-  test('are those of the table, each with its help, and the usual ones of a process', async () => {
+  test('are those of the table with their help texts, and the default process metrics', async () => {
     const told = parseMetrics(await openMetrics({ roles: 'all', owners: everyOwner }).text());
     for (const [name, { help, kind }] of table)
       expect(told.get(name), name).toMatchObject({ name, help, type: kind });
@@ -21,7 +21,7 @@ describe('the metrics of a process with all roles', () => {
     for (const name of others) expect(name).toMatch(/^(process|nodejs)_/);
   });
 
-  test('are named as Prometheus has it: by unit, and counters as totals', () => {
+  test('follow Prometheus naming: unit suffixes, and _total for counters', () => {
     for (const [name, { kind, label }] of table) {
       expect(name).toMatch(/^bss_[a-z]+(_[a-z]+)*$/);
       expect(name.endsWith('_total'), name).toBe(kind === 'counter');
@@ -31,7 +31,7 @@ describe('the metrics of a process with all roles', () => {
     }
   });
 
-  test('count from 0 for each value that a label has, so that the first one shows', async () => {
+  test('start at 0 for each label value, so that the first increment is visible', async () => {
     const metrics = openMetrics({ roles: 'all', owners: everyOwner });
     metrics.refused('NO_SERVERS_AVAILABLE');
     const { samples } = parseMetrics(await metrics.text()).get('bss_refusals_total') ?? {
@@ -44,7 +44,7 @@ describe('the metrics of a process with all roles', () => {
     expect(counted).toEqual({ ...none, NO_SERVERS_AVAILABLE: 1 });
   });
 
-  test('are not known, rather than as they were, where what knows them is away', async () => {
+  test('are NaN, not stale, while their source is unavailable', async () => {
     const metrics = openMetrics({ roles: 'all', owners: everyOwner });
     let isAway = false;
     metrics.watch(['bss_queue_length', 'bss_pool_browsers'], async () => {
@@ -60,7 +60,7 @@ describe('the metrics of a process with all roles', () => {
     expect(await told()).toEqual([Number.NaN]);
   });
 
-  test('leave out those of roles that a process has not, and count nothing for them', async () => {
+  test('leave out those of other roles, and ignore their counts', async () => {
     const metrics = openMetrics({ roles: 'gateway', owners: ['gateway'] });
     metrics.refused('INTERNAL');
     metrics.sessionStarted('warm');
@@ -76,8 +76,8 @@ describe('the metrics of a process with all roles', () => {
   });
 });
 
-/** `UPDATE_GOLDEN=1` brings its rows up to date; what a metric means when it moves is its own. */
-test('deploy/metrics.md has a row for each metric, and says what it means when it moves', () => {
+/** `UPDATE_GOLDEN=1` updates its rows; the explanation of a metric's changes is written by hand. */
+test('deploy/metrics.md has a row for each metric that explains its changes', () => {
   const current = readFileSync(DOCUMENT, 'utf8');
   const asItShouldBe = metricsDocument(current);
   if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(DOCUMENT, asItShouldBe);
@@ -85,7 +85,7 @@ test('deploy/metrics.md has a row for each metric, and says what it means when i
   expect(asItShouldBe).not.toContain(UNTOLD);
 });
 
-describe('who may read the metrics', () => {
+describe('access to the metrics', () => {
   const token = 'token-of-the-scraper-0123456789';
 
   test.each(['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])(
@@ -94,21 +94,21 @@ describe('who may read the metrics', () => {
   );
 
   test.each([undefined, '', '10.0.0.1', '128.0.0.1', '::ffff:10.0.0.1', 'fe80::1', '::2'])(
-    'without a token, nobody at %s: nothing is there',
-    (address) => expect(refuseMetrics({ address, headers: {} }, null)?.rejected).toBe('NOT_FOUND'),
+    'without a token, a client at %s gets NOT_FOUND',
+    (address) => expect(refuseMetrics({ address, headers: {} }, null)?.code).toBe('NOT_FOUND'),
   );
 
   test.each(['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'])(
-    'without a token, nobody for whom a proxy asks (%s)',
+    'without a token, a proxied request (%s) gets NOT_FOUND',
     (header) => {
       const headers = { [header]: '10.0.0.1' };
-      expect(refuseMetrics({ address: '127.0.0.1', headers }, null)?.rejected).toBe('NOT_FOUND');
+      expect(refuseMetrics({ address: '127.0.0.1', headers }, null)?.code).toBe('NOT_FOUND');
     },
   );
 
-  test('with a token, whoever has it, wherever they are, and nobody else', () => {
+  test('with a token, only requests with it are answered, from any address', () => {
     const ask = (address: string, authorization?: string) =>
-      refuseMetrics({ address, headers: { authorization } }, token)?.rejected ?? 'told';
+      refuseMetrics({ address, headers: { authorization } }, token)?.code ?? 'told';
     expect(ask('10.0.0.1', `Bearer ${token}`)).toBe('told');
     expect(ask('127.0.0.1', `bearer ${token}`)).toBe('told');
     for (const wrong of [undefined, '', token, `Basic ${token}`, `Bearer ${token}x`, 'Bearer '])

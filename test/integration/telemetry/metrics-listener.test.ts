@@ -6,7 +6,7 @@ import { freePorts } from '#test/support/servers/ports.ts';
 const token = 'token-of-the-scraper-0123456789';
 const bearer = { authorization: `Bearer ${token}` };
 
-/** A port that serves metrics as a process without the API does; they are the given text. */
+/** A port that serves the given text as metrics, like that of a process without the API. */
 async function listen(text: () => Promise<string>) {
   const [port = 0] = await freePorts(1);
   const log = pino({ level: 'silent' });
@@ -19,7 +19,7 @@ async function listen(text: () => Promise<string>) {
   return { ask, [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose]() };
 }
 
-test('metrics at a port of their own are for who has the token', async () => {
+test('METRICS_PORT serves metrics to requests with the token', async () => {
   await using port = await listen(async () => 'one 1\n');
   const told = await port.ask('/metrics', bearer);
   expect(told).toMatchObject({ status: 200, text: 'one 1\n' });
@@ -30,7 +30,7 @@ test('metrics at a port of their own are for who has the token', async () => {
   expect(refused.headers.get('www-authenticate')).toBe('Bearer');
 });
 
-test('to others the port says what the API would', async () => {
+test('METRICS_PORT refuses other requests as the API does', async () => {
   await using port = await listen(() => Promise.reject(new Error('a bug')));
   const asked = [
     [port.ask('/metrics', { authorization: `Bearer ${token}x` }), 401, 'UNAUTHORIZED'],

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { everyProjection } from '#projections/all-projections.ts';
-import { idOf } from '#projections/projection.ts';
+import { allProjections } from '#projections/all-projections.ts';
+import { projectionId } from '#projections/projection.ts';
 import { families, type Family } from '#src/telemetry/metric-families.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';
@@ -35,7 +35,7 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 const atFront = () => scrape(front.apiUrl);
 const atWorkers = () => scrape(workersUrl, TOKEN);
 
-/** What has happened so far, as the test knows it. */
+/** The actions so far, as the test knows them. */
 const happened = { creates: 0, placed: 0, warm: 0, cold: 0 };
 const created: string[] = [];
 
@@ -57,7 +57,7 @@ const phases = (all: Scraped, phase: string) =>
   all.value('bss_create_phase_seconds_count', { phase });
 const starts = (all: Scraped, start: string) => all.value('bss_session_starts_total', { start });
 
-test('creates are counted by how they came by their browser, and by their phases', async () => {
+test('creates are counted by warm or cold start, and timed by phase', async () => {
   await eventually(async () => pool(await atFront(), 'idle') === 1, 'a browser waits', 60_000);
   await create();
   await create({ locale: 'fr-FR' });
@@ -82,7 +82,7 @@ test('creates are counted by how they came by their browser, and by their phases
   expect(phases(await atFront(), 'admission')).toBe(happened.creates);
 });
 
-test('the pool and the queue are as they are', async () => {
+test('gauges show the current pool and queue', async () => {
   await eventually(
     async () => {
       const all = await atFront();
@@ -133,7 +133,7 @@ test('the pool and the queue are as they are', async () => {
   );
 });
 
-test('refusals are counted by their reason, whoever gives them', async () => {
+test('refusals are counted by error, in routes and in hooks', async () => {
   const refused = (all: Scraped) =>
     Object.fromEntries(
       (all.families.get('bss_refusals_total')?.samples ?? [])
@@ -158,7 +158,7 @@ test('refusals are counted by their reason, whoever gives them', async () => {
   });
 });
 
-test('a gateway counts its connections, what they carry, and what it refuses', async () => {
+test('a gateway counts its connections, their bytes, and refusals', async () => {
   const { body } = await front.request('GET', `/api/sessions/${created[0]}`);
   const bytes = { in: 0, out: 0 };
   for (let time = 1; time <= 2; time += 1) {
@@ -195,8 +195,8 @@ test('a gateway counts its connections, what they carry, and what it refuses', a
   expect(phases(all, 'first_cdp')).toBe(1);
 });
 
-test('nothing has leaked or is parked, and the read models are at the end of the log', async () => {
-  const ids = everyProjection.map((projection) => idOf(projection));
+test('after traffic there are no leaks, no dead letters and no projection lag', async () => {
+  const ids = allProjections.map((projection) => projectionId(projection));
   await eventually(
     async () => {
       const theirs = await atWorkers();
@@ -226,13 +226,13 @@ test('nothing has leaked or is parked, and the read models are at the end of the
     expect(all.value('bss_part_reachable', { part }), part).toBe(1);
 });
 
-test('each process tells what its roles have, all of it documented, and no label an id', async () => {
+test('each process exports the documented metrics of its roles, without ids as labels', async () => {
   const told = [await atFront(), await atWorkers()] as const;
   const owners = [
     ['service', 'api', 'gateway', 'process'],
     ['projector', 'provisioner', 'process'],
   ];
-  const projections = everyProjection.map((projection) => idOf(projection));
+  const projections = allProjections.map((projection) => projectionId(projection));
   for (const [at, { families: all, text }] of told.entries()) {
     const own = Object.entries<Family>(families).filter(([, { of }]) =>
       of.some((owner) => owners[at]?.includes(owner)),
@@ -260,7 +260,7 @@ test('each process tells what its roles have, all of it documented, and no label
   expect(told[0].families.has('process_cpu_seconds_total')).toBe(true);
 });
 
-test('the API tells its metrics to who is here, and not to whom a proxy asks for', async () => {
+test('the API serves metrics to local clients, not to proxied requests', async () => {
   const ask = (headers = {}) => front.request('GET', '/metrics', undefined, headers);
   const { status, body } = await ask({ 'x-forwarded-for': '203.0.113.7' });
   expect({ status, body }).toMatchObject({ status: 404, body: { error: 'NOT_FOUND', code: 404 } });

@@ -1,13 +1,14 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { isTraceparent, openTracer } from '#src/telemetry/tracer.ts';
+import { openTracer } from '#src/telemetry/open-tracer.ts';
+import { isTraceparent } from '#src/telemetry/tracer.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { sourceFiles } from '#test/support/source-files.ts';
 import { startCollector } from '#test/support/servers/trace-collector.ts';
 
 const log = pino({ level: 'silent' });
 const roles = 'all';
-/** What waits at most, and what is under way beside it. */
+/** The bound on waiting spans, and the spans that are being sent beside it. */
 const KEPT_MAX = 2_048 + 512;
 
 test('without a collector there is no tracer, and its modules are not loaded', async () => {
@@ -20,13 +21,13 @@ test('without a collector there is no tracer, and its modules are not loaded', a
   const loaders = sourceFiles().filter(({ imports }) =>
     imports.includes('src/telemetry/trace-otlp.ts'),
   );
-  expect(loaders.map(({ path }) => path)).toEqual(['src/telemetry/tracer.ts']);
+  expect(loaders.map(({ path }) => path)).toEqual(['src/telemetry/open-tracer.ts']);
   const code = loaders[0]?.code;
   expect(code).toContain("await import('./trace-otlp.ts')");
   expect(code).not.toMatch(/from '\.\/trace-otlp\.ts'/);
 });
 
-test('of what a collector does not take, no more than a bound is kept', async () => {
+test('spans that the collector does not take are kept up to a bound', async () => {
   await using collector = await startCollector();
   collector.hang();
   const tracer = await openTracer({ endpoint: collector.endpoint, roles, log });
@@ -40,7 +41,7 @@ test('of what a collector does not take, no more than a bound is kept', async ()
   expect(collector.spans().length).toBeGreaterThan(0);
 });
 
-test('a span that ends ends its parts', async () => {
+test('ending a span ends its children', async () => {
   await using collector = await startCollector();
   const tracer = await openTracer({ endpoint: collector.endpoint, roles, log });
   const whole = tracer?.begin('whole', { kind: 'server' });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';
 import {
   startCollector,
@@ -43,7 +43,7 @@ async function create(body: object, headers: object = {}): Promise<string> {
   return answer.body.id;
 }
 
-/** The trace's spans by their names, once all of those have come. */
+/** The trace's spans by their names, once all of these have arrived. */
 function collected(
   isOfTrace: (span: CollectedSpan) => boolean,
   names: readonly string[],
@@ -61,22 +61,22 @@ function collected(
   );
 }
 
-/** What each of the session's events says of its trace. */
+/** The trace fields of each of the session's events. */
 async function traceparents(sessionId: string): Promise<Record<string, string | undefined>> {
   const url = workers.runtime.nats_url;
   await using connection = await connectJetStream({ url, name: 'test' });
-  const log = createJetStreamEventLog(connection);
+  const eventStore = createJetStreamEventStore(connection);
   const session = { kind: 'session', organizationId: 'dev', id: sessionId } as const;
   const found: Record<string, string | undefined> = {};
-  for await (const { type, cause } of log.history<'session'>(session))
-    found[type] = cause.traceparent;
+  for await (const { type, metadata } of eventStore.history<'session'>(session))
+    found[type] = metadata.traceparent;
   return found;
 }
 
 const REQUEST = 'POST /api/sessions';
 const PARTS = ['append session.requested', 'wait for browser'];
 
-test('a create is one trace, from its caller through the log to the browser and back', async () => {
+test('a create is one trace, from the caller over the events to the browser and back', async () => {
   const caller = newTrace();
   const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
   const id = await create({ locale: 'fr-FR' }, { traceparent });
@@ -106,7 +106,7 @@ test('a create is one trace, from its caller through the log to the browser and 
   expect(spans['wait for browser']?.links).toEqual([{ traceId, spanId }]);
 });
 
-test('a stop is one trace, to the end of the browser', async () => {
+test('a stop is one trace, up to the end of the browser', async () => {
   const caller = newTrace();
   const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
   const id = await create({});
@@ -140,19 +140,19 @@ test('a caller without a trace begins one', async () => {
   expect(last?.split('-')[1]).toBe(request?.traceId);
 });
 
-test('a caller who does not sample is followed: its trace is in the log, and nothing is sent', async () => {
+test('the caller’s decision not to sample is respected: events have the trace, no span is sent', async () => {
   const caller = newTrace();
   const id = await create({}, { traceparent: `00-${caller.traceId}-${caller.spanId}-00` });
   expect((await traceparents(id))['session.activated']).toMatch(
     new RegExp(`^00-${caller.traceId}-[0-9a-f]{16}-00$`),
   );
-  // What comes later has gone the same way.
+  // A later span has been sent by the same way.
   const later = await create({});
   await collected(({ attributes }) => attributes['bss.session_id'] === later, [REQUEST]);
   expect(collector.spans().filter(({ traceId }) => traceId === caller.traceId)).toEqual([]);
 });
 
-test('what is no traceparent begins a trace of its own', async () => {
+test('an invalid traceparent begins a new trace', async () => {
   const wrong = [`00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`, 'no', '-'.repeat(55)];
   for (const traceparent of wrong) {
     const id = await create({}, { traceparent });
@@ -163,7 +163,7 @@ test('what is no traceparent begins a trace of its own', async () => {
   }
 });
 
-test('a collector that does not answer, and then is away, holds up neither work nor its end', async () => {
+test('a silent and then unavailable collector delays neither requests nor the shutdown', async () => {
   collector.hang();
   for (let time = 0; time < 5; time += 1) {
     const id = await create({});

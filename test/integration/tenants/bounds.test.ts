@@ -3,7 +3,7 @@ import { createFailedAttempts } from '#src/tenants/failed-attempts.ts';
 import { createKeyConnections } from '#src/tenants/key-connections.ts';
 
 describe('connections of a key', () => {
-  /** Who is connected, as the servers would tell; those let in connect at once. */
+  /** Open connections, as the servers report them; admitted ones connect at once. */
   function setUp(max: number) {
     const connected: string[] = [];
     let asked = 0;
@@ -23,7 +23,7 @@ describe('connections of a key', () => {
     return { connected, come, asked: () => asked };
   }
 
-  it('are as many as it may have, however many come at once', async () => {
+  it('are admitted up to the limit, however many arrive at once', async () => {
     const { come, connected } = setUp(20);
     const outcomes = await Promise.all(Array.from({ length: 50 }, () => come('one')));
     expect(outcomes.filter(Boolean)).toHaveLength(20);
@@ -32,7 +32,7 @@ describe('connections of a key', () => {
     expect(await come('another')).toBe(true);
   });
 
-  it('end without a word: then there is room again', async () => {
+  it('end without notice: then there is room again', async () => {
     const { come, connected } = setUp(3);
     for (let count = 0; count < 3; count += 1) expect(await come('one')).toBe(true);
     expect(await come('one')).toBe(false);
@@ -41,22 +41,22 @@ describe('connections of a key', () => {
     expect(await come('one')).toBe(false);
   });
 
-  it('that another process has let in count too', async () => {
+  it('that another process has admitted count too', async () => {
     const { come, connected } = setUp(20);
     connected.push(...Array.from({ length: 15 }, () => 'one'));
     let count = 0;
     while (await come('one')) count += 1;
-    // Eight come in before the servers are asked.
+    // Eight are admitted before the servers are asked.
     expect(count).toBe(8);
   });
 
-  it('are not asked for while there are few', async () => {
+  it('are not listed while there are few', async () => {
     const { come, asked } = setUp(64);
     for (let count = 0; count < 8; count += 1) await come('one');
     expect(asked()).toBe(0);
   });
 
-  it('count on where the servers do not answer', async () => {
+  it('are counted here if the servers do not answer', async () => {
     let isAway = true;
     const { take } = createKeyConnections({
       max: 2,
@@ -76,13 +76,13 @@ describe('failed attempts', () => {
     return { attempts, pass: (ms: number) => void (now += ms) };
   }
 
-  it('of one address are answered up to its bound, the others’ still are', () => {
+  it('of one address are answered up to its bound, independently of other addresses', () => {
     const { attempts } = setUp();
     const outcomes = ['a', 'a', 'a', 'a', 'b'].map((address) => attempts.note(address));
     expect(outcomes).toEqual(['answer', 'answer', 'first-beyond', 'beyond', 'answer']);
   });
 
-  it('of all addresses together are answered up to theirs', () => {
+  it('of all addresses together are answered up to the common bound', () => {
     const { attempts } = setUp();
     const outcomes = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((one) => attempts.note(one));
     expect(outcomes.slice(4)).toEqual(['answer', 'first-beyond', 'beyond']);

@@ -5,11 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLIC_STREAM } from '#events/subjects.ts';
 import { TENANT_API, tenantDurable, tenantInbox, type TenantUse } from '#events/tenant-subjects.ts';
 import { hashKey } from '#src/ids.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -20,7 +21,10 @@ import { readIssuer, type Issuer } from '#src/tenants/nkey.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNatsWithRoles, type NatsWithRoles } from '#test/support/servers/nats-roles.ts';
 
-/** Who is let in by the servers, and for how long: with keys and a log that the test moves. */
+/**
+ * Admission to the NATS servers and its duration, with keys and an event store that the test
+ * changes.
+ */
 
 let nats: NatsWithRoles;
 let connection: JetStreamConnection;
@@ -35,24 +39,24 @@ afterAll(async () => {
   await nats?.[Symbol.asyncDispose]();
 });
 
-type Follow = EventLog['follow'];
+type Follow = EventStore['subscribe'];
 
-/** An organization with one key, and a process that lets it in. */
+/** An organization with one key, and a process that admits it. */
 async function open(following: (follow: Follow, revoke: () => Promise<void>) => Follow) {
   const organizationId = freshId('org');
   const key = freshId('key');
   const hash = hashKey(key);
-  const log = createMemoryEventLog();
-  const desk = { log, now: Date.now };
+  const eventStore = createMemoryEventStore();
+  const context = { eventStore, now: Date.now };
   const organization = { id: organizationId, name: 'Acme', tier: 'pro', credits: 0 } as const;
-  await registerOrganization(desk, organization, causeBy('test'));
+  await registerOrganization(context, organization, newMetadata('test'));
 
   async function decide(command: OrganizationCommand): Promise<number> {
-    const handled = await handle<'organization'>(
-      desk,
+    const handled = await handleCommand<'organization'>(
+      context,
       { kind: 'organization', organizationId },
       (state) => decideOrganization(command, state),
-      causeBy('test'),
+      newMetadata('test'),
     );
     if (!('sequence' in handled)) throw new Error(JSON.stringify(handled));
     return handled.sequence;
@@ -63,9 +67,9 @@ async function open(following: (follow: Follow, revoke: () => Promise<void>) => 
   let isLive = true;
   const callouts = await answerCallouts({
     connection,
-    log: {
-      ...log,
-      follow: following(log.follow, async () => {
+    eventStore: {
+      ...eventStore,
+      subscribe: following(eventStore.subscribe, async () => {
         revokedAt = await decide({ type: 'RevokeKey', keyId });
       }),
     },
@@ -73,7 +77,7 @@ async function open(following: (follow: Follow, revoke: () => Promise<void>) => 
     issuer,
     keys: {
       organizationOf: (keyHash) => (isLive && keyHash === hash ? organizationId : null),
-      // What is not waited for does not count yet.
+      // An event that is not waited for is not applied yet.
       async reached(sequence) {
         if (sequence >= revokedAt) isLive = false;
       },
@@ -83,7 +87,7 @@ async function open(following: (follow: Follow, revoke: () => Promise<void>) => 
   });
   return {
     organizationId,
-    /** @throws Error where it is not let in */
+    /** @throws Error if the connection is not admitted */
     comeIn: (use: TenantUse): Promise<NatsConnection> =>
       connect({
         servers: nats.url,
@@ -97,7 +101,7 @@ async function open(following: (follow: Follow, revoke: () => Promise<void>) => 
 }
 
 describe('a tenant', () => {
-  it('comes in to its durable consumer that was restored to where a backup left it', async () => {
+  it('connects to its durable consumer that was restored to the position in a backup', async () => {
     await using tenant = await open((follow) => follow);
     const { name, filter } = tenantDurable(tenant.organizationId);
     await connection.jsm.consumers.add(PUBLIC_STREAM, {
@@ -116,10 +120,10 @@ describe('a tenant', () => {
 
   const FAILS = 'fails';
   it.each([
-    { when: 'just before its end is followed', follows: ['revoke'] },
-    { when: 'just before it is followed again', follows: [FAILS, 'revoke'] },
-    { when: 'while it is not followed', follows: [`revoke, ${FAILS}`] },
-  ])('is disconnected where its key is revoked $when', async ({ follows }) => {
+    { when: 'just before the subscription starts', follows: ['revoke'] },
+    { when: 'just before the subscription is repeated', follows: [FAILS, 'revoke'] },
+    { when: 'while there is no subscription', follows: [`revoke, ${FAILS}`] },
+  ])('is disconnected if its key is revoked $when', async ({ follows }) => {
     const { promise: isIn, resolve: comesIn } = Promise.withResolvers<void>();
     const script = [...follows];
     await using tenant = await open(

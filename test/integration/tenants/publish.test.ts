@@ -3,8 +3,9 @@ import { expect, it } from 'vitest';
 import { toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { readEvents } from '#src/cli/read-events.ts';
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';
@@ -13,33 +14,33 @@ import { eventually } from '#test/support/service/service.ts';
 
 const logger = pino({ level: 'silent' });
 
-it('copies each event once and in order, whichever process does it and whoever of them ends', async () => {
+it('copies each event once and in order, whichever process copies and whichever ends', async () => {
   await using nats = await startNats();
   await using stack = new AsyncDisposableStack();
   const connections: JetStreamConnection[] = [];
   for (const name of ['one', 'two'])
     connections.push(stack.use(await connectJetStream({ url: nats.url, name })));
   const [first, second] = connections as [JetStreamConnection, JetStreamConnection];
-  const log = createJetStreamEventLog(first);
+  const eventStore = createJetStreamEventStore(first);
   const publish = (connection: JetStreamConnection) =>
-    publishToTenants({ connection, log: createJetStreamEventLog(connection), logger });
+    publishToTenants({ connection, eventStore: createJetStreamEventStore(connection), logger });
 
-  // Some from before there was anybody to copy them.
-  await appendEach(log, aSession(), 30);
+  // Some events are older than the first process that copies.
+  await appendEach(eventStore, aSession(), 30);
   const ahead = publish(first);
   stack.use(publish(second));
   const appending = Promise.all([
-    appendEach(log, aSession(), 150),
-    appendEach(log, aSession(), 150),
+    appendEach(eventStore, aSession(), 150),
+    appendEach(eventStore, aSession(), 150),
   ]);
   await eventually(async () => (await published(second)).length > 60, 'some are copied');
   await ahead[Symbol.asyncDispose]();
   await appending;
   stack.use(publish(first));
-  await appendEach(log, aSession(), 40);
+  await appendEach(eventStore, aSession(), 40);
 
   const expected: unknown[] = [];
-  for await (const event of readEvents(log, filters.tenants, fail)) {
+  for await (const event of readEvents(eventStore, filters.tenants, fail)) {
     const { subject, body } = toPublicMessage(event);
     expected.push([subject, String(event.sequence), new TextDecoder().decode(body)]);
   }
@@ -51,7 +52,7 @@ it('copies each event once and in order, whichever process does it and whoever o
   expect(await published(first)).toEqual(expected);
 });
 
-/** Subject, sequence in the log and body of each message there is. */
+/** Subject, sequence in the event store and body of each message. */
 async function published({ jsm }: JetStreamConnection): Promise<unknown[]> {
   const { state } = await jsm.streams.info(PUBLIC_STREAM);
   const numbers = Array.from({ length: state.last_seq }, (_, index) => index + 1);

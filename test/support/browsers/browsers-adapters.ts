@@ -4,7 +4,7 @@ import { openDockerBrowsers } from './docker-browsers.fixture.ts';
 import { openProcessBrowsers, openSimulatedBrowsers } from './browsers.fixture.ts';
 import type { OpenedBrowsers } from './browsers.fixture.ts';
 
-/** An adapter of the port, as the suites that hold for all of them open it. */
+/** An adapter of the port, for the contract suites. */
 type Adapter = {
   adapter: 'docker' | 'process' | 'simulated';
   open(): Promise<OpenedBrowsers>;
@@ -14,9 +14,9 @@ type Adapter = {
 
 const dockerAdapter: Adapter = {
   adapter: 'docker',
-  // Published: an address that is nobody's any more keeps who dials it waiting for three seconds.
+  // Published, since dialling the address of a removed container takes three seconds to fail.
   open: () => openDockerBrowsers({ publish: '127.0.0.1' }),
-  // No browser is that fast.
+  // No browser is ready within 50 ms.
   openFailing: () => openDockerBrowsers({ launchTimeoutMs: 50 }),
 };
 
@@ -36,7 +36,7 @@ export const adapters: Adapter[] = [
 
 let launches = 0;
 
-/** A workload nobody has had before. */
+/** The specification of a browser with a new workload id. */
 export function aSpec(changes: Partial<BrowserSpec> = {}): BrowserSpec {
   launches += 1;
   return {

@@ -13,7 +13,7 @@ export type OpenedBrowsers = AsyncDisposable & {
   browsers: Browsers;
   /** Ends a browser as an accident would. */
   crash(workloadId: string): void;
-  /** What the machine has of these browsers: processes and files. */
+  /** The processes and files of these browsers on this host. */
   traces(): string[];
 };
 
@@ -64,7 +64,7 @@ export async function openSimulatedBrowsers(failRate = 0): Promise<OpenedBrowser
 
 export type RealProcess = { pid: number; args: string[]; environment: string; uid: number };
 
-/** A temporary folder for browsers and their records, and a view of all that is in it or of it. */
+/** A temporary folder for browsers and their records, with a view of its files and processes. */
 export async function openPlace() {
   const tmp = await mkdtemp(join(tmpdir(), 'bss-t-'));
   await chmod(tmp, 0o711);
@@ -90,7 +90,7 @@ export async function openPlace() {
       ...readdirSync(stateDir),
       ...[...displays].flatMap(displayFiles).filter((path) => existsSync(path)),
     ],
-    /** Does something while the temporary folder of this process is that of the place. */
+    /** Runs `act` while TMPDIR of this process is this folder. */
     within: async <T>(act: () => Promise<T>): Promise<T> => {
       const { TMPDIR } = process.env;
       process.env['TMPDIR'] = tmp;
@@ -113,7 +113,7 @@ function displayFiles(display: string): string[] {
   return [`/tmp/.X${number}-lock`, `/tmp/.X11-unix/X${number}`];
 }
 
-/** A process that has not ended; one that waits to be reaped by the machine has. */
+/** A living process; null where it has ended or is a zombie. */
 function readProcess(pid: number): (RealProcess & { session: number }) | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -127,7 +127,7 @@ function readProcess(pid: number): (RealProcess & { session: number }) | null {
   }
 }
 
-/** Sandboxed processes show theirs to nobody but root. */
+/** The environment of a process; '' where only root may read it (sandboxed processes). */
 function environ(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8');
@@ -137,11 +137,11 @@ function environ(pid: number): string {
 }
 
 export type Cdp = Disposable & {
-  /** @throws Error with CDP's own message when the browser refuses the command */
+  /** @throws Error with CDP's own message where the browser refuses the command */
   send(method: string, params?: object, sessionId?: string): Promise<Record<string, unknown>>;
 };
 
-/** A client of a browser's own socket. */
+/** Connects a client to a browser's CDP socket. */
 export async function openCdp({ host, port, path }: RunningBrowser['cdp']): Promise<Cdp> {
   const socket = new WebSocket(`ws://${host}:${port}${path}`);
   await once(socket, 'open');
@@ -176,7 +176,7 @@ type Answer = {
   error?: { code: number; message: string };
 };
 
-/** The session of the page that is open from the start. */
+/** Attaches to the page that is open from the start. @returns the CDP session id */
 export async function attachPage(cdp: Cdp): Promise<string> {
   const { targetInfos } = (await cdp.send('Target.getTargets')) as {
     targetInfos: { type: string; targetId: string }[];
@@ -186,7 +186,7 @@ export async function attachPage(cdp: Cdp): Promise<string> {
   return String((await cdp.send('Target.attachToTarget', params))['sessionId']);
 }
 
-/** What a script in the page comes to. */
+/** Evaluates a script in the page. @returns its value */
 export async function evaluate(cdp: Cdp, session: string, expression: string): Promise<unknown> {
   const params = { expression, awaitPromise: true };
   const { result } = await cdp.send('Runtime.evaluate', params, session);

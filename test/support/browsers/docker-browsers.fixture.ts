@@ -9,7 +9,7 @@ import type { OpenedBrowsers } from './browsers.fixture.ts';
 
 let opened = 0;
 
-/** What a test's Docker browsers are made with; each call is another server. */
+/** Options of a test's Docker browsers; each call is for another server. */
 export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): DockerBrowsersOptions {
   opened += 1;
   return {
@@ -28,10 +28,10 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
   };
 }
 
-/** The engine is made ready once for a test file; the rest is each server's own. */
+/** The engine is prepared once per test file; the other options are per server. */
 let ready: Promise<DockerSite> | null = null;
 
-/** An engine that is ready for a server's browsers. */
+/** A prepared engine for a server's browsers. */
 export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSite> {
   ready ??= openSite(options);
   const { docker, confinement, guard } = await ready;
@@ -44,7 +44,7 @@ export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSit
   };
 }
 
-/** The same as `createDockerBrowsers`, but the engine is made ready only once. */
+/** Like `createDockerBrowsers`, but the engine is prepared only once. */
 export async function browsersFor(options: DockerBrowsersOptions): Promise<Browsers> {
   return browsersAt(await siteFor(options), options);
 }
@@ -67,7 +67,7 @@ export async function openDockerBrowsers(
   };
 }
 
-/** Ids of the containers that the engine has of a server, or of one of its workloads. */
+/** Ids of the containers of a server, or of one of its workloads. */
 export function containersOf(serverId: string, workloadId?: string): string[] {
   const labels = [
     `label=browser-session-service.server=${serverId}`,

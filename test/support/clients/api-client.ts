@@ -3,7 +3,7 @@ import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:ht
 import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { expect } from 'vitest';
-import type { OpenApiDocument } from '#src/api/docs/openapi.ts';
+import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
 import { createConformance } from '#test/support/service/api-conformance.ts';
 
@@ -14,31 +14,32 @@ export type Reply = {
 };
 
 export type Sent = {
-  /** As JSON, unless it is text or bytes already. */
+  /** Sent as JSON, unless it is text or bytes. */
   body?: unknown;
   headers?: Record<string, string | string[]>;
   /** null: no credential. */
   key?: string | null;
 };
 
-/**
- * Sends what it is told to, and holds every answer to what the specification says of all of them.
- */
+/** Sends requests, and checks every answer against the specification's rules for all answers. */
 export type ApiClient = {
   send(method: string, path: string, sent?: Sent): Promise<Reply>;
   get(path: string, sent?: Sent): Promise<Reply>;
   create(body?: unknown, headers?: Record<string, string>): Promise<Reply>;
   extend(id: string, duration: unknown): Promise<Reply>;
   stop(id: string): Promise<Reply>;
-  /** Bytes as they are on a connection of their own; resolves with the one answer. */
+  /** Sends raw bytes on a connection of their own; resolves with the one answer. */
   raw(bytes: string): Promise<Reply>;
   /** The same client with another credential. */
   as(key: string | null): ApiClient;
-  /** How many answers were held to the rules. */
+  /** The number of checked answers. */
   held(): number;
 };
 
-/** For the service at this address; its own OpenAPI document is what answers have to conform to. */
+/**
+ * A client of the service at this address; answers have to conform to the service's own OpenAPI
+ * document.
+ */
 export async function connectApi(apiUrl: string): Promise<ApiClient> {
   const response = await fetch(`${apiUrl}/api/openapi.json`);
   const conformance = createConformance((await response.json()) as OpenApiDocument);
@@ -123,7 +124,7 @@ function parse(text: string): Reply['body'] {
   return text.startsWith('<') ? text : JSON.parse(text);
 }
 
-/** What arrives until the other side closes, or for as long as its Content-Length says. */
+/** The bytes until the other side closes, or up to the Content-Length. */
 async function answerOn(socket: import('node:net').Socket): Promise<string> {
   let received = '';
   for await (const chunk of socket.setEncoding('latin1')) {
@@ -141,5 +142,5 @@ export function errorOf({ status, body }: Reply): string {
   return status < 400 ? `${status}` : `${status} ${body.error}`;
 }
 
-/** Timestamps as they are everywhere: ISO 8601 UTC with milliseconds. */
+/** The format of all timestamps: ISO 8601 UTC with milliseconds. */
 export const timestamp: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

@@ -7,27 +7,28 @@ import { eventually, type Answer, type RunningService } from '#test/support/serv
 
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));
 const BSS = join(TOP, 'src/cli/bss.ts');
-/** A command that takes longer hangs, on a busy machine too. */
-const WITHIN_MS = 120_000;
 
-/** What a command has left: its exit code (null: it hung) and what it printed. */
-export type Left = { code: number | null; stdout: string; stderr: string };
+/** Result of a command: its exit code (null: a signal ended it) and its output. */
+export type CommandResult = { code: number | null; stdout: string; stderr: string };
 
-/** Runs `bss` on the service, as an operator does in a terminal. */
-export async function bss(service: RunningService, ...args: string[]): Promise<Left> {
+/** Runs `bss` on the service; one Node process for each command. */
+export async function bss(service: RunningService, ...args: string[]): Promise<CommandResult> {
   return bssWith({ DATA_DIR: service.dataDir }, ...args);
 }
 
-export async function bssWith(env: Record<string, string>, ...args: string[]): Promise<Left> {
+export async function bssWith(
+  env: Record<string, string>,
+  ...args: string[]
+): Promise<CommandResult> {
   return run(env, process.execPath, [BSS, ...args]);
 }
 
-/** The command as npm finds it. */
-export async function npxBss(service: RunningService, ...args: string[]): Promise<Left> {
+/** Runs the command by the name that npm links. */
+export async function npxBss(service: RunningService, ...args: string[]): Promise<CommandResult> {
   return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);
 }
 
-/** The command's JSON. @throws Error where it is refused */
+/** The command's JSON output. @throws Error if its exit code is not 0 */
 export async function json(service: RunningService, ...args: string[]): Promise<unknown> {
   const { code, stdout, stderr } = await bss(service, ...args, '--json');
   if (code !== 0) throw new Error(`bss ${args.join(' ')}: ${code} ${stderr}`);
@@ -42,20 +43,20 @@ export async function newOrganization(
   return (created as { organization_id: string }).organization_id;
 }
 
-/** A new key of the user ann; the API may not know it yet. */
+/** Issues a key to the user ann; the API may not know it yet. */
 export async function newKey(service: RunningService, organization: string, role: string) {
   const options = ['--org', organization, '--role', role, '--user', 'ann'];
   const issued = await json(service, 'keys', 'issue', ...options);
   return issued as { key_id: string; api_key: string };
 }
 
-/** Resolves once the API answers the key with this status. */
+/** Resolves once the API answers requests with the key with this status. */
 export async function untilAnswered(service: RunningService, key: string, status: number) {
   const ask = async () => (await asKey(service, key, 'GET', '/api/status')).status === status;
   await eventually(ask, `the key is answered ${status}`);
 }
 
-/** A session of half an hour, asked for with the key. */
+/** Creates a session of 30 minutes with the key. */
 export async function create(service: RunningService, key: string): Promise<Answer> {
   return asKey(service, key, 'POST', '/api/sessions', { duration: '30m' });
 }
@@ -70,23 +71,29 @@ export async function asKey(
   return service.request(method, path, body, { authorization: `Bearer ${key}` });
 }
 
-async function run(env: Record<string, string>, program: string, args: string[]): Promise<Left> {
+/** Waits for the command's end without a time limit; a hung one is ended with the test process. */
+async function run(
+  env: Record<string, string>,
+  program: string,
+  args: string[],
+): Promise<CommandResult> {
   const child = spawn(program, args, {
     cwd: TOP,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const late = setTimeout(() => child.kill('SIGKILL'), WITHIN_MS);
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
   const [stdout, stderr, [code]] = await Promise.all([
     child.stdout.setEncoding('utf8').reduce((all: string, text: string) => all + text, ''),
     child.stderr.setEncoding('utf8').reduce((all: string, text: string) => all + text, ''),
     once(child, 'exit') as Promise<[number | null]>,
   ]);
-  clearTimeout(late);
+  process.off('exit', kill);
   return { code, stdout, stderr };
 }
 
-/** `bss events tail`, line by line, until disposal. */
+/** Runs `bss events tail` until disposal; `next` resolves with its next line. */
 export function tailing(service: RunningService, ...options: string[]) {
   const child = spawn(process.execPath, [BSS, 'events', 'tail', ...options], {
     env: { ...process.env, DATA_DIR: service.dataDir },
@@ -101,7 +108,7 @@ export function tailing(service: RunningService, ...options: string[]) {
     ended: once(child, 'exit') as Promise<[number | null, string | null]>,
     async next(): Promise<string> {
       const { value } = (await lines.next()) as { value: string | undefined };
-      if (value === undefined) throw new Error(`the tail has ended: ${errors}`);
+      if (value === undefined) throw new Error(`bss events tail ended: ${errors}`);
       return value;
     },
     [Symbol.dispose]: () => void child.kill('SIGKILL'),

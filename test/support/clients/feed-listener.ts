@@ -1,28 +1,28 @@
-import type { Asked } from '#src/feed/subscription.ts';
-import type { Feed, NotOpened, Opening } from '#src/feed/feed.ts';
+import type { Subscription } from '#src/feed/subscription.ts';
+import type { Feed, StreamRefusal, StreamRequest } from '#src/feed/feed.ts';
 
-/** One who listens to a feed in this process, and reads as fast as the test lets it. */
+/** A client of a feed in this process; it reads as fast as the test lets it. */
 export type Listener = {
-  /** Why it was not let in; null: it listens. */
-  refused: NotOpened | null;
-  /** Sequences of the events that have come. */
+  /** Why the stream was refused; null: it is open. */
+  refused: StreamRefusal | null;
+  /** Sequences of the received events. */
   sequences(): number[];
-  /** All that has come, as it came. */
+  /** All received text. */
   text(): string;
-  /** The id to come back with. */
+  /** The id to reconnect with. */
   lastId(): number;
   isEnded(): boolean;
-  /** Takes what has been written, and from now on so many bytes before it is full again. */
+  /** Takes the written bytes, then `bytes` more before it is full again. */
   take(bytes: number): void;
-  /** Goes away without a word. */
+  /** Closes the connection. */
   leave(): void;
 };
 
-export type ListenerOptions = Partial<Omit<Asked, 'organizationId'>> & {
+export type ListenerOptions = Partial<Omit<Subscription, 'organizationId'>> & {
   organizationId: string;
-  begin?: Opening['begin'];
-  isAllowed?: Opening['isAllowed'];
-  /** Bytes that are taken before it is full; default: any number. */
+  begin?: StreamRequest['begin'];
+  isAllowed?: StreamRequest['isAllowed'];
+  /** Bytes it takes before it is full; default: any number. */
   room?: number;
 };
 
@@ -37,7 +37,7 @@ export async function listen(feed: Feed, options: ListenerOptions): Promise<List
   let onClose = (): void => undefined;
 
   const refused = await feed.open({
-    asked: { organizationId, sessionId, types, labels, since },
+    subscription: { organizationId, sessionId, types, labels, since },
     begin,
     isAllowed,
     openSink: () => ({

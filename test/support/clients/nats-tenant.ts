@@ -6,10 +6,10 @@ import { TENANT_API, tenantInbox, type TenantUse } from '#events/tenant-subjects
 import { hashKey } from '#src/ids.ts';
 import type { RunningService } from '#test/support/service/service.ts';
 
-/** An organization with a key of its. */
+/** An organization with one key. */
 export type Tenant = { organization: string; key: string };
 
-/** Where tenants connect, as the service tells it. */
+/** The address for tenants that the service reports. */
 export function tenantAddress({ runtime }: RunningService): string {
   return new URL(runtime.tenant_nats_url ?? '').host;
 }
@@ -25,7 +25,7 @@ export function connectTenant(
   return connect({ servers, user: use, pass: key, inboxPrefix, reconnectTimeWait: 100 });
 }
 
-/** The protocol by hand, for what no client would send. */
+/** The protocol by hand, for messages that no client would send. */
 export async function openWire(service: RunningService, login: object) {
   const { hostname, port } = new URL(`nats://${tenantAddress(service)}`);
   const socket = dial(Number(port), hostname);
@@ -42,7 +42,7 @@ export async function openWire(service: RunningService, login: object) {
   await once(socket, 'connect');
   socket.write(`CONNECT ${JSON.stringify({ verbose: false, ...login })}\r\n`);
 
-  /** All that came up to the answer to a ping, or to the connection's end. */
+  /** All text up to the answer to a ping, or to the connection's end. */
   async function ask(command: string): Promise<string> {
     const from = heard.length;
     const { promise: answered, resolve } = Promise.withResolvers<void>();
@@ -68,13 +68,13 @@ function pongsIn(text: string): number {
   return text.split('PONG\r\n').length - 1;
 }
 
-/** What there is of streams and consumers, as the service itself sees it. */
+/** The streams and consumers, as the service itself sees them. */
 export async function asOperator({ runtime }: RunningService, own: Tenant, other: Tenant) {
   const { host, username: user, password: pass } = new URL(runtime.nats_url);
   const nc = await connect({ servers: host, user, pass });
   const jsm = await jetstreamManager(nc);
   return {
-    /** What the two organizations have in the streams, and what nobody should have. */
+    /** The messages of the two organizations in the streams, and those that no tenant may read. */
     async look() {
       const subjects: Record<string, number> = {};
       for (const name of ['EVENTS', 'PUBLIC', 'TIMERS']) {
@@ -95,7 +95,7 @@ export async function asOperator({ runtime }: RunningService, own: Tenant, other
   };
 }
 
-/** What a tenant might try to write to, or ask. */
+/** Subjects that a tenant might try to publish to or to request. */
 export function forbiddenToPublish(own: Tenant, other: Tenant): string[] {
   const [mine, theirs] = [own.organization, other.organization];
   const api =

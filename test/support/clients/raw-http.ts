@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** One request after the other on one connection, and the bytes of each answer. */
+/** Sends requests one after the other on one connection, and returns the bytes of each answer. */
 export type RawConnection = {
-  /** Resolves with the answer as it came: status line, headers, body. */
+  /** Resolves with the raw answer: status line, headers, body. */
   ask(request: string): Promise<string>;
 } & Disposable;
 
@@ -35,7 +35,7 @@ export async function openRaw(url: string): Promise<RawConnection> {
   };
 }
 
-/** Of the whole answer, head and body; null while its head is not there yet. */
+/** The length of the whole answer, head and body; null while its head is incomplete. */
 function lengthOf(received: string): number | null {
   const head = received.indexOf('\r\n\r\n');
   if (head === -1) return null;

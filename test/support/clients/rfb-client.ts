@@ -1,21 +1,21 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { vncAuthResponse } from '#src/provisioner/vnc-auth.ts';
+import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
 
-/** What a viewer sees of a screen; ends with its stream. */
+/** A viewer of a screen; ends with its stream. */
 export type RfbClient = {
   width: number;
   height: number;
   /** The server's name for the screen. */
   name: string;
-  /** Asks for the whole screen; 4 bytes a pixel: red, green, blue, 255. */
+  /** Requests the whole screen; 4 bytes a pixel: red, green, blue, 255. */
   framebuffer(): Promise<Uint8Array>;
-  /** Presses a key or lets go of it, named by the X keysym of what it types. */
+  /** Presses or releases a key, named by the X keysym of its character. */
   key(keysym: number, isDown: boolean): void;
 } & Disposable;
 
-/** The server refused this viewer, in its own words. */
+/** The server refused this viewer, with the server's message. */
 export class RfbRefused extends Error {
   override readonly name = 'RfbRefused';
 }
@@ -27,8 +27,8 @@ const VNC_AUTH = 2;
 /**
  * Speaks RFB 3.8 with VncAuth over a byte stream: a TCP socket, or a WebSocket through
  * `createWebSocketStream`.
- * @throws RfbRefused when the password is wrong; Error when the stream ends or the server says
- * something else
+ * @throws RfbRefused if the password is wrong; Error if the stream ends or the server sends an
+ * unexpected message
  */
 export async function connectRfb(stream: Duplex, password: string): Promise<RfbClient> {
   const reader = readerOf(stream);
@@ -81,7 +81,7 @@ export async function dialRfb(
   }
 }
 
-/** The colour at a place, as `#rrggbb`. */
+/** The colour at a position, as `#rrggbb`. */
 export function colourAt(client: RfbClient, pixels: Uint8Array, x: number, y: number): string {
   const start = (y * client.width + x) * 4;
   return `#${Buffer.from(pixels.subarray(start, start + 3)).toString('hex')}`;
@@ -89,7 +89,7 @@ export function colourAt(client: RfbClient, pixels: Uint8Array, x: number, y: nu
 
 type Reader = (length: number) => Promise<Buffer>;
 
-/** Gives exactly as many bytes as asked for; one read at a time. */
+/** Reads exactly the requested number of bytes; one read at a time. */
 function readerOf(stream: Duplex): Reader {
   let held = Buffer.alloc(0);
   let wanted: { length: number; give: (bytes: Buffer) => void; fail: (e: Error) => void } | null =
@@ -147,7 +147,7 @@ async function readScreen(reader: Reader, width: number, height: number): Promis
   return pixels;
 }
 
-/** Copies one update into place and tells how many pixels it had. */
+/** Copies one update into the screen and returns its number of pixels. */
 async function readUpdate(reader: Reader, pixels: Uint8Array, width: number): Promise<number> {
   let painted = 0;
   const rectangles = (await reader(3)).readUInt16BE(1);

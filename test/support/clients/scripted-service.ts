@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createClient, type ClientOptions } from '#src/client/client.ts';
 
-/** A request as it came. */
+/** A received request. */
 export type Asked = { method: string; url: string; headers: IncomingHttpHeaders; body: string };
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
@@ -53,13 +53,13 @@ export const saySome: Answer = (response) =>
   void response.writeHead(502).end('<h1>Bad gateway</h1>');
 export const sayNothing: Answer = () => {};
 
-/** A stream of these pieces; ended, unless it is to stay open. */
+/** A stream of these pieces; it ends unless it is to stay open. */
 export function stream(pieces: string[], end: 'end' | 'break' | 'stay' = 'end'): Answer {
   return (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     for (const piece of pieces) response.write(piece);
     if (end === 'end') response.end();
-    // What was written is on its way first.
+    // The written bytes are sent first.
     if (end === 'break') setImmediate(() => setImmediate(() => response.destroy()));
   };
 }

@@ -12,21 +12,24 @@ export type Block = {
   retry?: string;
 };
 
-/** A stream as its client has it; parsed as the standard says, less what we do not send. */
+/**
+ * A stream as its client receives it, parsed by the standard's rules, without features that the
+ * service does not use.
+ */
 export type Stream = {
   status: number;
   headers: IncomingHttpHeaders;
-  /** All that has come, oldest first. */
+  /** All received blocks, oldest first. */
   blocks: Block[];
-  /** The CloudEvents that have come. */
+  /** The received CloudEvents. */
   events(): CloudEvent[];
   /** The id to reconnect with. */
   lastId(): string | null;
-  /** Called for each block as it comes. */
+  /** Called for each block when it arrives. */
   onBlock(listener: (block: Block) => void): void;
-  /** Resolves once the other side has ended it, or the connection has broken. */
+  /** Resolves once the other side has ended the stream, or the connection has broken. */
   ended: Promise<void>;
-  /** Reads no more, as a program that hangs; and goes on. */
+  /** Stops reading, like a program that hangs, or continues. */
   pause(): void;
   resume(): void;
 } & Disposable;
@@ -35,7 +38,9 @@ export type StreamOptions = { key?: string | null; lastId?: string; headers?: ob
 
 const agent = new Agent({ maxSockets: Infinity });
 
-/** Opens a stream; resolves with its head. Of what is no stream, `blocks` holds the body. */
+/**
+ * Opens a stream; resolves with its head. If the answer is not a stream, `blocks` holds its body.
+ */
 export async function openStream(url: string, options: StreamOptions = {}): Promise<Stream> {
   const { key = DEV_KEY, lastId, headers = {} } = options;
   const sent = request(url, {
@@ -82,7 +87,7 @@ function read(response: IncomingMessage, cut: () => void): Stream {
   };
 }
 
-/** The CloudEvent of a block, where it holds one. */
+/** The CloudEvent of a block, if it holds one. */
 export function eventOf({ event, data }: Block): CloudEvent[] {
   return event?.includes('.') && data !== undefined ? [JSON.parse(data) as CloudEvent] : [];
 }

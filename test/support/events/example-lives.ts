@@ -1,4 +1,4 @@
-import type { Unsequenced } from '#events/codec.ts';
+import type { PendingEvent } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
 import { evolve } from '#src/event-store/load-state.ts';
@@ -31,8 +31,8 @@ const reconciled = {
 };
 const charge = { sessionId: 'ses_1', credits: 60 };
 
-/** Lives of one aggregate each, in which every type of event occurs. */
-const lives: Unsequenced[][] = [
+/** Histories of one aggregate each, in which every type of event occurs. */
+const lives: PendingEvent[][] = [
   live<'session'>(session, [
     requested({ labels: { team: 'shop', 'run/1': 'ü' }, fingerprint: 'ab'.repeat(32) }),
     queued,
@@ -97,8 +97,8 @@ const lives: Unsequenced[][] = [
   ]),
 ];
 
-/** One event of each type, with the state after it: what a golden message is first written from. */
-export const exampleEvents: ReadonlyMap<string, Unsequenced> = new Map(
+/** One event of each type, with the state after it: the source of a new golden message. */
+export const exampleEvents: ReadonlyMap<string, PendingEvent> = new Map(
   lives
     .flat()
     .toReversed()
@@ -108,7 +108,7 @@ export const exampleEvents: ReadonlyMap<string, Unsequenced> = new Map(
 function live<Kind extends AggregateKind>(
   aggregate: RefOf<Kind>,
   events: readonly Aggregates[Kind]['event'][],
-): Unsequenced[] {
+): PendingEvent[] {
   let state: Aggregates[Kind]['state'] | null = null;
   return events.map((event, index) => {
     state = evolve<Kind>(aggregate, state, event);
@@ -121,7 +121,7 @@ function toUnsequenced(
   { type, data }: { type: string; data: unknown },
   state: unknown,
   index: number,
-): Unsequenced {
+): PendingEvent {
   const actor =
     index === 0 ? { kind: 'user', id: 'a:b@c' } : { kind: 'service', id: 'provisioner' };
   return {
@@ -131,8 +131,8 @@ function toUnsequenced(
     time: iso(T0 + index * SECOND),
     data,
     state,
-    cause: {
-      actor: actor as Unsequenced['cause']['actor'],
+    metadata: {
+      actor: actor as PendingEvent['metadata']['actor'],
       commandId: `cmd_${index}`,
       correlationId: 'cor_1',
       causationId: index === 0 ? null : 'evt_before',

@@ -15,14 +15,14 @@ export type GoldenMessage = {
 
 const folder = new URL('../../../events/golden/', import.meta.url);
 
-/** Every type of event with today's schema of its data, as JSON. */
+/** Every type of event with the current schema of its data, as JSON. */
 export const todaysSchemas: ReadonlyMap<string, Schema> = new Map(
   Object.values(aggregates)
     .flatMap(({ events }) => Object.entries(events))
     .map(([type, schema]) => [type, JSON.parse(JSON.stringify(schema)) as Schema]),
 );
 
-/** Every kind of aggregate with today's schema of the state its events carry. */
+/** Every kind of aggregate with the current schema of the state in its events. */
 export const todaysStates: ReadonlyMap<string, Schema> = new Map(
   Object.entries(aggregates).map(([kind, { state }]) => [
     kind,
@@ -30,15 +30,12 @@ export const todaysStates: ReadonlyMap<string, Schema> = new Map(
   ]),
 );
 
-/** Today's version of the state of a kind of aggregate. */
+/** The current version of the state of a kind of aggregate. */
 export function stateVersion(kind: string): number {
   return aggregates[kind as AggregateKind].stateVersion;
 }
 
-/**
- * Names of the files that have to be there: two for each version of each type, one for today's
- * state.
- */
+/** Names of the required files: two for each version of each type, one for the current state. */
 export function expectedFiles(): string[] {
   const names = [...todaysSchemas.keys()].flatMap((type) =>
     Array.from({ length: dataVersion(type) }, (_, index) => [
@@ -67,9 +64,9 @@ export function readState(kind: string, version: number): Schema {
 }
 
 /**
- * Writes what is missing of today's versions, and today's schemas where they only add to what is
- * recorded. A golden message that is there is never written again.
- * @throws Error where a schema changed incompatibly: it needs a new version and an upcaster
+ * Writes the missing files of the current versions, and the current schemas if they only add to the
+ * recorded ones. An existing golden message is never written again.
+ * @throws Error if a schema changed incompatibly: it needs a new version and an upcaster
  */
 export function recordGolden(): void {
   for (const [type, schema] of todaysSchemas) {
@@ -81,7 +78,7 @@ export function recordGolden(): void {
       write(messageFile(type, version), messageOf(type));
   }
   for (const [kind, schema] of todaysStates) {
-    // States of another version are not read any more, whatever they were.
+    // States of other versions are never read.
     for (let version = 1; version < stateVersion(kind); version += 1)
       rmSync(new URL(stateFile(kind, version), folder), { force: true });
     const file = stateFile(kind, stateVersion(kind));

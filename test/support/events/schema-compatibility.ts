@@ -2,9 +2,8 @@
 export type Schema = { [keyword: string]: unknown };
 
 /**
- * Why data of the new schema would surprise those who know the old one: readers that were written
- * for it, and the log that is full of it. Empty where the change only adds. Adding is: a field that
- * need not be there, another word in a list of words, a looser bound.
+ * Why a change of a schema breaks readers of the old schema, or stored events. Empty if the change
+ * only adds: an optional field, another value of an enumeration, a looser bound.
  */
 export function incompatibilities(before: Schema, after: Schema, path = 'data'): string[] {
   const [olds, news] = [alternativesOf(before), alternativesOf(after)];
@@ -14,7 +13,7 @@ export function incompatibilities(before: Schema, after: Schema, path = 'data'):
   const lost = olds.flatMap((each) => {
     const tries = news.map((other) => compareOne(each, other, path));
     if (tries.some((reasons) => reasons.length === 0)) return [];
-    // Of shapes of one kind the nearest one is what it has become.
+    // Among shapes of one kind, the most similar one is its new version.
     const isAlike = (_: unknown, index: number) => news[index]?.['type'] === each['type'];
     const [nearest] = 'const' in each ? [] : tries.filter(isAlike).toSorted(byLength);
     return nearest ?? [`${path} no longer takes ${JSON.stringify(each['const'] ?? each['type'])}`];
@@ -44,12 +43,12 @@ function compareOne(before: Schema, after: Schema, path: string): string[] {
   ];
 }
 
-/** Keywords that may go, but not come or change. */
+/** Keywords that may be removed, but not added or changed. */
 const plain = ['const', 'enum', 'pattern', 'format', 'multipleOf', 'additionalProperties'];
 const lower = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties'];
 const upper = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties'];
 const structural = ['type', 'properties', 'required', 'items', 'patternProperties', 'anyOf'];
-/** Say nothing about which data fits. */
+/** Keywords that do not restrict the data. */
 const annotations = ['description', 'title', 'examples', 'default', '$id', '$schema'];
 const known = new Set([...plain, ...lower, ...upper, ...structural, ...annotations]);
 
@@ -84,7 +83,7 @@ function compareFields(before: Schema, after: Schema, path: string): string[] {
   return [...reasons, ...required.map((name) => `${path}.${name} is newly required`)];
 }
 
-/** Elements of a list, and values under names that a pattern gives. */
+/** Elements of a list, and values under names that match a pattern. */
 function compareNested(before: Schema, after: Schema, path: string): string[] {
   const [olds, news] = [
     fieldsOf(before, 'patternProperties'),

@@ -1,12 +1,12 @@
 import type { Schema } from './schema-compatibility.ts';
 
-/** One change of a schema somewhere in it: what it is, and the whole schema after it. */
+/** One change somewhere in a schema: its description, and the whole schema after it. */
 export type Mutation = { what: string; after: Schema };
 
 type Change = { what: string; node: Schema | null };
 type Rule = (node: Schema, isAlternative: boolean) => Change[];
 
-/** Every way in which each part of a schema may be changed that old data or readers cannot bear. */
+/** Every incompatible change of each part of a schema, for old data or for readers. */
 export function* breaking(schema: Schema): Generator<Mutation> {
   yield* mutations(schema, [
     otherType,
@@ -19,7 +19,7 @@ export function* breaking(schema: Schema): Generator<Mutation> {
   ]);
 }
 
-/** Every way in which each part may be changed that nobody minds. */
+/** Every compatible change of each part. */
 export function* adding(schema: Schema): Generator<Mutation> {
   yield* mutations(schema, [looser, described, optionalField]);
 }
@@ -74,7 +74,7 @@ function otherType(node: Schema): Change[] {
   ];
 }
 
-/** But where it is one of several alternatives, of which another may be null already. */
+/** Except for one of several alternatives, of which another may be null already. */
 function nowNull(node: Schema, isAlternative: boolean): Change[] {
   const { anyOf = [] } = node as Parts;
   const isNullable = [node, ...anyOf].some(({ type }) => type === 'null');

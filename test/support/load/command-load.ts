@@ -5,9 +5,10 @@ import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts'
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /**
- * A service with one session, at which anything is thrown; `end` holds that nothing was left of it.
+ * A service with one session, the target of a load of bad requests; `expectUnchanged` checks that
+ * they had no effect.
  */
-export async function beginStorm() {
+export async function startCommandLoad() {
   const plenty = { requests_per_minute: 1_000_000 };
   const service = await startService({ TIERS: JSON.stringify({ max: plenty, free: plenty }) });
   const api = await connectApi(service.apiUrl);
@@ -15,8 +16,8 @@ export async function beginStorm() {
   const session: string = (await api.create({ session_name: 'the one' })).body.id;
   const before = await facts(api, log, session);
 
-  /** Healthy, with what it had, no session and no credit beside, and no bug in what it printed. */
-  async function expectCalm(answersMin: number): Promise<void> {
+  /** The service is healthy, has the same session and ledger as before, and has logged no bug. */
+  async function expectUnchanged(answersMin: number): Promise<void> {
     expect((await api.get('/api/health')).body.status).toBe('healthy');
     expect(await facts(api, log, session)).toEqual(before);
     expect(before).toMatchObject({
@@ -29,7 +30,7 @@ export async function beginStorm() {
   return {
     api,
     session,
-    expectCalm,
+    expectUnchanged,
     async [Symbol.asyncDispose]() {
       await log[Symbol.asyncDispose]();
       await service[Symbol.asyncDispose]();
@@ -37,19 +38,19 @@ export async function beginStorm() {
   };
 }
 
-export type Storm = Awaited<ReturnType<typeof beginStorm>>;
+export type CommandLoad = Awaited<ReturnType<typeof startCommandLoad>>;
 
-/** All that bad input must leave as it is. */
+/** What bad input must not change. */
 async function facts(api: ApiClient, log: ServiceLog, session: string) {
   return {
     ledger: await log.ledger('dev'),
-    newestSessionEvent: await log.log.lastSequence(filters.sessions),
+    newestSessionEvent: await log.eventStore.lastSequence(filters.sessions),
     list: (await api.get('/api/sessions?limit=100')).body,
     session: (await api.get(`/api/sessions/${session}`)).body,
   };
 }
 
-/** Each with a name that fits a line. */
+/** Each value with its JSON, cut to 60 characters, as a name. */
 export function named<Value>(values: readonly Value[]): [name: string, value: Value][] {
   return values.map((value) => [JSON.stringify(value).slice(0, 60), value]);
 }

@@ -1,28 +1,31 @@
 import { eventually, type Answer, type RunningService } from '#test/support/service/service.ts';
 
-/** Creates and stops that go on whatever happens, and what was acknowledged of them. */
+/** Creates and stops that continue through any failure, and a record of the acknowledged ones. */
 export type Traffic = {
   /** Idempotency keys that were sent, each until it was acknowledged. */
   keys: ReadonlySet<string>;
-  /** Key → id of the session, as its 201 said. */
+  /** Key → id of the session in its 201. */
   created: ReadonlyMap<string, string>;
   /** Ids whose stop was answered 200. */
   stopped: ReadonlySet<string>;
-  /** How often each outcome was had: `201`, `503 UNAVAILABLE`, `no answer` … */
+  /** The number of each outcome: `201`, `503 UNAVAILABLE`, `no answer` … */
   outcomes: ReadonlyMap<string, number>;
-  /** Resolves once so many more creates were acknowledged than when it was asked. */
+  /** Resolves once that many more creates are acknowledged than at the call. */
   goesOn(more: number, withinMs: number): Promise<void>;
   /** No new work; resolves when all keys have been acknowledged. */
   finish(): Promise<void>;
 };
 
 const CREATORS = 16;
-/** An answer that says no more than `later` is asked for again after this. */
+/** A request without a final answer is repeated after this. */
 const AGAIN_MS = 50;
-/** Of the sessions, this share is stopped again: one in so many. */
+/** One session in this many is stopped again. */
 const STOPPED_ONE_IN = 3;
 
-/** Clients that create sessions one after the other, as careful clients do: by key, until told. */
+/**
+ * Clients that create sessions one after the other, like careful clients: by key, until they are
+ * stopped.
+ */
 export function startTraffic(service: RunningService): Traffic {
   const keys = new Set<string>();
   const created = new Map<string, string>();
@@ -30,7 +33,7 @@ export function startTraffic(service: RunningService): Traffic {
   const outcomes = new Map<string, number>();
   const ending = new AbortController();
 
-  /** Repeats until the service has answered for good. */
+  /** Repeats until the service has given a final answer. */
   async function insist(ask: () => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const answer = await ask().catch(() => null);

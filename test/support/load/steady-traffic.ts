@@ -2,25 +2,25 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '#test/support/service/service.ts';
 import type { Topology } from '#test/support/service/compose-topology.ts';
 
-/** Sessions that come at a steady pace whatever happens, live a little and are stopped. */
+/** Sessions that are created at a steady pace through any failure, live briefly and are stopped. */
 export type SteadyTraffic = {
-  /** Name of a session, its idempotency key → its id, as the 201 said. */
+  /** Name of a session, its idempotency key → its id in the 201. */
   created: ReadonlyMap<string, string>;
-  /** Names that were sent at all. */
+  /** All names that were sent. */
   names: ReadonlySet<string>;
   /** Ids whose stop was answered 200. */
   stopped: ReadonlySet<string>;
-  /** Outcomes that were no answer of the API's own: must be none. */
+  /** Outcomes that were not answers of the API: must be empty. */
   wrong: readonly string[];
-  /** Seconds from the first to the last refusal since that moment; 0: nobody was refused. */
+  /** Seconds from the first to the last refusal since that moment; 0: none was refused. */
   refusedSince(startedAt: number): number;
-  /** Seconds that the slowest request took of those answered since that moment. */
+  /** Seconds of the slowest request that was answered since that moment. */
   slowestSince(startedAt: number): number;
-  /** No new sessions; resolves once each has been acknowledged and stopped. */
+  /** Starts no new sessions; resolves once each is acknowledged and stopped. */
   finish(): Promise<void>;
 };
 
-/** Who is refused asks again after this: so finely is the time of refusals known. */
+/** A refused request is repeated after this: the resolution of the measured time of refusals. */
 const AGAIN_MS = 250;
 const LIFE_MS = 4_000;
 
@@ -33,7 +33,7 @@ export function startSteadyTraffic(topology: Topology, everyMs: number): SteadyT
   const answered: { at: number; tookMs: number }[] = [];
   const lives: Promise<void>[] = [];
 
-  /** As a careful client: by key, until it is told for good. */
+  /** Repeats a request like a careful client: with its idempotency key, until the final answer. */
   async function insist(ask: () => Promise<Answer>, done: number): Promise<Answer> {
     for (;;) {
       const askedAt = performance.now();
@@ -42,7 +42,7 @@ export function startSteadyTraffic(topology: Topology, everyMs: number): SteadyT
       answered.push({ at: now, tookMs: now - askedAt });
       if (answer?.status === done) return answer;
       refusals.push(now);
-      // Nobody there, or the proxy found nobody, or told to come again.
+      // No connection, no service behind the proxy, or 503: retry.
       const isExpected = answer === null || answer.status >= 502;
       if (!isExpected) wrong.push(`${answer.status} ${JSON.stringify(answer.body)}`);
       await pause(AGAIN_MS);

@@ -2,12 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
 
-/** Files of a certificate for this machine that vouches for itself, PEM. */
+/** Files of a self-signed certificate for this machine, PEM. */
 export type CertificateFiles = { cert: string; key: string };
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Makes one, for servers and clients alike; who trusts it names `cert` as its authority. */
+/** Creates one, for servers and clients alike; clients trust it with `cert` as their authority. */
 export async function makeCertificate(folder: string, name: string): Promise<CertificateFiles> {
   const made = await generate([{ name: 'commonName', value: name }], {
     keyType: 'ec',

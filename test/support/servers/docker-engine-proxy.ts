@@ -9,8 +9,8 @@ import { dockerHost } from './docker-engine.ts';
 const ENGINE = dockerHost.slice('unix://'.length);
 
 /**
- * A way to the engine that can be shut: what is under way is cut, what comes is refused. It can
- * hold requests too: they are taken and never answered.
+ * A proxy to the engine that can be closed: open connections are cut, new ones are refused. It can
+ * also hold requests: they are accepted and never answered.
  */
 export async function openEngineDoor() {
   const folder = await mkdtemp(join(tmpdir(), 'bss-door-'));
@@ -48,9 +48,9 @@ export async function openEngineDoor() {
       cut(butEvents ? events : undefined);
     },
     open: () => void (isShut = false),
-    /** From now on, requests that begin like this; null: none any more. */
+    /** Holds requests that begin with this from now on; null: none. */
     hold: (like: RegExp | null) => void (holding = like),
-    /** How many have been held. */
+    /** The number of held requests. */
     held: () => held.size,
     [Symbol.asyncDispose]: async () => {
       cut();

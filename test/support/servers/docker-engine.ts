@@ -3,9 +3,9 @@ import { request } from 'node:http';
 import Docker from 'dockerode';
 import { noRulesText } from '#src/provisioner/browsers/docker/rules.ts';
 import { ensureBrowserImage, ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
-import { setRules } from '#src/provisioner/browsers/docker/isolation.ts';
+import { runRulesScript } from '#src/provisioner/browsers/docker/isolation.ts';
 
-/** The Docker engine that tests run browsers on, where there is one. */
+/** The Docker engine that tests run browsers on, if there is one. */
 export const dockerHost = process.env['DOCKER_HOST'] || 'unix:///var/run/docker.sock';
 
 /** Set by the tests' setup, before any of them is loaded. */
@@ -13,12 +13,12 @@ export function hasDocker(): boolean {
   return process.env['TEST_DOCKER'] === 'yes';
 }
 
-/** A network for this run alone; the setup takes it away again. */
+/** A network for this run alone; the setup removes it. */
 export function testNetwork(): string {
   return process.env['TEST_DOCKER_NETWORK'] ?? '';
 }
 
-/** The engine's own command line; what it prints, trimmed. */
+/** Runs the engine's command line; returns its output, trimmed. */
 export function docker(...args: string[]): string {
   return execFileSync('docker', ['-H', dockerHost, ...args], {
     encoding: 'utf8',
@@ -44,12 +44,12 @@ export async function findDocker(host = dockerHost): Promise<boolean> {
   return promise;
 }
 
-/** Has the browsers' image built where it is missing; where it cannot be, its tests fail. */
+/** Builds the browsers' image if it is missing; if that fails, its tests fail. */
 export async function prepareDocker(): Promise<void> {
   await ensureBrowserImage(engine(), null, console.error).catch(console.error);
 }
 
-/** Removes the networks of a name, their rules and whatever a failed test has left on them. */
+/** Removes the networks of a name, their rules and what a failed test has left on them. */
 export async function removeNetwork(name: string): Promise<void> {
   const found = docker('network', 'ls', '-q', '--filter', `name=^${name}$`);
   for (const id of found.split('\n').filter(Boolean)) {
@@ -59,7 +59,7 @@ export async function removeNetwork(name: string): Promise<void> {
       ...['network', 'inspect', id, '--format'],
       '{{index .Options "com.docker.network.bridge.name"}}',
     );
-    await setRules(
+    await runRulesScript(
       {
         docker: engine(),
         network: { name, bridge, gateway: '', subnet: '' },

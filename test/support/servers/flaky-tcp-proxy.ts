@@ -1,19 +1,24 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** A loopback port that leads to another, over a wire that can break. */
-export type FrailWire = AsyncDisposable & {
+/** A TCP proxy on a loopback port whose connections can be broken at a chosen moment. */
+export type FlakyTcpProxy = AsyncDisposable & {
   readonly port: number;
-  /** Breaks the connection when the next answer comes: it is lost, though its request was heard. */
+  /** Breaks all connections at the next answer, which is lost although its request arrived. */
   breakOnAnswer(): void;
+  /** Breaks all connections when the server sends bytes with this text, which are lost. */
+  breakOn(text: string): void;
+  /** How often connections were broken. */
+  breaks(): number;
 };
 
-export async function startWire(targetPort: number): Promise<FrailWire> {
+export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpProxy> {
   const sockets = new Set<Socket>();
-  let isBreaking = false;
+  let breaking: string | null = null;
+  let breaks = 0;
 
   function cut() {
-    isBreaking = false;
+    breaking = null;
     for (const socket of sockets) socket.destroy();
   }
 
@@ -21,7 +26,7 @@ export async function startWire(targetPort: number): Promise<FrailWire> {
     const far = connect({ port: targetPort, host: '127.0.0.1' });
     for (const socket of [near, far]) {
       sockets.add(socket);
-      // The other side hears of it by its own close.
+      // An error is followed by a close, which ends the other side.
       socket.on('error', () => {});
       socket.on('close', () => {
         sockets.delete(socket);
@@ -31,8 +36,12 @@ export async function startWire(targetPort: number): Promise<FrailWire> {
     }
     near.on('data', (bytes) => far.write(bytes));
     far.on('data', (bytes) => {
-      if (isBreaking) cut();
-      else near.write(bytes);
+      if (breaking === null || !bytes.includes(breaking)) {
+        near.write(bytes);
+        return;
+      }
+      breaks += 1;
+      cut();
     });
   });
   server.listen(0, '127.0.0.1');
@@ -41,8 +50,12 @@ export async function startWire(targetPort: number): Promise<FrailWire> {
   return {
     port: (server.address() as AddressInfo).port,
     breakOnAnswer() {
-      isBreaking = true;
+      breaking = '';
     },
+    breakOn(text) {
+      breaking = text;
+    },
+    breaks: () => breaks,
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close');
       server.close();

@@ -6,14 +6,14 @@ import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from '
 export const ISSUER = 'https://login.example';
 export const AUDIENCE = 'browser-sessions';
 
-/** Who a token is for and how long, as they are where a test says nothing else. */
+/** The default claims of a token: issuer, audience, subject and times. */
 export function goodClaims(more: JWTPayload = {}): JWTPayload {
   const now = Math.floor(Date.now() / 1000);
   const standard = { iss: ISSUER, aud: AUDIENCE, exp: now + 600, iat: now };
   return { ...standard, sub: 'ada', org_id: 'acme', role: 'member', ...more };
 }
 
-/** A pair of keys of one who signs, with the public one as a key set has it. */
+/** A signer's key pair, with the public key in the form of a key set. */
 export async function newSigner(alg: string, kid: string) {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
   const jwk: JWK = { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' };
@@ -23,7 +23,7 @@ export async function newSigner(alg: string, kid: string) {
   return { jwk, publicKey, sign };
 }
 
-/** A token with the header and claims as they are, signed by whoever `signatureOf` is. */
+/** A token with this header and these claims, signed by `signatureOf`. */
 export function forge(
   header: object,
   claims: JWTPayload,
@@ -34,7 +34,7 @@ export function forge(
   return `${signed}.${signatureOf(signed)}`;
 }
 
-/** An issuer's server; its key set is what `keys` says, unless `answer` answers in its place. */
+/** An issuer's server; it serves the keys in `keys`, unless `answer` answers instead. */
 export async function startKeySetServer() {
   const state = {
     keys: [] as JWK[],

@@ -7,12 +7,12 @@ import { natsUsers, passwordOf, type NatsUser } from './nats-roles.ts';
 import { startNats, type RealNats } from './real-nats.ts';
 import { freePorts } from './ports.ts';
 
-/** Three real nats-servers, a cluster by deploy/nats-cluster.conf: TLS, routes, users and all. */
+/** Three real nats-servers, a cluster by deploy/nats-cluster.conf, with TLS, routes and users. */
 export type NatsCluster = AsyncDisposable & {
   /** By the name that `cluster.leader` has. */
   servers: ReadonlyMap<string, RealNats>;
   urlOf(user: NatsUser): string;
-  /** Who signed their certificates. */
+  /** The authority of their certificates. */
   caFile: string;
 };
 
@@ -32,7 +32,7 @@ export async function startNatsCluster(): Promise<NatsCluster> {
   const users = shipped('nats.conf').replace(/^ *store_dir:.*$/m, '');
   const starting = names.map(async (name, index) => {
     const config = shipped('nats-cluster.conf')
-      // A replacement's dollars would mean something.
+      // A function, because `$` has a meaning in a replacement string.
       .replace('include ./nats.conf', () => users)
       .replace('0.0.0.0:6222', `127.0.0.1:${ports[index]}`)
       .replaceAll('$NATS_NAME', name)

@@ -19,12 +19,12 @@ export type NatsUser = (typeof natsUsers)[number];
 
 export const passwordOf = (user: NatsUser) => `pw-${user}-4f8a1c`;
 
-/** A real nats-server with the configuration that is shipped. */
+/** A real nats-server with the configuration in deploy/. */
 export type NatsWithRoles = RealNats & {
   issuerSeed: string;
   /** With the user's name and password. */
   urlOf(user: NatsUser): string;
-  /** What it has written of what it did not allow. */
+  /** The permission violations in its log. */
   violations(): string[];
 };
 
@@ -35,11 +35,11 @@ export async function startNatsWithRoles(): Promise<NatsWithRoles> {
   const folder = await mkdtemp(join(tmpdir(), 'nats-roles-'));
   const log = join(folder, 'nats.log');
   const issuerSeed = newAccountSeed();
-  // The server reads its environment, which is ours.
+  // The server reads its environment, which is that of this process.
   for (const user of natsUsers)
     process.env[`NATS_${user.toUpperCase()}_PASSWORD`] = passwordOf(user);
   process.env['NATS_ISSUER'] = readIssuer(issuerSeed)?.publicKey;
-  // The test's own server has its folder by its arguments.
+  // The test's server gets its folder by an argument.
   const users = shipped('nats.conf').replace(/^ *store_dir:.*$/m, '');
   const config = [users, shipped('nats-tenants.conf'), `log_file: "${log}"`];
   const nats = await startNats(config.join('\n'));

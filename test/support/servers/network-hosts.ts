@@ -5,25 +5,27 @@ import { createInterface } from 'node:readline';
 
 /**
  * Hosts that only this machine reaches, in a network namespace behind a veth pair: they stand for
- * what surrounds a server.
+ * the surroundings of a server.
  */
 export type NetworkHosts = AsyncDisposable & {
-  /** As the cloud's metadata service has one. */
+  /** Like the cloud's metadata service. */
   linkLocal: string;
   private10: string;
   private192: string;
-  /** From a range for documentation, which no rule is about: what may be reached is. */
+  /** From a range for documentation, which no rule blocks: a reachable address. */
   public: string;
   /** The machine's own address beside the public one. */
   machine: string;
   port: number;
-  /** What has come in at an address so far, once all that was sent before has been heard. */
+  /** The requests received at an address so far, including all that were sent before the call. */
   reached(address: string): Promise<string[]>;
 };
 
 const PORT = 8_080;
 
-/** Answers HTTP on TCP and hears UDP, which is to hold its address, on all of its namespace. */
+/**
+ * Answers HTTP on TCP and receives UDP with its address in it, on all addresses of its namespace.
+ */
 const LISTENER = `
   const { createServer } = require('node:http');
   const { createSocket } = require('node:dgram');
@@ -78,7 +80,7 @@ export async function openHosts(): Promise<NetworkHosts> {
     [Symbol.asyncDispose]: async () => {
       listener.kill('SIGKILL');
       await once(listener, 'exit');
-      // The pair goes with its inner end.
+      // Removing the inner end removes the pair.
       ip('netns', 'del', name);
     },
   };

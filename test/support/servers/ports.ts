@@ -1,18 +1,18 @@
 import { createServer } from 'node:net';
 
 /**
- * Ports for tests: none of those of outgoing connections (from 32768), nor of those that screens
- * (from 11000) and embedded servers (from 20000) choose for themselves, who would take one that a
- * test has kept for a service which has not begun to listen. Each worker has its own, and takes one
- * after the other. `fetch` refuses some ports below 6700, and 10080.
+ * Ports for tests. None is an ephemeral port (from 32768), or one that screens (from 11000) and
+ * embedded servers (from 20000) choose themselves: those could take a port that a test has reserved
+ * for a service that does not listen yet. Each worker has its own range, and uses one port after
+ * the other. `fetch` refuses some ports below 6700, and 10080.
  */
 const PORTS = { from: 8_500, each: 390 };
-/** More than run at once. */
+/** More than the number of concurrent workers. */
 const WORKERS_MAX = 4;
 const worker = Number(process.env['VITEST_POOL_ID'] ?? 0) % WORKERS_MAX;
 let next = Math.floor(Math.random() * PORTS.each);
 
-/** A port that nobody listens on; for as long as this worker lives no other test is given it. */
+/** A free port; no other test gets it while this worker lives. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < PORTS.each; tries += 1) {
     const port = PORTS.from + worker * PORTS.each + next;

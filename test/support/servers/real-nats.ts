@@ -6,21 +6,21 @@ import { join } from 'node:path';
 import { startServer, type RealServer } from './real-server.ts';
 import { freePort } from './ports.ts';
 
-/** A real nats-server with JetStream, of this test file alone. */
+/** A real nats-server with JetStream, for this test file alone. */
 export type RealNats = Omit<RealServer, 'signal'> & {
   readonly url: string;
   readonly port: number;
-  /** Stops it from answering while it keeps its connections; `resume` ends that. */
+  /** Stops it from answering while it keeps its connections, until `resume`. */
   hang(): void;
   resume(): void;
-  /** Starts it anew with other lines of configuration beside. */
+  /** Restarts it with additional lines of configuration. */
   reconfigure(more: string): Promise<void>;
 };
 
 /**
- * Starts `process.env.NATS_SERVER`, or `nats-server` of the PATH, on a free loopback port with a
- * directory of its own; disposing ends it and removes the directory.
- * @param more lines of configuration beside
+ * Starts `process.env.NATS_SERVER`, or `nats-server` of the PATH, on a free loopback port with its
+ * own directory; disposal stops it and removes the directory.
+ * @param more additional lines of configuration
  */
 export async function startNats(more = ''): Promise<RealNats> {
   const directory = await mkdtemp(join(tmpdir(), 'real-nats-'));
@@ -51,7 +51,7 @@ export async function startNats(more = ''): Promise<RealNats> {
   };
 }
 
-/** Whether something on the port greets like a NATS server. */
+/** Whether a server on the port greets like NATS. */
 async function greets(port: number): Promise<boolean> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.setTimeout(1_000, () => socket.destroy(new Error('silent')));

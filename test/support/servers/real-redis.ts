@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { startServer, type RealServer } from './real-server.ts';
 import { freePort } from './ports.ts';
 
-/** A real redis-server without persistence, of this test file alone: killed, it forgets all. */
+/** A real redis-server without persistence, for this test file alone: a kill loses all data. */
 export type RealRedis = Omit<RealServer, 'signal'> & {
   readonly url: string;
   readonly port: number;
-  /** Sends one command and gives its raw reply, for what the read model itself never does. */
+  /** Sends one command and returns its raw reply, for commands that the read model does not use. */
   command(...words: string[]): Promise<string>;
-  /** Stops it from answering while it keeps its connections; `resume` ends that. */
+  /** Stops it from answering while it keeps its connections, until `resume`. */
   hang(): void;
   resume(): void;
 };
@@ -34,7 +34,7 @@ export async function startRedis(): Promise<RealRedis> {
   };
 }
 
-/** The same behind TLS alone, for one user who may do all; `default` may do nothing. */
+/** The same with TLS alone, for one user with all permissions; `default` has none. */
 export async function startSecureRedis(
   certificate: { cert: string; key: string },
   { user, password }: { user: string; password: string },

@@ -2,11 +2,11 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A real server program, of one test file alone, that is killed and started again at will. */
+/** A real server program, for one test file alone, that can be killed and started again. */
 export type RealServer = AsyncDisposable & {
-  /** Ends it as a power-off of the process would: SIGKILL, nothing flushed. */
+  /** Kills it without a flush: SIGKILL. */
   kill(): Promise<void>;
-  /** Starts it anew with the same arguments, and waits until it answers. */
+  /** Starts it again with the same arguments, and waits until it answers. */
   restart(): Promise<void>;
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
 };
@@ -16,11 +16,11 @@ const START_MS = 60_000;
 export type ServerProgram = {
   program: string;
   args: readonly string[];
-  /** One look whether it serves. */
+  /** Checks once whether it serves. */
   answers: () => Promise<boolean>;
 };
 
-/** @throws Error with what it said, where it ends at its start or does not answer within 10 s */
+/** @throws Error with its output, if it exits at its start or does not answer within 10 s */
 export async function startServer(options: ServerProgram): Promise<RealServer> {
   let server = await launch(options);
   // A test process that ends without disposing leaves no server behind.

@@ -10,29 +10,29 @@ import { eventually } from '#test/support/service/service.ts';
 import { descendantsOf, processesAt } from '#test/support/service/processes.ts';
 
 /**
- * A second machine, as far as browsers are concerned: a Docker engine with its own data and its own
- * network namespace, which this machine reaches by one address.
+ * A second machine for browsers: a Docker engine with its own data and its own network namespace,
+ * which this machine reaches by one address.
  */
 export type SecondEngine = AsyncDisposable & {
-  /** For DOCKER_HOST. */
+  /** The value for DOCKER_HOST. */
   host: string;
   /** The address of its machine, for DOCKER_PUBLISH. */
   address: string;
   /** Its own command line. */
   docker(...args: string[]): string;
-  /** Ends the engine itself with -9; its containers run on. */
+  /** Kills the engine itself with -9; its containers continue to run. */
   kill(): Promise<void>;
   /** Starts it again, and waits until it answers. */
   restart(): Promise<void>;
 };
 
 const READY_WITHIN_MS = 60_000;
-/** In this process, so that no two have a name in common: the kernel is slow to take one away. */
+/** Numbers in this process, so that no two have the same name: the kernel is slow to remove one. */
 let opened = 0;
 
 /**
- * Starts it with the images it is to have, taken from the first engine. Needs root.
- * @param more options of its daemon beside
+ * Starts it with the given images, copied from the first engine. Needs root.
+ * @param more additional options of its daemon
  */
 export async function openSecondEngine(
   images: readonly string[],
@@ -90,7 +90,7 @@ export async function openSecondEngine(
 }
 
 function start(namespace: string, folder: string, more: readonly string[]): ChildProcess {
-  // Not `ip netns exec`: that hides the control groups.
+  // Not `ip netns exec`, which hides the control groups.
   const daemon = spawn(
     'nsenter',
     [`--net=/run/netns/${namespace}`, 'dockerd', '--host', `unix://${folder}/docker.sock`].concat(
@@ -111,8 +111,8 @@ async function end(daemon: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise
 }
 
 /**
- * It goes with its engine, a little later, and looks as if it ran until somebody has waited for it:
- * an engine that starts anew meanwhile would wait for its answers.
+ * containerd exits a little after its engine, and is listed as running until it is reaped. An
+ * engine that starts before that would wait for its answers.
  */
 async function endContainerd(folder: string): Promise<void> {
   const isIts = ({ command }: { command: string }) => /^\S*containerd --config/.test(command);
@@ -121,7 +121,7 @@ async function endContainerd(folder: string): Promise<void> {
   await rm(join(folder, 'run/containerd/containerd.pid'), { force: true });
 }
 
-/** What an engine that was killed has left running: containerd, and who watches its containers. */
+/** Processes of a killed engine that still run: containerd, and the shims of its containers. */
 async function endBelow(folder: string): Promise<void> {
   const left = () => processesAt(folder).filter(({ command }) => command.includes(`${folder}/`));
   const pids = left().flatMap(({ pid }) => [...descendantsOf(pid).map((one) => one.pid), pid]);

@@ -3,24 +3,24 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 
-/** A span as a collector gets it. */
+/** A span as a collector receives it. */
 export type CollectedSpan = {
   traceId: string;
   spanId: string;
-  /** Empty: the trace begins with it. */
+  /** Empty: the span begins the trace. */
   parentSpanId: string;
   name: string;
   links: { traceId: string; spanId: string }[];
   attributes: Record<string, unknown>;
-  /** Of the process that it is of. */
+  /** The attributes of its process. */
   roles: string;
 };
 
-/** A collector of traces, OTLP over HTTP in JSON, as far as a test needs one. */
+/** A collector of traces, OTLP over HTTP in JSON, with the features that the tests need. */
 export type Collector = AsyncDisposable & {
   endpoint: string;
   spans(): CollectedSpan[];
-  /** What is sent from now on is read and not answered, until `answer`. */
+  /** Requests from now on are read and not answered, until `answer`. */
   hang(): void;
   answer(): void;
 };

@@ -1,7 +1,10 @@
 import { Compile } from 'typebox/schema';
 import { expect } from 'vitest';
-import type { DocumentSchema } from '#src/api/openapi-schema.ts';
-import type { DocumentOperation, OpenApiDocument } from '#src/api/docs/openapi.ts';
+import type {
+  DocumentOperation,
+  DocumentSchema,
+  OpenApiDocument,
+} from '#src/api/docs/openapi-document.ts';
 import { errors, type ErrorName } from '#src/errors.ts';
 import type { Reply } from '#test/support/clients/api-client.ts';
 
@@ -11,7 +14,7 @@ const RETRYABLE = [
   'NO_SERVERS_AVAILABLE',
   'UNAVAILABLE',
 ];
-/** Errors that are about the path or the bytes, so that no operation answers with them. */
+/** Errors about the path or the bytes, which are not errors of an operation. */
 const OF_NO_OPERATION = [
   'NOT_FOUND',
   'METHOD_NOT_ALLOWED',
@@ -20,8 +23,8 @@ const OF_NO_OPERATION = [
 ];
 
 /**
- * Holds answers to the specification's rules for all of them, and to the document: status, error
- * name and every field of the body have to be in it, and no field beside those.
+ * Checks answers against the specification's rules for all of them, and against the document: it
+ * must have the status, the error name and every field of the body.
  */
 export function createConformance(document: OpenApiDocument) {
   const validators = new Map<string, ReturnType<typeof Compile>>();
@@ -49,7 +52,7 @@ export function createConformance(document: OpenApiDocument) {
     expect(answer, `${key} is documented`).toBeDefined();
     if (reply.status === 204) return expect(reply.body).toBeNull();
     const contentType = String(reply.headers['content-type']).split(';', 1)[0] ?? '';
-    const content = answer?.content[contentType];
+    const content = answer?.content?.[contentType];
     expect(content, `${key} ${contentType} is documented`).toBeDefined();
     if (content !== undefined && contentType === 'application/json')
       validate(key, content.schema, reply.body);
@@ -97,9 +100,7 @@ function operationAt(
   return found?.[1][method.toLowerCase()] ?? null;
 }
 
-/**
- * The same with no property allowed that is not declared: what is not documented is not answered.
- */
+/** The same schema without undeclared properties: undocumented fields are not allowed. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== 'object' || value === null) return value;

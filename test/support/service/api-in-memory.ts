@@ -1,28 +1,30 @@
 import { pino } from 'pino';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
-import type { ApiParts } from '#src/api/dependencies.ts';
+import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/api/auth/rate-limit.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
-import { apiRoutes } from '#src/api/routes.ts';
+import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
+import { registerRoutes } from '#src/api/routes.ts';
 import { buildServer } from '#src/api/http/server.ts';
 import { createFeed } from '#src/feed/feed.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import { load } from '#src/event-store/load-state.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
-import { startTail } from '#src/event-store/session-events.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import { openMetrics } from '#src/telemetry/metrics.ts';
 import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
@@ -37,12 +39,24 @@ const usual = {
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
 
-/** What an API of this process is made of, for tests that only look at its routes. */
-export const noParts = {} as ApiParts;
+/** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
+export async function readOpenApi(): Promise<OpenApiDocument> {
+  await using server = buildServer({
+    routes: (scope) => registerRoutes(scope, {} as ApiDependencies),
+    gatekeeper: {
+      authenticate: () => null,
+      rateLimiter: { take: () => Promise.reject(new Error('no caller')), isShared: () => true },
+      anonymous: usual.limits,
+      now: () => Date.now(),
+    },
+    log,
+  });
+  return (await server.inject('/api/openapi.json')).json<OpenApiDocument>();
+}
 
 /**
- * The whole service in this process, on the memory adapters and a clock that is moved by hand.
- * @param wrapViews stands between the service and its read model
+ * The whole service in this process, on the memory adapters and a clock that the test moves.
+ * @param wrapViews wraps the read model of the service
  */
 export async function startApp(
   wrapViews = (views: Views) => views,
@@ -53,15 +67,21 @@ export async function startApp(
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const desk = { log: createMemoryEventLog({ clock: { now } }), now };
+  const context = { eventStore: createMemoryEventStore(), now };
   const timers = createMemoryTimers({ now });
   // The lease is renewed by the machine's clock; a server is not lost because a test jumps ahead.
   const leases = createMemoryLeases({ now: () => Date.now() });
   const views = wrapViews(stack.use(createMemoryViews()));
-  const tail = stack.use(await startTail(desk.log, rethrow));
+  const sessionEvents = stack.use(await subscribeToSessions(context.eventStore, rethrow));
   const stop = new AbortController();
-  const parked = createMemoryParked();
-  const common = { log: desk.log, views, parked, signal: stop.signal, onParked: rethrow };
+  const deadLetters = createMemoryDeadLetters();
+  const common = {
+    eventStore: context.eventStore,
+    views,
+    deadLetters,
+    signal: stop.signal,
+    onDeadLetter: rethrow,
+  };
   const projecting = Promise.all([
     runProjection({ ...common, projection: sessionView }),
     runProjection({ ...common, projection: organizationSessions }),
@@ -72,11 +92,12 @@ export async function startApp(
     stop.abort();
     await projecting;
   });
-  const ground = { desk, views, leases, tail, log };
+  const openWorkQueue = createMemoryWorkQueues(context.eventStore, { clock: { now } });
+  const infrastructure = { context, openWorkQueue, views, leases, sessionEvents, log };
   const queue = { afterMs: 60_000, timeoutMs: 300_000 };
   stack.use(
     await startTimekeeper({
-      ...ground,
+      ...infrastructure,
       timers,
       queue,
       onLogReconnect: () => () => undefined,
@@ -85,7 +106,7 @@ export async function startApp(
   const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
   stack.use(
     await startProvisioner({
-      ...ground,
+      ...infrastructure,
       vncPasswordOf,
       browsers,
       server: { id: 'srv_1', ip: '10.0.0.1' },
@@ -94,33 +115,34 @@ export async function startApp(
       onLogReconnect: () => () => undefined,
     }),
   );
-  const live = async () => (await views.counts(idOf(servers), [liveServers]))[0] === 1;
+  const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
   const asked = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: CREDITS } as const;
-  await registerOrganization(desk, asked, causeBy('test'));
+  await registerOrganization(context, asked, newMetadata('test'));
 
   const take = createLocalLimiter(now);
+  const dependencies: ApiDependencies = {
+    ...infrastructure,
+    createWaitMs: 10_000,
+    queueMax: 10,
+    queueTimeoutMs: queue.timeoutMs,
+    pace: startQueuePace(sessionEvents, now),
+    maxLifetimeMs,
+    addresses: {
+      cdpUrl: (_, id) => `ws://host:1/devtools/browser/${id}`,
+      vncUrl: (_, id) => `wss://host:2/vnc/${id}/websockify`,
+      viewerUrl: (_, id) => `http://host:1/vnc/${id}/`,
+      vncPassword: vncPasswordOf,
+    },
+    health: healthy,
+    credentials: { reached: () => Promise.resolve() },
+    metrics: openMetrics({ roles: 'api', owners: ['api'] }),
+    metricsToken: null,
+    feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
+    authenticate: () => owner,
+  };
   const server = buildServer({
-    routes: apiRoutes({
-      ...ground,
-      createWaitMs: 10_000,
-      queueMax: 10,
-      queueTimeoutMs: queue.timeoutMs,
-      pace: startQueuePace(tail, now),
-      maxLifetimeMs,
-      addresses: {
-        cdpUrl: (_, id) => `ws://host:1/devtools/browser/${id}`,
-        vncUrl: (_, id) => `wss://host:2/vnc/${id}/websockify`,
-        viewerUrl: (_, id) => `http://host:1/vnc/${id}/`,
-        vncPassword: vncPasswordOf,
-      },
-      health: healthy,
-      credentials: { reached: () => Promise.resolve() },
-      metrics: openMetrics({ roles: 'api', owners: ['api'] }),
-      metricsToken: null,
-      feed: stack.use(createFeed({ ...FEED_LIMITS, log: desk.log, logger: log })),
-      authenticate: () => owner,
-    }),
+    routes: (scope) => registerRoutes(scope, dependencies),
     gatekeeper: {
       authenticate: () => owner,
       rateLimiter: {
@@ -135,18 +157,29 @@ export async function startApp(
   stack.defer(() => server.close());
   const all = stack.move();
 
-  async function request(method: 'GET' | 'POST' | 'DELETE', path: string, payload?: object) {
+  async function request(
+    method: 'GET' | 'HEAD' | 'POST' | 'DELETE',
+    path: string,
+    payload?: object,
+  ) {
     const headers = { authorization: 'Bearer any' };
     const reply = await server.inject({ method, url: path, headers, ...(payload && { payload }) });
-    return { status: reply.statusCode, body: reply.json() };
+    return { status: reply.statusCode, body: method === 'HEAD' ? null : reply.json() };
   }
   return {
     request,
+    /** Listens on the network; resolves with the address. */
+    listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,
     browsers,
     ledger: async () =>
-      (await load<'ledger'>(desk.log, { kind: 'ledger', organizationId: ORGANIZATION })).state,
-    /** Lets time pass: timers that are due by then fire. */
+      (
+        await loadState<'ledger'>(context.eventStore, {
+          kind: 'ledger',
+          organizationId: ORGANIZATION,
+        })
+      ).state,
+    /** Moves the clock: timers that are due by then fire. */
     pass(ms: number) {
       offsetMs += ms;
       timers.fireDue();

@@ -10,14 +10,14 @@ import { isFinal } from '#src/domain/session/session.ts';
 import type { RunningService } from './service.ts';
 import { openLog } from './service-log.ts';
 
-/** An organization as the whole log tells it, folded from the first event on. */
+/** An organization as the whole event store has it, folded from the first event on. */
 export type Audit = {
   sessions: ReadonlyMap<string, { events: RecordedOf<'session'>[]; state: SessionState }>;
   ledger: LedgerState | null;
   ledgerEvents: readonly RecordedOf<'ledger'>[];
 };
 
-/** Reads and folds all that the log has of an organization, and holds what must be true of any. */
+/** Reads and folds all events of an organization, and checks the invariants. */
 export async function auditLog(
   service: Pick<RunningService, 'runtime'>,
   organizationId = 'dev',
@@ -28,7 +28,9 @@ export async function auditLog(
   let ledger: LedgerState | null = null;
   const malformed: string[] = [];
   const agreement = createLedgerAudit();
-  for await (const event of readEvents(opened.log, filters.all, (text) => malformed.push(text))) {
+  for await (const event of readEvents(opened.eventStore, filters.all, (text) =>
+    malformed.push(text),
+  )) {
     if (!('organizationId' in event.aggregate)) continue;
     if (event.aggregate.organizationId !== organizationId) continue;
     agreement.take(event);
@@ -51,7 +53,7 @@ export async function auditLog(
   return audit;
 }
 
-/** Each session was requested once, and has its lines in the ledger, each once. */
+/** Each session was requested once, and has its events in the ledger, each once. */
 function expectLines({ sessions, ledgerEvents }: Audit): void {
   for (const [id, { events, state }] of sessions) {
     const moves = movesOf(ledgerEvents, id);
@@ -68,7 +70,7 @@ function expectLines({ sessions, ledgerEvents }: Audit): void {
   }
 }
 
-/** Names of a session's ledger lines, in order: `slot-reserved`, `slot-released` … */
+/** Names of a session's ledger events, in order: `slot-reserved`, `slot-released` … */
 export function movesOf(ledgerEvents: readonly RecordedOf<'ledger'>[], id: string): string[] {
   return ledgerEvents
     .filter(({ data }) => 'sessionId' in data && data.sessionId === id)

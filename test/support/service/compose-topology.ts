@@ -16,29 +16,31 @@ import { eventually, type Answer } from './service.ts';
 
 export type Profile = 'single' | 'cluster';
 
-/** A profile of deploy/compose.yaml, as up.sh starts it, seen from outside by TLS. */
+/** A profile of deploy/compose.yaml, started by up.sh and used from outside with TLS. */
 export type Topology = AsyncDisposable & {
-  /** `wss://host:port`, as sessions' addresses begin. */
+  /** The beginning of sessions' addresses: `wss://host:port`. */
   prefix: string;
   sessionsNetwork: string;
-  /** The certificate is checked; as an owner, unless `headers` say otherwise. */
+  /** Sends a request as an owner, unless `headers` differ; the certificate is verified. */
   request(method: string, path: string, body?: unknown, headers?: Headers): Promise<Answer>;
   open(url: string, protocols?: string[]): Promise<WebSocket>;
-  /** The operator's command in its own container; its JSON. @throws where it is refused */
+  /**
+   * Runs the operator's command in its own container; returns its JSON. @throws if it is refused
+   */
   bss(...args: string[]): Promise<unknown>;
   /** Name of a part's container. */
   container(part: string): string;
-  /** SIGKILL to the part's process, as its crash would be; resolves once it runs again. */
+  /** Sends SIGKILL to the part's process, like a crash; resolves once it runs again. */
   crash(part: string): Promise<void>;
-  /** Another container in the part's place, as an upgrade makes it; resolves once it is well. */
+  /** Replaces the part's container, like an upgrade; resolves once it is healthy. */
   replace(part: string): Promise<void>;
-  /** Status and text of what runs in a part's container, asked from within the inside network. */
+  /** Status and text of an endpoint in a part's container, requested from the inner network. */
   scrape(part: string, hasToken: boolean): { status: number; text: string };
 };
 type Headers = Record<string, string>;
 
 const DEPLOY = fileURLToPath(new URL('../../../deploy/', import.meta.url));
-/** Images are built, and a cluster elects its leaders. */
+/** Time to build images, and for a cluster to elect its leaders. */
 const UP_WITHIN_MS = 300_000;
 const ANSWER_WITHIN_MS = 30_000;
 const run = promisify(execFile);
@@ -79,7 +81,7 @@ export async function startTopology(
 
   const container = (part: string) => containerOf(project, part);
   const topology: Topology = {
-    // In the cluster all comes in at the proxy.
+    // In the cluster all requests arrive at the proxy.
     prefix: `wss://localhost:${profile === 'single' ? gatewayPort : port}`,
     sessionsNetwork: env['DOCKER_NETWORK'] ?? '',
     container,
@@ -145,7 +147,7 @@ async function newKey(topology: Topology): Promise<string> {
   return key;
 }
 
-/** As a Prometheus beside them would. */
+/** The same as a Prometheus beside the containers would do. */
 function scrape(from: string, part: string, hasToken: boolean) {
   const script = `
     const token = require('node:fs').readFileSync('/run/secrets/metrics_token', 'utf8').trim();
@@ -191,7 +193,7 @@ function containerOf(project: string, part: string): string {
   return docker('ps', '-aq', ...labels.flatMap((label) => ['--filter', `label=${label}`]));
 }
 
-/** What has no check of its own is well once it runs. */
+/** A container without a health check counts as healthy once it runs. */
 function isWell(container: string): boolean {
   const format = '{{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}}';
   return ['healthy', 'running'].includes(docker('inspect', '--format', format, container));

@@ -1,9 +1,9 @@
-/** A process whose provisioner has all but started when the log goes away. */
+/** A process whose event store becomes unavailable just before its provisioner has started. */
 import { Unavailable } from '#src/errors.ts';
 import { openFleet } from './fleet.ts';
 
-await using fleet = await openFleet();
-fleet.desk.log.inbox = async () => {
+const away = async () => {
   throw new Unavailable('event-log');
 };
+await using fleet = await openFleet({ items: () => away });
 await fleet.join().catch((error: unknown) => console.log(String(error)));

@@ -3,8 +3,8 @@ import type { RecordedOf } from '#events/events.ts';
 import type { ServerEvent, ServerState } from '#events/server.ts';
 import type { BrowserOptions, SessionState } from '#events/session.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
-import { idOf } from '#projections/projection.ts';
-import { readLeaks } from '#projections/read-leaks.ts';
+import { projectionId } from '#projections/projection.ts';
+import { readLeaks } from '#projections/store/queries.ts';
 import { readList } from '#projections/store/queries.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
@@ -12,18 +12,20 @@ import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { allWorkloads, workloads } from '#projections/workloads.ts';
 import type { WorkloadState } from '#events/workload.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { load } from '#src/event-store/load-state.ts';
-import { handle } from '#src/commands/handle-command.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
+import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
+import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
-import { startTail } from '#src/event-store/session-events.ts';
+import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import {
   createSimulatedBrowsers,
   type SimulatedBrowsers,
@@ -46,51 +48,67 @@ const LIMITS: PoolLimits = {
 };
 const plain: BrowserOptions = { viewport: null, locale: null, timezone: null };
 
-/** A server of the fleet: a provisioner, and the machine that it speaks for. */
+/** A server of the fleet: a provisioner and the host that it runs browsers on. */
 export type FleetServer = {
   id: string;
   provisioner: Provisioner;
-  /** What really runs there; outlives the provisioner. */
+  /** The browsers that really run there; they outlive the provisioner. */
   machine: SimulatedBrowsers;
-  /** As kill -9: nothing of it is heard or done any more, and what runs goes on. */
+  /** Like kill -9: the provisioner stops, and its browsers continue to run. */
   kill(): void;
 } & AsyncDisposable;
 
 export type ServerOptions = {
   id?: string;
   limits?: Partial<PoolLimits>;
-  /** That of an earlier provisioner: what runs there can be adopted. */
+  /** The host of an earlier provisioner: its browsers can be adopted. */
   machine?: SimulatedBrowsers;
   launchMs?: number;
-  /** Share of the launches that fail. */
+  /** Share of launches that fail, 0 to 1. */
   failRate?: number;
-  /** Memory that is free on the machine; null: not known. */
+  /** Free memory of the host; null: unknown. */
   memoryFreeBytes?: () => number | null;
-  /** The read model as this server's provisioner finds it; by default as it is. */
+  /** Replaces the read model of this server's provisioner. */
   views?: (views: Views) => Views;
 };
 
-/** Provisioners over one log and one read model, all in this process's memory. */
-export async function openFleet() {
+/**
+ * Provisioners with one event store and one read model, all in this process's memory.
+ * @param asRead the event store and the work queues as the provisioners read them
+ */
+export async function openFleet({
+  events: asRead = (eventStore: EventStore) => eventStore,
+  items: asTaken = (open: OpenWorkQueue) => open,
+} = {}) {
   const stack = new AsyncDisposableStack();
-  const desk = { log: createMemoryEventLog({ clock: { now: Date.now } }), now: Date.now };
+  const context = {
+    eventStore: createMemoryEventStore(),
+    now: Date.now,
+  };
+  const openWorkQueue = createMemoryWorkQueues(context.eventStore);
+  const asFound = asRead(context.eventStore);
   const unreadable = new Map<string, () => Error | null>();
   const views = stack.use(createMemoryViews());
-  const tail = stack.use(await startTail(desk.log, rethrow));
+  const sessionEvents = stack.use(await subscribeToSessions(asFound, rethrow));
   const leases = createMemoryLeases({ now: Date.now });
   const stop = new AbortController();
-  const common = { log: desk.log, views, parked: createMemoryParked(), signal: stop.signal };
+  const common = {
+    eventStore: context.eventStore,
+    views,
+    deadLetters: createMemoryDeadLetters(),
+    signal: stop.signal,
+  };
   const projecting = Promise.all([
-    runProjection({ ...common, projection: sessionView, onParked: rethrow }),
-    runProjection({ ...common, projection: workloads, onParked: rethrow }),
-    runProjection({ ...common, projection: servers, onParked: rethrow }),
+    runProjection({ ...common, projection: sessionView, onDeadLetter: rethrow }),
+    runProjection({ ...common, projection: workloads, onDeadLetter: rethrow }),
+    runProjection({ ...common, projection: servers, onDeadLetter: rethrow }),
   ]);
   stack.defer(async () => {
     stop.abort();
     await projecting;
   });
   const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 1e6 } as const;
-  await registerOrganization(desk, asked, causeBy('test'));
+  await registerOrganization(context, asked, newMetadata('test'));
 
   async function join(options: ServerOptions = {}): Promise<FleetServer> {
     const { id = newId('srv'), limits, launchMs = 5, failRate = 0 } = options;
@@ -98,17 +116,17 @@ export async function openFleet() {
       options.machine ?? stack.use(await createSimulatedBrowsers({ launchMs, failRate }));
     const cut = createCut();
     const provisioner = await startProvisioner({
-      desk: {
-        ...desk,
-        log: cut.wrap<EventLog>({
-          ...desk.log,
-          inbox: cut.inbox(desk.log),
-          last: failing(desk.log, unreadable),
+      context: {
+        ...context,
+        eventStore: cut.wrap<EventStore>({
+          ...asFound,
+          readLast: failing(asFound, unreadable),
         }),
       },
+      openWorkQueue: cut.workQueue(asTaken(openWorkQueue)),
       browsers: cut.wrap<Browsers>({ ...machine, [Symbol.asyncDispose]: async () => undefined }),
       views: options.views?.(views) ?? views,
-      ...{ tail, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
+      ...{ sessionEvents, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
       limits: { ...LIMITS, ...limits },
@@ -128,82 +146,95 @@ export async function openFleet() {
     }
   }
 
-  async function tell(id: string, command: SessionCommand) {
+  async function sendSessionCommand(id: string, command: SessionCommand) {
     const limits = { concurrentSessions: 1_000 };
     const identity = { organizationId, id };
-    const handled = await handleSession(desk, identity, command, causeBy('test'), limits);
-    if (isRejected(handled)) throw new Error(handled.rejected);
+    const handled = await handleSessionCommand(
+      context,
+      identity,
+      command,
+      newMetadata('test'),
+      limits,
+    );
+    if (isRejection(handled)) throw new Error(handled.code);
     return handled.state;
   }
   async function create(browser: Partial<BrowserOptions> = {}): Promise<string> {
     const id = newId('ses');
-    await tell(id, createSession({ now: Date.now(), browser: { ...plain, ...browser } }));
+    await sendSessionCommand(
+      id,
+      createSession({ now: Date.now(), browser: { ...plain, ...browser } }),
+    );
     return id;
   }
   async function read(id: string): Promise<SessionState> {
-    const { state } = await load<'session'>(desk.log, { kind: 'session', organizationId, id });
+    const { state } = await loadState<'session'>(context.eventStore, {
+      kind: 'session',
+      organizationId,
+      id,
+    });
     if (state === null) throw new Error(`no session ${id}`);
     return state;
   }
   async function serverOf(id: string): Promise<ServerState | null> {
-    return (await load<'server'>(desk.log, { kind: 'server', id })).state;
+    return (await loadState<'server'>(context.eventStore, { kind: 'server', id })).state;
   }
   return {
-    desk,
+    context,
     views,
     join,
-    /** By an aggregate's id: what its servers' reads of its last event fail with (null: not). */
+    /** By aggregate id: the error of the provisioners' reads of its last event; null: none. */
     unreadable,
-    tell,
+    sendSessionCommand,
     create,
     read,
     serverOf,
-    becomes: (id: string, status: SessionState['status']) =>
+    waitForStatus: (id: string, status: SessionState['status']) =>
       eventually(async () => {
         const state = await read(id);
         return state.status === status && state;
       }, `${id} is ${status}`),
-    /** An operator's word, or another part's. */
-    say: (id: string, command: ServerCommand) =>
-      handle<'server'>(
-        desk,
+    /** Sends a command of an operator or of another role. */
+    sendServerCommand: (id: string, command: ServerCommand) =>
+      handleCommand<'server'>(
+        context,
         { kind: 'server', id },
         (server) => decideServer(command, server),
-        causeBy('test'),
+        newMetadata('test'),
       ),
-    /** All that the log has of one type about a server. */
-    async heard<Type extends ServerEvent['type']>(id: string, type: Type) {
+    /** All events of one type of a server. */
+    async serverEvents<Type extends ServerEvent['type']>(id: string, type: Type) {
       const found: Extract<RecordedOf<'server'>, { type: Type }>[] = [];
-      for await (const event of desk.log.history<'server'>({ kind: 'server', id }))
+      for await (const event of context.eventStore.history<'server'>({ kind: 'server', id }))
         if (event.type === type) found.push(event as Extract<RecordedOf<'server'>, { type: Type }>);
       return found;
     },
-    /** The gauges, as whoever watches the fleet reads them. */
+    /** The leak gauges of the fleet. */
     leaks: () => readLeaks(views),
-    /** Browsers that are there or coming or going, by the log. */
-    workloads: () => readList<WorkloadState>(views, idOf(workloads), allWorkloads),
+    /** The workloads of the fleet that are not terminated. */
+    workloads: () => readList<WorkloadState>(views, projectionId(workloads), allWorkloads),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
 
-/** What is called behind a cut never answers. */
+/** A cut between a provisioner and its ports: calls after it never settle. */
 function createCut() {
   let isMade = false;
   return {
     make: () => void (isMade = true),
     isMade: () => isMade,
-    /** What comes to one that is cut off goes back. */
-    inbox:
-      (log: EventLog): EventLog['inbox'] =>
+    /** A delivery after the cut goes back to the queue. */
+    workQueue:
+      (open: OpenWorkQueue): OpenWorkQueue =>
       async (name, subjects) => {
-        const inbox = await log.inbox(name, subjects);
+        const workQueue = await open(name, subjects);
         async function next(waitMs: number, signal: AbortSignal) {
-          const delivery = await inbox.next(waitMs, signal);
+          const delivery = await workQueue.next(waitMs, signal);
           if (!isMade || delivery === null) return delivery;
           delivery.retryAfter(0);
           return new Promise<never>(() => undefined);
         }
-        return { ...inbox, next };
+        return { ...workQueue, next };
       },
     wrap<Port extends object>(port: Port): Port {
       return new Proxy(port, {
@@ -218,15 +249,15 @@ function createCut() {
   };
 }
 
-/** The test's own reads do not fail. */
+/** The provisioners' reads with the errors of `unreadable`; the test's own reads do not fail. */
 function failing(
-  log: EventLog,
+  eventStore: EventStore,
   unreadable: ReadonlyMap<string, () => Error | null>,
-): EventLog['last'] {
+): EventStore['readLast'] {
   return async (aggregate, options) => {
     const error = 'id' in aggregate ? unreadable.get(aggregate.id)?.() : null;
     if (error) throw error;
-    return log.last(aggregate, options);
+    return eventStore.readLast(aggregate, options);
   };
 }
 

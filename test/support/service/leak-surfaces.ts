@@ -6,14 +6,14 @@ import { Redis } from 'ioredis';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { descendantsOf } from './processes.ts';
 
-/** Where something may be read that somebody wrote: a name for people, and all its text. */
-export type Surface = { name: string; text: string };
+/** A place where a secret could leak to: a name for messages, and all its text. */
+export type LeakSurface = { name: string; text: string };
 
 /** Every message of every stream of the server, its subject, headers and body. */
-export async function readStreams(natsUrl: string): Promise<Surface[]> {
+export async function readStreams(natsUrl: string): Promise<LeakSurface[]> {
   await using connection = await connectJetStream({ url: natsUrl, name: 'test' });
   const jsm = await jetstreamManager(connection.nc, { checkAPI: false });
-  const surfaces: Surface[] = [];
+  const surfaces: LeakSurface[] = [];
   for await (const { config, state } of jsm.streams.list()) {
     const texts: string[] = [];
     for (let seq = state.first_seq; seq <= state.last_seq; seq += 1) {
@@ -26,8 +26,8 @@ export async function readStreams(natsUrl: string): Promise<Surface[]> {
   return surfaces;
 }
 
-/** Every key of the read model's store, and what is under it. */
-export async function readRedis(redisUrl: string): Promise<Surface[]> {
+/** Every key of the read model's store and its value. */
+export async function readRedis(redisUrl: string): Promise<LeakSurface[]> {
   const redis = new Redis(redisUrl);
   try {
     const keys = await redis.keys('*');
@@ -53,8 +53,8 @@ async function readKey(redis: Redis, key: string): Promise<string> {
   }
 }
 
-/** Every file below a folder, but those of these names. */
-export async function readFiles(folder: string, except: readonly string[]): Promise<Surface[]> {
+/** Every file below a folder except those with these names. */
+export async function readFiles(folder: string, except: readonly string[]): Promise<LeakSurface[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !except.includes(entry.name));
   return Promise.all(
@@ -66,10 +66,13 @@ export async function readFiles(folder: string, except: readonly string[]): Prom
 }
 
 /**
- * What every user of the machine sees of a process and those it has started, their command lines;
- * and what their own user sees of the latter, their environments.
+ * The command lines of a process and its descendants, which every user of the machine can read, and
+ * the environments of the descendants, which their own user can read.
  */
-export function readProcesses(pid: number): { commandLines: Surface[]; environments: Surface[] } {
+export function readProcesses(pid: number): {
+  commandLines: LeakSurface[];
+  environments: LeakSurface[];
+} {
   const started = descendantsOf(pid);
   const own = {
     name: `command line of ${pid}`,
@@ -84,7 +87,7 @@ export function readProcesses(pid: number): { commandLines: Surface[]; environme
       const text = readFileSync(`/proc/${process.pid}/environ`, 'utf8');
       return [{ name: `environment of ${process.command}`, text }];
     } catch {
-      return []; // It has ended.
+      return []; // The process has ended.
     }
   });
   return { commandLines: [own, ...commandLines], environments };

@@ -7,27 +7,27 @@ import { freePorts } from '#test/support/servers/ports.ts';
 import { processesAt } from './processes.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-/** A start that cannot succeed ends by itself; one that has not by now hangs. */
+/** Time limit of a start that cannot succeed: one that has not ended by then hangs. */
 const ENDS_WITHIN_MS = 120_000;
 
-/** A start by hand: free ports, simulated browsers, and a folder in which all it makes is. */
+/** A start with free ports, simulated browsers, and a folder for all its files. */
 export type MainProcess = {
   folder: string;
   dataDir: string;
   env: Record<string, string>;
   pid: number;
-  /** All it has printed. */
+  /** All its output. */
   said(): string;
-  /** Calls the listener for each piece of output, as soon as it is there. */
+  /** Calls the listener for each piece of output, as soon as it arrives. */
   onOutput(listener: (said: string) => void): void;
-  /** Resolves with its exit code; it is killed where it does not end. */
+  /** Resolves with its exit code; kills it if it does not end. */
   ended: Promise<number | null>;
   end(signal?: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
-  /** Command lines of what runs of it. */
+  /** Command lines of its running processes. */
   processes(): string[];
 } & AsyncDisposable;
 
-/** Starts `node src/main.ts`; `env` is laid over variables that are all good. */
+/** Starts `node src/main.ts`; `env` overrides valid variables. */
 export async function startMain(
   env: Record<string, string> = {},
   args: readonly string[] = [],
@@ -80,7 +80,7 @@ export async function startMain(
   };
 }
 
-/** A start that is to fail: how it ended, what it said, and what was left running of it. */
+/** A start that has to fail: its exit code, its output, and its remaining processes. */
 export async function failToStart(
   env: Record<string, string>,
   args: readonly string[] = [],

@@ -15,8 +15,8 @@ const PROCESSES: Record<FamilyOwner, string> = {
 };
 
 /**
- * What `deploy/metrics.md` has to be: its words, with a row for each metric as the table of metrics
- * has it. When a metric moves is the document’s own to say; a new one’s words have yet to be told.
+ * The text of `deploy/metrics.md`: the present document, with a row for each metric of the code.
+ * The column that explains a metric's changes is written by hand in the document.
  */
 export function metricsDocument(current: string): string {
   const lines = current.split('\n');
@@ -35,7 +35,7 @@ export function metricsDocument(current: string): string {
   return [...lines.slice(0, begin), ...rows, ...lines.slice(end)].join('\n');
 }
 
-/** No document has it: whoever adds a metric says what it means. */
+/** A metric that is not in the document: its author adds its meaning. */
 export const UNTOLD = '(not told yet)';
 
 function kindOf({ kind, label }: Family): string {

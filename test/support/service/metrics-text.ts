@@ -1,4 +1,4 @@
-/** A line of the metrics: its name less nothing, its labels, its value. */
+/** A line of the metrics: its full name, its labels, its value. */
 export type Sample = { name: string; labels: Record<string, string>; value: number };
 export type TextFamily = { name: string; type: string; help: string; samples: Sample[] };
 
@@ -6,7 +6,7 @@ const COMMENT = /^# (HELP|TYPE) ([a-zA-Z_:][\w:]*) (.*)$/;
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/gy;
 
-/** Reads Prometheus' text format 0.0.4. @throws Error at the first line that is none of it */
+/** Parses Prometheus' text format 0.0.4. @throws Error at the first invalid line */
 export function parseMetrics(text: string): Map<string, TextFamily> {
   const families = new Map<string, TextFamily>();
   let current: TextFamily | null = null;
@@ -50,15 +50,15 @@ function numberOf(text: string): number {
   return value;
 }
 
-/** What one process says, ready to be asked. */
+/** The metrics of one process, parsed. */
 export type Scraped = {
   families: Map<string, TextFamily>;
   text: string;
-  /** The value of the sample with just these labels; undefined where there is none. */
+  /** The value of the sample with exactly these labels; undefined if there is none. */
   value(name: string, labels?: Record<string, string>): number | undefined;
 };
 
-/** @throws Error where it does not answer 200 */
+/** @throws Error if it does not answer 200 */
 export async function scrape(url: string, token?: string): Promise<Scraped> {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await fetch(`${url}/metrics`, { headers });

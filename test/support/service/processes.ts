@@ -1,17 +1,17 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** What Linux shows of processes and sockets, for tests that ask what is left of them. */
+/** Linux's view of processes and sockets, for tests that check what remains of them. */
 export type SeenProcess = {
   pid: number;
-  /** Clock ticks after boot: tells it from a later use of the number. */
+  /** Clock ticks after boot: distinguishes it from a later process with the same id. */
   startTicks: string;
   parent: number;
-  /** Its session: programs that were started with one of their own keep their helpers in it. */
+  /** Its session: programs that were started with their own session keep their helpers in it. */
   session: number;
   command: string;
 };
 
-/** All below a process, itself not included, as of now. */
+/** All descendants of a process now, without itself. */
 export function descendantsOf(pid: number): SeenProcess[] {
   const all = readProcesses();
   const found = new Map<number, SeenProcess>();
@@ -28,7 +28,7 @@ export function descendantsOf(pid: number): SeenProcess[] {
   return [...found.values()];
 }
 
-/** Those that have to do with a folder: by an argument, a variable or where they are. */
+/** Processes that use a folder: by an argument, a variable or their working directory. */
 export function processesAt(folder: string): SeenProcess[] {
   return readProcesses().filter(
     ({ pid, command }) =>
@@ -38,12 +38,12 @@ export function processesAt(folder: string): SeenProcess[] {
   );
 }
 
-/** Those of the given ones that still run; one that waits to be reaped does not. */
+/** Those of the given processes that still run; a zombie does not. */
 export function stillRunning(processes: readonly SeenProcess[]): SeenProcess[] {
   return processes.filter(({ pid, startTicks }) => readProcess(pid)?.startTicks === startTicks);
 }
 
-/** TCP connections of which some process here holds the end that has this port. */
+/** TCP connections whose end with this port belongs to a process of this machine. */
 export function connectionsTo(port: number): number {
   const rows = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => read(file).split('\n'));
   return rows.filter((row) => {
@@ -90,7 +90,7 @@ function readLink(path: string): string {
   }
 }
 
-/** Nothing where the process has gone. */
+/** Empty if the process has ended. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connect as connectPuppeteer, type Page } from 'puppeteer-core';
 import { expect } from 'vitest';
 import { createWebSocketStream, WebSocket } from 'ws';
-import type { WorkloadRecord } from '#src/provisioner/browsers/process/records.ts';
+import type { BrowserRecord } from '#src/provisioner/browsers/process/records.ts';
 import { colourAt, connectRfb, type RfbClient } from '#test/support/clients/rfb-client.ts';
 import { eventually, startService, type RunningService } from './service.ts';
 import { descendantsOf, processesAt, type SeenProcess } from './processes.ts';
@@ -13,7 +13,7 @@ import { descendantsOf, processesAt, type SeenProcess } from './processes.ts';
 /** The whole service with real browsers, whose folders are the only things in `temporary`. */
 export type RealService = RunningService & { temporary: string };
 
-/** A session as its create was answered. */
+/** A session in the answer to its create. */
 export type CreatedSession = {
   id: string;
   status: string;
@@ -25,12 +25,12 @@ export type CreatedSession = {
   autoscaler_workload_id: string;
 };
 
-/** Tests ask often; what a minute allows is not what they are about. */
+/** Tests poll often and do not test the rate limit. */
 const MANY_REQUESTS = JSON.stringify({ max: { requests_per_minute: 1_000_000 } });
 
 export async function startRealService(env: Record<string, string> = {}): Promise<RealService> {
   await using stack = new AsyncDisposableStack();
-  // Short, and open to the browsers' user: sockets are made below it.
+  // Short, and open to the browsers' user: sockets are created in it.
   const temporary = await mkdtemp('/tmp/bss-t-');
   stack.defer(() => rm(temporary, { recursive: true, force: true }));
   await chmod(temporary, 0o711);
@@ -40,7 +40,7 @@ export async function startRealService(env: Record<string, string> = {}): Promis
   return Object.assign(service, { temporary, [Symbol.asyncDispose]: () => all.disposeAsync() });
 }
 
-/** Creates a session once a browser waits for it. */
+/** Creates a session once a browser is idle. */
 export async function createWarm(
   service: RunningService,
   body: object = {},
@@ -87,7 +87,7 @@ export async function reaches(
   );
 }
 
-/** Drives the session's first page by Puppeteer, and lets go of it. */
+/** Drives the session's first page by Puppeteer, and disconnects. */
 export async function onPage<Result>(
   { cdp_url: browserWSEndpoint }: Pick<CreatedSession, 'cdp_url'>,
   use: (page: Page) => Promise<Result>,
@@ -102,7 +102,7 @@ export async function onPage<Result>(
   }
 }
 
-/** A CDP socket that has had its first reply; `closed` resolves with the code of its end. */
+/** A CDP socket after its first reply; `closed` resolves with the close code. */
 export async function openCdp(url: string) {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   const closed = once(socket, 'close').then(([code]) => code as number);
@@ -126,7 +126,7 @@ export async function openScreen(
   return { rfb: await connectRfb(stream, password), socket, closed };
 }
 
-/** The colour in the middle of the page that the screen shows now. */
+/** The present colour in the middle of the page on the screen. */
 export async function colourOf(rfb: RfbClient): Promise<string> {
   return colourAt(rfb, await rfb.framebuffer(), rfb.width / 2, Math.round(rfb.height * 0.75));
 }
@@ -136,19 +136,19 @@ export function pageOf(colour: string): string {
   return `data:text/html,<body style="background:${colour.replace('#', '%23')}">`;
 }
 
-/** Everything a session's browser has on this machine. */
+/** All resources of a session's browser on this machine. */
 export type BrowserTraces = {
   chromium: number;
   folder: string;
   processes: SeenProcess[];
-  /** What of its files is there. */
+  /** Its existing files. */
   files(): string[];
 };
 
-/** Looks a running session's browser up, in the service's own records and in /proc. */
+/** Finds a running session's browser, by the service's own records and /proc. */
 export function tracesOf(service: RealService, workloadId: string): BrowserTraces {
   const file = join(service.dataDir, 'browsers', `${workloadId}.json`);
-  const record = JSON.parse(readFileSync(file, 'utf8')) as WorkloadRecord;
+  const record = JSON.parse(readFileSync(file, 'utf8')) as BrowserRecord;
   const [display, chromium] = record.sessions;
   if (display === undefined || chromium === undefined) throw new Error(`half a browser: ${file}`);
   const roots = record.sessions.flatMap(({ pid }) => descendantsOf(pid));
@@ -165,7 +165,7 @@ export function tracesOf(service: RealService, workloadId: string): BrowserTrace
   };
 }
 
-/** What is left in the service's temporary folder. */
+/** The remaining files in the service's temporary folder. */
 export function temporaryFiles({ temporary }: RealService): Promise<string[]> {
   return readdir(temporary);
 }

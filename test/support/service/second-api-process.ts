@@ -1,9 +1,12 @@
 import { startService, type RunningService } from './service.ts';
 
-/** Both processes need it: an address of one has to be good at the other. */
+/** Both processes need it: an address of one has to be valid at the other. */
 export const MASTER_KEY = 'master-key-of-two-processes-0123456789';
 
-/** A further API process of a service that was started with MASTER_KEY: same log, same Redis. */
+/**
+ * A further API process of a service that was started with MASTER_KEY: same event store, same
+ * Redis.
+ */
 export async function startSecondApi(
   first: RunningService,
   env: Record<string, string> = {},

@@ -1,14 +1,14 @@
-import type { Surface } from './leak-surfaces.ts';
+import type { LeakSurface } from './leak-surfaces.ts';
 
 /**
- * The ways in which a secret may stand in a text, by name: as it is, in base64 (wherever it begins
- * in what was encoded), in hex, URL-encoded, and as JSON within JSON.
+ * The forms that a secret may have in a text, by name: plain, in base64 (at any offset of the
+ * encoded text), in hex, URL-encoded, and as JSON within JSON.
  */
 export function formsOf(secret: string): Map<string, string[]> {
   const bytes = Buffer.from(secret);
   const inBase64 = [0, 1, 2].map((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64');
-    // Characters at either end are made of what stands beside it, too.
+    // Characters at either end depend on the text beside the secret, too.
     const [begin, end] = [Math.ceil((offset * 8) / 6), ((offset + bytes.length) * 8) / 6];
     return text.slice(begin, Math.floor(end));
   });
@@ -24,10 +24,10 @@ export function formsOf(secret: string): Map<string, string[]> {
   ]);
 }
 
-/** `<secret> in <surface> (<form>)` for each that is there. */
+/** `<secret> in <surface> (<form>)` for each secret that was found. */
 export function findSecrets(
   secrets: ReadonlyMap<string, string>,
-  surfaces: readonly Surface[],
+  surfaces: readonly LeakSurface[],
 ): string[] {
   const wanted = [...secrets].flatMap(([secret, value]) =>
     [...formsOf(value)].map(([form, texts]) => ({ secret, form, texts })),

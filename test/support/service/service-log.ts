@@ -1,13 +1,13 @@
 import type { OrganizationState, Role, Tier } from '#events/organization.ts';
 import type { LedgerState } from '#events/ledger.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { hashKey, newId } from '#src/ids.ts';
-import { causeBy } from '#src/commands/metadata.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { load } from '#src/event-store/load-state.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -16,47 +16,47 @@ import {
 import { eventually, type RunningService } from './service.ts';
 import type { ApiClient } from '#test/support/clients/api-client.ts';
 
-/** A running service's log from outside, as its operator's tools have it. */
+/** A running service's event store from outside, as its operator's tools see it. */
 export type ServiceLog = {
-  log: EventLog;
+  eventStore: EventStore;
   ledger(organizationId: string): Promise<LedgerState | null>;
   register(id: string, tier: Tier, credits: number): Promise<void>;
   grant(organizationId: string, credits: number): Promise<void>;
-  /** A new key of the role, once the API takes it. */
+  /** A new key of the role, once the API accepts it. */
   issueKey(organizationId: string, role: Role, api: ApiClient): Promise<string>;
   revokeKey(organizationId: string, apiKey: string): Promise<void>;
 } & AsyncDisposable;
 
 export async function openLog(service: RunningService): Promise<ServiceLog> {
   const connection = await connectJetStream({ url: service.runtime.nats_url, name: 'test' });
-  const log = createJetStreamEventLog(connection);
-  const desk = { log, now: Date.now };
+  const eventStore = createJetStreamEventStore(connection);
+  const context = { eventStore, now: Date.now };
 
   async function decide(
     organizationId: string,
     commandFor: (organization: OrganizationState | null) => OrganizationCommand,
   ): Promise<void> {
-    const handled = await handle<'organization'>(
-      desk,
+    const handled = await handleCommand<'organization'>(
+      context,
       { kind: 'organization', organizationId },
       (organization) => decideOrganization(commandFor(organization), organization),
-      causeBy('test'),
+      newMetadata('test'),
     );
-    if (isRejected(handled)) throw new Error(JSON.stringify(handled));
+    if (isRejection(handled)) throw new Error(JSON.stringify(handled));
   }
   return {
-    log,
+    eventStore,
     ledger: async (organizationId) =>
-      (await load<'ledger'>(log, { kind: 'ledger', organizationId })).state,
+      (await loadState<'ledger'>(eventStore, { kind: 'ledger', organizationId })).state,
     async register(id, tier, credits) {
       const asked = { id, name: id, tier, credits };
-      const registered = await registerOrganization(desk, asked, causeBy('test'));
-      if (isRejected(registered)) throw new Error(JSON.stringify(registered));
+      const registered = await registerOrganization(context, asked, newMetadata('test'));
+      if (isRejection(registered)) throw new Error(JSON.stringify(registered));
     },
     async grant(organizationId, credits) {
       const ledger = { kind: 'ledger', organizationId } as const;
       const line = { type: 'ledger.credits-granted', data: { credits } } as const;
-      await handle<'ledger'>(desk, ledger, () => [line], causeBy('test'));
+      await handleCommand<'ledger'>(context, ledger, () => [line], newMetadata('test'));
     },
     async issueKey(organizationId, role, api) {
       const apiKey = `bss_${organizationId}_${newId('secret')}`;

@@ -9,22 +9,22 @@ import { freePorts } from '#test/support/servers/ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const READY_WITHIN_MS = 180_000;
-/** Its log's line, or the terminal's where the log is quieter. */
+/** The ready line of its log, or that of the terminal if the log level is higher. */
 const READY = /"msg":"ready"|is ready: /;
 
 export const DEV_KEY = 'bss_dev_test-key-of-the-organization-dev';
 
 /**
- * The whole service as its operator runs it: a process of its own, on free ports and a folder of
- * its own.
+ * The whole service as its operator runs it: a separate process, with free ports and its own
+ * folder.
  */
 export type RunningService = {
   apiUrl: string;
-  /** Where its parts are, as of the last start. */
+  /** The addresses of its parts, as of the last start. */
   runtime: Runtime;
   dataDir: string;
   pid: number;
-  /** All it has printed since the last start. */
+  /** All output since the last start. */
   output(): string;
   /** Sends a request as the development key's owner; `path` begins with /api. */
   request(method: string, path: string, body?: unknown, headers?: object): Promise<Answer>;
@@ -34,7 +34,7 @@ export type RunningService = {
   startAgain(env?: Record<string, string>): Promise<void>;
 } & AsyncDisposable;
 
-/** `body` is what the answer's JSON says; tests look into it as they know it. */
+/** `body` is the answer's JSON, untyped; tests read the fields that they expect. */
 export type Answer = {
   status: number;
   headers: Headers; // oxlint-disable-next-line typescript/no-explicit-any
@@ -43,7 +43,7 @@ export type Answer = {
 
 /**
  * Starts the service and resolves at its ready line. Browsers are simulated unless `env` says
- * otherwise. @throws with all it printed when it ends before that or is not ready within 60 s
+ * otherwise. @throws with all its output if it ends before that or is not ready within 60 s
  */
 export async function startService(env: Record<string, string> = {}): Promise<RunningService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
@@ -75,7 +75,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Ru
       service.runtime = await readRuntime(dataDir);
     },
     async [Symbol.asyncDispose]() {
-      // What a kill -9 left behind is cleaned up by a start, as an operator's would be.
+      // The next start cleans up after a kill -9, as it does for an operator.
       if (launched.wasKilled()) await service.startAgain().catch(() => undefined);
       await launched.end('SIGTERM');
       await rm(dataDir, { recursive: true, force: true });
@@ -142,8 +142,9 @@ async function request(
 }
 
 /**
- * Resolves with the first value that is neither null nor false; asks again every 20 ms. The bound
- * is for what never comes, not for what is slow: only a time that the product promises is shorter.
+ * Resolves with the first value that is neither null nor false; polls every 20 ms. The bound is for
+ * a value that never comes, not for a slow machine: only a time that the product promises is
+ * shorter.
  */
 export async function eventually<Value>(
   ask: () => Promise<Value | null | false> | Value | null | false,

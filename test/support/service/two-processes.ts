@@ -5,10 +5,10 @@ import { startService, type RunningService } from './service.ts';
 export const WORKERS = 'projector,provisioner,timekeeper';
 export const FRONT = 'api,gateway';
 
-/** A service in two processes: who does the work, with the embedded servers, and who is asked. */
+/** A service in two processes: the workers with the embedded servers, and API and gateway. */
 export type TwoProcesses = AsyncDisposable & { workers: RunningService; front: RunningService };
 
-/** @param env of both; `own` is of the one alone */
+/** @param env variables of both; `own` is for one of them */
 export async function startTwoProcesses(
   env: Record<string, string>,
   own: { workers: Record<string, string> },
@@ -22,7 +22,7 @@ export async function startTwoProcesses(
   return { workers, front, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** Sends bytes to the API as they are, and waits until it has said what it has to say. */
+/** Sends raw bytes to the API, and waits until it has answered completely. */
 export async function sendBytes(apiUrl: string, bytes: string): Promise<void> {
   const socket = connect(Number(new URL(apiUrl).port), '127.0.0.1');
   socket.write(bytes);

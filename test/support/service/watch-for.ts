@@ -7,13 +7,15 @@ import { openLog } from './service-log.ts';
 export async function watchFor(service: RunningService, type: string, serverId: string) {
   const opened = await openLog(service);
   const stop = new AbortController();
-  const after = await opened.log.lastSequence();
+  const after = await opened.eventStore.lastSequence();
   const { signal } = stop;
   const isIt = (event: RecordedEvent) =>
-    event.type === type && (!('serverId' in event.state) || event.state.serverId === serverId);
+    event.type === type &&
+    (event.state === null || !('serverId' in event.state) || event.state.serverId === serverId);
   async function follow(): Promise<void> {
-    const options = { subjects: filters.all, after, signal, onMalformed: () => undefined };
-    for await (const batch of opened.log.follow(options)) if (batch.some(isIt)) stop.abort();
+    const options = { subjects: filters.all, after, signal, onUnreadable: () => undefined };
+    for await (const batch of opened.eventStore.subscribe(options))
+      if (batch.some(isIt)) stop.abort();
     await opened[Symbol.asyncDispose]();
   }
   const moment = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));

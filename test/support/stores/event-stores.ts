@@ -1,16 +1,26 @@
-import { connectJetStream, type JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { createJetStreamEventLog } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog, FollowOptions } from '#src/event-store/event-store.ts';
-import { throughOneReader } from '#src/event-store/shared-subscription.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
+import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
+import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
+import type { EventStore, SubscribeOptions } from '#src/event-store/event-store.ts';
+import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import type { RecordedEvent, RecordedOf, RefOf } from '#events/events.ts';
 import { accessed, change, requested } from '#test/support/events.fixture.ts';
+import { natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
-/** A log for one test file, and the same log as another process would open it. */
-export type OpenedLog = AsyncDisposable & { log: EventLog; other: EventLog };
+/** An event store for one test file, and the same store as another process would open it. */
+export type OpenedLog = AsyncDisposable & {
+  eventStore: EventStore;
+  openWorkQueue: OpenWorkQueue;
+  other: EventStore;
+  otherOpenWorkQueue: OpenWorkQueue;
+};
 
-/** Short, so that the loss of a consumer can be waited for. */
+/** Short, so that a test can wait for the loss of a consumer. */
 export const LEASE_MS = 500;
 
 /** Every adapter of the port. */
@@ -18,47 +28,74 @@ export const eventLogs: { adapter: string; open: (leaseMs?: number) => Promise<O
   {
     adapter: 'memory',
     async open(leaseMs = LEASE_MS) {
-      const log = createMemoryEventLog({ leaseMs });
-      return { log, other: log, async [Symbol.asyncDispose]() {} };
+      const eventStore = createMemoryEventStore();
+      const openWorkQueue = createMemoryWorkQueues(eventStore, { leaseMs });
+      return {
+        eventStore,
+        openWorkQueue,
+        other: eventStore,
+        otherOpenWorkQueue: openWorkQueue,
+        async [Symbol.asyncDispose]() {},
+      };
     },
   },
-  { adapter: 'JetStream', open: openRealLog },
+  ...natsServers.map(({ where, start }) => ({
+    adapter: `JetStream in a ${where}`,
+    open: async (leaseMs?: number) => openLogOn(await start(), leaseMs),
+  })),
   { adapter: 'JetStream, followed through one reader', open: openOneReaderLog },
 ];
 
 export type RealLog = OpenedLog & { nats: RealNats; connection: JetStreamConnection };
 
-/** The log on a nats-server of its own. */
+/** The event store on a nats-server of its own. */
 export async function openRealLog(leaseMs = LEASE_MS): Promise<RealLog> {
+  const nats = await startNats();
+  return { ...(await openLogOn(nats, leaseMs)), nats };
+}
+
+/** The event store on that server; both are disposed of together. */
+export async function openLogOn(
+  server: Server,
+  leaseMs = LEASE_MS,
+): Promise<OpenedLog & { connection: JetStreamConnection }> {
   await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startNats());
+  const nats = stack.use(server);
   const connection = stack.use(await connectJetStream({ url: nats.url }));
   const second = stack.use(await connectJetStream({ url: nats.url }));
   const parts = stack.move();
   return {
-    nats,
     connection,
-    log: createJetStreamEventLog(connection, { leaseMs }),
-    other: createJetStreamEventLog(second, { leaseMs }),
+    eventStore: createJetStreamEventStore(connection),
+    openWorkQueue: createJetStreamWorkQueues(connection, { leaseMs }),
+    other: createJetStreamEventStore(second),
+    otherOpenWorkQueue: createJetStreamWorkQueues(second, { leaseMs }),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }
 
-/** As a service's process has it. */
+/** With the options of a service's process. */
 async function openOneReaderLog(leaseMs = LEASE_MS): Promise<OpenedLog> {
   await using stack = new AsyncDisposableStack();
   const real = stack.use(await openRealLog(leaseMs));
-  const log = stack.use(await throughOneReader(real.log));
-  const other = stack.use(await throughOneReader(real.other));
+  const eventStore = stack.use(await withSharedSubscription(real.eventStore));
+  const other = stack.use(await withSharedSubscription(real.other));
   const parts = stack.move();
-  return { log, other, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+  const { openWorkQueue, otherOpenWorkQueue } = real;
+  return {
+    eventStore,
+    openWorkQueue,
+    other,
+    otherOpenWorkQueue,
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
 }
 
-type Follow = Pick<FollowOptions, 'subjects' | 'after'> & { batchMax?: number };
+type Follow = Pick<SubscribeOptions, 'subjects' | 'after'> & { batchMax?: number };
 
-/** The first `count` events that a follower hears, batch by batch; fails after `withinMs`. */
+/** The first `count` events of a subscription, batch by batch; fails after `withinMs`. */
 export async function followed(
-  log: EventLog,
+  eventStore: EventStore,
   options: Follow,
   count: number,
   withinMs = 10_000,
@@ -66,7 +103,7 @@ export async function followed(
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), withinMs);
   const batches: RecordedEvent[][] = [];
-  const following = log.follow({ ...options, signal: stop.signal, onMalformed: fail });
+  const following = eventStore.subscribe({ ...options, signal: stop.signal, onUnreadable: fail });
   for await (const batch of following) {
     batches.push(batch);
     if (batches.flat().length >= count) break;
@@ -81,24 +118,24 @@ function fail({ reason }: { reason: string }): never {
   throw new Error(reason);
 }
 
-/** Appends that many events of a session, each by a call of its own; their sequences. */
+/** Appends that many events of a session, each by a separate call; returns their sequences. */
 export async function appendEach(
-  log: EventLog,
+  eventStore: EventStore,
   session: RefOf<'session'>,
   count: number,
 ): Promise<number[]> {
   const sequences: number[] = [];
   for (let minute = 0; minute < count; minute++) {
     const event = minute === 0 ? requested(session) : accessed(session, minute);
-    const appended = await log.append([change(sequences.at(-1) ?? 0, event)]);
+    const appended = await eventStore.append([change(sequences.at(-1) ?? 0, event)]);
     if (appended.outcome !== 'appended') throw new Error(appended.outcome);
     sequences.push(...appended.sequences);
   }
   return sequences;
 }
 
-export async function historyOf(log: EventLog, session: RefOf<'session'>) {
+export async function historyOf(eventStore: EventStore, session: RefOf<'session'>) {
   const events: RecordedOf<'session'>[] = [];
-  for await (const event of log.history(session)) events.push(event);
+  for await (const event of eventStore.history(session)) events.push(event);
   return events;
 }

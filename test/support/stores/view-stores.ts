@@ -1,25 +1,28 @@
 import { createMemoryViews } from '#projections/store/views.memory.ts';
-import type { Upkeep } from '#projections/store/maintenance.ts';
+import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views, ViewWrite } from '#projections/store/views.ts';
-import { startRedis } from '#test/support/servers/real-redis.ts';
+import { redisServers, type Server } from '#test/support/servers/containers.ts';
 
 /** Every adapter of the port. */
-export const viewStores: { adapter: string; open: () => Promise<Views & Upkeep> }[] = [
+export const viewStores: { adapter: string; open: () => Promise<Views & StoreMaintenance> }[] = [
   { adapter: 'memory', open: async () => createMemoryViews() },
-  { adapter: 'Redis', open: openOnRedis },
+  ...redisServers.map(({ where, start }) => ({
+    adapter: `Redis in a ${where}`,
+    open: async () => openViewsOn(await start()),
+  })),
 ];
 
-/** The views in a redis-server of their own. */
-async function openOnRedis(): Promise<Views & Upkeep> {
+/** The views on that server; both are disposed of together. */
+async function openViewsOn(server: Server): Promise<Views & StoreMaintenance> {
   await using stack = new AsyncDisposableStack();
-  const redis = stack.use(await startRedis());
+  const redis = stack.use(server);
   const views = stack.use(await createRedisViews({ url: redis.url }));
   const parts = stack.move();
   return { ...views, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
-/** A write of a view that says its key and the sequence it is of. */
+/** A write of a view that contains its key and its sequence. */
 export function view(
   key: string,
   sequence: number,
@@ -37,7 +40,7 @@ export function removal(key: string, sequence: number): ViewWrite {
   return { key, sequence, view: null, lists: [], order: 0 };
 }
 
-/** The keys that a page shows, in its order. */
+/** The keys on a page, in its order. */
 export async function keysOf(
   views: Views,
   projection: string,

@@ -21,7 +21,7 @@ function confirmAt(now: number) {
   return { type: 'ConfirmStopped', now } as const;
 }
 
-describe('a session pays for each minute begun since its start', () => {
+describe('a session is billed for each minute begun since its start', () => {
   test.each([
     ['no time', 0, 0],
     ['a millisecond', 1, 1],
@@ -35,31 +35,31 @@ describe('a session pays for each minute begun since its start', () => {
       .then(stopped(startedAtMs + ranMs, creditsUsed));
   });
 
-  it('does not pay for the wait before', () => {
+  it('is not billed for the wait before its start', () => {
     given(requested(), activated(T0 + 30 * MINUTE), stopRequested('user', T0 + 31 * MINUTE))
       .when(confirmAt(T0 + 31 * MINUTE))
       .then(stopped(T0 + 31 * MINUTE, 1));
   });
 
-  it('does not pay for what the browser takes to end after the stop', () => {
+  it('is not billed for the browser’s teardown after the stop', () => {
     given(requested(), activated(startedAtMs), stopRequested('user', startedAtMs + MINUTE))
       .when(confirmAt(startedAtMs + MINUTE + 2 * SECOND))
       .then(stopped(startedAtMs + MINUTE + 2 * SECOND, 1));
   });
 
-  it('never pays more than it reserved, however late its stop was asked for', () => {
+  it('is never billed more than it reserved, however late its stop was requested', () => {
     given(requested(), activated(startedAtMs), stopRequested('expired', T0 + 5 * HOUR))
       .when(confirmAt(T0 + 5 * HOUR))
       .then(stopped(T0 + 5 * HOUR, 120, 'expired'));
   });
 
-  it('pays nothing by a clock that is behind the start', () => {
+  it('is billed nothing if the clock is behind the start', () => {
     given(requested(), activated(startedAtMs), stopRequested())
       .when(confirmAt(startedAtMs - SECOND))
       .then(stopped(startedAtMs - SECOND, 0));
   });
 
-  it('gets the unused part of an extension back too', () => {
+  it('gets the unused part of an extension refunded too', () => {
     given(
       requested(),
       activated(T0),
@@ -82,13 +82,13 @@ describe('a session pays for each minute begun since its start', () => {
 describe('a session that fails', () => {
   const fail = { type: 'FailSession', detail: '', exitCode: null } as const;
 
-  it('before its start costs nothing', () => {
+  it('costs nothing before its start', () => {
     given(requested())
       .when({ ...fail, reason: 'launch_failed', now: T0 + 20 * MINUTE })
       .then(failed({ detail: '', exitCode: null, endedAt: iso(T0 + 20 * MINUTE) }));
   });
 
-  it('after its start costs what it ran', () => {
+  it('costs the minutes it ran after its start', () => {
     given(requested(), activated(T0))
       .when({ ...fail, reason: 'server_lost', now: T0 + 20 * MINUTE })
       .then({

@@ -1,12 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
 import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { compareWithSessions, openStatement } from '#src/cli/commands/statement.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
-import { desk, newCause, watchedLog, type Watched } from '#test/support/watched-event-store.ts';
+import { context, newCause, watchedLog, type Watched } from '#test/support/watched-event-store.ts';
 
 const { organizationId } = sessionRef;
 const activate: SessionCommand = { type: 'ActivateSession', workload: browser(), now: T0 };
@@ -19,7 +19,7 @@ const extend: SessionCommand = {
   duration: '1h',
 };
 
-/** One that ran and ended, one that never started, one that goes on. */
+/** A session that ran and ended, one that never started, one that is still running. */
 const lives: Record<string, SessionCommand[]> = {
   ses_ended: [createSession(), activate, extend, stop, confirm],
   ses_unstarted: [createSession(), stop],
@@ -31,10 +31,10 @@ async function recorded(): Promise<RecordedEvent[]> {
   for (const [id, commands] of Object.entries(lives))
     for (const command of commands) await ask(log, id, command);
   const stopReading = new AbortController();
-  const options = { subjects: ['evt.>'], after: 0, signal: stopReading.signal, onMalformed() {} };
+  const options = { subjects: ['evt.>'], after: 0, signal: stopReading.signal, onUnreadable() {} };
   const end = await log.lastSequence();
   const events: RecordedEvent[] = [];
-  for await (const batch of log.follow(options)) {
+  for await (const batch of log.subscribe(options)) {
     events.push(...batch);
     if (events.at(-1)?.sequence === end) break;
   }
@@ -43,7 +43,7 @@ async function recorded(): Promise<RecordedEvent[]> {
 
 function ask(log: Watched, id: string, command: SessionCommand) {
   const limits = { concurrentSessions: 5 };
-  return handleSession(desk(log), { organizationId, id }, command, newCause(), limits);
+  return handleSessionCommand(context(log), { organizationId, id }, command, newCause(), limits);
 }
 
 function audit(events: readonly RecordedEvent[]) {
@@ -62,7 +62,10 @@ function state(events: readonly RecordedEvent[]) {
   return { ...closed, differences: compareWithSessions(closed, span) };
 }
 
-/** An event of that type and session (of the session itself, or the ledger's line for it). */
+/**
+ * Whether the event has that type and is about that session (the session's own event, or the
+ * ledger's).
+ */
 function isLine(event: RecordedEvent, type: string, id: string): boolean {
   const subject = 'sessionId' in event.data ? event.data.sessionId : '';
   return (
@@ -72,7 +75,7 @@ function isLine(event: RecordedEvent, type: string, id: string): boolean {
 }
 
 describe('an audit of a ledger', () => {
-  it('finds nothing where the service recorded it', async () => {
+  it('finds no difference in a ledger that the service recorded', async () => {
     const [report, ...others] = audit(await recorded());
     expect(others).toEqual([]);
     expect(report).toMatchObject({ organizationId, sessions: 3, open: 1, differences: [] });
@@ -94,7 +97,7 @@ describe('an audit of a ledger', () => {
     expect(report?.ledger).not.toEqual(report?.bySessions);
   });
 
-  it('finds a line that is there twice, and amounts that are others', async () => {
+  it('finds duplicate ledger events and wrong amounts', async () => {
     const events = await recorded();
     const released = events.findIndex((event) =>
       isLine(event, 'ledger.slot-released', 'ses_ended'),
@@ -106,7 +109,7 @@ describe('an audit of a ledger', () => {
     expect(differences?.join('\n')).toContain('by the ledger 6 and 174');
   });
 
-  it('finds a state that is not what the lines add up to', async () => {
+  it('finds a state that differs from the sum of the ledger events', async () => {
     const events = await recorded();
     const last = events.findLastIndex(({ aggregate }) => aggregate.kind === 'ledger');
     const line = events[last] as RecordedEvent & { state: object };
@@ -117,7 +120,7 @@ describe('an audit of a ledger', () => {
 });
 
 describe('a statement', () => {
-  it('has a line for each session that was settled, with what made it, and balances', async () => {
+  it('lists each settled session with the events of its cost, and balances', async () => {
     const { lines, differences, ...balances } = state(await recorded());
     expect(differences).toEqual([]);
     expect(balances).toMatchObject({ opening: 0, granted: 1_000, closing: 993 });
@@ -141,7 +144,7 @@ describe('a statement', () => {
     ]);
   });
 
-  it('differs where the ledger charged otherwise than the session’s events say', async () => {
+  it('differs if the ledger’s charge differs from the cost by the session’s events', async () => {
     const events = await recorded();
     const at = events.findIndex((event) => isLine(event, 'ledger.slot-released', 'ses_ended'));
     const line = events[at] as RecordedEvent & { data: object };
@@ -149,8 +152,8 @@ describe('a statement', () => {
     const charged = state(events.with(at, other as RecordedEvent)).differences;
     expect(charged).toEqual([expect.stringContaining('ses_ended: charged 8 and returned 172')]);
     const forgotten = state(events.filter((event) => event !== line)).differences;
-    expect(forgotten).toEqual(['ses_ended: it has ended and was not charged']);
+    expect(forgotten).toEqual(['ses_ended: ended but was not charged']);
     const twice = state([...events, { ...line, sequence: line.sequence + 100 }]);
-    expect(twice.differences).toEqual([expect.stringContaining('ses_ended: it was charged twice')]);
+    expect(twice.differences).toEqual([expect.stringContaining('ses_ended: charged twice')]);
   });
 });

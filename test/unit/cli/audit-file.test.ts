@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { knownFingerprint, openAuditKey, type AuditKey } from '#src/cli/commands/audit/key.ts';
-import { linesOf } from '#src/cli/audit-lines.ts';
-import { verdictOn } from '#src/cli/commands/audit/verify-lines.ts';
+import { readLines } from '#src/cli/commands/audit/verify.ts';
+import { verifyLines } from '#src/cli/commands/audit/verify-lines.ts';
 import { auditOf, fileOf, found, recordOf, verdictOnFile } from '#test/support/audit-file.ts';
 
 let dataDir: string;
@@ -25,8 +25,8 @@ async function exported(): Promise<string[]> {
   );
 }
 
-describe('a file as it was exported', () => {
-  it('is whole, and says who signed it', async () => {
+describe('an exported file', () => {
+  it('is whole, and has the fingerprint of its signer', async () => {
     const { fingerprint } = key;
     const verdict = await verdictOnFile(fileOf(await exported()));
     expect(verdict).toMatchObject({ isWhole: true, fingerprint, head: { records: texts.length } });
@@ -36,16 +36,16 @@ describe('a file as it was exported', () => {
     expect(await found(fileOf(await auditOf(key, [])))).toBe('whole');
   });
 
-  it('is whole when it is read from a disk, however its pieces fall', async () => {
+  it('is whole when read from disk, whatever the chunk boundaries', async () => {
     const path = join(dataDir, 'long.ndjson');
     const many = Array.from({ length: 300 }, (_, at) => recordOf(at + 1, 'x'.repeat(at * 7)));
     await writeFile(path, fileOf(await auditOf(key, many)));
     expect((await stat(path)).size).toBeGreaterThan(4 * 64 * 1024);
-    expect(await verdictOn(linesOf(path))).toMatchObject({ isWhole: true });
+    expect(await verifyLines(readLines(path))).toMatchObject({ isWhole: true });
   });
 });
 
-describe('a change is found, and its line named:', () => {
+describe('the verification names the line of:', () => {
   it('a record that was altered', async () => {
     const lines = await exported();
     const altered = lines.map((line) => line.replace('plain', 'plein'));
@@ -88,7 +88,7 @@ describe('a change is found, and its line named:', () => {
     expect(await found(whole.subarray(0, -1))).toBe(lines.length);
   });
 
-  it('any byte that is any other', async () => {
+  it('any byte that is replaced', async () => {
     const whole = fileOf(await exported());
     const anywhere = fc.integer({ min: 0, max: whole.length - 1 });
     await fc.assert(
@@ -113,7 +113,7 @@ describe('a change is found, and its line named:', () => {
     }
   });
 
-  it('any byte that is gone, and any that is new', async () => {
+  it('any byte that is removed or added', async () => {
     const whole = fileOf(await exported());
     const anywhere = fc.integer({ min: 0, max: whole.length - 1 });
     await fc.assert(
@@ -149,14 +149,14 @@ describe('a forger', () => {
 });
 
 describe('the key', () => {
-  it('is made once, and stays', async () => {
+  it('is created once and kept', async () => {
     const [again, known] = await Promise.all([openAuditKey(dataDir), knownFingerprint(dataDir)]);
     expect([again.fingerprint, known]).toEqual([key.fingerprint, key.fingerprint]);
     expect(again.publicKey).not.toHaveProperty('d');
     expect((await stat(join(dataDir, 'audit-key'))).mode & 0o777).toBe(0o600);
   });
 
-  it('is not made by asking for it', async () => {
-    expect(await knownFingerprint(join(dataDir, 'nobody-was-here'))).toBeNull();
+  it('is not created by reading its fingerprint', async () => {
+    expect(await knownFingerprint(join(dataDir, 'no-such-folder'))).toBeNull();
   });
 });

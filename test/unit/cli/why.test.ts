@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandSession } from '#src/cli/command.ts';
-import { readGiven } from '#src/cli/arguments.ts';
+import { readArguments } from '#src/cli/arguments.ts';
 import { readSteps } from '#src/cli/commands/session-at.ts';
 import { showWhy } from '#src/cli/commands/why/why.ts';
-import { chainTo } from '#src/cli/commands/why/chain.ts';
+import { causesOf } from '#src/cli/commands/why/chain.ts';
 import { readRelated } from '#src/cli/commands/why/related.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
-import { desk, watchedLog } from '#test/support/watched-event-store.ts';
+import { context, watchedLog } from '#test/support/watched-event-store.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 
 /** What happened, by whom: of the session, of its browser, of its server. */
@@ -39,7 +39,7 @@ function fail(
   reason: 'browser_crashed' | 'server_lost' | 'queue_timeout' | 'launch_failed',
   by: string,
 ): Told {
-  const failure = { reason, detail: 'as it was told', exitCode: null, now: T0 + MINUTE };
+  const failure = { reason, detail: 'as recorded', exitCode: null, now: T0 + MINUTE };
   return { by, session: { type: 'FailSession', ...failure } };
 }
 
@@ -51,26 +51,26 @@ function stop(reason: 'user' | 'operator', by: string): Told {
 async function logOf(life: readonly Told[]) {
   const log = await watchedLog();
   for (const one of life) {
-    const cause = causeBy(one.by);
+    const metadata = newMetadata(one.by);
     const done =
       'session' in one
-        ? await handleSession(desk(log), sessionRef, one.session, cause, {
+        ? await handleSessionCommand(context(log), sessionRef, one.session, metadata, {
             concurrentSessions: 5,
           })
         : 'workload' in one
-          ? await handle<'workload'>(
-              desk(log),
+          ? await handleCommand<'workload'>(
+              context(log),
               { kind: 'workload', id: 'wl_1' },
               (state) => decideWorkload(one.workload, state),
-              cause,
+              metadata,
             )
-          : await handle<'server'>(
-              desk(log),
+          : await handleCommand<'server'>(
+              context(log),
               { kind: 'server', id: 'srv_1' },
               (state) => decideServer(one.server, state),
-              cause,
+              metadata,
             );
-    if (isRejected(done)) throw new Error(JSON.stringify(done));
+    if (isRejection(done)) throw new Error(JSON.stringify(done));
   }
   return log;
 }
@@ -78,10 +78,10 @@ async function logOf(life: readonly Told[]) {
 /** What `bss why` prints of the session. */
 async function textOf(...life: Told[]): Promise<string> {
   const log = await logOf(life);
-  const why = showWhy.read(readGiven(showWhy, [sessionRef.id]));
+  const why = showWhy.read(readArguments(showWhy, [sessionRef.id]));
   const warn = (text: string) => expect.unreachable(text);
-  const told = await why({ desk: desk(log), warn } as unknown as CommandSession);
-  if (told === null || isRejected(told)) throw new Error(JSON.stringify(told));
+  const told = await why({ context: context(log), warn } as unknown as CommandSession);
+  if (told === null || isRejection(told)) throw new Error(JSON.stringify(told));
   return told.text;
 }
 
@@ -93,11 +93,11 @@ async function chainOf(...life: Told[]): Promise<string[]> {
   const related = await readRelated(log, steps, warn);
   const end = steps.at(-1)?.event;
   if (end === undefined) throw new Error('no life');
-  return chainTo(end, related).map(({ event, words }) => event?.type ?? words);
+  return causesOf(end, related).map(({ event, words }) => event?.type ?? words);
 }
 
-describe('the chain of how a session ended', () => {
-  it('leads from a stop to the one who asked for it', async () => {
+describe('the chain of causes of a session’s end', () => {
+  it('leads from a stop to the user who requested it', async () => {
     expect(await chainOf(create, ...launched, activate, stop('user', user), confirm)).toEqual([
       'session.stopped',
       'session.stop-requested',
@@ -144,7 +144,7 @@ describe('the chain of how a session ended', () => {
     ]);
   });
 
-  it('leads from a crash to the browser, which is told of afterwards', async () => {
+  it('leads from a crash to the browser’s end, which is recorded later', async () => {
     const gone: Told = {
       by: me,
       workload: { type: 'ReportTerminated', reason: 'crashed', exitCode: 139 },
@@ -154,7 +154,7 @@ describe('the chain of how a session ended', () => {
     );
   });
 
-  it('leads from a close to the browser, which is told of afterwards', async () => {
+  it('leads from a close to the browser’s end, which is recorded later', async () => {
     const close: Told = {
       by: me,
       session: { type: 'ReportBrowserClosed', closedAt: T0 + MINUTE, now: T0 + MINUTE },
@@ -169,8 +169,8 @@ describe('the chain of how a session ended', () => {
     ]);
     const text = await textOf(...life);
     expect(text).toContain('stopped (browser_closed)');
-    expect(text).toContain('because its user closed its browser — event');
-    expect(text).toContain('because browser wl_1 was gone (closed, exit code 0)');
+    expect(text).toContain('because its user closed the browser — event');
+    expect(text).toContain('because browser wl_1 ended (closed, exit code 0)');
   });
 
   it('leads from a lost server to the server', async () => {
@@ -213,7 +213,7 @@ describe('the chain of how a session ended', () => {
   });
 });
 
-describe('the last words of a browser', () => {
+describe('the last output of a browser', () => {
   const words = 'Chromium: killed by SIGTRAP\n\nfirst\u001b[2J\r\n42  +1ms  forged  service:x\n';
   const crash: Told = {
     by: me,
@@ -223,7 +223,7 @@ describe('the last words of a browser', () => {
     },
   };
 
-  it('are printed line by line, in the chain and in the table, and none can pass for ours', async () => {
+  it('is printed line by line, and no line can pass for a line of bss', async () => {
     const lines = (await textOf(create, ...launched, activate, crash)).split('\n');
     const at = lines.flatMap((line, index) => (line.includes('killed by SIGTRAP') ? [index] : []));
     expect(at).toHaveLength(2);

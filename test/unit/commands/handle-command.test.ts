@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedOf } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { Change, EventLog } from '#src/event-store/event-store.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import type { StreamAppend, EventStore } from '#src/event-store/event-store.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
 import {
-  desk,
+  context,
   grant,
   ledgerRef,
   newCause,
@@ -51,13 +50,13 @@ describe('a session and its ledger', () => {
     expect(log.appends.map(typesOf)).toEqual([types]);
   });
 
-  it('are both left alone when the ledger refuses', async () => {
+  it('are both left unchanged if the ledger rejects', async () => {
     const log = await watchedLog({ credits: 119 });
-    expect(await ask(log, createSession())).toMatchObject({ rejected: 'INSUFFICIENT_CREDITS' });
-    expect(await log.last<'session'>(sessionRef)).toBeNull();
+    expect(await ask(log, createSession())).toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
+    expect(await log.readLast<'session'>(sessionRef)).toBeNull();
   });
 
-  it('do not both move for what costs nothing', async () => {
+  it('do not both change for an event without a cost', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
     await ask(log, activate);
@@ -66,14 +65,14 @@ describe('a session and its ledger', () => {
 });
 
 describe('a command', () => {
-  it('answers with the state after it and where it stands in the log', async () => {
+  it('answers with the state after it and its sequence in the event store', async () => {
     const log = await watchedLog();
     const handled = await ask(log, createSession());
     expect(handled).toMatchObject({ isChanged: true, sequence: 2, state: { status: 'creating' } });
-    expect(await log.last<'session'>(sessionRef)).toMatchObject({ sequence: 2 });
+    expect(await log.readLast<'session'>(sessionRef)).toMatchObject({ sequence: 2 });
   });
 
-  it('that finds nothing to do appends nothing', async () => {
+  it('without effect appends nothing', async () => {
     const log = await watchedLog();
     for (const command of [createSession(), activate, stop]) await ask(log, command);
     const count = log.appends.length;
@@ -82,51 +81,51 @@ describe('a command', () => {
     expect(log.appends).toHaveLength(count);
   });
 
-  it('names the session in its refusal', async () => {
+  it('names the session in its rejection', async () => {
     const log = await watchedLog();
     expect(await ask(log, stop)).toEqual({
-      rejected: 'SESSION_NOT_FOUND',
+      code: 'SESSION_NOT_FOUND',
       context: { session_id: 'ses_1' },
     });
   });
 
-  it('records who asked, when it was decided and the states on the way', async () => {
+  it('records the actor, the time of the decision and the state after each event', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
     await ask(log, stop);
     const events = await readAll(log);
-    expect(events.map(({ state }) => state.status)).toEqual(['creating', 'stopping', 'stopped']);
+    expect(events.map(({ state }) => state?.status)).toEqual(['creating', 'stopping', 'stopped']);
     expect(new Set(events.map(({ id }) => id)).size).toBe(3);
-    for (const { time, cause } of events) {
+    for (const { time, metadata } of events) {
       expect(time).toBe('2026-03-01T12:30:00.000Z');
-      expect(cause.actor).toEqual({ kind: 'user', id: 'user_1' });
+      expect(metadata.actor).toEqual({ kind: 'user', id: 'user_1' });
     }
   });
 });
 
-describe('when somebody was faster', () => {
-  it('the command is decided again on what is there now', async () => {
+describe('when another command was faster', () => {
+  it('the command is decided again on the new state', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
     log.beforeAppend = once(() => ask(log.inner, stop));
     expect(await ask(log, extend)).toMatchObject({
-      rejected: 'SESSION_NOT_ACTIVE',
+      code: 'SESSION_NOT_ACTIVE',
       context: { status: 'stopped' },
     });
     expect(await readTypes(log)).not.toContain('session.extended');
   });
 
-  it('a rival at the ledger alone is enough to decide again', async () => {
+  it('a conflict on the ledger alone makes it decide again', async () => {
     const log = await watchedLog();
     log.beforeAppend = once(() => grant(log.inner, 1));
     expect(await ask(log, createSession())).toMatchObject({ isChanged: true });
-    expect((await log.last<'ledger'>(ledgerRef))?.state).toMatchObject({
+    expect((await log.readLast<'ledger'>(ledgerRef))?.state).toMatchObject({
       creditsGranted: 601,
       creditsReserved: 120,
     });
   });
 
-  it('the second look goes to the leader', async () => {
+  it('the second read goes to the leader', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
     log.beforeAppend = once(() => ask(log.inner, activate));
@@ -138,7 +137,7 @@ describe('when somebody was faster', () => {
     expect(second).not.toContain('session');
   });
 
-  it('at the ledger alone, the session is not read again', async () => {
+  it('on the ledger alone, the session is not read again', async () => {
     const log = await watchedLog();
     log.beforeAppend = once(() => grant(log.inner, 1));
     log.reads.length = 0;
@@ -146,20 +145,20 @@ describe('when somebody was faster', () => {
     expect(log.reads).toEqual(['session', 'ledger', 'ledger leader']);
   });
 
-  it('one of two requests for the last slot is refused', async () => {
+  it('one of two requests for the last slot is rejected', async () => {
     const log = await watchedLog();
     const limits = { concurrentSessions: 1 };
     const outcomes = await Promise.all([
       ask(log, createSession(), 'ses_1', limits),
       ask(log, createSession(), 'ses_2', limits),
     ]);
-    expect(outcomes.filter((outcome) => 'rejected' in outcome)).toEqual([
-      { rejected: 'SESSION_LIMIT_EXCEEDED', context: { limit: 1 } },
+    expect(outcomes.filter((outcome) => 'code' in outcome)).toEqual([
+      { code: 'SESSION_LIMIT_EXCEEDED', context: { limit: 1 } },
     ]);
-    expect((await log.last<'ledger'>(ledgerRef))?.state.slotsInUse).toBe(1);
+    expect((await log.readLast<'ledger'>(ledgerRef))?.state?.slotsInUse).toBe(1);
   });
 
-  it('again and again, the caller is told to come back', async () => {
+  it('in every attempt, the command fails as Unavailable', async () => {
     const log = await watchedLog();
     log.answer = { outcome: 'conflict' };
     await expect(ask(log, createSession())).rejects.toThrow(Unavailable);
@@ -168,26 +167,26 @@ describe('when somebody was faster', () => {
 });
 
 describe('a replica that lags behind', () => {
-  it('gives no refusal: the leader has the last word', async () => {
+  it('causes no rejection: the leader is read first', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
     log.replicaOf = () => null;
     expect(await ask(log, extend)).toMatchObject({ isChanged: true });
   });
 
-  it('does not make a report fall on deaf ears', async () => {
+  it('does not cause a report to be dropped', async () => {
     const log = await watchedLog();
     for (const command of [createSession(), activate]) await ask(log, command);
-    const behind = await log.inner.last<'session'>(sessionRef);
+    const behind = await log.inner.readLast<'session'>(sessionRef);
     await ask(log, stop);
     log.replicaOf = (aggregate) => (aggregate.kind === 'session' ? behind : undefined);
     expect(await ask(log, confirm)).toMatchObject({ state: { status: 'stopped' } });
   });
 
-  it('does not let an old state be appended to', async () => {
+  it('does not let a command append to an old state', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
-    const behind = await log.inner.last<'session'>(sessionRef);
+    const behind = await log.inner.readLast<'session'>(sessionRef);
     await ask(log, activate);
     log.replicaOf = (aggregate) => (aggregate.kind === 'session' ? behind : undefined);
     expect(await ask(log, stop)).toMatchObject({ state: { status: 'stopping' } });
@@ -195,7 +194,7 @@ describe('a replica that lags behind', () => {
 });
 
 describe('a command whose answer was lost', () => {
-  it('is not done a second time', async () => {
+  it('is not executed a second time', async () => {
     const log = await watchedLog();
     await ask(log, createSession());
     log.beforeAppend = once((changes) => log.inner.append(changes));
@@ -209,31 +208,37 @@ describe('a state that another version of the fold wrote', () => {
   it('is not trusted: the history is folded', async () => {
     const log = await watchedLog();
     for (const command of [createSession(), activate]) await ask(log, command);
-    const last = await log.inner.last<'session'>(sessionRef);
-    log.replicaOf = () => ({ ...last, state: STATE_UNKNOWN }) as never;
+    const last = await log.inner.readLast<'session'>(sessionRef);
+    log.replicaOf = () => ({ ...last, state: null }) as never;
     expect(await ask(log, stop)).toMatchObject({ state: { status: 'stopping' } });
   });
 });
 
 function ask(
-  log: EventLog,
+  eventStore: EventStore,
   command: SessionCommand,
   id = 'ses_1',
   limits = { concurrentSessions: 5 },
 ) {
-  return handleSession(desk(log), { organizationId, id }, command, newCause(), limits);
+  return handleSessionCommand(
+    context(eventStore),
+    { organizationId, id },
+    command,
+    newCause(),
+    limits,
+  );
 }
 
-function typesOf(changes: readonly Change[]): string[] {
+function typesOf(changes: readonly StreamAppend[]): string[] {
   return changes.flatMap(({ events }) => events.map(({ type }) => type));
 }
 
-async function readTypes(log: EventLog): Promise<string[]> {
-  return (await readAll(log)).map(({ type }) => type);
+async function readTypes(eventStore: EventStore): Promise<string[]> {
+  return (await readAll(eventStore)).map(({ type }) => type);
 }
 
-async function readAll(log: EventLog): Promise<RecordedOf<'session'>[]> {
+async function readAll(eventStore: EventStore): Promise<RecordedOf<'session'>[]> {
   const events = [];
-  for await (const event of log.history<'session'>(sessionRef)) events.push(event);
+  for await (const event of eventStore.history<'session'>(sessionRef)) events.push(event);
   return events;
 }

@@ -1,95 +1,68 @@
 import { describe, expect, it } from 'vitest';
-import { isRejected, Unavailable } from '#src/errors.ts';
-import type { Appended, Change } from '#src/event-store/event-store.ts';
+import { isRejection, Unavailable } from '#src/errors.ts';
 import { createSession, MINUTE, T0 } from '#test/support/examples.ts';
-import { ask, inLine, ledgerOf, sessionsOf } from '#test/support/ledger-queue.fixture.ts';
-import { once, watchedLog } from '#test/support/watched-event-store.ts';
+import { openLedgerQueue } from '#test/support/ledger-queue.fixture.ts';
 
-describe('a fault in line', () => {
-  it('of one command is not the others: they are accepted', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    const poison = createSession({ name: 'x'.repeat(129) });
-    const outcomes = await Promise.allSettled([
-      ask(line, 'ses_1', createSession()),
-      ask(line, 'ses_2', createSession()),
-      ask(line, 'ses_3', poison),
-      ask(line, 'ses_4', createSession()),
+describe('a ledger queue', () => {
+  it('accepts the other commands of an append if one of them cannot be stored', async () => {
+    const queue = await openLedgerQueue();
+    const results = await Promise.allSettled([
+      queue.create('ses_1'),
+      queue.create('ses_2'),
+      queue.send('ses_3', createSession({ name: 'x'.repeat(129) })),
+      queue.create('ses_4'),
     ]);
-    const statuses = outcomes.map(({ status }) => status);
+    const statuses = results.map(({ status }) => status);
     expect(statuses).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 3 });
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 3 });
   });
 
-  it('is none where another process was faster with the same: it is decided again', async () => {
-    const log = await watchedLog();
-    const line = inLine(log);
-    await ask(line, 'ses_1', createSession());
+  it('decides again if another process did the same first', async () => {
+    const queue = await openLedgerQueue();
+    await queue.create('ses_1');
     const stop = { type: 'StopSession', reason: 'user', now: T0 + MINUTE } as const;
-    // Its session has ended and its slot is back: by the ledger alone there is none to give back.
-    log.beforeAppend = once(() => ask(inLine(log.inner), 'ses_1', stop));
-    expect(await ask(line, 'ses_1', stop)).toMatchObject({ isChanged: false });
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 0, creditsReserved: 0 });
+    // Both processes release the slot: on the ledger alone, the second has none to release.
+    queue.beforeAppend(2, () => queue.otherProcess.send('ses_1', stop));
+    expect(await queue.send('ses_1', stop)).toMatchObject({ isChanged: false });
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 0, creditsReserved: 0 });
   });
 
-  it('of the log is told to all who wait, and to nobody after that', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    log.beforeAppend = once(() => Promise.reject(new Unavailable('event-log')));
-    const outcomes = await Promise.allSettled(
-      ['ses_1', 'ses_2', 'ses_3'].map((id) => ask(line, id, createSession())),
+  it('fails the commands that wait when the event store fails, and serves the next', async () => {
+    const queue = await openLedgerQueue();
+    queue.beforeAppend(1, () => Promise.reject(new Unavailable('event-log')));
+    const results = await Promise.allSettled(
+      ['ses_1', 'ses_2', 'ses_3'].map((id) => queue.create(id)),
     );
-    expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
-    expect(await ask(line, 'ses_4', createSession())).toMatchObject({ isChanged: true });
+    expect(results.map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
+    expect(await queue.create('ses_4')).toMatchObject({ isChanged: true });
   });
 
-  it('that loses an answer has each go on by itself, for an append is known again by one', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    let appends = 0;
+  it('repeats each command of an append by itself if its answer is lost', async () => {
+    // Only an append of one command can be recognized as a duplicate.
+    const queue = await openLedgerQueue();
+    queue.loseAnswer(2, 'not stored');
     const others: Promise<unknown>[] = [];
-    log.beforeAppend = async () => {
-      appends += 1;
-      if (appends < 5) others.push(ask(line, `ses_other_${appends}`, createSession()));
-      // What comes meanwhile would go together in the next.
+    queue.beforeEachAppend(async (append) => {
+      if (append < 5) others.push(queue.create(`ses_other_${append}`));
+      // Time for more commands to arrive: they would share the next append.
       await new Promise((resolve) => setTimeout(resolve, 5));
-      log.answer = appends === 2 ? { outcome: 'conflict', isDoubtful: true } : null;
-    };
-    await Promise.all(
-      Array.from({ length: 9 }, (_, index) => ask(line, `ses_${index}`, createSession())),
-    );
+    });
+    await queue.createMany(9);
     await Promise.all(others);
-    const doubtful = new Set(sessionsOf(log.appends[1] ?? []).map(idOf));
-    expect(doubtful.size).toBe(9);
-    const again = log.appends
-      .slice(2)
-      .map((changes) => sessionsOf(changes).map(idOf))
-      .filter((ids) => ids.some((id) => doubtful.has(id)));
-    expect(again.toSorted()).toEqual([...doubtful].map((id) => [id]).toSorted());
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 13 });
+
+    const [, doubtful = [], ...later] = queue.appends();
+    expect(doubtful).toHaveLength(9);
+    const repeated = later.filter((ids) => ids.some((id) => doubtful.includes(id)));
+    expect(repeated.toSorted()).toEqual(doubtful.map((id) => [id]).toSorted());
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 13 });
   });
 
-  it('that loses an answer to what was stored has nothing done twice', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    // The first goes out alone; the next group is stored, and the log's word on it is lost.
-    let appends = 0;
-    log.beforeAppend = async (changes) => {
-      log.answer = null;
-      appends += 1;
-      if (appends !== 2) return;
-      await log.inner.append(changes);
-      log.answer = { outcome: 'conflict', isDoubtful: true } satisfies Appended;
-    };
-    const outcomes = await Promise.all(
-      Array.from({ length: 5 }, (_, index) => ask(line, `ses_${index}`, createSession())),
-    );
-    expect(outcomes.some((outcome) => isRejected(outcome))).toBe(false);
-    expect(log.appends).toHaveLength(2);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 5 });
+  it('does nothing twice if the answer to a stored append is lost', async () => {
+    const queue = await openLedgerQueue();
+    // The first create is alone in append 1; the others share append 2.
+    queue.loseAnswer(2, 'stored');
+    expect((await queue.createMany(5)).filter(isRejection)).toEqual([]);
+    expect(queue.appends()).toHaveLength(2);
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 5 });
   });
 });
-
-function idOf({ aggregate }: Change): string {
-  return 'id' in aggregate ? aggregate.id : '';
-}

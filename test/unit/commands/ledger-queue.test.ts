@@ -1,199 +1,153 @@
 import { describe, expect, it } from 'vitest';
-import type { RecordedOf } from '#events/events.ts';
-import { isRejected, Unavailable } from '#src/errors.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { isRejection, Unavailable } from '#src/errors.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { sessionRef } from '#test/support/given-when-then.ts';
-import { browser, createSession, MINUTE, T0 } from '#test/support/examples.ts';
-import { ask, inLine, ledgerOf, sessionsOf } from '#test/support/ledger-queue.fixture.ts';
-import {
-  desk,
-  grant,
-  ledgerRef,
-  newCause,
-  once,
-  watchedLog,
-  type Watched,
-} from '#test/support/watched-event-store.ts';
+import { browser, MINUTE, T0 } from '#test/support/examples.ts';
+import { openLedgerQueue } from '#test/support/ledger-queue.fixture.ts';
 
-const { organizationId } = sessionRef;
+/** Credits of one created session: two hours are reserved. */
+const CREDITS_EACH = 120;
+const MANY = 40;
 const stop: SessionCommand = { type: 'StopSession', reason: 'user', now: T0 + MINUTE };
 const activate: SessionCommand = { type: 'ActivateSession', workload: browser(), now: T0 };
-const MANY = 40;
+const extendByAnHour: SessionCommand = {
+  type: 'ExtendSession',
+  byMs: 60 * MINUTE,
+  maxLifetimeMs: 72 * 60 * MINUTE,
+  duration: '1h',
+};
 
-describe('creates of one organization in one process', () => {
-  it('that come while one is being written go together in the next append', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const outcomes = await createMany(log, MANY);
-    expect(outcomes.map((outcome) => isRejected(outcome))).toEqual(Array(MANY).fill(false));
-    expect(log.appends.length).toBeLessThan(MANY / 4);
-    const sequences = outcomes.map((outcome) => ('sequence' in outcome ? outcome.sequence : 0));
-    for (const [index, outcome] of outcomes.entries()) {
-      const last = await log.last<'session'>({ ...sessionRef, id: `ses_${index}` });
-      expect(outcome).toEqual({ isChanged: true, sequence: last?.sequence, state: last?.state });
-    }
-    expect(new Set(sequences).size).toBe(MANY);
-    expect(await ledgerOf(log)).toMatchObject({
+describe('concurrent creates of one organization', () => {
+  it('share the next append if they arrive during an append', async () => {
+    const queue = await openLedgerQueue();
+    expect((await queue.createMany(MANY)).filter(isRejection)).toEqual([]);
+    expect(queue.appends().length).toBeLessThan(MANY / 4);
+    expect(await queue.ledger()).toMatchObject({
       slotsInUse: MANY,
-      creditsReserved: MANY * 120,
-      creditsAvailable: 100_000 - MANY * 120,
+      creditsReserved: MANY * CREDITS_EACH,
+      creditsAvailable: 100_000 - MANY * CREDITS_EACH,
     });
   });
 
-  it('have each line of the ledger under its own command', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    await createMany(log, MANY);
-    const commands = new Map<string, string>();
-    for (let index = 0; index < MANY; index += 1) {
-      const id = `ses_${index}`;
-      const last = await log.last<'session'>({ ...sessionRef, id });
-      commands.set(id, last?.cause.commandId ?? '');
+  it('are each answered with the position and the state of their own session', async () => {
+    const queue = await openLedgerQueue();
+    const results = await queue.createMany(MANY);
+    for (const [index, result] of results.entries()) {
+      const last = await queue.lastOfSession(`ses_${index}`);
+      expect(result).toEqual({ isChanged: true, sequence: last?.sequence, state: last?.state });
     }
-    const lines = (await historyOf(log)).filter(({ type }) => type === 'ledger.slot-reserved');
-    expect(lines).toHaveLength(MANY);
-    for (const { cause, data } of lines)
-      expect(cause.commandId).toBe(commands.get((data as { sessionId: string }).sessionId));
+    const sequences = results.map((result) => ('sequence' in result ? result.sequence : 0));
+    expect(new Set(sequences).size).toBe(MANY);
   });
 
-  it('are accepted up to the last slot and refused beyond it', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const outcomes = await createMany(log, MANY, { concurrentSessions: 7 });
-    const refused = outcomes.filter(isRejected);
-    expect(refused).toHaveLength(MANY - 7);
-    for (const { rejected, context } of refused)
-      expect([rejected, context]).toEqual(['SESSION_LIMIT_EXCEEDED', { limit: 7 }]);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 7 });
-  });
-
-  it('spend every credit and no more', async () => {
-    const log = await watchedLog({ credits: 5 * 120 + 119 });
-    const refused = (await createMany(log, MANY)).filter(isRejected);
-    expect(refused).toHaveLength(MANY - 5);
-    for (const one of refused)
-      expect(one).toMatchObject({
-        rejected: 'INSUFFICIENT_CREDITS',
-        context: { required: 120, available: 119 },
-      });
-    expect(await ledgerOf(log)).toMatchObject({ creditsAvailable: 119, creditsReserved: 600 });
-  });
-
-  it('are refused on what the leader says after they came, not on what is known from before', async () => {
-    const log = await watchedLog({ credits: 240 });
-    const line = inLine(log);
-    const limits = { concurrentSessions: 1 };
-    // Another process frees the slot while the first is being written.
-    log.beforeAppend = async (changes) => {
-      const isFirst = log.answer === null && log.appends.length === 1;
-      log.answer = isFirst ? await log.inner.append(changes) : null;
-      if (isFirst) await rival(log, 'ses_1', stop);
-    };
-    const outcomes = await Promise.all(
-      ['ses_1', 'ses_2'].map((id) => ask(line, id, createSession(), limits)),
+  it('are each recorded in the ledger with their own command id', async () => {
+    const queue = await openLedgerQueue();
+    await queue.createMany(MANY);
+    const reserved = (await queue.ledgerEvents()).filter(
+      ({ type }) => type === 'ledger.slot-reserved',
     );
-    expect(outcomes.map((outcome) => isRejected(outcome))).toEqual([false, false]);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 1 });
+    expect(reserved).toHaveLength(MANY);
+    for (const { metadata, data } of reserved) {
+      const session = await queue.lastOfSession((data as { sessionId: string }).sessionId);
+      expect(metadata.commandId).toBe(session?.metadata.commandId);
+    }
   });
 
-  it('are not refused on the word of a replica that lags behind', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    await ask(line, 'ses_1', createSession());
-    const behind = await log.last<'ledger'>(ledgerRef);
-    await ask(line, 'ses_1', stop);
-    log.replicaOf = ({ kind }) => (kind === 'ledger' ? behind : undefined);
+  it('are accepted up to the limit of sessions and refused beyond it', async () => {
+    const queue = await openLedgerQueue();
+    const results = await queue.createMany(MANY, { concurrentSessions: 7 });
+    const refused = results.filter(isRejection);
+    expect(refused).toHaveLength(MANY - 7);
+    for (const { code, context } of refused)
+      expect([code, context]).toEqual(['SESSION_LIMIT_EXCEEDED', { limit: 7 }]);
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 7 });
+  });
+
+  it('are accepted as long as credits suffice', async () => {
+    const queue = await openLedgerQueue({ credits: 5 * CREDITS_EACH + 119 });
+    const refused = (await queue.createMany(MANY)).filter(isRejection);
+    expect(refused).toHaveLength(MANY - 5);
+    for (const rejection of refused)
+      expect(rejection).toMatchObject({
+        code: 'INSUFFICIENT_CREDITS',
+        context: { required: CREDITS_EACH, available: 119 },
+      });
+    expect(await queue.ledger()).toMatchObject({
+      creditsAvailable: 119,
+      creditsReserved: 5 * CREDITS_EACH,
+    });
+  });
+
+  it('are refused only by a read of the ledger that is newer than the request', async () => {
+    const queue = await openLedgerQueue({ credits: 2 * CREDITS_EACH });
+    // The only slot is free again before the first append is answered.
+    queue.afterAppend(1, () => queue.otherProcess.send('ses_1', stop));
     const limits = { concurrentSessions: 1 };
-    expect(isRejected(await ask(line, 'ses_2', createSession(), limits))).toBe(false);
+    const results = await Promise.all(['ses_1', 'ses_2'].map((id) => queue.create(id, limits)));
+    expect(results.filter(isRejection)).toEqual([]);
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 1 });
+  });
+
+  it('are not refused because a replica lags behind', async () => {
+    const queue = await openLedgerQueue();
+    await queue.create('ses_1');
+    const slotInUse = await queue.lastOfLedger();
+    await queue.send('ses_1', stop);
+    queue.replicasAnswer(slotInUse);
+    expect(isRejection(await queue.create('ses_2', { concurrentSessions: 1 }))).toBe(false);
   });
 });
 
-describe('a group whose append meets a conflict', () => {
-  it('is written on the ledger as a rival left it', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    let rivals = 3;
-    log.beforeAppend = async () => {
-      if ((rivals -= 1) >= 0) await grant(log.inner, 1);
-    };
-    const outcomes = await createMany(log, MANY);
-    expect(outcomes.some((outcome) => isRejected(outcome))).toBe(false);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: MANY, creditsGranted: 100_003 });
+describe('an append of several commands that conflicts', () => {
+  it('is repeated with the ledger that the other process has changed', async () => {
+    const queue = await openLedgerQueue();
+    for (const append of [1, 2, 3])
+      queue.beforeAppend(append, () => queue.otherProcess.grantCredits(1));
+    expect((await queue.createMany(MANY)).filter(isRejection)).toEqual([]);
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: MANY, creditsGranted: 100_003 });
   });
 
-  it('is decided anew where one of its sessions has moved on', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    await ask(line, 'ses_old', createSession());
-    log.beforeAppend = once(() => rival(log, 'ses_old', activate));
-    const outcomes = await Promise.all([
-      ask(line, 'ses_old', stop),
-      ask(line, 'ses_new', createSession()),
-    ]);
-    // Decided as of a session without a browser it had ended at once.
-    expect(outcomes).toMatchObject([
+  it('has a command decided again whose session the other process has changed', async () => {
+    const queue = await openLedgerQueue();
+    await queue.create('ses_old');
+    queue.beforeAppend(2, () => queue.otherProcess.send('ses_old', activate));
+    const results = await Promise.all([queue.send('ses_old', stop), queue.create('ses_new')]);
+    // Without a browser the old session would have ended at once: `stopped`, not `stopping`.
+    expect(results).toMatchObject([
       { state: { status: 'stopping' } },
       { state: { status: 'creating' } },
     ]);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 2 });
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 2 });
   });
 
-  it('is told to come back when that goes on and on', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    log.beforeAppend = () => grant(log.inner, 1);
-    await expect(ask(inLine(log), 'ses_1', createSession())).rejects.toThrow(Unavailable);
-    expect(log.appends.length).toBeGreaterThan(10);
-    expect(await ledgerOf(log)).toMatchObject({ slotsInUse: 0 });
+  it('ends as Unavailable after many conflicts', async () => {
+    const queue = await openLedgerQueue();
+    queue.beforeEachAppend(() => queue.otherProcess.grantCredits(1));
+    await expect(queue.create('ses_1')).rejects.toThrow(Unavailable);
+    expect(queue.appends().length).toBeGreaterThan(10);
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 0 });
   });
 });
 
-describe('commands of one session in line', () => {
-  const extend: SessionCommand = {
-    type: 'ExtendSession',
-    byMs: 60 * MINUTE,
-    maxLifetimeMs: 72 * 60 * MINUTE,
-    duration: '1h',
-  };
-
+describe('concurrent commands of one session', () => {
   it('are decided one after the other', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    await ask(line, 'ses_1', createSession());
-    await Promise.all(Array.from({ length: 8 }, () => ask(line, 'ses_1', extend)));
-    const last = await log.last<'session'>({ ...sessionRef, id: 'ses_1' });
-    expect(last?.state.creditsReserved).toBe(120 + 8 * 60);
-    expect(await ledgerOf(log)).toMatchObject({ creditsReserved: 120 + 8 * 60 });
+    const queue = await openLedgerQueue();
+    await queue.create('ses_1');
+    await Promise.all(Array.from({ length: 8 }, () => queue.send('ses_1', extendByAnHour)));
+    const creditsReserved = CREDITS_EACH + 8 * 60;
+    expect((await queue.lastOfSession('ses_1'))?.state).toMatchObject({ creditsReserved });
+    expect(await queue.ledger()).toMatchObject({ creditsReserved });
   });
 
-  it('decide anew when their turn comes, and hold up nobody who waits with them', async () => {
-    const log = await watchedLog({ credits: 100_000 });
-    const line = inLine(log);
-    await ask(line, 'ses_1', createSession());
-    log.appends.length = 0;
+  it('cost no append in vain and do not delay other sessions', async () => {
+    const queue = await openLedgerQueue();
+    await queue.create('ses_1');
     await Promise.all([
-      ask(line, 'ses_1', extend),
-      ask(line, 'ses_1', extend),
-      ask(line, 'ses_2', createSession()),
+      queue.send('ses_1', extendByAnHour),
+      queue.send('ses_1', extendByAnHour),
+      queue.create('ses_2'),
     ]);
-    // None of the appends was in vain.
-    const events = log.appends.flatMap((changes) => sessionsOf(changes));
-    expect(events).toHaveLength(3);
-    expect(await ledgerOf(log)).toMatchObject({ creditsReserved: 120 + 2 * 60 + 120 });
+    const [, ...afterTheCreate] = queue.appends();
+    expect(afterTheCreate.flat().toSorted()).toEqual(['ses_1', 'ses_1', 'ses_2']);
+    expect(await queue.ledger()).toMatchObject({ creditsReserved: 2 * CREDITS_EACH + 2 * 60 });
   });
 });
-
-/** Another process. */
-function rival(log: Watched, id: string, command: SessionCommand) {
-  return handleSession(desk(log.inner), { organizationId, id }, command, newCause());
-}
-
-function createMany(log: Watched, count: number, limits = { concurrentSessions: 1_000 }) {
-  const line = inLine(log);
-  return Promise.all(
-    Array.from({ length: count }, (_, index) => ask(line, `ses_${index}`, createSession(), limits)),
-  );
-}
-
-async function historyOf(log: EventLog): Promise<RecordedOf<'ledger'>[]> {
-  const events: RecordedOf<'ledger'>[] = [];
-  for await (const event of log.history<'ledger'>(ledgerRef)) events.push(event);
-  return events;
-}

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { ConfigFacts, LogFacts, StreamFacts } from '#src/doctor/facts.ts';
-import { judgeLog } from '#src/doctor/check-event-store.ts';
+import type { ConfigFacts, EventStoreFacts, StreamFacts } from '#src/doctor/facts.ts';
+import { checkEventStore } from '#src/doctor/check-event-store.ts';
 
-/** What the doctor makes of what NATS and its streams say of themselves. */
+/** The doctor's findings about NATS servers, streams and replicas. */
 
 const config: ConfigFacts = {
   isEmbedded: false,
@@ -22,7 +22,7 @@ const stream: StreamFacts = {
   behind: [],
 };
 const server = (name: string) => ({ name, version: '2.15.1', syncsAlways: true });
-const whole: LogFacts = {
+const whole: EventStoreFacts = {
   version: '2.15.1',
   isClustered: true,
   servers: ['nats-1', 'nats-2', 'nats-3'].map(server),
@@ -32,57 +32,57 @@ const whole: LogFacts = {
   mayPublishAll: false,
 };
 
-/** The findings that are not fine, as `check level what`. */
-function amiss(log: Partial<LogFacts>, more: Partial<ConfigFacts> = {}): string[] {
-  return judgeLog({ ...whole, ...log }, { ...config, ...more })
+/** The findings that are not ok, as `check level: what`. */
+function problems(log: Partial<EventStoreFacts>, more: Partial<ConfigFacts> = {}): string[] {
+  return checkEventStore({ ...whole, ...log }, { ...config, ...more })
     .filter(({ level }) => level !== 'ok')
     .map(({ check, level, what }) => `${check} ${level}: ${what}`);
 }
 
-describe('a log', () => {
-  it('with three copies on three servers that sync is fine', () => {
-    expect(amiss({})).toEqual([]);
+describe('the event store', () => {
+  it('with three replicas on three servers that sync has no problem', () => {
+    expect(problems({})).toEqual([]);
   });
 
-  it('that acknowledges before it is on disk is bad', () => {
+  it('that acknowledges events before they are on disk is bad', () => {
     const servers = [server('nats-1'), { ...server('nats-2'), syncsAlways: false }];
-    expect(amiss({ servers: [...servers, server('nats-3')] })).toEqual([
-      'log.sync bad: what nats-2 acknowledges is on its disk only later',
+    expect(problems({ servers: [...servers, server('nats-3')] })).toEqual([
+      'log.sync bad: acknowledged events are not yet on the disk of nats-2',
     ]);
   });
 
-  it('of servers of several versions is to be mended', () => {
+  it('with servers of several versions gets a warning', () => {
     const servers = [{ ...server('nats-1'), version: '2.14.0' }, ...whole.servers.slice(1)];
-    expect(amiss({ servers })).toEqual([
+    expect(problems({ servers })).toEqual([
       'log.servers warn: nats-servers of 2 versions: nats-1 2.14.0, nats-2 2.15.1, nats-3 2.15.1',
     ]);
   });
 
-  it('one of whose servers is away is no smaller for it', () => {
-    expect(amiss({ servers: whole.servers.slice(1) })).toEqual([]);
+  it('counts a server that is down as part of the cluster', () => {
+    expect(problems({ servers: whole.servers.slice(1) })).toEqual([]);
   });
 
-  it('with one copy in a cluster is bad', () => {
-    expect(amiss({ streams: [{ ...stream, replicas: 1 }] })).toEqual([
-      'log.replicas bad: copies in a cluster of 3: EVENTS 1',
+  it('with one replica in a cluster is bad', () => {
+    expect(problems({ streams: [{ ...stream, replicas: 1 }] })).toEqual([
+      'log.replicas bad: too few replicas in a cluster of 3: EVENTS 1',
     ]);
   });
 
-  it('on two servers is stopped by the loss of either', () => {
+  it('with two servers gets a warning: the loss of either stops it', () => {
     const two = { servers: whole.servers.slice(1), streams: [{ ...stream, replicas: 2 }] };
-    expect(amiss(two)).toEqual([
-      'log.servers warn: two servers of NATS answer: the loss of either stops it',
+    expect(problems(two)).toEqual([
+      'log.servers warn: two NATS servers: the loss of either stops the event store',
     ]);
   });
 
-  it('whose servers may not be asked leaves that to be seen, but where the service runs it', () => {
+  it('whose server settings may not be read gets a warning, unless it is embedded', () => {
     const unasked = { servers: [] };
-    expect(amiss(unasked)).toEqual([
-      'log.sync warn: this user may not ask NATS how its servers are set',
+    expect(problems(unasked)).toEqual([
+      'log.sync warn: this NATS user may not read the settings of the servers',
     ]);
-    expect(amiss(unasked, { isEmbedded: true })).toEqual([]);
+    expect(problems(unasked, { isEmbedded: true })).toEqual([]);
     expect(
-      amiss({ ...unasked, isClustered: false, streams: [{ ...stream, replicas: 1 }] }),
-    ).toEqual(['log.sync warn: this user may not ask NATS how its servers are set']);
+      problems({ ...unasked, isClustered: false, streams: [{ ...stream, replicas: 1 }] }),
+    ).toEqual(['log.sync warn: this NATS user may not read the settings of the servers']);
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it, test } from 'vitest';
-import { errors, isRejected, reject, type ErrorName } from '#src/errors.ts';
+import { errors, isRejection, reject, type ErrorName } from '#src/errors.ts';
 
 const readme = readFileSync(new URL('../../../src/api/README.md', import.meta.url), 'utf8');
 const documented = [...readme.matchAll(/^\| (\d{3}) \| ([A-Z_]+) \| (.+) \| (.+) \|$/gm)].map(
@@ -12,13 +12,13 @@ const documented = [...readme.matchAll(/^\| (\d{3}) \| ([A-Z_]+) \| (.+) \| (.+)
   }),
 );
 
-it('the table in the code is the documented one', () => {
+it('the table in the code equals the documented one', () => {
   const coded = Object.entries(errors).map(([name, { status }]) => `${status} ${name}`);
   const told = documented.map(({ status, name }) => `${status} ${name}`);
   expect(told.toSorted()).toEqual(coded.toSorted());
 });
 
-it('no error is documented twice, or without its occasion', () => {
+it('every error is documented once, with the case it is for', () => {
   expect(new Set(documented.map(({ name }) => name)).size).toBe(documented.length);
   for (const { name, when } of documented) expect(when.length, name).toBeGreaterThan(10);
 });
@@ -35,7 +35,7 @@ test.each([
   expect(documented.find((row) => row.name === name)?.context).toContain(context);
 });
 
-it('says the bounds of a duration, as specified', () => {
+it('the message names the bounds of a duration, as specified', () => {
   expect(errors.INVALID_DURATION.message).toMatch(/between 1 minute and 24 hours/);
 });
 
@@ -43,7 +43,7 @@ test.each(Object.keys(errors) as ErrorName[])('%s has a sentence for people', (n
   expect(errors[name].message).toMatch(/^[A-Z].*[.]$/);
 });
 
-it('a refusal is told apart from what a decision records', () => {
-  expect(isRejected(reject('INTERNAL'))).toBe(true);
-  expect(isRejected([])).toBe(false);
+it('a rejection is distinguishable from the events of a decision', () => {
+  expect(isRejection(reject('INTERNAL'))).toBe(true);
+  expect(isRejection([])).toBe(false);
 });

@@ -1,29 +1,30 @@
 import { expect, it } from 'vitest';
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedOf } from '#events/events.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
-import { createRecent } from '#src/event-store/state-cache.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { createStateCache } from '#src/event-store/state-cache.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, MINUTE, T0 } from '#test/support/examples.ts';
-import { desk, ledgerRef, newCause, watchedLog } from '#test/support/watched-event-store.ts';
+import { context, ledgerRef, newCause, watchedLog } from '#test/support/watched-event-store.ts';
 
 const activate: SessionCommand = { type: 'ActivateSession', workload: browser(), now: T0 };
 const stop: SessionCommand = { type: 'StopSession', reason: 'user', now: T0 + MINUTE };
 
-/** A process with its memory, on a log that others write to as well. */
+/** A process with its state cache, on an event store that other processes write to as well. */
 async function aProcess() {
   const log = await watchedLog();
-  const recent = createRecent();
-  const remembering = { ...desk(log), recent };
+  const stateCache = createStateCache();
+  const remembering = { ...context(log), stateCache };
   const ask = (command: SessionCommand, by = remembering) =>
-    handleSession(by, sessionRef, command, newCause(), { concurrentSessions: 5 });
+    handleSessionCommand(by, sessionRef, command, newCause(), { concurrentSessions: 5 });
   const elsewhere = (command: SessionCommand) =>
-    handleSession(desk(log.inner), sessionRef, command, newCause(), { concurrentSessions: 5 });
-  return { log, recent, ask, elsewhere };
+    handleSessionCommand(context(log.inner), sessionRef, command, newCause(), {
+      concurrentSessions: 5,
+    });
+  return { log, stateCache, ask, elsewhere };
 }
 
-it('what a process has written itself it need not read to decide on', async () => {
+it('a command decides on a state that its process has appended, without a read', async () => {
   const { log, ask } = await aProcess();
   await ask(createSession());
   log.reads.length = 0;
@@ -32,24 +33,25 @@ it('what a process has written itself it need not read to decide on', async () =
   expect(log.reads).toEqual([]);
 });
 
-it('a new id is not looked up where it is known to have no past', async () => {
-  const { log, recent, ask } = await aProcess();
-  recent.remember(sessionRef, { state: null, sequence: 0 });
+it('a new id is not read if it is known to have no events', async () => {
+  const { log, stateCache, ask } = await aProcess();
+  stateCache.set(sessionRef, { state: null, sequence: 0 });
   await ask(createSession());
   expect(log.reads).toEqual(['ledger']);
 });
 
-it('where another process was faster the leader is read, and decided on again', async () => {
+it('if another process was faster, the leader is read and the command decides again', async () => {
   const { log, ask, elsewhere } = await aProcess();
   await ask(createSession());
   await elsewhere(activate);
   log.reads.length = 0;
   expect(await ask(stop)).toMatchObject({ state: { status: 'stopping' }, isChanged: true });
-  // Stopped without a browser it would have moved the ledger, too: that is looked at first.
+  // A session stopped without a browser would have changed the ledger, too, so the ledger is read
+  // first.
   expect(log.reads).toEqual(['ledger leader', 'session leader']);
 });
 
-it('nothing is refused on what is only remembered', async () => {
+it('no command is rejected on a cached state alone', async () => {
   const { ask, elsewhere, log } = await aProcess();
   await ask(createSession());
   await ask(stop);
@@ -59,30 +61,30 @@ it('nothing is refused on what is only remembered', async () => {
   expect(await elsewhere(stop)).toMatchObject({ isChanged: false });
 });
 
-it('an older event does not take the place of a newer one', async () => {
-  const { recent, log, ask } = await aProcess();
+it('an older event does not replace a newer one', async () => {
+  const { stateCache, log, ask } = await aProcess();
   await ask(createSession());
-  const requested = (await log.inner.last<'session'>(sessionRef)) as RecordedOf<'session'>;
+  const requested = (await log.inner.readLast<'session'>(sessionRef)) as RecordedOf<'session'>;
   await ask(activate);
-  recent.saw(requested);
-  expect(recent.of<'session'>(sessionRef)?.state?.status).toBe('active');
+  stateCache.observe(requested);
+  expect(stateCache.get<'session'>(sessionRef)?.state?.status).toBe('active');
 });
 
-it('a state of another version is not remembered', async () => {
-  const { recent, log, ask } = await aProcess();
+it('a state of another version is not cached', async () => {
+  const { stateCache, log, ask } = await aProcess();
   await ask(createSession());
-  const last = (await log.inner.last<'session'>(sessionRef)) as RecordedOf<'session'>;
-  recent.forget(sessionRef);
-  recent.saw({ ...last, state: STATE_UNKNOWN } as unknown as RecordedOf<'session'>);
-  expect(recent.of(sessionRef)).toBeUndefined();
+  const last = (await log.inner.readLast<'session'>(sessionRef)) as RecordedOf<'session'>;
+  stateCache.delete(sessionRef);
+  stateCache.observe({ ...last, state: null });
+  expect(stateCache.get(sessionRef)).toBeUndefined();
 });
 
-it('only so many are remembered', () => {
-  const recent = createRecent();
+it('the number of cached states is limited', () => {
+  const stateCache = createStateCache();
   const loaded = { state: null, sequence: 1 };
-  recent.remember(ledgerRef, loaded);
+  stateCache.set(ledgerRef, loaded);
   for (let at = 0; at < 2_000; at += 1)
-    recent.remember({ ...ledgerRef, organizationId: `org_${at}` }, loaded);
-  expect(recent.of(ledgerRef)).toBeUndefined();
-  expect(recent.of({ ...ledgerRef, organizationId: 'org_1999' })).toEqual(loaded);
+    stateCache.set({ ...ledgerRef, organizationId: `org_${at}` }, loaded);
+  expect(stateCache.get(ledgerRef)).toBeUndefined();
+  expect(stateCache.get({ ...ledgerRef, organizationId: 'org_1999' })).toEqual(loaded);
 });

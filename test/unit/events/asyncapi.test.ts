@@ -11,19 +11,19 @@ import {
   todaysAsyncApi,
 } from '#test/support/events/asyncapi-file.ts';
 
-const COMMAND = 'UPDATE_GOLDEN=1 npx vitest run --config test/vitest.config.ts test/unit/events';
+const COMMAND = 'UPDATE_GOLDEN=1 npm test -- test/unit/events';
 if (process.env['UPDATE_GOLDEN'] === '1') recordAsyncApi();
 
 const document = todaysAsyncApi();
 const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
 const { messages, schemas } = document.components;
 
-it('the file in events/ is what the schemas say today', () => {
+it('the file in events/ matches the current schemas', () => {
   expect(recordedAsyncApi() === asText(document), `write it anew with ${COMMAND}`).toBe(true);
 });
 
 describe('the document', () => {
-  it('has every event in both forms, each in a channel, and no other', () => {
+  it('has every event in both forms, each in a channel, and no other message', () => {
     const expected = types.flatMap((type) => [type, `${type}.binary`]);
     expect(Object.keys(messages).toSorted()).toEqual(expected.toSorted());
     const carried = Object.values(document.channels).flatMap((channel) =>
@@ -35,7 +35,7 @@ describe('the document', () => {
     );
   });
 
-  it('refers only to what is there', () => {
+  it('has no dangling reference', () => {
     const references = JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g);
     let count = 0;
     for (const [, path = ''] of references) {
@@ -47,7 +47,7 @@ describe('the document', () => {
     expect(count).toBeGreaterThan(200);
   });
 
-  it('tells the parameters of every address, and has an operation for each channel', () => {
+  it('describes the parameters of every address, and has an operation for each channel', () => {
     for (const channel of Object.values(document.channels)) {
       const { address, parameters = {} } = channel as { address: string; parameters?: object };
       const named = [...address.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
@@ -58,7 +58,7 @@ describe('the document', () => {
 });
 
 describe.each(types)('%s', (type) => {
-  it('is told of: when, by whom, each field, and an example that fits', () => {
+  it('is documented: when, by which part, each field, and a valid example', () => {
     const message = messages[type];
     expect(message?.summary).toMatch(/^[A-Z].+\.$/);
     expect(message?.['x-emitted-by']).toMatch(/\w/);
@@ -77,7 +77,7 @@ describe.each(types)('%s', (type) => {
     expect(undescribed(schemas[type] ?? {}, 'data')).toEqual([]);
   });
 
-  it('is said to be recorded by the same as in the README', () => {
+  it('has the same emitter as in the README', () => {
     const row = readText('events/README.md')
       .split('\n')
       .find((line) => line.startsWith(`| \`${type}\` |`));
@@ -85,7 +85,7 @@ describe.each(types)('%s', (type) => {
   });
 });
 
-test('no meaning is left of an event that is no more', () => {
+test('there is no meaning of an event that does not exist', () => {
   expect(Object.keys(meanings).toSorted()).toEqual(types.toSorted());
 });
 
@@ -93,7 +93,7 @@ function compile(schema: DocumentSchema, { components }: AsyncApiDocument) {
   return Compile({ components, ...schema });
 }
 
-/** Fields of an object, however deep, that nothing is said about. */
+/** Fields of an object, at any depth, without a description. */
 function undescribed(schema: DocumentSchema, path: string): string[] {
   const alternatives = (schema['anyOf'] ?? []) as DocumentSchema[];
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, DocumentSchema>);

@@ -1,14 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { decode, encode, MalformedEvent, STATE_UNKNOWN, type Unsequenced } from '#events/codec.ts';
+import { decode, encode, MalformedEvent, type PendingEvent } from '#events/codec.ts';
 import { dataVersion, upcast } from '#events/upcast.ts';
 import { exampleEvents } from '#test/support/events/example-lives.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
 
-const example = exampleEvents.get('session.requested') as Unsequenced;
+const example = exampleEvents.get('session.requested') as PendingEvent;
 
-/** Whatever a caller, a clock or a tracer may put around an event. */
-const anyCause = fc.record({
+/** Any metadata that a caller, a clock or a tracer may add to an event. */
+const anyMetadata = fc.record({
   actor: fc.record({
     kind: fc.constantFrom('user', 'operator', 'service'),
     id: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 256 }),
@@ -19,22 +19,22 @@ const anyCause = fc.record({
 });
 
 describe('an event', () => {
-  it('is read as it was written', () => {
+  it('decodes to what was encoded', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...exampleEvents.values()), anyCause, (event, cause) => {
-        const written = { ...event, cause };
+      fc.property(fc.constantFrom(...exampleEvents.values()), anyMetadata, (event, metadata) => {
+        const written = { ...event, metadata };
         expect(roundTrip(written)).toEqual({ ...written, sequence: 7 });
       }),
     );
   });
 
-  it('keeps its place in a trace', () => {
+  it('keeps its trace context', () => {
     const traceparent = `00-${'0a'.repeat(16)}-${'0b'.repeat(8)}-01`;
-    const written = { ...example, cause: { ...example.cause, traceparent } };
-    expect(roundTrip(written).cause).toEqual(written.cause);
+    const written = { ...example, metadata: { ...example.metadata, traceparent } };
+    expect(roundTrip(written).metadata).toEqual(written.metadata);
   });
 
-  it('keeps every character of what people wrote', () => {
+  it('keeps every character of free text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (description) => {
         const data = { ...(example.data as object), description };
@@ -43,8 +43,8 @@ describe('an event', () => {
     );
   });
 
-  it('that does not fit its schema is not written', () => {
-    const broken: Partial<Unsequenced>[] = [
+  it('that does not fit its schema is not encoded', () => {
+    const broken: Partial<PendingEvent>[] = [
       { data: {} },
       { data: { ...(example.data as object), creditsReserved: -1 } },
       { state: null },
@@ -55,19 +55,19 @@ describe('an event', () => {
       expect(() => encode({ ...example, ...part }), JSON.stringify(part)).toThrow(MalformedEvent);
   });
 
-  it('is not written under the subject of another kind', () => {
-    const ledger = exampleEvents.get('ledger.slot-reserved') as Unsequenced;
+  it('is not encoded under the subject of another kind', () => {
+    const ledger = exampleEvents.get('ledger.slot-reserved') as PendingEvent;
     const foreign = { ...ledger, aggregate: example.aggregate, state: example.state };
     expect(() => encode(foreign)).toThrow(RangeError);
   });
 });
 
 describe('a state of another version', () => {
-  it('is not trusted, whatever it looks like', () => {
+  it('is not used, whatever it contains', () => {
     const golden = readMessage('session.requested', 1);
     for (const stateVersion of [0, 99, null, '1']) {
       const body = { ...golden.body, stateVersion, state: { foo: 1 } };
-      expect(read({ ...golden, body: JSON.stringify(body) }).state).toBe(STATE_UNKNOWN);
+      expect(read({ ...golden, body: JSON.stringify(body) }).state).toBeNull();
     }
   });
 });
@@ -122,11 +122,11 @@ describe('a message is malformed', () => {
     expect(() => read({ ...golden, body: json, ...part })).toThrow(MalformedEvent);
   });
 
-  it('unless it is not', () => {
+  it('only with such a change', () => {
     expect(() => read({ ...golden, body: json })).not.toThrow();
   });
 
-  it('and whatever stands in it, the reader throws nothing else', () => {
+  it('and whatever it contains, decoding throws only MalformedEvent', () => {
     fc.assert(
       fc.property(fc.json(), fc.string(), (body, actor) => {
         for (const raw of [
@@ -144,15 +144,15 @@ describe('a message is malformed', () => {
   });
 });
 
-describe('lifting a retired shape', () => {
-  it('leaves today’s as it is', () => {
+describe('upcasting a retired shape', () => {
+  it('leaves the current shape unchanged', () => {
     const data = { reason: 'user' };
     expect(upcast('session.stop-requested', dataVersion('session.stop-requested'), data)).toBe(
       data,
     );
   });
 
-  test.each([0, 99, 1.5, Number.NaN])('fails for version %d, which nobody knows', (version) => {
+  test.each([0, 99, 1.5, Number.NaN])('fails for the unknown version %d', (version) => {
     expect(() => upcast('session.stop-requested', version, {})).toThrow(RangeError);
   });
 });
@@ -163,7 +163,7 @@ function read({ subject, headers, body }: Raw) {
   return decode(subject, (name) => headers[name] ?? '', body, 7);
 }
 
-function roundTrip(event: Unsequenced) {
+function roundTrip(event: PendingEvent) {
   const { subject, headers, body } = encode(event);
   return read({ subject, headers, body: new TextDecoder().decode(body) });
 }

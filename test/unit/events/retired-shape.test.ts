@@ -4,9 +4,9 @@ import { describe, expect, it, test, vi } from 'vitest';
 import { decode, encode, MalformedEvent } from '#events/codec.ts';
 import type { RefOf } from '#events/events.ts';
 import { dataVersion } from '#events/upcast.ts';
-import type { JetStreamConnection } from '#src/event-store/jetstream/connect.ts';
-import { load } from '#src/event-store/load-state.ts';
-import { createJetStreamRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { appendEach, followed, historyOf, openRealLog } from '#test/support/stores/event-stores.ts';
 import {
   expectedFiles,
@@ -16,7 +16,7 @@ import {
 
 /**
  * `session.extended` as if it had been retired twice: first it counted minutes, then its credits
- * had another name. Everything but the table of steps is the service's own.
+ * had another name. Only the table of steps is replaced; all other code is the service's.
  */
 vi.mock('#events/upcast.ts', async (importOriginal) => {
   const { createUpcasts } = await importOriginal<typeof import('#events/upcast.ts')>();
@@ -39,7 +39,10 @@ vi.mock('#events/upcast.ts', async (importOriginal) => {
 });
 
 const TYPE = 'session.extended';
-/** The same event in the shape of today: but for its number, that of its golden file. */
+/**
+ * The same event in the current shape, except for its version number, which is that of its golden
+ * file.
+ */
 const golden = readMessage(TYPE, 1);
 const { data: today, state } = golden.body;
 
@@ -53,14 +56,14 @@ function read({ subject, headers, body }: GoldenMessage) {
 }
 
 describe('an event in a retired shape', () => {
-  test.each([1, 2])('of version %i is read as one of today', (version) => {
+  test.each([1, 2])('of version %i is decoded in the current shape', (version) => {
     const event = read(retired(version));
     expect(event.data).toEqual(today);
     expect(event.state).toEqual(state);
     expect([event.id, event.type]).toEqual([golden.headers['ce-id'], TYPE]);
   });
 
-  it('is not what is written: that is the newest version', () => {
+  it('is not encoded any more: new events have the newest version', () => {
     expect(dataVersion(TYPE)).toBe(3);
     const { headers, body } = encode(read(retired(1)));
     expect(headers['ce-dataschema']).toBe(`urn:bss:event:${TYPE}:3`);
@@ -75,7 +78,7 @@ describe('an event in a retired shape', () => {
     expect(() => read({ ...first, headers: late })).toThrow(MalformedEvent);
   });
 
-  it('keeps its golden files for ever', () => {
+  it('keeps its golden files forever', () => {
     const files = expectedFiles().filter((name) => name.startsWith(`${TYPE}.`));
     expect(files).toEqual(
       [1, 2, 3].flatMap((version) => [
@@ -85,24 +88,24 @@ describe('an event in a retired shape', () => {
     );
   });
 
-  it('stands in the log as it was written, and reaches every reader in today’s', async () => {
+  it('is stored unchanged, and every reader gets it in the current shape', async () => {
     await using opened = await openRealLog();
-    const { log, connection } = opened;
+    const { eventStore, connection } = opened;
     const { aggregate } = read(retired(1));
     const session = aggregate as RefOf<'session'>;
-    await appendEach(log, session, 1);
+    await appendEach(eventStore, session, 1);
     await publish(connection, retired(1));
     await publish(connection, retired(2));
 
-    const history = await historyOf(log, session);
+    const history = await historyOf(eventStore, session);
     expect(history.map(({ type }) => type)).toEqual(['session.requested', TYPE, TYPE]);
     for (const { data } of history.slice(1)) expect(data).toEqual(today);
-    const batches = await followed(log, { subjects: ['evt.>'], after: 0 }, 3);
+    const batches = await followed(eventStore, { subjects: ['evt.>'], after: 0 }, 3);
     expect(batches.flat().slice(1)).toEqual(history.slice(1));
-    expect((await load<'session'>(log, session)).state).toEqual(state);
-    expect((await log.lastUpTo(session, 2))?.data).toEqual(today);
+    expect((await loadState<'session'>(eventStore, session)).state).toEqual(state);
+    expect((await eventStore.readLastUpTo(session, 2))?.data).toEqual(today);
 
-    const records = createJetStreamRecords(connection, 'log');
+    const records = createJetStreamRawRecords(connection, 'log');
     for await (const batch of records.read({ after: 1, upTo: 3, organizationId: null }))
       expect(batch.map(({ body }) => JSON.parse(body))).toEqual([retired(1).body, retired(2).body]);
   });

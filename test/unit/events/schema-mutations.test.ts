@@ -6,7 +6,7 @@ import { readMessage, todaysSchemas, todaysStates } from '#test/support/events/g
 import { incompatibilities, type Schema } from '#test/support/events/schema-compatibility.ts';
 import { adding, breaking } from '#test/support/events/schema-mutations.ts';
 
-/** Every schema that stands in the log, to be changed in every way at every place. */
+/** Every schema of stored data, to be changed in every way at every place. */
 const schemas: (readonly [string, Schema])[] = [
   ...todaysSchemas,
   ...[...todaysStates].map(
@@ -14,13 +14,13 @@ const schemas: (readonly [string, Schema])[] = [
   ),
 ];
 
-/** A session's has one for each status, all much alike: two of them stand for all. */
+/** A session's state has one alternative per status, all much alike: two of them represent all. */
 function lessAlternatives(state: Schema): Schema {
   const { anyOf } = state;
   return Array.isArray(anyOf) ? { ...state, anyOf: anyOf.slice(1, 3) } : state;
 }
 
-describe('a change that breaks is found, wherever it is made:', () => {
+describe('a breaking change is found at every place:', () => {
   test.each(schemas)('%s', (_, schema) => {
     const missed = [...breaking(schema)]
       .filter(({ after }) => incompatibilities(schema, after).length === 0)
@@ -29,7 +29,7 @@ describe('a change that breaks is found, wherever it is made:', () => {
   });
 });
 
-describe('a change that only adds is let through, wherever it is made:', () => {
+describe('a change that only adds is accepted at every place:', () => {
   test.each(schemas)('%s', (_, schema) => {
     const refused = [...adding(schema)].flatMap(({ what, after }) =>
       incompatibilities(schema, after).map((reason) => `${what}: ${reason}`),
@@ -37,7 +37,7 @@ describe('a change that only adds is let through, wherever it is made:', () => {
     expect(refused).toEqual([]);
   });
 
-  test.each([...todaysSchemas])('%s, and what was recorded still fits', (type, schema) => {
+  test.each([...todaysSchemas])('%s, and the recorded data still fits', (type, schema) => {
     const { data } = readMessage(type, dataVersion(type)).body;
     for (const { what, after } of adding(schema))
       expect(Compile(after as TSchema).Check(data), what).toBe(true);

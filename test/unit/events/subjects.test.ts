@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import {
-  filterOf,
+  streamFilter,
   filters,
   filtersFor,
   firedSubject,
@@ -18,7 +18,7 @@ import { todaysSchemas } from '#test/support/events/golden-files.ts';
 
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 
-/** An event's subject, as anyone may build it. */
+/** The subject of an arbitrary event. */
 const anySubject = fc
   .tuple(fc.constantFrom(...todaysSchemas.keys()), id, id)
   .map(([type, organizationId, other]) => ({
@@ -31,12 +31,12 @@ describe('an id', () => {
     expect(isId(text)).toBe(true);
   });
 
-  it('fits in every place of a subject', () => {
+  it('is valid at every place of a subject', () => {
     fc.assert(fc.property(id, isId));
   });
 });
 
-it('no organization may be called as the place where fired timers land', () => {
+it('no organization may have the id that fired timers use in their subjects', () => {
   expect(isOrganizationId('fired')).toBe(false);
   for (const build of [timerSubject, firedSubject])
     expect(() => build('fired', 'ses_1', 'expiry')).toThrow(RangeError);
@@ -45,7 +45,7 @@ it('no organization may be called as the place where fired timers land', () => {
   expect(timerSubject('acme', 'fired', 'expiry')).toBe('tmr.acme.fired.expiry');
 });
 
-describe('no tenant escapes through', () => {
+describe('no tenant can leave its subjects with', () => {
   const escapes = [
     '',
     '.',
@@ -84,7 +84,7 @@ describe('no tenant escapes through', () => {
       () => subjectOf({ kind: 'organization', organizationId: text }, 'organization.registered'),
       () => subjectOf({ kind: 'server', id: text }, 'server.joined'),
       () => subjectOf({ kind: 'workload', id: text }, 'workload.idle'),
-      () => filterOf({ kind: 'session', organizationId: 'a', id: text }),
+      () => streamFilter({ kind: 'session', organizationId: 'a', id: text }),
       () => sessionAnywhere(text),
       () => filtersFor(text, null)[0] ?? '',
       () => filtersFor(null, `session.${text}`)[0] ?? '',
@@ -99,18 +99,18 @@ describe('no tenant escapes through', () => {
     for (const place of places) expect(place).toThrow(RangeError);
   });
 
-  it('any text that is no id', () => {
+  it('any text that is not an id', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         fc.pre(!/^[A-Za-z0-9_-]{1,64}$/.test(text));
-        expect(() => filterOf({ kind: 'ledger', organizationId: text })).toThrow(RangeError);
+        expect(() => streamFilter({ kind: 'ledger', organizationId: text })).toThrow(RangeError);
       }),
     );
   });
 });
 
 describe('the subject of an event', () => {
-  it('reads back as the same aggregate and type', () => {
+  it('parses to the same aggregate and type', () => {
     fc.assert(
       fc.property(anySubject, ({ aggregate, type }) => {
         expect(parseSubject(subjectOf(aggregate, type))).toEqual({ aggregate, type });
@@ -118,13 +118,13 @@ describe('the subject of an event', () => {
     );
   });
 
-  it("lies within its aggregate's filter, and within no other's", () => {
+  it("matches its aggregate's filter, and no other's", () => {
     fc.assert(
       fc.property(anySubject, anySubject, (one, other) => {
         const subject = subjectOf(one.aggregate, one.type);
-        expect(subject.startsWith(filterOf(one.aggregate).slice(0, -1))).toBe(true);
-        if (filterOf(one.aggregate) !== filterOf(other.aggregate))
-          expect(subject.startsWith(filterOf(other.aggregate).slice(0, -1))).toBe(false);
+        expect(subject.startsWith(streamFilter(one.aggregate).slice(0, -1))).toBe(true);
+        if (streamFilter(one.aggregate) !== streamFilter(other.aggregate))
+          expect(subject.startsWith(streamFilter(other.aggregate).slice(0, -1))).toBe(false);
       }),
     );
   });
@@ -136,7 +136,7 @@ describe('the subject of an event', () => {
   });
 });
 
-describe('the filters of those who want', () => {
+describe('the filters for', () => {
   test.each([
     ['all', null, null, filters.all],
     ["an organization's", 'org_1', null, ['evt.org_1.>']],

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-test('the first start makes a certificate for this machine, later ones keep it', async () => {
+test('the first start creates a certificate for this machine, later starts keep it', async () => {
   const folder = join(root, 'kept');
   const made = await ensureCertificate(folder);
   const x509 = new X509Certificate(made.cert);
@@ -26,7 +26,7 @@ test('the first start makes a certificate for this machine, later ones keep it',
   expect(await ensureCertificate(folder)).toEqual(made);
 });
 
-test('a certificate that has ended, or soon will, is made anew', async () => {
+test('a certificate that has expired or expires soon is replaced', async () => {
   const folder = join(root, 'old');
   const made = await ensureCertificate(folder);
   expect(await ensureCertificate(folder, later(300))).toEqual(made);
@@ -36,7 +36,7 @@ test('a certificate that has ended, or soon will, is made anew', async () => {
   expect((await ensureCertificate(folder, later(2000))).cert).not.toBe(next.cert);
 });
 
-test('a damaged certificate, or a key that is not its own, is made anew', async () => {
+test('a damaged certificate or one that does not match its key is replaced', async () => {
   const folder = join(root, 'damaged');
   const made = await ensureCertificate(folder);
   await writeFile(join(folder, 'gateway-cert.pem'), 'rubbish');

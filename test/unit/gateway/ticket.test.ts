@@ -7,7 +7,7 @@ const KEY = Buffer.alloc(32, 1);
 const tickets = createTickets(KEY);
 const ids = ['org_acme-1', 'ses_0123456789abcdefghij'] as const;
 
-test('a ticket opens to what it was issued for, in every process with the same key', () => {
+test('a ticket opens in every process with the same key', () => {
   for (const kind of ['cdp', 'vnc'] as const) {
     const opened = createTickets(Buffer.from(KEY)).open(tickets.issue(kind, ...ids));
     expect(opened).toEqual({ kind, organizationId: ids[0], sessionId: ids[1] });
@@ -27,7 +27,7 @@ test('a session always has the same ticket, and no two sessions or kinds share o
   expect(new Set(all).size).toBe(all.length);
 });
 
-test('neither id, nor anything two tickets have in common, can be read from a ticket', () => {
+test('a ticket reveals neither id nor what it has in common with another', () => {
   const ticket = tickets.issue('cdp', ...ids);
   const bytes = Buffer.from(ticket, 'base64url').toString('latin1');
   for (const id of ids) expect(`${ticket} ${bytes}`).not.toContain(id.slice(0, 6));
@@ -54,7 +54,7 @@ test('every ticket with one changed character is refused', () => {
     expect(tickets.open(odd)).toBeNull();
 });
 
-test('the longest ids fit, and what is no id gets no ticket', () => {
+test('the longest ids fit; an invalid id gets no ticket', () => {
   const long = 'x'.repeat(64);
   expect(tickets.open(tickets.issue('vnc', long, long))).toMatchObject({ sessionId: long });
   for (const odd of ['', 'a.b', 'a/b', 'x'.repeat(65)]) {
@@ -63,7 +63,7 @@ test('the longest ids fit, and what is no id gets no ticket', () => {
   }
 });
 
-test('a key that is too short makes neither tickets nor secrets', () => {
+test('a master key that is too short is rejected', () => {
   expect(() => createTickets(new Uint8Array(0))).toThrow(RangeError);
   expect(() => createVncSecret(new Uint8Array(15))).toThrow(RangeError);
 });
@@ -100,7 +100,7 @@ test('a session’s URLs have the specified form, the port written out', () => {
   expect(urls.viewerUrl(...ids, 'pass word')).toMatch(/\/#password=pass%20word$/);
 });
 
-test('on loopback the viewer is plain, since nobody trusts our certificate there', () => {
+test('on loopback the viewer’s URL is plain HTTP, since browsers reject the certificate', () => {
   const options = { wssUrl: 'wss://127.0.0.1:8443', tickets };
   for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
     const urls = createUrls({ wsUrl: `ws://${host}:8081`, ...options });
@@ -108,7 +108,7 @@ test('on loopback the viewer is plain, since nobody trusts our certificate there
   }
 });
 
-test('a public address that is none is a mistake that is told', () => {
+test('an invalid public address throws', () => {
   for (const odd of ['', 'b.example', 'http://b.example', 'ws:'])
     expect(() => publicPrefix(odd)).toThrow(RangeError);
 });

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { STATE_UNKNOWN } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { OrganizationEvent, Role } from '#events/organization.ts';
 import { createAccess } from '#projections/access.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { requested } from '#test/support/examples.ts';
 import { record, sessionRef } from '#test/support/history.ts';
 
@@ -25,7 +24,7 @@ function revoked(keyId: string): OrganizationEvent {
 }
 
 async function historyOf(...happened: OrganizationEvent[]): Promise<RecordedEvent[]> {
-  return record<'organization'>(createMemoryEventLog(), acme, ...happened);
+  return record<'organization'>(createMemoryEventStore(), acme, ...happened);
 }
 
 async function accessAfter(...happened: OrganizationEvent[]) {
@@ -34,7 +33,7 @@ async function accessAfter(...happened: OrganizationEvent[]) {
   return access;
 }
 
-test('a key gives its role in its organization', async () => {
+test('a key grants its role in its organization', async () => {
   const access = await accessAfter(registered, issued('key_a', hashes.a, 'admin'));
   expect(access.byKeyHash(hashes.a)).toEqual({
     organizationId: 'org_acme',
@@ -48,20 +47,20 @@ test('a key gives its role in its organization', async () => {
   expect(access.organization('org_other')).toBeNull();
 });
 
-test('a revoked key gives nothing, the others stay', async () => {
+test('a revoked key grants nothing; other keys stay', async () => {
   const keys = [issued('key_a', hashes.a), issued('key_b', hashes.b)];
   const access = await accessAfter(registered, ...keys, revoked('key_a'));
   expect(access.byKeyHash(hashes.a)).toBeNull();
   expect(access.byKeyHash(hashes.b)).toMatchObject({ keyId: 'key_b' });
 });
 
-test('a new tier holds for keys that were issued before', async () => {
+test('a new tier applies to existing keys', async () => {
   const access = await accessAfter(registered, issued('key_a', hashes.a), promoted);
   expect(access.byKeyHash(hashes.a)).toMatchObject({ tier: 'pro' });
   expect(access.organization('org_acme')).toMatchObject({ tier: 'pro' });
 });
 
-test('an event that comes again brings nothing back', async () => {
+test('a redelivered event restores no revoked key', async () => {
   const history = await historyOf(registered, issued('key_a', hashes.a), revoked('key_a'));
   const access = createAccess();
   for (const event of [...history, ...history]) access.apply(event);
@@ -70,13 +69,13 @@ test('an event that comes again brings nothing back', async () => {
 
 test('other aggregates’ events change nothing', async () => {
   const access = await accessAfter(registered);
-  const [event] = await record<'session'>(createMemoryEventLog(), sessionRef(), requested());
+  const [event] = await record<'session'>(createMemoryEventStore(), sessionRef(), requested());
   if (event !== undefined) access.apply(event);
   expect(access.organization('org_acme')).toEqual({ name: 'Acme', tier: 'free' });
 });
 
-test('a state of another version is not guessed at', async () => {
+test('an event with a state of another version throws', async () => {
   const [event] = await historyOf(registered);
-  const foreign = { ...event, state: STATE_UNKNOWN } as unknown as RecordedEvent;
+  const foreign = { ...event, state: null } as unknown as RecordedEvent;
   expect(() => createAccess().apply(foreign)).toThrow('another version');
 });

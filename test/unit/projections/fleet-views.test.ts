@@ -17,7 +17,7 @@ const life: WorkloadEvent[] = [
   { type: 'workload.terminated', data: { reason: 'session_ended', exitCode: 0 } },
 ];
 
-test('a browser is listed under its state and its server until it is gone', async () => {
+test('a workload is listed by status and server until it is terminated', async () => {
   const statuses = ['provisioning', 'launching', 'idle', 'busy', 'terminating'];
   for (const [index, status] of statuses.entries()) {
     const after = await viewAfter(workloads, workload, ...life.slice(0, index + 1));
@@ -27,13 +27,13 @@ test('a browser is listed under its state and its server until it is gone', asyn
   expect(await viewAfter(workloads, workload, ...life)).toMatchObject({ key: 'wl_1', view: null });
 });
 
-test('browsers stand in the order of their last change, longest idle lowest', async () => {
+test('workloads are ordered by last change, the longest idle lowest', async () => {
   const launching = await viewAfter(workloads, workload, ...life.slice(0, 2));
   const idle = await viewAfter(workloads, workload, ...life.slice(0, 3));
   expect(idle.order).toBeGreaterThan(launching.order ?? Infinity);
 });
 
-test('the browsers’ view hears nothing of servers', async () => {
+test('the workloads view ignores server events', async () => {
   const { key } = await viewAfter<unknown, 'server'>(workloads, server, joined());
   expect(key).toBeNull();
 });

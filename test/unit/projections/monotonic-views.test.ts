@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { steadyViews } from '#projections/store/monotonic-views.ts';
+import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { Unavailable } from '#src/errors.ts';
@@ -14,7 +14,7 @@ function openForgetful() {
     get: (_, name) => Reflect.get(store, name) as unknown,
   });
   return {
-    views: steadyViews(current),
+    views: monotonicViews(current),
     forget: () => (store = createMemoryViews()),
     /** Folds the log's events 1 to `upTo`, each of which makes a view. */
     fold: (after: number, upTo: number) =>
@@ -32,7 +32,7 @@ function openForgetful() {
   };
 }
 
-test('counts and pages are the store’s, while it goes forward', async () => {
+test('counts and pages are the store’s while its checkpoint grows', async () => {
   const { views, fold } = openForgetful();
   expect(await views.counts(P, ['all'])).toEqual([0]);
   await fold(0, 3);
@@ -40,7 +40,7 @@ test('counts and pages are the store’s, while it goes forward', async () => {
   expect(await views.page(P, everyone)).toEqual({ items: '3,2,1', total: 3, checkpoint: 3 });
 });
 
-test('a store that lost all, or holds some of it again, is away', async () => {
+test('a store that lost its data counts as unavailable until it has caught up', async () => {
   const { views, forget, fold } = openForgetful();
   await fold(0, 3);
   await views.counts(P, ['all']);
@@ -52,7 +52,7 @@ test('a store that lost all, or holds some of it again, is away', async () => {
   expect(await views.counts(P, ['all'])).toEqual([3]);
 });
 
-test('who asks while it is folded again gets the answer once it is', async () => {
+test('a read during the catch-up waits for its end', async () => {
   const { views, forget, fold } = openForgetful();
   await fold(0, 3);
   await views.counts(P, ['all']);
@@ -62,7 +62,7 @@ test('who asks while it is folded again gets the answer once it is', async () =>
   expect(await asked).toEqual([3]);
 });
 
-test('a projection that nobody has read before is believed as it is', async () => {
+test('the first read of a projection is accepted at any checkpoint', async () => {
   const { views, forget, fold } = openForgetful();
   await fold(0, 3);
   forget();

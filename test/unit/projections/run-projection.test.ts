@@ -1,204 +1,238 @@
-import { expect, test, vi } from 'vitest';
-import { STATE_UNKNOWN } from '#events/codec.ts';
+import { describe, expect, test, vi } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
-import { lagOf, runProjection, type ProjectedLog } from '#projections/runner/run-projection.ts';
-import { idOf } from '#projections/projection.ts';
+import { lagOf, runProjection } from '#projections/runner/run-projection.ts';
+import type { ProjectionSource } from '#projections/runner/projector.ts';
+import { projectionId } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Batch } from '#projections/store/views.ts';
 import { Unavailable } from '#src/errors.ts';
-import { createMemoryParked } from '#src/messaging/dead-letters.memory.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { accessed, MINUTE, requested, T0 } from '#test/support/examples.ts';
 import { record, sessionRef } from '#test/support/history.ts';
 import {
-  aLogOf,
-  changed,
   eventCounts,
+  eventStoreOfSessions,
   eventually,
-  everyProjection,
-  expectAsOfOneFold,
-  project,
-  untilFolded,
+  expectSameAsFreshFold,
+  startProjector,
+  testedProjections,
+  untilCheckpoint,
+  withChangedEvents,
 } from '#test/support/projector.ts';
 
-const id = idOf(sessionView);
+// `eventStoreOfSessions(3)` holds four events of each of three sessions, with these sequences:
+//
+//                        s0  s1  s2
+//   session.requested     1   2   3
+//   session.queued        4   5   6
+//   session.activated     7   8   9
+//   session.accessed     10  11  12
+
+const id = projectionId(sessionView);
 
 async function statusOf(views: ReturnType<typeof createMemoryViews>, session: string) {
   const text = await views.read(id, sessionKey('org_acme', session));
   return text === null ? null : (JSON.parse(text) as { status: string }).status;
 }
 
-test('folds what the log held, then what comes, and tells its modes', async () => {
-  const log = await aLogOf(3);
-  const views = createMemoryViews();
-  await using projector = project(sessionView, log, views);
-  await untilFolded(sessionView, views, 12);
-  expect(await statusOf(views, 's2')).toBe('active');
-  await record<'session'>(log, sessionRef('s9'), requested());
-  expect(await views.reached(id, 13, 5000)).toBe(true);
-  expect(await statusOf(views, 's9')).toBe('creating');
-  const modes = projector.progress.map(({ mode }) => mode);
-  expect([...new Set(modes)]).toEqual(['catching-up', 'live']);
-  expect(projector.progress.map(lagOf).at(-1)).toBe(0);
-});
-
-test('goes on from the checkpoint after it was stopped', async () => {
-  const log = await aLogOf(3);
-  const views = createMemoryViews();
-  for (const projection of everyProjection) {
-    await using projector = project(projection, log, views);
-    await untilFolded(projection, views, 12);
-    await projector.stop();
-  }
-  await record<'session'>(log, sessionRef('s1'), accessed(T0 + 5 * MINUTE));
-  const follow = vi.spyOn(log, 'follow');
-  for (const projection of everyProjection) {
-    await using _ = project(projection, log, views);
-    await untilFolded(projection, views, 13);
-    expect(follow.mock.lastCall?.[0].after).toBe(12);
-    await expectAsOfOneFold(projection, views, log);
-  }
-});
-
-test('what comes while a write is under way goes into the next one together', async () => {
-  const log = await aLogOf(0);
-  const views = createMemoryViews();
-  const batches: Batch[] = [];
-  const written = Promise.withResolvers<void>();
-  const slow = {
-    ...views,
-    async write(projection: string, batch: Batch) {
-      batches.push(batch);
-      if (batches.length === 1) await written.promise;
-      return views.write(projection, batch);
-    },
-  };
-  await record<'session'>(log, sessionRef('s0'), requested());
-  await using _ = project(sessionView, log, slow);
-  await vi.waitUntil(() => batches.length === 1, eventually);
-  for (let n = 1; n <= 700; n += 1) await record<'session'>(log, sessionRef(`s${n}`), requested());
-  written.resolve();
-  await untilFolded(sessionView, views, 701);
-  const steps = batches.filter(({ writes }) => writes.length > 0);
-  expect(steps.map(({ upTo, writes }) => [upTo, writes.length])).toEqual([
-    [1, 1],
-    [501, 500],
-    [701, 200],
-  ]);
-});
-
-test('an event that cannot be folded is parked, its view stays, the others go on', async () => {
-  const log = await aLogOf(4);
-  const views = createMemoryViews();
-  const brittle: typeof sessionView = {
-    ...sessionView,
-    evolve(view, event) {
-      if (event.sequence === 6 || event.sequence === 10) throw new Error('not like this');
-      return sessionView.evolve(view, event);
-    },
-  };
-  await using projector = project(brittle, log, views);
-  await untilFolded(brittle, views, 16);
-  expect(projector.parked).toEqual([
-    { event: parkedAs(6, 's1', 'queued'), reason: 'not like this' },
-    { event: parkedAs(10, 's1', 'activated'), reason: 'not like this' },
-  ]);
-  expect(await statusOf(views, 's1')).toBe('active');
-  expect(await statusOf(views, 's0')).toBe('active');
-});
-
-function parkedAs(sequence: number, session: string, word: string) {
-  return { projection: id, sequence, subject: `evt.org_acme.session.${session}.${word}` };
+/** Whether the event is one of these of the session: `isEventOf(event, 's1', 'queued')`. */
+function isEventOf(event: RecordedEvent, session: string, ...words: string[]): boolean {
+  const isOfSession = event.aggregate.kind === 'session' && event.aggregate.id === session;
+  return isOfSession && words.some((word) => event.type === `session.${word}`);
 }
 
-test('an event that cannot be folded leaves what its batch had made before', async () => {
-  const log = await aLogOf(2);
-  const views = createMemoryViews();
-  const brittle: typeof eventCounts = {
-    ...eventCounts,
-    lists(view, event) {
-      if (event.sequence >= 7) return { names: ['all'], order: Number.NaN };
-      return { names: ['all'], order: view.last };
+function isAccess({ type }: RecordedEvent): boolean {
+  return type === 'session.accessed';
+}
+
+describe('a projector', () => {
+  test('catches up with the stored events, then folds new ones live', async () => {
+    const eventStore = await eventStoreOfSessions(3);
+    const views = createMemoryViews();
+    await using projector = startProjector(sessionView, eventStore, views);
+    await untilCheckpoint(sessionView, views, 12);
+    expect(await statusOf(views, 's2')).toBe('active');
+
+    await record<'session'>(eventStore, sessionRef('s9'), requested());
+    expect(await views.waitForCheckpoint(id, 13, 5000)).toBe(true);
+    expect(await statusOf(views, 's9')).toBe('creating');
+
+    const modes = projector.progress.map(({ mode }) => mode);
+    expect([...new Set(modes)]).toEqual(['catching-up', 'live']);
+    expect(projector.progress.map(lagOf).at(-1)).toBe(0);
+  });
+
+  test.each(testedProjections.map((projection) => [projection.name, projection] as const))(
+    'of %s resumes from its checkpoint after a stop',
+    async (_, projection) => {
+      const eventStore = await eventStoreOfSessions(3);
+      const views = createMemoryViews();
+      const first = startProjector(projection, eventStore, views);
+      await untilCheckpoint(projection, views, 12);
+      await first.stop();
+      await record<'session'>(eventStore, sessionRef('s1'), accessed(T0 + 5 * MINUTE));
+
+      const subscribe = vi.spyOn(eventStore, 'subscribe');
+      const second = startProjector(projection, eventStore, views);
+      await untilCheckpoint(projection, views, 13);
+      await second.stop();
+      expect(subscribe.mock.lastCall?.[0].after).toBe(12);
+      await expectSameAsFreshFold(projection, views, eventStore);
     },
-  };
-  await using projector = project(brittle, log, views);
-  await untilFolded(brittle, views, 8);
-  expect(projector.parked.map(({ event }) => event.sequence)).toEqual([7, 8]);
-  expect(await views.readMany(idOf(brittle), ['s0', 's1'])).toEqual([
-    '{"events":3,"last":5}',
-    '{"events":3,"last":6}',
-  ]);
-});
-
-test('a state of another version is parked, unless the view is folded without it', async () => {
-  const log = changed(await aLogOf(2), (event) =>
-    event.sequence > 6 ? ({ ...event, state: STATE_UNKNOWN } as unknown as RecordedEvent) : event,
   );
-  const views = createMemoryViews();
-  await using byState = project(sessionView, log, views);
-  await using byHand = project(eventCounts, log, views);
-  await untilFolded(sessionView, views, 8);
-  await untilFolded(eventCounts, views, 8);
-  expect(byState.parked.map(({ event }) => event.sequence)).toEqual([7, 8]);
-  expect(byState.parked[0]?.reason).toContain('another version');
-  expect(byHand.parked).toEqual([]);
-});
 
-test('events that cannot be read are parked and do not hold the checkpoint', async () => {
-  const log = changed(await aLogOf(3), (event) =>
-    [4, 11, 12].includes(event.sequence) ? null : event,
-  );
-  const views = createMemoryViews();
-  await using projector = project(sessionView, log, views);
-  await vi.waitUntil(() => projector.progress.at(-1)?.mode === 'live', eventually);
-  await untilFolded(sessionView, views, 12);
-  expect(projector.parked.map(({ event }) => event.sequence)).toEqual([4, 11, 12]);
-  expect(await statusOf(views, 's0')).toBe('active');
-});
+  test('writes the events that arrive during a write together in the next ones', async () => {
+    const eventStore = await eventStoreOfSessions(0);
+    const views = createMemoryViews();
+    const batches: Batch[] = [];
+    const firstWrite = Promise.withResolvers<void>();
+    const slowViews = {
+      ...views,
+      async write(projection: string, batch: Batch) {
+        batches.push(batch);
+        if (batches.length === 1) await firstWrite.promise;
+        return views.write(projection, batch);
+      },
+    };
+    await record<'session'>(eventStore, sessionRef('s0'), requested());
+    await using _ = startProjector(sessionView, eventStore, slowViews);
+    await vi.waitUntil(() => batches.length === 1, eventually);
+    for (let n = 1; n <= 700; n += 1)
+      await record<'session'>(eventStore, sessionRef(`s${n}`), requested());
+    firstWrite.resolve();
+    await untilCheckpoint(sessionView, views, 701);
 
-test('while the log is away it tries again, and nothing is missed', async () => {
-  const log = await aLogOf(3);
-  const views = createMemoryViews();
-  let failures = 3;
-  const frail: ProjectedLog = {
-    facts: () => log.facts(),
-    lastSequence: (subjects) => log.lastSequence(subjects),
-    async *follow(options) {
-      for await (const batch of log.follow({ ...options, batchMax: 5 })) {
-        yield batch;
-        if (failures-- > 0) throw new Unavailable('event-log');
-      }
-    },
-  };
-  await using projector = project(eventCounts, frail, views);
-  await untilFolded(eventCounts, views, 12);
-  expect(projector.progress.map(({ mode }) => mode)).toContain('waiting-for-log');
-  await expectAsOfOneFold(eventCounts, views, log);
-});
+    const written = batches.filter(({ writes }) => writes.length > 0);
+    expect(written.map(({ upTo, writes }) => ({ upTo, views: writes.length }))).toEqual([
+      { upTo: 1, views: 1 },
+      { upTo: 501, views: 500 },
+      { upTo: 701, views: 200 },
+    ]);
+  });
 
-test('ends promptly when it is told to, live or waiting', async () => {
-  const log = await aLogOf(3);
+  test('retries while the event store is unavailable, and misses no event', async () => {
+    const eventStore = await eventStoreOfSessions(3);
+    const views = createMemoryViews();
+    let failures = 3;
+    const failing: ProjectionSource = {
+      info: () => eventStore.info(),
+      lastSequence: (subjects) => eventStore.lastSequence(subjects),
+      async *subscribe(options) {
+        for await (const batch of eventStore.subscribe({ ...options, batchMax: 5 })) {
+          yield batch;
+          if (failures-- > 0) throw new Unavailable('event-log');
+        }
+      },
+    };
+    await using projector = startProjector(eventCounts, failing, views);
+    await untilCheckpoint(eventCounts, views, 12);
+    expect(projector.progress.map(({ mode }) => mode)).toContain('waiting-for-log');
+    await expectSameAsFreshFold(eventCounts, views, eventStore);
+  });
+
   const views = createMemoryViews();
-  const away = {
+  const unavailable = {
     ...views,
     checkpoint: () => Promise.reject(new Unavailable('read-model')),
   };
-  for (const store of [views, away]) {
-    const projector = project(sessionView, log, store);
-    const mode = store === away ? 'waiting-for-store' : 'live';
+  test.each([
+    { mode: 'live', store: views },
+    { mode: 'waiting-for-store', store: unavailable },
+  ])('stops within 200 ms in mode $mode', async ({ mode, store }) => {
+    const projector = startProjector(sessionView, await eventStoreOfSessions(3), store);
     await vi.waitUntil(() => projector.progress.at(-1)?.mode === mode, eventually);
     const startedAt = performance.now();
     await projector.stop();
     expect(performance.now() - startedAt).toBeLessThan(200);
-  }
+  });
+
+  test('throws an unexpected error of the read model instead of retrying', async () => {
+    const broken = { ...createMemoryViews(), write: () => Promise.reject(new TypeError('a bug')) };
+    const run = runProjection({
+      projection: sessionView,
+      eventStore: await eventStoreOfSessions(1),
+      views: broken,
+      deadLetters: createMemoryDeadLetters(),
+      signal: new AbortController().signal,
+      onDeadLetter() {},
+    });
+    await expect(run).rejects.toThrow('a bug');
+  });
 });
 
-test('a bug of the store is thrown, not tried again', async () => {
-  const broken = { ...createMemoryViews(), write: () => Promise.reject(new TypeError('a bug')) };
-  const log = await aLogOf(1);
-  const { signal } = new AbortController();
-  const parked = createMemoryParked();
-  const common = { log, views: broken, parked, signal, onParked() {} };
-  const run = runProjection({ projection: sessionView, ...common });
-  await expect(run).rejects.toThrow('a bug');
+describe('an event that cannot be folded', () => {
+  test('becomes a dead letter; its view and the other views go on', async () => {
+    const eventStore = await eventStoreOfSessions(3);
+    const views = createMemoryViews();
+    const failing: typeof sessionView = {
+      ...sessionView,
+      evolve(view, event) {
+        if (isEventOf(event, 's1', 'queued', 'activated')) throw new Error('cannot be folded');
+        return sessionView.evolve(view, event);
+      },
+    };
+    await using projector = startProjector(failing, eventStore, views);
+    await untilCheckpoint(failing, views, 12);
+    const subject = 'evt.org_acme.session.s1';
+    expect(projector.deadLetters).toEqual([
+      {
+        event: { projection: id, sequence: 5, subject: `${subject}.queued` },
+        reason: 'cannot be folded',
+      },
+      {
+        event: { projection: id, sequence: 8, subject: `${subject}.activated` },
+        reason: 'cannot be folded',
+      },
+    ]);
+    expect(await statusOf(views, 's1')).toBe('active'); // by session.accessed, its next event
+    expect(await statusOf(views, 's0')).toBe('active');
+  });
+
+  test('leaves its view as the earlier events of the batch made it', async () => {
+    const eventStore = await eventStoreOfSessions(3);
+    const views = createMemoryViews();
+    const failing: typeof eventCounts = {
+      ...eventCounts,
+      lists: (view, event) => ({ names: ['all'], order: isAccess(event) ? Number.NaN : view.last }),
+    };
+    await using projector = startProjector(failing, eventStore, views);
+    await untilCheckpoint(failing, views, 12);
+    expect(projector.deadLetters.map(({ event }) => event.sequence)).toEqual([10, 11, 12]);
+    expect(await views.readMany(projectionId(failing), ['s0', 's1', 's2'])).toEqual([
+      '{"events":3,"last":7}',
+      '{"events":3,"last":8}',
+      '{"events":3,"last":9}',
+    ]);
+  });
+
+  test('because its state is of another version: only where the fold needs the state', async () => {
+    const eventStore = withChangedEvents(await eventStoreOfSessions(3), (event) =>
+      isAccess(event) ? { ...event, state: null } : event,
+    );
+    const views = createMemoryViews();
+    await using needsState = startProjector(sessionView, eventStore, views);
+    await using countsOnly = startProjector(eventCounts, eventStore, views);
+    await untilCheckpoint(sessionView, views, 12);
+    await untilCheckpoint(eventCounts, views, 12);
+    expect(needsState.deadLetters.map(({ event }) => event.sequence)).toEqual([10, 11, 12]);
+    expect(needsState.deadLetters[0]?.reason).toContain('another version');
+    expect(countsOnly.deadLetters).toEqual([]);
+  });
+});
+
+test('unreadable events become dead letters and do not hold the checkpoint', async () => {
+  const isUnreadable = (event: RecordedEvent) =>
+    isEventOf(event, 's0', 'queued') ||
+    isEventOf(event, 's1', 'accessed') ||
+    isEventOf(event, 's2', 'accessed'); // the last event of all: no batch follows it
+  const eventStore = withChangedEvents(await eventStoreOfSessions(3), (event) =>
+    isUnreadable(event) ? null : event,
+  );
+  const views = createMemoryViews();
+  await using projector = startProjector(sessionView, eventStore, views);
+  await vi.waitUntil(() => projector.progress.at(-1)?.mode === 'live', eventually);
+  await untilCheckpoint(sessionView, views, 12);
+  expect(projector.deadLetters.map(({ event }) => event.sequence)).toEqual([4, 11, 12]);
+  expect(await statusOf(views, 's0')).toBe('active');
 });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createTurns } from '#src/async/serial-queue.ts';
+import { createSerialQueue } from '#src/async/serial-queue.ts';
 import { Unavailable } from '#src/errors.ts';
 
-test('one has its turn after the other, whether that went well or not, and too many are refused', async () => {
-  const inTurn = createTurns(3);
+test('tasks run one after the other, also after a failure; beyond the limit they are rejected', async () => {
+  const inTurn = createSerialQueue(3);
   const doors = [0, 1, 2].map(() => Promise.withResolvers<void>());
   const begun: number[] = [];
   const asked = doors.map(({ promise }, n) =>

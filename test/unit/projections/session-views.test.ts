@@ -25,7 +25,7 @@ import { sessionRef, viewAfter } from '#test/support/history.ts';
 const session = sessionRef();
 
 describe('the session view', () => {
-  test('is the state its last event carries, under organization and session', async () => {
+  test('is the state in the last event, keyed by organization and session', async () => {
     const happened = [requested(), assigned(), activated(T0 + 500)] as const;
     const { key, view, order } = await viewAfter(sessionView, session, ...happened);
     expect(key).toBe('org_acme/ses_1');
@@ -55,7 +55,7 @@ describe('the session view', () => {
     expect(sessionKey('org_other', 'ses_1')).not.toBe(sessionKey('org_acme', 'ses_1'));
   });
 
-  test('hears no other aggregate', async () => {
+  test('ignores other aggregates', async () => {
     const organization = { kind: 'organization', organizationId: 'org_acme' } as const;
     const registered = {
       type: 'organization.registered',
@@ -84,7 +84,7 @@ describe('a row of the organization’s sessions', () => {
     expect(order).toBe(T0);
   });
 
-  test('has no last access until there was one', async () => {
+  test('has no last access until the session is accessed', async () => {
     const { view } = await viewAfter(organizationSessions, session, requested());
     expect(view?.last_accessed_at).toBeNull();
   });
@@ -106,14 +106,14 @@ describe('a row of the organization’s sessions', () => {
     expect(lists).toEqual([...own, ...others].toSorted());
   });
 
-  test('stands in a list of each of its labels', async () => {
+  test('is in a list of each of its labels', async () => {
     const labels = { team: 'shop', 'run=1': '50%', __proto__x: '' };
     const { lists } = await viewAfter(organizationSessions, session, requested({ labels }));
     for (const [label, value] of Object.entries(labels))
       expect(lists).toContain(sessionsWithLabel('org_acme', label, value));
   });
 
-  test('what is asked for by a status and a label is one list, in which it stands', async () => {
+  test('is in one list for each status and label', async () => {
     const { lists } = await viewAfter(organizationSessions, session, requested(), activated());
     const label = ['team', 'shop'] as const;
     for (const status of [null, 'active'] as const)
@@ -126,7 +126,7 @@ describe('a row of the organization’s sessions', () => {
     expect(sessionLists('org_acme', 'active', [label, ['run', '1']])).toHaveLength(2);
   });
 
-  test('labels that differ never make the same list', () => {
+  test('different labels never share a list', () => {
     const labels = [
       ['a=b', 'c'],
       ['a', 'b=c'],

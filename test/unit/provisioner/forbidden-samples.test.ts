@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { forbiddenSamples } from '#src/provisioner/browsers/docker/isolation.ts';
 
-test('what sessions may not reach is tried at one address of each kind of network', () => {
+test('the isolation check tries one address of each kind of private network', () => {
   const usual = ['10.213.213.213', '172.30.213.213', '192.168.213.213', '169.254.213.213'];
   expect(forbiddenSamples('172.18.0.0/16')).toEqual(usual);
 });
@@ -10,7 +10,7 @@ test.each([
   ['192.168.208.0/20', '192.168.13.13'],
   ['172.30.0.0/16', '172.20.13.13'],
   ['10.192.0.0/11', '10.13.13.13'],
-])('beside the sessions’ own network, where that is %s', (subnet, second) => {
+])('an address of the sessions’ own network %s is replaced by another one', (subnet, second) => {
   expect(forbiddenSamples(subnet)).toHaveLength(4);
   expect(forbiddenSamples(subnet)).toContain(second);
 });

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true }));
 
-/** The machine's files, by their paths. */
+/** Writes the kernel's files, by path. */
 async function machine(files: Record<string, string | number>): Promise<void> {
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(root, path)), { recursive: true });
@@ -45,27 +45,27 @@ const version1 = {
   'sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us': 100_000,
 };
 
-test('what is free is what the tightest control group leaves, its cached files not counted', async () => {
+test('free memory is what the tightest control group leaves, with its file cache counted as free', async () => {
   await machine(version2);
   expect((await readHost({ scope: 'group', root })).memoryFreeBytes).toBe(1.5 * GIB);
 });
 
-test('version 1 of control groups limits too', async () => {
+test('control groups of version 1 limit the memory too', async () => {
   await machine(version1);
   expect((await readHost({ scope: 'group', root })).memoryFreeBytes).toBe(1.25 * GIB);
 });
 
-test('for browsers outside of this process’s groups the machine’s own memory counts', async () => {
+test('for browsers outside of this process’s control groups the host’s memory counts', async () => {
   await machine(version2);
   expect((await readHost({ scope: 'machine', root })).memoryFreeBytes).toBe(8 * GIB);
 });
 
-test('a group that has used up its memory leaves none', async () => {
+test('a control group that has used up its memory leaves none', async () => {
   await machine({ ...version2, 'sys/fs/cgroup/app.slice/memory.current': 5 * GIB });
   expect((await readHost({ scope: 'group', root })).memoryFreeBytes).toBe(0);
 });
 
-test('the group’s own pressure counts before the machine’s', async () => {
+test('the CPU pressure of the own control group takes precedence over the host’s', async () => {
   await machine(version2);
   expect((await readHost({ scope: 'group', root })).cpuPressure).toBe(0.5);
   const own = 'some avg10=0.00 avg60=12.50 avg300=0.00 total=0';
@@ -73,18 +73,18 @@ test('the group’s own pressure counts before the machine’s', async () => {
   expect((await readHost({ scope: 'group', root })).cpuPressure).toBe(0.125);
 });
 
-test('a quota is cores, rounded up', async () => {
+test('a CPU quota counts as cores, rounded up', async () => {
   await machine(version2);
   expect(await coresOf({ scope: 'group', root })).toBe(1);
   expect(await coresOf({ scope: 'machine', root })).toBe(availableParallelism());
 });
 
-test('version 1’s quota is cores too', async () => {
+test('a CPU quota of version 1 counts as cores too', async () => {
   await machine(version1);
   expect(await coresOf({ scope: 'group', root })).toBe(1);
 });
 
-test('a machine that says nothing limits nothing', async () => {
+test('a host without these files imposes no limit', async () => {
   expect(await readHost({ scope: 'group', root })).toEqual({
     memoryFreeBytes: null,
     cpuPressure: null,

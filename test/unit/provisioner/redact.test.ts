@@ -17,7 +17,7 @@ test.each([
   expect(redact(said)).toBe(kept);
 });
 
-it('takes out what it is told is secret', () => {
+it('removes the given secrets', () => {
   expect(redact('vncpasswd: v8Xq2LmP too short', ['v8Xq2LmP', ''])).toBe('vncpasswd: … too short');
 });
 

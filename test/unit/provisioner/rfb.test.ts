@@ -3,13 +3,13 @@ import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDisplay } from '#src/provisioner/browsers/rfb.ts';
 
-/** A screen's conversation when its size is changed, beside what real servers say. */
+/** Resizing a screen against scripted servers, with messages that real servers do not send. */
 
 const LAYOUT = -308;
 const SCREEN_ID = 77;
 const size = { width: 800, height: 600 };
 
-/** A server that says what it is given, each after so many bytes of the viewer. */
+/** A server that sends each answer of its script after so many bytes of the viewer. */
 async function scripted(script: readonly (readonly [bytes: number, answer: Buffer])[]) {
   const heard: Buffer[] = [];
   const server = createServer((socket) => {
@@ -47,8 +47,8 @@ const hello: [number, Buffer][] = [
   [16, Buffer.alloc(4)],
   [1, Buffer.concat([init, Buffer.from('name')])],
 ];
-/** SetEncodings and an update's request; SetDesktopSize and another. */
-const [ASK, WISH] = [8 + 10, 24 + 10];
+/** Bytes of SetEncodings with an update request, and of SetDesktopSize with another one. */
+const [REQUEST, RESIZE] = [8 + 10, 24 + 10];
 
 function rectangle(place: number[], encoding: number, body: Buffer): Buffer {
   const head = Buffer.alloc(12);
@@ -76,15 +76,17 @@ async function resizeOn(script: [number, Buffer][]) {
   return heard;
 }
 
-test('the screen that is there gets the size, whatever else is said meanwhile', async () => {
+test('the existing screen gets the size, whatever other messages arrive meanwhile', async () => {
   const others = update(pixel, layout(0, 0));
   const heard = await resizeOn([
-    [ASK, Buffer.concat([bell, cutText, update(pixel), others])],
-    [WISH, Buffer.concat([others, bell, update(layout(1, 0), pixel)])],
+    [REQUEST, Buffer.concat([bell, cutText, update(pixel), others])],
+    [RESIZE, Buffer.concat([others, bell, update(layout(1, 0), pixel)])],
   ]);
-  const wish = heard.at(-1);
-  expect([wish?.[0], wish?.readUInt16BE(2), wish?.readUInt16BE(4)]).toEqual([251, 800, 600]);
-  expect(wish?.readUInt32BE(8)).toBe(SCREEN_ID);
+  const message = heard.at(-1);
+  expect([message?.[0], message?.readUInt16BE(2), message?.readUInt16BE(4)]).toEqual([
+    251, 800, 600,
+  ]);
+  expect(message?.readUInt32BE(8)).toBe(SCREEN_ID);
 });
 
 test.each<[string, string, [number, Buffer][]]>([
@@ -92,17 +94,17 @@ test.each<[string, string, [number, Buffer][]]>([
     'refuses the size',
     'cannot be resized: 3',
     [
-      [ASK, update(layout(0, 0))],
-      [WISH, update(layout(1, 3))],
+      [REQUEST, update(layout(0, 0))],
+      [RESIZE, update(layout(1, 3))],
     ],
   ],
-  ['ends in the middle', 'closed', [[ASK, update(layout(0, 0)).subarray(0, 20)]]],
-  ['says what nobody knows', 'unexpected RFB message 9', [[ASK, Buffer.from([9])]]],
-])('a screen that %s is told of', async (_, words, script) => {
+  ['ends in the middle of a message', 'closed', [[REQUEST, update(layout(0, 0)).subarray(0, 20)]]],
+  ['sends an unknown message', 'unexpected RFB message 9', [[REQUEST, Buffer.from([9])]]],
+])('a server that %s makes the resize fail', async (_, words, script) => {
   await expect(resizeOn(script)).rejects.toThrow(words);
 });
 
-test('a screen that says nothing is waited for no longer than asked', async () => {
+test('a silent server is waited for until the signal aborts', async () => {
   const { endpoint } = await scripted([
     [0, Buffer.from('RFB 003.008\n')],
     [1_000, Buffer.alloc(0)],

@@ -1,33 +1,35 @@
 import packageJson from '../../../../package.json' with { type: 'json' };
-import type { ApiParts } from '../../dependencies.ts';
-import type { Route } from '../../http/route.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
+import { response, type ApiServer } from '../../http/route.ts';
 import { Health } from '../../schemas/sessions.ts';
 
-/**
- * GET /api/health: always 200; the words say how it is. Asks nobody, so that it answers when others
- * do not.
- */
-export function serviceHealth({ health, desk }: ApiParts): Route {
-  return {
+/** GET /api/health: always 200; the body has the states. Needs no other part to answer. */
+export function serviceHealth(
+  server: ApiServer,
+  { health, context }: Pick<ApiDependencies, 'health' | 'context'>,
+): void {
+  server.route({
     method: 'GET',
-    path: '/api/health',
-    operationId: 'getHealth',
-    summary: 'Health, without credentials',
-    details: 'Answers 200 in any health: the words say how it is. Readiness is `/api/ready`.',
-    action: 'public',
-    answer: { status: 200, schema: Health, description: 'healthy, degraded or unhealthy' },
-    refusals: [],
-    handle: (_request, reply) =>
+    url: '/api/health',
+    schema: {
+      operationId: 'getHealth',
+      tags: ['Service'],
+      summary: 'Health, without credentials',
+      description: 'Answers 200 in any health: the words say how it is. Readiness is `/api/ready`.',
+      response: { 200: response('healthy, degraded or unhealthy', Health) },
+    },
+    config: { action: 'public', refusals: [] },
+    handler: (_request, reply) =>
       reply.send({
         status: health.overall(),
         service: packageJson.name,
         version: packageJson.version,
-        timestamp: new Date(desk.now()).toISOString(),
+        timestamp: new Date(context.now()).toISOString(),
         dependencies: {
           database: health.database(),
           autoscaler: health.autoscaler(),
           rate_limit: health.rateLimit(),
         },
       }),
-  };
+  });
 }

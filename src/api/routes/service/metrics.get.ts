@@ -1,34 +1,36 @@
 import { Type } from 'typebox';
 import { refuseMetrics } from '#src/telemetry/metrics-access.ts';
 import { METRICS_TYPE } from '#src/telemetry/metrics-listener.ts';
-import type { ApiParts } from '../../dependencies.ts';
-import { refuse } from '../../http/error-response.ts';
-import type { Route } from '../../http/route.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import { response, type ApiServer } from '../../http/route.ts';
 
-/** GET /metrics: what this process counts and measures, for Prometheus. */
-export function serviceMetrics({ metrics, metricsToken }: ApiParts): Route {
-  return {
+/** GET /metrics: the counters and measurements of this process, for Prometheus. */
+export function serviceMetrics(
+  server: ApiServer,
+  { metrics, metricsToken }: Pick<ApiDependencies, 'metrics' | 'metricsToken'>,
+): void {
+  server.route({
     method: 'GET',
-    path: '/metrics',
-    operationId: 'getMetrics',
-    summary: 'Metrics of this process, for Prometheus',
-    details:
-      'For clients on the same machine alone, and not by way of a proxy; for others there is ' +
-      'nothing here. Where `METRICS_TOKEN` is set, whoever has it as bearer may read them, and ' +
-      'nobody else.',
-    action: 'public',
-    answer: {
-      status: 200,
-      contentType: METRICS_TYPE,
-      schema: Type.String(),
-      description: 'Text format 0.0.4',
+    url: '/metrics',
+    schema: {
+      operationId: 'getMetrics',
+      tags: ['Service'],
+      summary: 'Metrics of this process, for Prometheus',
+      description:
+        'For clients on the same machine alone, and not by way of a proxy; for others there is ' +
+        'nothing here. Where `METRICS_TOKEN` is set, a client that sends it as bearer may read ' +
+        'them, and no other.',
+      response: {
+        200: response('Text format 0.0.4', Type.String(), { contentType: METRICS_TYPE }),
+      },
     },
-    refusals: ['UNAUTHORIZED', 'NOT_FOUND'],
-    async handle(request, reply) {
+    config: { action: 'public', refusals: ['UNAUTHORIZED', 'NOT_FOUND'] },
+    async handler(request, reply) {
       const { headers, socket } = request.raw;
       const refusal = refuseMetrics({ address: socket.remoteAddress, headers }, metricsToken);
-      if (refusal !== null) return refuse(reply, refusal);
+      if (refusal !== null) return sendRejection(reply, refusal);
       return reply.type(METRICS_TYPE).send(await metrics.text());
     },
-  };
+  });
 }

@@ -1,32 +1,34 @@
 import { reject } from '#src/errors.ts';
-import type { ApiParts } from '../../dependencies.ts';
-import { refuse } from '../../http/error-response.ts';
-import type { Route } from '../../http/route.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import { response, type ApiServer } from '../../http/route.ts';
 import { Readiness } from '../../schemas/sessions.ts';
 
-/** Parts that are away are asked again and again; a second later it may be there. */
+/** Unavailable dependencies are retried continuously; a second later they may be back. */
 const RETRY_AFTER_SECONDS = 1;
 
 /** GET /api/ready: 200 while this process can serve requests, else 503 with what is missing. */
-export function serviceReady({ health }: ApiParts): Route {
-  return {
+export function serviceReady(server: ApiServer, { health }: Pick<ApiDependencies, 'health'>): void {
+  server.route({
     method: 'GET',
-    path: '/api/ready',
-    operationId: 'getReadiness',
-    summary: 'Readiness, without credentials',
-    details:
-      'Whether this process can serve requests: for a proxy that chooses among several. Whether ' +
-      'there are servers for browsers is told by `/api/health`: without one creates answer 503 ' +
-      '(`NO_SERVERS_AVAILABLE`), and all else goes on.',
-    action: 'public',
-    answer: { status: 200, schema: Readiness, description: 'This process can serve requests' },
-    refusals: ['UNAVAILABLE'],
-    handle(_request, reply) {
+    url: '/api/ready',
+    schema: {
+      operationId: 'getReadiness',
+      tags: ['Service'],
+      summary: 'Readiness, without credentials',
+      description:
+        'Whether this process can serve requests: for a proxy that chooses among several. ' +
+        'The state of the other parts is in `/api/health`. Without a live server for browsers ' +
+        'creates answer 503 (`NO_SERVERS_AVAILABLE`), and all else goes on.',
+      response: { 200: response('This process can serve requests', Readiness) },
+    },
+    config: { action: 'public', refusals: ['UNAVAILABLE'] },
+    handler(_request, reply) {
       const missing = health.missing();
       if (missing.length === 0) return reply.send({ ready: true });
       const message = `Waiting for: ${missing.join(', ')}.`;
       const more = { message, retryAfterSeconds: RETRY_AFTER_SECONDS };
-      return refuse(reply, reject('UNAVAILABLE', { waiting_for: missing }, more));
+      return sendRejection(reply, reject('UNAVAILABLE', { waiting_for: missing }, more));
     },
-  };
+  });
 }

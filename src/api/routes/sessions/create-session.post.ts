@@ -1,115 +1,133 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static } from 'typebox';
 import { sessionsOf } from '#events/subjects.ts';
-import { idOf } from '#projections/projection.ts';
+import { projectionId } from '#projections/projection.ts';
 import {
   openSessions,
   organizationSessions,
   type SessionRow,
 } from '#projections/organization-sessions.ts';
 import { readList } from '#projections/store/queries.ts';
-import { isRejected, reject, Unavailable, type Rejected } from '#src/errors.ts';
+import { isRejection, reject, Unavailable, type Rejection } from '#src/errors.ts';
 import { derivedId, newId } from '#src/ids.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import { beyondLifetime } from '#src/domain/session/duration.ts';
-import { begunOf } from '../../http/admission.ts';
 import type { Caller } from '../../auth/authenticate.ts';
 import { capacityRefusal } from '../../sessions/capacity.ts';
 import { takeCreatePhases } from '../../sessions/create-phases.ts';
 import {
   fingerprintOf,
   idempotencyHeader,
-  readIdempotencyKey,
+  idempotencyKeyOf,
   replayedHeader,
 } from '../../sessions/idempotency.ts';
-import { causeOf, loadSession, type ApiParts } from '../../dependencies.ts';
+import { causeOf, loadSession, type ApiDependencies } from '../../dependencies.ts';
 import { presentSession } from '../../schemas/present-session.ts';
-import { refuse } from '../../http/error-response.ts';
+import { sendRejection } from '../../http/error-response.ts';
 import { untilReadable } from '../../sessions/read-your-writes.ts';
-import { createBodyReader, readDuration } from '../../http/validation.ts';
-import { CreateSessionBody } from '../../schemas/requests.ts';
-import type { Route } from '../../http/route.ts';
+import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
+import { response, type ApiServer } from '../../http/route.ts';
 import { Session } from '../../schemas/sessions.ts';
 import { generateName } from '../../sessions/session-name.ts';
 import { watchOutcome } from '../../sessions/watch-outcome.ts';
 
-const readBody = createBodyReader(CreateSessionBody);
-
-const ANSWER_HEADERS = {
-  Location: { schema: Type.String(), description: 'path of the session' },
+const RESPONSE_HEADERS = {
+  Location: Type.String({ description: 'path of the session' }),
   ...replayedHeader,
-  'Server-Timing': {
-    schema: Type.String(),
+  'Server-Timing': Type.String({
     description:
       'milliseconds until it was accepted, had its browser, was readable everywhere; `desc` says ' +
       'whether the browser had waited, `warm`, or was launched for it, `cold`',
-  },
+  }),
 };
 
+const Headers = Type.Object({
+  ...idempotencyHeader('a repeat with the same key and body answers the same session'),
+  Prefer: Type.Optional(
+    Type.String({
+      description: 'respond-async: answer at once, without waiting for the browser',
+    }),
+  ),
+});
+
 /**
- * POST /api/sessions: accepted, counted and charged in one step, then answered when it has its
- * browser.
+ * POST /api/sessions: accepts, counts and charges the session in one step, and answers when it has
+ * its browser.
  */
-export function createSession(parts: ApiParts): Route {
-  return {
+export function createSession(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
     method: 'POST',
-    path: '/api/sessions',
-    operationId: 'createSession',
-    summary: 'Create a session',
-    details:
-      'Takes a slot and reserves the credits of the whole duration, then waits for a browser. ' +
-      'The session is `active` as a rule. Where no browser was free in time, or with ' +
-      '`Prefer: respond-async`, it is `creating` or `queued`: read it until it is `active`.',
-    action: 'control',
-    headers: {
-      ...idempotencyHeader('a repeat with the same key and body answers the same session'),
-      Prefer: {
-        schema: Type.String(),
-        description: 'respond-async: answer at once, without waiting for the browser',
-      },
+    url: '/api/sessions',
+    schema: {
+      operationId: 'createSession',
+      tags: ['Sessions'],
+      summary: 'Create a session',
+      description:
+        'Takes a slot and reserves the credits of the whole duration, then waits for a browser. ' +
+        'The session is `active` as a rule. Where no browser was free in time, or with ' +
+        '`Prefer: respond-async`, it is `creating` or `queued`: read it until it is `active`.',
+      headers: Headers,
+      body: CreateSessionBody,
+      response: { 201: response('The session', Session, { headers: RESPONSE_HEADERS }) },
     },
-    body: CreateSessionBody,
-    answer: { status: 201, schema: Session, description: 'The session', headers: ANSWER_HEADERS },
-    refusals: [
-      'INVALID_DURATION',
-      'INSUFFICIENT_CREDITS',
-      'IDEMPOTENCY_CONFLICT',
-      'SESSION_LIMIT_EXCEEDED',
-      'NO_SERVERS_AVAILABLE',
-    ],
-    begin: () => capacityRefusal(parts.views, parts.queueMax),
-    handle: (request, reply, caller) => create(parts, request, reply, caller),
-  };
+    config: {
+      action: 'control',
+      refusals: [
+        'INVALID_DURATION',
+        'INSUFFICIENT_CREDITS',
+        'IDEMPOTENCY_CONFLICT',
+        'SESSION_LIMIT_EXCEEDED',
+        'NO_SERVERS_AVAILABLE',
+      ],
+      admission: 'handler',
+    },
+    handler: (request, reply) => create(dependencies, request, request.body, reply),
+  });
 }
 
 async function create(
-  parts: ApiParts,
+  dependencies: ApiDependencies,
   request: FastifyRequest,
+  body: Static<typeof CreateSessionBody>,
   reply: FastifyReply,
-  caller: Caller,
 ): Promise<FastifyReply> {
-  const asked = readRequest(request, caller, {
-    now: parts.desk.now(),
-    maxLifetimeMs: parts.maxLifetimeMs,
+  const { caller } = request;
+  const asked = readRequest(body, caller, {
+    key: idempotencyKeyOf(request.headers),
+    now: dependencies.context.now(),
+    maxLifetimeMs: dependencies.maxLifetimeMs,
   });
-  if (isRejected(asked)) return refuse(reply, asked);
-  const refusal = (await begunOf(request)) as Rejected | null;
-  if (refusal !== null && !(await isRepeat(parts, caller, asked))) return refuse(reply, refusal);
+  if (isRejection(asked)) return sendRejection(reply, (await request.admitted) ?? asked);
+  // The rate limit's count and the read of the servers' room share a round trip to Redis.
+  const [rejection, full] = await Promise.all([
+    request.admitted,
+    capacityRefusal(dependencies.views, dependencies.queueMax),
+  ]);
+  if (rejection !== null) return sendRejection(reply, rejection);
+  if (full !== null && !(await isRepeat(dependencies, caller, asked)))
+    return sendRejection(reply, full);
 
   const { organizationId, limits } = caller;
   const identity = { organizationId, id: asked.id };
-  using outcome = watchOutcome(parts.tail, asked.id);
-  const phases = takeCreatePhases(parts.metrics, request, outcome);
-  const cause = causeOf(request, caller);
-  const handled = await handleSession(parts.desk, identity, asked.command, cause, limits);
-  if (isRejected(handled)) return refuse(reply, await withSessionIds(parts, handled, caller));
+  using outcome = watchOutcome(dependencies.sessionEvents, asked.id);
+  const phases = takeCreatePhases(dependencies.metrics, request, outcome);
+  const metadata = causeOf(request, caller);
+  const handled = await handleSessionCommand(
+    dependencies.context,
+    identity,
+    asked.command,
+    metadata,
+    limits,
+  );
+  if (isRejection(handled))
+    return sendRejection(reply, await withSessionIds(dependencies, handled, caller));
   phases.accepted(handled.isChanged, asked.id);
   const isAsync = /\brespond-async\b/i.test(String(request.headers['prefer'] ?? ''));
-  const settled = await outcome.settled(handled, isAsync ? 0 : parts.createWaitMs);
+  const settled = await outcome.settled(handled, isAsync ? 0 : dependencies.createWaitMs);
   const settledAt = performance.now();
   phases.settled(handled.isChanged);
-  await untilReadable(parts.views, settled.sequence);
+  await untilReadable(dependencies.views, settled.sequence);
 
   if (!handled.isChanged) void reply.header('idempotent-replayed', 'true');
   const start = isAsync ? null : outcome.start();
@@ -121,33 +139,29 @@ async function create(
       `browser;dur=${(settledAt - acceptedAt).toFixed(1)}${how}, ` +
       `readable;dur=${(performance.now() - settledAt).toFixed(1)}`,
   );
-  const body = presentSession(settled.state, caller, parts.addresses);
+  const session = presentSession(settled.state, caller, dependencies.addresses);
   return reply
     .code(201)
     .header('location', `/api/sessions/${asked.id}`)
     .type('application/json; charset=utf-8')
-    .send(JSON.stringify(body));
+    .send(JSON.stringify(session));
 }
 
-/** A repeat asks for no new browser: its answer is there, however full the servers are. */
+/** A repeated request needs no new browser: its answer exists, however full the servers are. */
 async function isRepeat(
-  { desk }: ApiParts,
+  { context }: ApiDependencies,
   { organizationId }: Caller,
   { id, command }: { id: string; command: CreateSession },
 ): Promise<boolean> {
-  return command.fingerprint !== null && (await loadSession(desk, organizationId, id)) !== null;
+  return command.fingerprint !== null && (await loadSession(context, organizationId, id)) !== null;
 }
 
-/** What is asked for, under which id; or what is wrong with it. */
+/** The requested session and its id, or the rejection. */
 function readRequest(
-  request: FastifyRequest,
+  body: Static<typeof CreateSessionBody>,
   caller: Caller,
-  { now, maxLifetimeMs }: { now: number; maxLifetimeMs: number },
-): { id: string; command: CreateSession } | Rejected {
-  const body = readBody(request.body);
-  if (isRejected(body)) return body;
-  const key = readIdempotencyKey(request);
-  if (key !== null && typeof key !== 'string') return key;
+  { key, now, maxLifetimeMs }: { key: string | null; now: number; maxLifetimeMs: number },
+): { id: string; command: CreateSession } | Rejection {
   const asked = readDuration(body.duration);
   if (typeof asked !== 'number') return asked;
   const isByDefault = body.duration === undefined;
@@ -199,35 +213,35 @@ function isTimezone(name: string): boolean {
   }
 }
 
-/** How long a refusal waits for the list to hold all sessions that it is made of. */
+/** How long a rejection waits for the list to hold all sessions that count. */
 const LISTED_WITHIN_MS = 1_000;
 
-/** The limit's refusal names the sessions that count, as the list has them now. */
+/** The rejection names the sessions that count towards the limit, as the list has them now. */
 async function withSessionIds(
-  parts: ApiParts,
-  rejected: Rejected,
+  dependencies: ApiDependencies,
+  rejection: Rejection,
   caller: Caller,
-): Promise<Rejected> {
-  const { views } = parts;
-  if (rejected.rejected !== 'SESSION_LIMIT_EXCEEDED' || !views.isReachable()) return rejected;
+): Promise<Rejection> {
+  const { views } = dependencies;
+  if (rejection.code !== 'SESSION_LIMIT_EXCEEDED' || !views.isReachable()) return rejection;
   try {
-    const ids = await openIds(parts, caller);
-    return { ...rejected, context: { ...rejected.context, session_ids: ids } };
+    const ids = await openIds(dependencies, caller);
+    return { ...rejection, context: { ...rejection.context, session_ids: ids } };
   } catch (error) {
-    // It is a refusal all the same, while the read model is away or folded anew.
-    if (error instanceof Unavailable) return rejected;
+    // While the read model is unavailable or rebuilt, the request is rejected all the same.
+    if (error instanceof Unavailable) return rejection;
     throw error;
   }
 }
 
 async function openIds(
-  { desk, views }: ApiParts,
+  { context, views }: ApiDependencies,
   { organizationId, limits }: Caller,
 ): Promise<string[]> {
-  const newest = await desk.log.lastSequence([sessionsOf(organizationId)]);
-  await views.reached(idOf(organizationSessions), newest, LISTED_WITHIN_MS);
+  const newest = await context.eventStore.lastSequence([sessionsOf(organizationId)]);
+  await views.waitForCheckpoint(projectionId(organizationSessions), newest, LISTED_WITHIN_MS);
   const list = openSessions(organizationId);
   const max = limits.concurrentSessions;
-  const open = await readList<SessionRow>(views, idOf(organizationSessions), list, max);
+  const open = await readList<SessionRow>(views, projectionId(organizationSessions), list, max);
   return open.map(({ id }) => id);
 }

@@ -1,45 +1,53 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SessionState } from '#events/session.ts';
+import type { EventMetadata } from '#events/envelope.ts';
 import { reject } from '#src/errors.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { isFinal } from '#src/domain/session/session.ts';
-import type { Caller } from '../../auth/authenticate.ts';
-import { causeOf, loadSession, type ApiParts } from '../../dependencies.ts';
+import { causeOf, loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import { response, type ApiServer } from '../../http/route.ts';
 import { connectionOf } from '../../schemas/present-session.ts';
-import { refuse } from '../../http/error-response.ts';
-import { untilReadable } from '../../sessions/read-your-writes.ts';
-import { parameter, type Route } from '../../http/route.ts';
+import { SessionPath } from '../../schemas/requests.ts';
 import { SessionAccess } from '../../schemas/sessions.ts';
+import { untilReadable } from '../../sessions/read-your-writes.ts';
+import type { Caller } from '../../auth/authenticate.ts';
 
-/** A waiting session may have its browser in a second. */
+/** Seconds after which a waiting session may have its browser. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** GET /api/sessions/{id}/access: how to connect; counts as use of the session. */
-export function sessionAccess(parts: ApiParts): Route {
-  async function handle(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
-    const id = parameter(request, 'id');
-    const session = await loadSession(parts.desk, caller.organizationId, id);
-    if (session === null) return refuse(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
-    const refusal = notActive(session.state);
-    if (refusal !== null) return refuse(reply, refusal);
-    await recordAccess(parts, request, caller, id);
-    return reply.send(presentAccess(session.state, caller, parts));
-  }
-  return {
+/** GET /api/sessions/{id}/access: the addresses to connect to; counts as use of the session. */
+export function sessionAccess(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
     method: 'GET',
-    path: '/api/sessions/:id/access',
-    operationId: 'getSessionAccess',
-    summary: 'How to connect to a session',
-    details:
-      'The CDP address goes to `connectOverCDP` or `puppeteer.connect` as it is; the VNC ' +
-      'address to any viewer that speaks websockify, with the password; a headless session has ' +
-      'none. Reading it counts as use of the session.',
-    // Connecting is control: a viewer may know that the session is there, not drive it.
-    action: 'control',
-    answer: { status: 200, schema: SessionAccess, description: 'Addresses and password' },
-    refusals: ['SESSION_NOT_FOUND', 'SESSION_NOT_READY', 'SESSION_ENDED'],
-    handle,
-  };
+    url: '/api/sessions/:id/access',
+    schema: {
+      operationId: 'getSessionAccess',
+      tags: ['Sessions'],
+      summary: 'How to connect to a session',
+      description:
+        'The CDP address goes to `connectOverCDP` or `puppeteer.connect` as it is; the VNC ' +
+        'address to any viewer that speaks websockify, with the password; a headless session has ' +
+        'none. Reading it counts as use of the session.',
+      params: SessionPath,
+      response: { 200: response('Addresses and password', SessionAccess) },
+    },
+    config: {
+      // A connection controls the browser: a viewer may see the session, not drive it.
+      action: 'control',
+      refusals: ['SESSION_NOT_FOUND', 'SESSION_NOT_READY', 'SESSION_ENDED'],
+    },
+    async handler(request, reply) {
+      const { id } = request.params;
+      const { caller } = request;
+      const session = await loadSession(dependencies.context, caller.organizationId, id);
+      if (session === null)
+        return sendRejection(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
+      const refusal = notActive(session.state);
+      if (refusal !== null) return sendRejection(reply, refusal);
+      await recordAccess(dependencies, causeOf(request, caller), { caller, id });
+      return reply.send(presentAccess(session.state, caller, dependencies));
+    },
+  });
 }
 
 function notActive({ id, status, endedReason }: SessionState) {
@@ -50,17 +58,24 @@ function notActive({ id, status, endedReason }: SessionState) {
   return reject('SESSION_NOT_READY', { session_id: id, status }, retry);
 }
 
-/** Once a minute at most; the decision itself sees to that. */
-async function recordAccess(parts: ApiParts, request: FastifyRequest, caller: Caller, id: string) {
-  const { organizationId } = caller;
-  const command = { type: 'RecordAccess', via: 'api', now: parts.desk.now() } as const;
-  const cause = causeOf(request, caller);
-  const handled = await handleSession(parts.desk, { organizationId, id }, command, cause);
+/** Once a minute at most; the command decides that. */
+async function recordAccess(
+  dependencies: ApiDependencies,
+  metadata: EventMetadata,
+  { caller: { organizationId }, id }: { caller: Caller; id: string },
+) {
+  const command = { type: 'RecordAccess', via: 'api', now: dependencies.context.now() } as const;
+  const handled = await handleSessionCommand(
+    dependencies.context,
+    { organizationId, id },
+    command,
+    metadata,
+  );
   if ('sequence' in handled && handled.isChanged)
-    await untilReadable(parts.views, handled.sequence);
+    await untilReadable(dependencies.views, handled.sequence);
 }
 
-function presentAccess(session: SessionState, caller: Caller, { addresses }: ApiParts) {
+function presentAccess(session: SessionState, caller: Caller, { addresses }: ApiDependencies) {
   const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
   return {
     session_id: session.id,

@@ -1,47 +1,50 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
-import { isRejected, reject } from '#src/errors.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
-import type { Caller } from '../../auth/authenticate.ts';
-import { causeOf, type ApiParts } from '../../dependencies.ts';
-import { refuse } from '../../http/error-response.ts';
-import { untilReadable } from '../../sessions/read-your-writes.ts';
-import { parameter, type Route } from '../../http/route.ts';
+import { isRejection, reject } from '#src/errors.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { causeOf, type ApiDependencies } from '../../dependencies.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import { response, type ApiServer } from '../../http/route.ts';
+import { SessionPath } from '../../schemas/requests.ts';
 import { SessionStopped } from '../../schemas/sessions.ts';
+import { untilReadable } from '../../sessions/read-your-writes.ts';
 
 /**
  * DELETE /api/sessions/{id}: answered once the stop is durable and every reader sees it; the
- * browser goes after that. Again on a session that is ending or has ended: answered as well, and
- * nothing written.
+ * browser ends after that. Idempotent: for a session that is ending or has ended the answer is the
+ * same, and no event is appended.
  */
-export function stopSession(parts: ApiParts): Route {
-  async function handle(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
-    const id = parameter(request, 'id');
-    if (!isId(id)) return refuse(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
-    const { desk, views } = parts;
-    const command = { type: 'StopSession', reason: 'user', now: desk.now() } as const;
-    const { organizationId } = caller;
-    const cause = causeOf(request, caller);
-    const handled = await handleSession(desk, { organizationId, id }, command, cause);
-    if (isRejected(handled)) return refuse(reply, handled);
-    await untilReadable(views, handled.sequence);
-    return reply.send({ message: messageOf(handled.state), session_id: id });
-  }
-  return {
+export function stopSession(
+  server: ApiServer,
+  { context, views }: Pick<ApiDependencies, 'context' | 'views'>,
+): void {
+  server.route({
     method: 'DELETE',
-    path: '/api/sessions/:id',
-    operationId: 'stopSession',
-    summary: 'Stop a session',
-    details:
-      'Answers once the stop is durable; the browser goes after that, and credits not used come ' +
-      'back. Stopping a session that is stopping or has ended is no error and changes nothing; ' +
-      'the message says where it had failed.',
-    action: 'control',
-    answer: { status: 200, schema: SessionStopped, description: 'It is stopped, or had ended' },
-    refusals: ['SESSION_NOT_FOUND'],
-    handle,
-  };
+    url: '/api/sessions/:id',
+    schema: {
+      operationId: 'stopSession',
+      tags: ['Sessions'],
+      summary: 'Stop a session',
+      description:
+        'Answers once the stop is durable; the browser goes after that, and credits not used ' +
+        'come back. Stopping a session that is stopping or has ended is no error and changes ' +
+        'nothing; the message says where it had failed.',
+      params: SessionPath,
+      response: { 200: response('It is stopped, or had ended', SessionStopped) },
+    },
+    config: { action: 'control', refusals: ['SESSION_NOT_FOUND'] },
+    async handler(request, reply) {
+      const { id } = request.params;
+      if (!isId(id)) return sendRejection(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
+      const command = { type: 'StopSession', reason: 'user', now: context.now() } as const;
+      const session = { organizationId: request.caller.organizationId, id };
+      const metadata = causeOf(request, request.caller);
+      const handled = await handleSessionCommand(context, session, command, metadata);
+      if (isRejection(handled)) return sendRejection(reply, handled);
+      await untilReadable(views, handled.sequence);
+      return reply.send({ message: messageOf(handled.state), session_id: id });
+    },
+  });
 }
 
 function messageOf({ name, status }: SessionState): string {

@@ -1,87 +1,94 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { isRejected, reject } from '#src/errors.ts';
-import { sequenceAt } from '../../../log/past.ts';
-import type { Records } from '#src/event-store/raw-records.ts';
-import { beginOf, lineOf, recordText, type AuditHead, type AuditScope } from './chain.ts';
+import { isRejection, reject } from '#src/errors.ts';
+import { sequenceAt } from '#src/event-store/load-state.ts';
+import type { RawRecords } from '#src/event-store/raw-records.ts';
+import { firstHash, chainLine, recordText, type AuditHead, type AuditScope } from './chain.ts';
 import { openAuditKey } from './key.ts';
 import type { Command, CommandSession } from '../../command.ts';
-import { Misuse } from '../../errors.ts';
-import { asId, asText, asTimeOrDate } from '../../arguments.ts';
+import { UsageError } from '../../errors.ts';
+import { parseId, textUpTo, parseTimeOrDate } from '../../arguments.ts';
 import { findOrganization } from '../../organization.ts';
 
 export const exportAudit: Command = {
   name: 'audit export',
-  summary: 'Write a piece of the log to a file that proves itself: chained, and signed',
+  summary: 'Write stored records to a file whose lines are chained and whose head is signed',
   options: {
-    from: { value: 'TIME', meaning: 'RFC 3339 or a date in UTC; default: from the first event on' },
-    to: { value: 'TIME', meaning: 'up to there, not included; default: now' },
-    org: { value: 'ID', meaning: 'one organization alone; default: everything' },
-    archive: { meaning: 'read the archive (ARCHIVE=on) in place of the log' },
-    out: { value: 'FILE', meaning: 'where it is written; what is there is replaced' },
+    from: { value: 'TIME', meaning: 'begin, RFC 3339 or a date in UTC; default: the first event' },
+    to: { value: 'TIME', meaning: 'end, not included; default: now' },
+    org: { value: 'ID', meaning: 'only this organization; default: everything' },
+    archive: { meaning: 'read the archive (ARCHIVE=on) in place of the event store' },
+    out: { value: 'FILE', meaning: 'output file; an existing file is replaced' },
   },
-  read(given) {
-    const [from, to] = [given.optional('from', asTimeOrDate), given.optional('to', asTimeOrDate)];
-    const organization = given.optional('org', asId);
-    const file = given.required('out', asText(4096));
-    if (from !== null && to !== null && from > to) throw new Misuse('--from is after --to');
+  read(options) {
+    const [from, to] = [
+      options.optional('from', parseTimeOrDate),
+      options.optional('to', parseTimeOrDate),
+    ];
+    const organization = options.optional('org', parseId);
+    const file = options.required('out', textUpTo(4096));
+    if (from !== null && to !== null && from > to) throw new UsageError('--from is after --to');
     return async (session) => {
       if (organization !== null) {
-        const known = await findOrganization(session.desk.log, organization);
-        if (isRejected(known)) return known;
+        const known = await findOrganization(session.context.eventStore, organization);
+        if (isRejection(known)) return known;
       }
       const scope = await scopeOf(session, { from, to, organization });
       const key = await openAuditKey(session.config.dataDir);
-      const source = given.has('archive') ? session.archive : session.records;
-      if (source === null) return noArchive;
+      const source = options.has('archive') ? session.archive : session.records;
+      if (source === null) return archiveMissing;
       const head = await writeRecords(source, scope, `${file}.records`);
       await writeFile(file, head, await key.sign(JSON.stringify(head)));
       const { fingerprint } = key;
       const text = [
-        `${head.records} records of the log written to ${file}`,
-        `signed with the key ${fingerprint}; bss audit verify ${file} proves it`,
+        `${head.records} records written to ${file}`,
+        `signed by the key ${fingerprint}; verify with: bss audit verify ${file}`,
       ];
       return { json: { file, fingerprint, head }, text: text.join('\n') };
     };
   },
 };
 
-/** Where the archive is asked for, and there is none. */
-export const noArchive = reject(
+/** The rejection for --archive without an archive. */
+export const archiveMissing = reject(
   'UNAVAILABLE',
   {},
-  { message: 'The log has no archive; the service makes one with ARCHIVE=on.' },
+  { message: 'The event store has no archive; ARCHIVE=on creates one.' },
 );
 
 async function scopeOf(
-  { desk }: CommandSession,
+  { context }: CommandSession,
   asked: { from: number | null; to: number | null; organization: string | null },
 ): Promise<AuditScope> {
   const { from, organization } = asked;
-  const to = Math.min(asked.to ?? Infinity, desk.now());
-  const { id } = await desk.log.facts();
+  const to = Math.min(asked.to ?? Infinity, context.now());
+  const { id } = await context.eventStore.info();
   return {
     format: 'bss-audit-1',
     log: id,
     organization,
     from: from === null ? null : new Date(from).toISOString(),
     to: new Date(to).toISOString(),
-    after: from === null ? 0 : await sequenceAt(desk, from - 1),
-    up_to: await sequenceAt(desk, to - 1),
+    after: from === null ? 0 : await sequenceAt(context, from - 1),
+    up_to: await sequenceAt(context, to - 1),
   };
 }
 
-/** The records first, as their head can be written only when all of them are known. */
-async function writeRecords(source: Records, scope: AuditScope, path: string): Promise<AuditHead> {
-  let tip = beginOf(scope);
+/** Writes the records to a file of their own; the head can be written only after all of them. */
+async function writeRecords(
+  source: RawRecords,
+  scope: AuditScope,
+  path: string,
+): Promise<AuditHead> {
+  let tip = firstHash(scope);
   let count = 0;
   async function* lines() {
     const { after, up_to: upTo, organization: organizationId } = scope;
     for await (const batch of source.read({ after, upTo, organizationId })) {
       let text = '';
       for (const record of batch) {
-        const { line, hash } = lineOf(tip, recordText(record));
+        const { line, hash } = chainLine(tip, recordText(record));
         text += `${line}\n`;
         tip = hash;
       }
@@ -93,7 +100,7 @@ async function writeRecords(source: Records, scope: AuditScope, path: string): P
   return { ...scope, exported_at: new Date().toISOString(), records: count, tip };
 }
 
-/** The whole file, or none: it takes its name when it is complete. */
+/** Writes head and records; the file gets its name only once it is complete. */
 async function writeFile(file: string, head: AuditHead, signature: string): Promise<void> {
   const [records, unnamed] = [`${file}.records`, `${file}.new`];
   async function* parts() {

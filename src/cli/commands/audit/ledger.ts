@@ -1,28 +1,29 @@
 import { filters, filtersFor } from '#events/subjects.ts';
 import { createLedgerAudit, type LedgerAudit } from '#src/billing/ledger-audit.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import type { Command, Output } from '../../command.ts';
-import { asId } from '../../arguments.ts';
-import { layOut, printable } from '../../output.ts';
+import { parseId } from '../../arguments.ts';
+import { formatTable, printable } from '../../output.ts';
 import { findOrganization } from '../../organization.ts';
 import { readEvents } from '../../read-events.ts';
 
 export const auditLedger: Command = {
   name: 'audit ledger',
-  summary: 'Fold the log and hold slots and credits against the sessions; 1 where they differ',
-  options: { org: { value: 'ID', meaning: 'one organization alone; default: every one' } },
-  read(given) {
-    const organizationId = given.optional('org', asId);
-    return async ({ desk, warn }) => {
+  summary: 'Compare slots and credits in the ledgers with the sessions; exit 1 if they differ',
+  options: { org: { value: 'ID', meaning: 'only this organization; default: all' } },
+  read(options) {
+    const organizationId = options.optional('org', parseId);
+    return async ({ context, warn }) => {
       const organization =
-        organizationId === null ? null : await findOrganization(desk.log, organizationId);
-      if (organization !== null && isRejected(organization)) return organization;
+        organizationId === null ? null : await findOrganization(context.eventStore, organizationId);
+      if (organization !== null && isRejection(organization)) return organization;
       const audit = createLedgerAudit();
-      const upTo = await desk.log.lastSequence();
+      const upTo = await context.eventStore.lastSequence();
       const subjects =
         organizationId === null ? filters.ledgersAndSessions : filtersFor(organizationId, null);
-      const range = { upTo: Math.min(upTo, await desk.log.lastSequence(subjects)) };
-      for await (const event of readEvents(desk.log, subjects, warn, range)) audit.take(event);
+      const range = { upTo: Math.min(upTo, await context.eventStore.lastSequence(subjects)) };
+      for await (const event of readEvents(context.eventStore, subjects, warn, range))
+        audit.take(event);
       return present(audit.report(), upTo);
     };
   },
@@ -76,5 +77,5 @@ function describe({ agrees, up_to, organizations }: Presented): string[] {
     row.differences.map((text) => printable(`  ${row.organization_id}: ${text}`)),
   );
   const verdict = agrees ? 'ledgers and sessions agree' : 'ledgers and sessions differ';
-  return [...layOut(heads, rows), ...differences, `Up to event ${up_to}: ${verdict}.`];
+  return [...formatTable(heads, rows), ...differences, `Up to event ${up_to}: ${verdict}.`];
 }

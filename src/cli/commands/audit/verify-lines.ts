@@ -1,24 +1,28 @@
-import { beginOf, readLine, sha256, type AuditHead } from './chain.ts';
+import { firstHash, readLine, sha256, type AuditHead } from './chain.ts';
 import { signerOf } from './key.ts';
 
-/** What is found of a file; `line` counts from 1, null where no single line can be named. */
+/** Result of a verification. `line` counts from 1; null if no single line is at fault. */
 export type Verdict =
   | { isWhole: true; head: AuditHead; fingerprint: string }
   | { isWhole: false; line: number | null; reason: string };
 
-/** Shown a record that is proved to be as it was exported; what it says of it ends the reading. */
-export type Inspect = (line: number, record: Buffer, head: AuditHead) => Promise<string | null>;
+/** Called with each record whose hash is right; a returned reason ends the verification. */
+export type InspectRecord = (
+  line: number,
+  record: Buffer,
+  head: AuditHead,
+) => Promise<string | null>;
 
 const HEAD = /^\{"head":(\{.*\}),"signature":"([\w-]+\.\.[\w-]+)"\}$/s;
 
 /**
- * Proves that lines are those of an audit, whole and untouched: nothing but the lines themselves is
- * asked. The first line that is not as it was written is named, or the one that is missing.
- * @param lines without their line feeds; `isEnded` is false for what no line feed ends
+ * Verifies that lines are a complete, unaltered audit, from the lines alone. Reports the first line
+ * that was altered or is missing.
+ * @param lines without their line feeds; `isEnded` is false for a line without one
  */
-export async function verdictOn(
+export async function verifyLines(
   lines: AsyncIterable<{ text: Buffer; isEnded: boolean }>,
-  inspect: Inspect = () => Promise.resolve(null),
+  inspect: InspectRecord = () => Promise.resolve(null),
 ): Promise<Verdict> {
   const iterator = lines[Symbol.asyncIterator]();
   const first = await iterator.next();
@@ -26,15 +30,15 @@ export async function verdictOn(
   const opened = await openHead(first.value);
   if (typeof opened === 'string') return broken(1, opened);
   const { head, fingerprint } = opened;
-  let prev = beginOf(head);
+  let prev = firstHash(head);
   let line = 1;
   for await (const { text, isEnded } of { [Symbol.asyncIterator]: () => iterator }) {
     line += 1;
     if (line > head.records + 1) return broken(line, 'the audit ended before this line');
     const parts = readLine(text);
-    if (parts === null || !isEnded) return broken(line, 'it is no line of an audit');
+    if (parts === null || !isEnded) return broken(line, 'it is not a line of an audit');
     if (parts.prev !== prev)
-      return broken(line, 'it does not follow the line above: one is missing, or moved');
+      return broken(line, 'it does not follow the line above: a line is missing or was moved');
     if (parts.hash !== sha256(prev, parts.record)) return broken(line, 'it was altered');
     prev = parts.hash;
     const found = await inspect(line, parts.record, head);
@@ -43,22 +47,22 @@ export async function verdictOn(
   if (line < head.records + 1)
     return broken(
       line + 1,
-      `the file ends before it: ${head.records + 1 - line} lines are missing`,
+      `the file ends before this line: ${head.records + 1 - line} lines are missing`,
     );
   if (prev !== head.tip)
-    return broken(null, 'the lines were chained anew: they are not those that were signed');
+    return broken(null, 'the lines were chained anew: they differ from the signed ones');
   return { isWhole: true, head, fingerprint };
 }
 
 async function openHead({ text, isEnded }: { text: Buffer; isEnded: boolean }) {
   const line = text.toString();
   const [, head, signature] = HEAD.exec(line) ?? [];
-  // Bytes that are no text would read as another text.
+  // Bytes that are not UTF-8 would decode to another text.
   const isText = Buffer.from(line).equals(text);
   if (head === undefined || signature === undefined || !isEnded || !isText)
-    return 'it is no head of an audit';
+    return 'it is not the head of an audit';
   const fingerprint = await signerOf(head, signature);
-  if (fingerprint === null) return 'the head was altered: its signature does not fit';
+  if (fingerprint === null) return 'the head was altered: its signature does not match';
   return { head: JSON.parse(head) as AuditHead, fingerprint };
 }
 

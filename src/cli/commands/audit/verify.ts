@@ -1,79 +1,91 @@
+import { createReadStream } from 'node:fs';
 import { access } from 'node:fs/promises';
+import type { CommandContext } from '#src/commands/handle-command.ts';
 import { readConfig } from '#src/config/config.ts';
-import type { Desk } from '#src/commands/handle-command.ts';
-import { sequenceAt } from '../../../log/past.ts';
-import type { Records } from '#src/event-store/raw-records.ts';
-import { recordText, type AuditHead } from './chain.ts';
-import { noArchive } from './export.ts';
-import { knownFingerprint } from './key.ts';
-import { linesOf } from '../../audit-lines.ts';
-import { verdictOn, type Inspect, type Verdict } from './verify-lines.ts';
+import { sequenceAt } from '#src/event-store/load-state.ts';
+import type { RawRecords } from '#src/event-store/raw-records.ts';
+import { textUpTo } from '../../arguments.ts';
 import type { Command, Output } from '../../command.ts';
-import { Misuse } from '../../errors.ts';
-import { asText } from '../../arguments.ts';
+import { UsageError } from '../../errors.ts';
+import { recordText, type AuditHead } from './chain.ts';
+import { archiveMissing } from './export.ts';
+import { knownFingerprint } from './key.ts';
+import { verifyLines, type InspectRecord, type Verdict } from './verify-lines.ts';
 
 export const verifyAudit: Command = {
   name: 'audit verify',
-  summary: 'Prove that an exported file is whole and untouched; 1 where it is not',
+  summary: 'Verify that an exported file is complete and unaltered; exit 1 if it is not',
   operands: ['FILE'],
   options: {
-    key: { value: 'FINGERPRINT', meaning: "the key it has to be signed by; default: DATA_DIR's" },
-    'against-log': { meaning: 'hold each record against the log, too; needs the service' },
-    'against-archive': { meaning: 'the same against its archive (ARCHIVE=on)' },
+    key: {
+      value: 'FINGERPRINT',
+      meaning: 'key that must have signed it; default: the key in DATA_DIR',
+    },
+    'against-log': { meaning: 'also compare each record with the event store; needs the service' },
+    'against-archive': { meaning: 'also compare each record with the archive (ARCHIVE=on)' },
   },
-  readAlone(given) {
-    if (given.has('against-log') || given.has('against-archive')) return null;
-    const file = given.operand(0, asText(4096));
-    const wanted = given.optional('key', asText(64));
+  readAlone(options) {
+    if (options.has('against-log') || options.has('against-archive')) return null;
+    const file = options.operand(0, textUpTo(4096));
+    const wanted = options.optional('key', textUpTo(64));
     return async () => {
       await requireFile(file);
       const trusted = wanted ?? (await knownFingerprint(readConfig(process.env).dataDir));
-      return present(await verdictOn(linesOf(file)), trusted);
+      return present(await verifyLines(readLines(file)), trusted);
     };
   },
-  read(given) {
-    const file = given.operand(0, asText(4096));
-    const wanted = given.optional('key', asText(64));
+  read(options) {
+    const file = options.operand(0, textUpTo(4096));
+    const wanted = options.optional('key', textUpTo(64));
     return async (session) => {
       await requireFile(file);
       const trusted = wanted ?? (await knownFingerprint(session.config.dataDir));
-      const records = given.has('against-archive') ? session.archive : session.records;
-      if (records === null) return noArchive;
-      const log = compareWith(session.desk, records);
-      const verdict = await verdictOn(linesOf(file), log.inspect);
+      const records = options.has('against-archive') ? session.archive : session.records;
+      if (records === null) return archiveMissing;
+      const log = compareWithStore(session.context, records);
+      const verdict = await verifyLines(readLines(file), log.inspect);
       return present(verdict.isWhole ? await log.end(verdict) : verdict, trusted);
     };
   },
 };
 
-/** Reads the log's own records beside those of the file. */
-function compareWith(desk: Desk, records: Records) {
+/** Compares the records of a file with those of the event store, or of its archive. */
+function compareWithStore(context: CommandContext, records: RawRecords) {
   let stored: AsyncGenerator<string, void, void> | null = null;
 
-  const inspect: Inspect = async (_, record, head) => {
+  const inspect: InspectRecord = async (_, record, head) => {
     if (stored === null) {
-      const { id } = await desk.log.facts();
-      if (id !== head.log) return 'it is of another log than this service has';
-      stored = textsOf(records, head);
+      const { id } = await context.eventStore.info();
+      if (id !== head.log) return 'it is of another event store';
+      stored = recordTexts(records, head);
     }
     const { value } = await stored.next();
-    if (value === undefined) return 'the log has no such record any more';
-    return Buffer.from(value).equals(record) ? null : 'it is not what the log has there';
+    if (value === undefined) return 'the event store no longer has this record';
+    return Buffer.from(value).equals(record)
+      ? null
+      : 'it differs from the record in the event store';
   };
   async function end(verdict: Verdict & { isWhole: true }): Promise<Verdict> {
     const { head } = verdict;
-    const rest = await (stored ?? textsOf(records, head)).next();
+    const rest = await (stored ?? recordTexts(records, head)).next();
     if (rest.done !== true)
-      return { isWhole: false, line: head.records + 2, reason: 'the log has one more record here' };
-    // The moments are what the head says, and so are the sequences that lie between them.
-    const upTo = await sequenceAt(desk, Date.parse(head.to) - 1);
-    const reason = `the log reaches up to ${upTo} by ${head.to}, not ${head.up_to}`;
+      return {
+        isWhole: false,
+        line: head.records + 2,
+        reason: 'the event store has one more record here',
+      };
+    // The head's times and sequences must describe the same span.
+    const upTo = await sequenceAt(context, Date.parse(head.to) - 1);
+    const reason = `the event store had ${upTo} events by ${head.to}, not ${head.up_to}`;
     return upTo === head.up_to ? verdict : { isWhole: false, line: 1, reason };
   }
   return { inspect, end };
 }
 
-async function* textsOf(records: Records, head: AuditHead): AsyncGenerator<string, void, void> {
+async function* recordTexts(
+  records: RawRecords,
+  head: AuditHead,
+): AsyncGenerator<string, void, void> {
   const { after, up_to: upTo, organization: organizationId } = head;
   for await (const batch of records.read({ after, upTo, organizationId }))
     yield* batch.map(recordText);
@@ -81,11 +93,11 @@ async function* textsOf(records: Records, head: AuditHead): AsyncGenerator<strin
 
 async function requireFile(file: string): Promise<void> {
   await access(file).catch((error: unknown) => {
-    throw new Misuse(`FILE ${file} cannot be read`, { cause: error });
+    throw new UsageError(`FILE ${file} cannot be read`, { cause: error });
   });
 }
 
-/** @param trusted fingerprint that the signer's has to be; null: nobody here knows one */
+/** @param trusted fingerprint that the signer must have; null: no key is known here */
 function present(verdict: Verdict, trusted: string | null): Output {
   if (!verdict.isWhole) {
     const { line, reason } = verdict;
@@ -95,7 +107,7 @@ function present(verdict: Verdict, trusted: string | null): Output {
   const { head, fingerprint } = verdict;
   const { records, from, to, organization, exported_at } = head;
   if (trusted !== null && trusted !== fingerprint) {
-    const reason = `it is signed by the key ${fingerprint}, not by ${trusted}`;
+    const reason = `signed by the key ${fingerprint}, not by ${trusted}`;
     return {
       json: { whole: false, line: 1, reason, fingerprint },
       text: `NOT WHOLE: line 1: ${reason}`,
@@ -106,7 +118,38 @@ function present(verdict: Verdict, trusted: string | null): Output {
   const whose = organization === null ? '' : ` of organization ${organization}`;
   const text = [
     `WHOLE: ${records} records${whose}, ${span}, exported ${exported_at}`,
-    `signed by the key ${fingerprint}${trusted === null ? ', which nothing here vouches for' : ''}`,
+    `signed by the key ${fingerprint}${trusted === null ? '; no trusted key is known' : ''}`,
   ];
   return { json: { whole: true, fingerprint, head }, text: text.join('\n') };
+}
+
+/** Far above any record: NATS takes messages up to 1 MB. */
+const LINE_BYTES_MAX = 16 * 1024 * 1024;
+const LINE_FEED = 0x0a;
+
+/**
+ * The lines of a file as bytes. `isEnded` is false for the bytes after the last line feed, and for
+ * pieces of a line longer than 16 MiB, which no audit contains.
+ */
+export async function* readLines(path: string) {
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    let from = 0;
+    for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, from)) {
+      yield { text: Buffer.concat([...rest, chunk.subarray(from, at)]), isEnded: true };
+      rest = [];
+      restBytes = 0;
+      from = at + 1;
+    }
+    rest.push(chunk.subarray(from));
+    restBytes += chunk.length - from;
+    if (restBytes > LINE_BYTES_MAX) {
+      yield { text: Buffer.concat(rest), isEnded: false };
+      rest = [];
+      restBytes = 0;
+    }
+  }
+  const text = Buffer.concat(rest);
+  if (text.length > 0) yield { text, isEnded: false };
 }

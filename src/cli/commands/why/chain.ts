@@ -1,20 +1,20 @@
 import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
-import { inWords } from './describe-event.ts';
+import { describeEvent } from './describe-event.ts';
 
-/** A link of the chain: an event, or a timer that fired, which the log knows by its effect. */
+/** A link of the chain: an event, or (null) a timer that fired, which leaves no event. */
 export type Link = { words: string; event: RecordedEvent | null };
 
 /**
- * What led to the session's last event, the end first and what nothing led to last: a person's
- * request, a browser that its user closed or that ended by itself, a server that was lost.
+ * The chain of causes of the session's last event, from that event back to the root cause: a
+ * request, a browser that was closed or crashed, or a lost server.
  * @param related all events of the session, its browsers, servers and ledger, oldest first
  */
-export function chainTo(end: RecordedOf<'session'>, related: readonly RecordedEvent[]): Link[] {
+export function causesOf(end: RecordedOf<'session'>, related: readonly RecordedEvent[]): Link[] {
   const chain: Link[] = [];
   const seen = new Set<string>();
   for (let event: RecordedEvent | null = end; event !== null && !seen.has(event.id);) {
     seen.add(event.id);
-    chain.push({ words: inWords(event), event });
+    chain.push({ words: describeEvent(event), event });
     const timer = timerOf(event);
     if (timer !== null) chain.push({ words: `the timer "${timer}" fired`, event: null });
     event = causeOf(event, timer, related);
@@ -22,8 +22,8 @@ export function chainTo(end: RecordedOf<'session'>, related: readonly RecordedEv
   return chain;
 }
 
-/** The timer by whose firing an event was decided; null: by none. */
-function timerOf({ cause: { actor } }: RecordedEvent): string | null {
+/** The timer that triggered the event; null if none did. */
+function timerOf({ metadata: { actor } }: RecordedEvent): string | null {
   const [role, what] = actor.id.split('/');
   const isTimer = actor.kind === 'service' && role === 'timekeeper' && what !== undefined;
   return isTimer && what !== 'lost-server' ? what : null;
@@ -34,7 +34,7 @@ function causeOf(
   timer: string | null,
   related: readonly RecordedEvent[],
 ): RecordedEvent | null {
-  const { causationId, commandId } = event.cause;
+  const { causationId, commandId } = event.metadata;
   const named = related.find(({ id }) => id === causationId);
   if (named !== undefined) return named;
   const before = related.filter(({ sequence }) => sequence < event.sequence);
@@ -50,7 +50,7 @@ function causeOf(
 
 type Last = (...types: string[]) => RecordedEvent | null;
 
-/** The event after which the timer was set: the newest of those that move its moment. */
+/** The event that set the timer: the newest of those that reschedule it. */
 function armedBy(timer: string, last: Last): RecordedEvent | null {
   if (timer === 'idle') return last('session.accessed', 'session.activated');
   if (timer.startsWith('queue')) return last('session.requested', 'session.requeued');
@@ -58,11 +58,14 @@ function armedBy(timer: string, last: Last): RecordedEvent | null {
 }
 
 function isStopOf(commandId: string) {
-  return ({ type, cause }: RecordedEvent) =>
-    type === 'session.stop-requested' && cause.commandId === commandId;
+  return ({ type, metadata }: RecordedEvent) =>
+    type === 'session.stop-requested' && metadata.commandId === commandId;
 }
 
-/** What failed under it. It is told after the session's failure, for the caller is told first. */
+/**
+ * The event that made the session fail. It may be recorded after session.failed, because the
+ * provisioner reports to the session first.
+ */
 function reasonOf(event: RecordedEvent, related: readonly RecordedEvent[]): RecordedEvent | null {
   if (!isOf('session', event) || event.type !== 'session.failed') return null;
   const { reason } = event.data;

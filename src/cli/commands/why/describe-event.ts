@@ -1,42 +1,44 @@
 import type { RecordedEvent } from '#events/events.ts';
 import type { SessionEvent, StopReason } from '#events/session.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
-import { lengthOf } from '../../output.ts';
+import { formatDuration } from '../../output.ts';
 
 /**
- * What an event says, in a sentence without its subject's id. A browser's last words follow it, on
+ * The event as a sentence about the session. The last lines of a browser's output follow it, on
  * lines of their own.
  */
-export function inWords(event: RecordedEvent): string {
+export function describeEvent(event: RecordedEvent): string {
   switch (event.aggregate.kind) {
     case 'session':
-      return sessionWords(event as SessionEvent);
+      return describeSessionEvent(event as SessionEvent);
     case 'workload':
-      return workloadWords(event as WorkloadEvent, event.aggregate.id);
+      return describeWorkloadEvent(event as WorkloadEvent, event.aggregate.id);
     default:
-      return otherWords(event);
+      return describeOtherEvent(event);
   }
 }
 
-const stopWords: Record<StopReason, string> = {
-  user: 'its stop was asked for by its user',
-  expired: 'its stop was asked for because its time was up',
-  idle: 'its stop was asked for because nobody had used it for its idle time-out',
-  organization: 'its stop was asked for on the organization’s behalf',
-  operator: 'its stop was asked for by an operator, or because its server was ending',
-  browser_closed: 'its user closed its browser',
+const stopReasons: Record<StopReason, string> = {
+  user: 'a user requested its stop',
+  expired: 'its stop was requested because it expired',
+  idle: 'its stop was requested because it was unused for its idle timeout',
+  organization: 'its stop was requested on behalf of the organization',
+  operator: 'its stop was requested by an operator, or because its server was shutting down',
+  browser_closed: 'its user closed the browser',
 };
 
-function sessionWords(event: SessionEvent): string {
+function describeSessionEvent(event: SessionEvent): string {
   switch (event.type) {
     case 'session.requested': {
       const { name, expiresAt, creditsReserved } = event.data;
-      return `the session "${name}" was asked for, until ${expiresAt} (${creditsReserved} credits)`;
+      return `session "${name}" was requested until ${expiresAt} (${creditsReserved} credits)`;
     }
     case 'session.queued':
-      return 'no server took it in time: it waited in the queue';
-    case 'session.assigned':
-      return `server ${event.data.serverId} took it, to launch browser ${event.data.workloadId}`;
+      return 'no server took it in time, so it was queued';
+    case 'session.assigned': {
+      const { serverId, workloadId } = event.data;
+      return `server ${serverId} took it and began to launch browser ${workloadId}`;
+    }
     case 'session.requeued':
       return `server ${event.data.serverId} gave it back: ${event.data.detail}`;
     case 'session.activated': {
@@ -44,44 +46,44 @@ function sessionWords(event: SessionEvent): string {
       return `it got browser ${workloadId} of server ${serverId}`;
     }
     case 'session.extended':
-      return `it was extended by ${lengthOf(event.data.byMs)}, until ${event.data.expiresAt}`;
+      return `it was extended by ${formatDuration(event.data.byMs)}, until ${event.data.expiresAt}`;
     case 'session.accessed':
-      return `it was used by way of ${event.data.via}`;
+      return `it was used over ${event.data.via}`;
     case 'session.expiry-warning':
-      return `it was warned that it would end at ${event.data.expiresAt}`;
+      return `a warning was sent that it expires at ${event.data.expiresAt}`;
     case 'session.stop-requested':
-      return stopWords[event.data.reason];
+      return stopReasons[event.data.reason];
     case 'session.stopped':
-      return `it stopped; ${settled(event.data)}`;
+      return `it stopped; ${describeSettlement(event.data)}`;
     case 'session.failed': {
       const { reason, detail, exitCode } = event.data;
       const code = exitCode === null ? '' : `, exit code ${exitCode}`;
-      return `it failed with ${reason}${code} (${settled(event.data)}): ${detail}`;
+      return `it failed with ${reason}${code} (${describeSettlement(event.data)}): ${detail}`;
     }
   }
 }
 
-function workloadWords(event: WorkloadEvent, id: string): string {
+function describeWorkloadEvent(event: WorkloadEvent, id: string): string {
   switch (event.type) {
     case 'workload.provisioning':
       return `server ${event.data.serverId} decided to launch browser ${id}`;
     case 'workload.launching':
       return `browser ${id} was being launched`;
     case 'workload.idle':
-      return `browser ${id} answered, after ${lengthOf(event.data.launchMs)}`;
+      return `browser ${id} was ready after ${formatDuration(event.data.launchMs)}`;
     case 'workload.assigned':
-      return `browser ${id} was given to the session`;
+      return `browser ${id} was assigned to the session`;
     case 'workload.terminating':
-      return `browser ${id} was being ended (${event.data.reason})`;
+      return `browser ${id} was being terminated (${event.data.reason})`;
     case 'workload.terminated': {
       const { reason, exitCode } = event.data;
       const code = exitCode === null ? '' : `, exit code ${exitCode}`;
-      return `browser ${id} was gone (${reason}${code})`;
+      return `browser ${id} ended (${reason}${code})`;
     }
   }
 }
 
-function otherWords(event: RecordedEvent): string {
+function describeOtherEvent(event: RecordedEvent): string {
   const server = event.aggregate.kind === 'server' ? event.aggregate.id : '';
   switch (event.type) {
     case 'ledger.slot-reserved':
@@ -89,13 +91,13 @@ function otherWords(event: RecordedEvent): string {
     case 'ledger.credits-reserved':
       return `${event.data.credits} more credits were reserved`;
     case 'ledger.slot-released':
-      return `the slot came back; ${settled(event.data)}`;
+      return `the slot was released; ${describeSettlement(event.data)}`;
     case 'server.joined':
       return `server ${server} joined`;
     case 'server.draining':
-      return `server ${server} was told to take nothing new`;
+      return `server ${server} was drained: it takes no new sessions`;
     case 'server.restarting':
-      return `server ${server} ended, to be back`;
+      return `server ${server} shut down for a restart`;
     case 'server.left':
       return `server ${server} left`;
     case 'server.lost':
@@ -105,7 +107,7 @@ function otherWords(event: RecordedEvent): string {
   }
 }
 
-function settled({ creditsUsed, creditsRefunded }: Settled): string {
-  return `credits used: ${creditsUsed}, given back: ${creditsRefunded}`;
+function describeSettlement({ creditsUsed, creditsRefunded }: Settled): string {
+  return `credits used: ${creditsUsed}, refunded: ${creditsRefunded}`;
 }
 type Settled = { creditsUsed: number; creditsRefunded: number };

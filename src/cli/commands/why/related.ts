@@ -1,21 +1,21 @@
 import { isOf, type RecordedEvent } from '#events/events.ts';
-import { filterOf } from '#events/subjects.ts';
+import { streamFilter } from '#events/subjects.ts';
 import { EVENTS_MAX } from '#src/event-store/batch.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { readEvents } from '../../read-events.ts';
 import { fleetOf, type Step } from '../session-at.ts';
 
-/** What a server did this long after a session's end may still be the reason for it. */
+/** An event of a server up to this long after the session's end may still be its cause. */
 const AFTERWARDS_MS = 60_000;
-/** What servers do about themselves all the time, and no session ends of. */
+/** Routine events of servers, which never end a session. */
 const HOUSEKEEPING = ['server.pool-resized', 'server.reconciled'];
 
 /**
- * Every event that belongs to a session, oldest first: its own, those of its browsers and of their
- * servers meanwhile, and the lines of the ledger for it.
+ * All events related to a session, oldest first: its own, those of its browsers, those of their
+ * servers in that time, and the ledger's events for the session.
  */
 export async function readRelated(
-  log: EventLog,
+  eventStore: EventStore,
   steps: readonly Step[],
   warn: (text: string) => void,
 ): Promise<RecordedEvent[]> {
@@ -24,19 +24,19 @@ export async function readRelated(
   const { workloads, servers } = fleetOf(steps);
   const related: RecordedEvent[] = steps.map(({ event }) => event);
   if (workloads.length > 0)
-    for await (const event of readEvents(log, workloads, warn)) related.push(event);
+    for await (const event of readEvents(eventStore, workloads, warn)) related.push(event);
   if (servers.length > 0)
-    for await (const event of readEvents(log, servers, warn, { after: first.sequence })) {
+    for await (const event of readEvents(eventStore, servers, warn, { after: first.sequence })) {
       if (Date.parse(event.time) > Date.parse(last.time) + AFTERWARDS_MS) break;
       if (!HOUSEKEEPING.includes(event.type)) related.push(event);
     }
-  related.push(...(await readLedger(log, steps, warn)));
+  related.push(...(await readLedger(eventStore, steps, warn)));
   return related.toSorted((one, other) => one.sequence - other.sequence);
 }
 
-/** A move of the ledger is in one batch with the event that asked for it: it is sought there. */
+/** Ledger events are appended in one batch with their session event, so read around each. */
 async function readLedger(
-  log: EventLog,
+  eventStore: EventStore,
   steps: readonly Step[],
   warn: (text: string) => void,
 ): Promise<RecordedEvent[]> {
@@ -44,10 +44,10 @@ async function readLedger(
   for (const { event } of steps) {
     if (!moving.includes(event.type) || !isOf('session', event)) continue;
     const { organizationId, id } = event.aggregate;
-    const ledger = filterOf({ kind: 'ledger', organizationId });
+    const ledger = streamFilter({ kind: 'ledger', organizationId });
     const { sequence } = event;
     const range = { after: Math.max(0, sequence - EVENTS_MAX), upTo: sequence + EVENTS_MAX };
-    for await (const line of readEvents(log, [ledger], warn, range))
+    for await (const line of readEvents(eventStore, [ledger], warn, range))
       if ('sessionId' in line.data && line.data.sessionId === id) found.set(line.id, line);
   }
   return [...found.values()];

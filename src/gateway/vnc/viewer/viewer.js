@@ -1,6 +1,6 @@
 /**
- * The viewer page. One attempt at a time: ask the gateway what it would answer, connect, show the
- * screen, and when that ends say why. The states are those of `data-state`: connecting, password,
+ * The viewer page. One attempt at a time: ask the gateway for the session's state, connect, show
+ * the screen, and show why it ended. The states are those of `data-state`: connecting, password,
  * connected, ended.
  */
 import { ends, sentences } from './close-codes.js';
@@ -42,7 +42,7 @@ part.paste.addEventListener('click', () => void sendClipboard());
 
 void attempt();
 
-/** A WebSocket cannot tell why it was refused, so the gateway is asked first. */
+/** A WebSocket does not expose why it was refused, so the page asks the gateway first. */
 async function attempt() {
   show('connecting', 'Connecting');
   let answer;
@@ -82,7 +82,7 @@ function open() {
     failure = 'password';
   });
   rfb.addEventListener('clipboard', (event) => {
-    navigator.clipboard?.writeText?.(event.detail.text).catch(() => {}); // not where it is forbidden
+    navigator.clipboard?.writeText?.(event.detail.text).catch(() => {}); // may be forbidden
   });
 }
 
@@ -98,7 +98,7 @@ async function sendClipboard() {
 function onClose(code, failure) {
   rfb = null;
   const why = ends[code];
-  // The library hears of it first, and may close before the gateway does.
+  // noVNC sees the failure first and may close before the gateway does.
   if (failure === 'password' || why?.reason === 'wrong_password') {
     keepPassword(null);
     askPassword(sentences.wrong_password);
@@ -112,7 +112,7 @@ function onClose(code, failure) {
   else end('The session has ended', why.sentence);
 }
 
-/** The screen's end may be known a moment before the session's: ask again a few times. */
+/** The screen may close a moment before the session's end is known: ask a few times. */
 async function explain(sentence) {
   show('connecting', 'Disconnected', sentence);
   for (let asked = 0; asked < 5; asked += 1) {
@@ -158,7 +158,7 @@ function show(state, title, sentence = '') {
   part.again.hidden = true;
 }
 
-/** From the fragment, which no server ever sees; then out of the address bar, but kept for a reload. */
+/** Moves the password from the fragment, which no server sees, to the history for a reload. */
 function takePassword() {
   const given = new URLSearchParams(location.hash.slice(1)).get('password');
   if (given === null) return history.state?.password ?? null;

@@ -1,20 +1,20 @@
 import type { BrowserSpec, Endpoint } from '../browsers.ts';
 
 /**
- * How Chromium is told what to be, and how it says where it listens. Pure: all adapters share it.
+ * Chromium's arguments and environment, and the line in which it prints its CDP endpoint. Pure.
  */
 
 export type CdpEndpoint = Endpoint & { path: string };
 
 /**
- * The first two are the omnibox's popups: each would keep a renderer of its own, 50 MiB together.
+ * The first two are popups of the address bar: each would keep its own renderer, 50 MiB together.
  */
 const DISABLED_FEATURES =
   'WebUIOmniboxPopup,WebUIOmniboxAimPopup,Translate,MediaRouter,OptimizationHints';
-/** What these turn off are dialogs and background tasks that a single-use browser never needs. */
+/** These disable dialogs and background tasks that a single-use browser never needs. */
 const FLAGS = [
   '--window-position=0,0',
-  // Else it ends with its last window, where it has a screen; Browser.close ends it all the same.
+  // Otherwise a headful browser ends with its last window. Browser.close still ends it.
   '--keep-alive-for-test',
   '--no-first-run',
   '--no-default-browser-check',
@@ -28,32 +28,32 @@ const FLAGS = [
   `--disable-features=${DISABLED_FEATURES}`,
 ];
 
-/** The arguments of a browser with one blank page, but for its profile and its port. */
+/** The arguments of a browser with one blank page, without profile and port. */
 export function chromiumFlags({ screen, locale, headless }: BrowserSpec): string[] {
   return [
     `--window-size=${screen.width},${screen.height}`,
-    // Else its screen would be of 800 x 600.
+    // A headless screen has 800 x 600 pixels by default.
     ...(headless === true
       ? ['--headless=new', `--screen-info={${screen.width}x${screen.height}}`]
       : []),
     ...FLAGS,
-    // What pages are told; the browser's own words follow its environment.
+    // The language of pages; that of the browser's own interface follows its environment.
     ...(locale === undefined ? [] : [`--accept-lang=${locale}`]),
     'about:blank',
   ];
 }
 
-/** The variables that go with the arguments. */
+/** The environment variables that go with the arguments. */
 export function chromiumEnvironment({ locale, timezone }: BrowserSpec): Record<string, string> {
   const language = locale?.replaceAll('-', '_');
   return {
-    // LANGUAGE counts only beside a LANG that is not C; no such locale has to be installed.
+    // LANGUAGE is ignored if LANG is C. The locale need not be installed.
     ...(language === undefined ? {} : { LANGUAGE: language, LANG: `${language}.UTF-8` }),
     ...(timezone === undefined ? {} : { TZ: timezone }),
   };
 }
 
-/** Where a line of its stderr says that it listens; null where the line says something else. */
+/** The CDP endpoint in a line of Chromium's stderr; null for any other line. */
 export function parseListening(line: string): CdpEndpoint | null {
   const match = /DevTools listening on ws:\/\/([\d.]+):(\d+)(\/devtools\/browser\/\S+)/.exec(line);
   if (match === null) return null;

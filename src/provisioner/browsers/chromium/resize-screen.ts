@@ -3,18 +3,17 @@ import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 import { openWindow, type ChromiumWindow, type Sizes } from './window.ts';
 import { openDisplay } from '../rfb.ts';
 
-/** Between two looks at what the page has been told by now. */
-const LOOK_MS = 5;
-/** Without a window manager Chromium leaves the last column and row of a screen free. */
+/** Pause between two reads of the page's sizes. */
+const POLL_MS = 5;
+/** Without a window manager Chromium leaves the screen's last column and row free. */
 const MARGIN = 1;
 
 /**
- * Gives a browser that runs the screen and the window that it would have been launched with, by
- * what every browser speaks: VNC for the screen, CDP for the window. Resolves when its page has
- * been told; nothing of this stays behind but the size.
- * @throws Error where that is not so before the signal aborts; the browser is of some size then
+ * Resizes a running browser as if it had been launched with this screen: the screen by VNC, the
+ * window by CDP. Resolves when its page has the new sizes; nothing else of the browser changes.
+ * @throws Error where the signal aborts before that; the browser's size is undefined then
  */
-export async function fitScreen(
+export async function resizeScreen(
   { cdp, vnc }: RunningBrowser,
   { vncPassword, screen }: Pick<BrowserSpec, 'vncPassword' | 'screen'>,
   signal: AbortSignal,
@@ -23,21 +22,27 @@ export async function fitScreen(
   using window = await openWindow(cdp, signal);
   const before = await window.sizes();
   await display.resize(screen);
-  // Until Chromium has heard of it, it would cut the window down to the old screen.
-  await untilTold(window, ({ screen: now }) => isSame(now, [screen.width, screen.height]), signal);
+  // Before Chromium knows the new screen it would limit the window to the old one.
+  await waitForSizes(
+    window,
+    ({ screen: now }) => isSame(now, [screen.width, screen.height]),
+    signal,
+  );
   await window.place(screen);
-  await untilTold(window, (sizes) => isFilled(sizes, before), signal);
+  await waitForSizes(window, (sizes) => isFilled(sizes, before), signal);
 }
 
-async function untilTold(
+async function waitForSizes(
   window: ChromiumWindow,
-  isTold: (sizes: Sizes) => boolean,
+  isReached: (sizes: Sizes) => boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  while (!isTold(await window.sizes())) await pause(LOOK_MS, undefined, { signal });
+  while (!isReached(await window.sizes())) await pause(POLL_MS, undefined, { signal });
 }
 
-/** The window fills its screen, and its page the window but for the same bars as before. */
+/**
+ * Whether the window fills its screen, and its page the window except for the same bars as before.
+ */
 function isFilled({ screen, outer, inner }: Sizes, before: Sizes): boolean {
   const isAsLarge = [0, 1].every((at) => {
     const missing = (screen[at] ?? 0) - (outer[at] ?? 0);

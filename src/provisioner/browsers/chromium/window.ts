@@ -6,23 +6,23 @@ import type { CdpEndpoint } from './flags.ts';
 /** Width and height, CSS pixels. */
 type Size = readonly [width: number, height: number];
 
-/** What the page is told of its surroundings. */
+/** The sizes of screen, window and page, as the page sees them. */
 export type Sizes = { screen: Size; outer: Size; inner: Size };
 
 /** The window of a browser's first page, and its page. */
 export type ChromiumWindow = {
   sizes(): Promise<Sizes>;
-  /** Asks for the window to fill the screen; it does so somewhat later. */
+  /** Requests that the window fills the screen; the change follows somewhat later. */
   place(screen: BrowserSpec['screen']): Promise<void>;
 } & Disposable;
 
-/** The one script that is ever run in a session's page: nobody is there yet to see it. */
+/** The only script that the service runs in a page, before any user is connected. */
 export const SIZES_SCRIPT =
   '({screen:[screen.width,screen.height],outer:[outerWidth,outerHeight],' +
   'inner:[innerWidth,innerHeight]})';
 
 /**
- * Connects to a browser that nobody uses yet; leaves nothing there but the window's size.
+ * Connects to a browser that is not in use yet; changes nothing but the window's size.
  * @throws Error where it does not answer before the signal aborts
  */
 export async function openWindow(

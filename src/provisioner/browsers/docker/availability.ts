@@ -1,73 +1,73 @@
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { Guard } from './guard.ts';
 
-/** Between two looks at the network, and where it was not as it has to be. */
-const LOOK_EVERY_MS = 60_000;
-const LOOK_AGAIN_MS = 5_000;
+/** Between two checks of the network, and after one that has failed. */
+const CHECK_EVERY_MS = 60_000;
+const RECHECK_AFTER_MS = 5_000;
 
 /**
  * Whether browsers can be launched and ended on an engine: while it answers, and as long as its
- * sessions are known to be isolated. It begins as available.
+ * sessions are known to be isolated. Initially true.
  */
 export type Availability = {
   onChange(listener: (isAvailable: boolean) => void): void;
-  /** The engine does not answer. */
-  away(): void;
-  /** The engine answers; resolves once it is known whether it has all that browsers need. */
-  back(): Promise<void>;
+  /** Notes that the engine does not answer. */
+  engineLost(): void;
+  /** Notes that the engine answers again; resolves once the network has been checked. */
+  engineBack(): Promise<void>;
 } & Disposable;
 
 export function createAvailability(
   guard: Guard,
-  log: Pick<Log, 'warn'>,
-  lookEveryMs = LOOK_EVERY_MS,
+  log: Pick<Logger, 'warn'>,
+  checkEveryMs = CHECK_EVERY_MS,
 ): Availability {
   const listeners: ((isAvailable: boolean) => void)[] = [];
-  let isBack = true;
+  let isEngineThere = true;
   let isGuarded = true;
-  let told = true;
-  let looking: Promise<void> | null = null;
-  let timer = later(lookEveryMs);
+  let reported = true;
+  let checking: Promise<void> | null = null;
+  let timer = checkAfter(checkEveryMs);
 
-  function tell(): void {
-    const isAvailable = isBack && isGuarded;
-    if (isAvailable === told) return;
-    told = isAvailable;
+  function report(): void {
+    const isAvailable = isEngineThere && isGuarded;
+    if (isAvailable === reported) return;
+    reported = isAvailable;
     for (const listener of listeners) listener(isAvailable);
   }
-  async function lookOnce(): Promise<void> {
+  async function checkGuard(): Promise<void> {
     try {
       await guard.check();
       isGuarded = true;
     } catch (error) {
       isGuarded = false;
-      log.warn({ err: error }, 'no browser is launched: the network has not been proved closed');
+      log.warn({ err: error }, 'launches paused: network isolation is not proved');
     }
   }
-  function look(): Promise<void> {
+  function check(): Promise<void> {
     clearTimeout(timer);
-    looking ??= (isBack ? lookOnce() : Promise.resolve()).finally(() => {
-      looking = null;
-      timer = later(isGuarded ? lookEveryMs : LOOK_AGAIN_MS);
-      tell();
+    checking ??= (isEngineThere ? checkGuard() : Promise.resolve()).finally(() => {
+      checking = null;
+      timer = checkAfter(isGuarded ? checkEveryMs : RECHECK_AFTER_MS);
+      report();
     });
-    return looking;
+    return checking;
   }
-  function later(withinMs: number): NodeJS.Timeout {
-    return setTimeout(() => void look(), withinMs).unref();
+  function checkAfter(delayMs: number): NodeJS.Timeout {
+    return setTimeout(() => void check(), delayMs).unref();
   }
   return {
     onChange: (listener) => void listeners.push(listener),
-    away() {
-      isBack = false;
-      tell();
+    engineLost() {
+      isEngineThere = false;
+      report();
     },
-    async back() {
-      if (isBack) return;
-      isBack = true;
-      // What was looked at while it went away says nothing of now.
-      await looking;
-      await look();
+    async engineBack() {
+      if (isEngineThere) return;
+      isEngineThere = true;
+      // A check that began while the engine was away is no longer valid.
+      await checking;
+      await check();
     },
     [Symbol.dispose]: () => clearTimeout(timer),
   };

@@ -1,79 +1,76 @@
 import type Docker from 'dockerode';
 import type { BrowserExit } from '../browsers.ts';
-import { lastWords } from './container.ts';
+import type { OwnBrowser } from '../own-browsers.ts';
+import { lastOutput } from './container.ts';
 import { bounded } from './engine.ts';
 import type { Launched } from './launch.ts';
 
-/**
- * A browser that this process launches or runs: launching until `launched` is set, ending once
- * `ending` is; gone when nobody holds it any more.
- */
-export type Entry = {
-  stopped: AbortController;
-  launching: Promise<unknown>;
+/** A browser in a container; it is being launched until `launched` is set. */
+export type ContainerBrowser = OwnBrowser & {
   launched: Launched | null;
-  sessionId: string | null;
-  ending: Promise<void> | null;
-  /** How it ended, if it did so between its readiness and this process's knowing of that. */
-  died: End | null;
-  /** When the kernel last killed a process in it for want of memory. */
+  /** Set where the container has ended, even before `launched` is set. */
+  exit: ContainerExit | null;
+  /** When the kernel last killed a process in it for lack of memory, on the monotonic clock. */
   memoryKilledAt: number | null;
 };
 
 /** How and when a container ended. */
-export type End = {
+export type ContainerExit = {
   /** Null where it is not known. */
   exitCode: number | null;
   /** Milliseconds since the epoch. */
   endedAt: number;
 };
 
-export function newEntry(stopped: AbortController, launching: Promise<unknown>): Entry {
+export function createContainerBrowser(
+  stopped: AbortController,
+  launching: Promise<unknown>,
+): ContainerBrowser {
   return {
     stopped,
     launching,
     launched: null,
     sessionId: null,
-    ending: null,
-    died: null,
+    removal: null,
+    exit: null,
     memoryKilledAt: null,
   };
 }
 
-/** A kill for want of memory explains an end that comes within this. */
+/** A kill for lack of memory explains an exit that follows within this. */
 const MEMORY_KILL_MS = 5_000;
-/** 128 and SIGKILL: what the kernel's killing of Chromium itself looks like. */
+/** 128 + SIGKILL: the exit code where the kernel has killed Chromium itself. */
 const KILLED = 137;
 
 /** The last line of deploy/browser/entrypoint.sh where Chromium was closed. */
-const CLOSED_WORDS = 'Chromium was closed';
+const CLOSED_LINE = 'Chromium was closed';
 
-/** Why a browser ended, by its container's exit code and last words. */
+/** Why a browser ended, by its container's exit code and last output. */
 export function reasonOf(
-  entry: Pick<Entry, 'memoryKilledAt'>,
+  browser: Pick<ContainerBrowser, 'memoryKilledAt'>,
   exitCode: number | null,
-  words: string,
+  output: string,
 ): BrowserExit['reason'] {
-  if (isClose(exitCode, words)) return 'browser_closed';
-  return isOutOfMemory(entry, exitCode) ? 'out_of_memory' : 'browser_crashed';
+  if (isClose(exitCode, output)) return 'browser_closed';
+  return isOutOfMemory(browser, exitCode) ? 'out_of_memory' : 'browser_crashed';
 }
 
-/** Both: an engine may say 0 of a container whose exit code it has lost. */
-function isClose(exitCode: number | null, words: string): boolean {
-  return exitCode === 0 && words.trimEnd().endsWith(CLOSED_WORDS);
+/** Needs both: an engine may report 0 for a container whose exit code it has lost. */
+function isClose(exitCode: number | null, output: string): boolean {
+  return exitCode === 0 && output.trimEnd().endsWith(CLOSED_LINE);
 }
 
-/** A page's own process killed for want of memory is no end; Chromium's, soon after, is one. */
+/** The kernel's kill of a page's process ends no browser; a kill of Chromium soon after does. */
 function isOutOfMemory(
-  { memoryKilledAt }: Pick<Entry, 'memoryKilledAt'>,
+  { memoryKilledAt }: Pick<ContainerBrowser, 'memoryKilledAt'>,
   exitCode: number | null,
 ): boolean {
   if (memoryKilledAt === null || exitCode !== KILLED) return false;
   return performance.now() - memoryKilledAt < MEMORY_KILL_MS;
 }
 
-/** What the engine keeps of the end of a container; null where it runs, or cannot be asked. */
-export async function endOf(container: Docker.Container): Promise<End | null> {
+/** What the engine keeps of a container's exit; null where it runs or cannot be inspected. */
+export async function readExit(container: Docker.Container): Promise<ContainerExit | null> {
   try {
     const { State } = await container.inspect(bounded());
     if (State.Running) return null;
@@ -83,11 +80,11 @@ export async function endOf(container: Docker.Container): Promise<End | null> {
   }
 }
 
-/** When the user closed the browser in a container that has ended; null where that is not known. */
+/** When the user closed the browser of an ended container; null where that is not known. */
 export async function closedAtOf(container: Docker.Container): Promise<number | null> {
-  const end = await endOf(container);
-  // The rest is no close by its code alone.
-  if (end?.exitCode !== 0) return null;
-  const words = await lastWords(container).catch(() => '');
-  return isClose(end.exitCode, words) ? end.endedAt : null;
+  const exit = await readExit(container);
+  // With any other code it was no close, so its output need not be read.
+  if (exit?.exitCode !== 0) return null;
+  const output = await lastOutput(container).catch(() => '');
+  return isClose(exit.exitCode, output) ? exit.endedAt : null;
 }

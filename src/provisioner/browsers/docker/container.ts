@@ -4,26 +4,26 @@ import type Docker from 'dockerode';
 import { answered, bounded, statusOf } from './engine.ts';
 import { keepTail, splitLines } from '../output.ts';
 
-/** A container that was started, as long as it is listened to. */
+/** A started container and its output. */
 export type StartedContainer = {
   container: Docker.Container;
-  /** Resolves with its exit code when it has ended; null: it cannot be asked. */
+  /** Resolves with its exit code when it has ended; null: the engine did not answer. */
   ended: Promise<number | null>;
-  /** The last of what it said, at most 2 KiB. */
+  /** The last lines of its output, at most 2 KiB. */
   tail: () => string;
-  /** Listens no more; the container runs on. */
-  letGo: () => void;
+  /** Ends the reading of its output; the container runs on. */
+  detach: () => void;
 };
 
-/** The longest wait for a container that somebody else is already removing. */
+/** The longest wait for a removal that another client has begun. */
 const REMOVAL_MS = 10_000;
-/** Between a container's last word and its exit code. */
+/** The longest time between the end of a container's output and its exit code. */
 const EXIT_CODE_MS = 5_000;
 const LOG_LINES = 60;
 
 /**
- * Makes and starts a container, and calls back for each line it says.
- * @throws the engine's error; nothing of the container is left then
+ * Creates and starts a container and calls back for each line of its output.
+ * @throws the engine's error; the container is removed then
  */
 export async function startContainer(
   docker: Docker,
@@ -31,38 +31,38 @@ export async function startContainer(
   { onLine, signal }: { onLine?: (line: string) => void; signal?: AbortSignal } = {},
 ): Promise<StartedContainer> {
   const container = await docker.createContainer({ ...options, ...bounded() });
-  const nobodyAsks = new AbortController();
-  let said: (NodeJS.ReadWriteStream & { destroy?(): void }) | null = null;
-  const letGo = (): void => said?.destroy?.();
+  const waitAborted = new AbortController();
+  let output: (NodeJS.ReadWriteStream & { destroy?(): void }) | null = null;
+  const detach = (): void => output?.destroy?.();
   try {
-    // Before its start: what it says at once is heard too.
-    said = await attach(container, signal);
-    const exit = awaitExit(container, nobodyAsks.signal);
+    // Attached before the start, so that no output is missed.
+    output = await attach(container, signal);
+    const exit = awaitExit(container, waitAborted.signal);
     const tail = keepTail();
-    const over = listen(container, said, (line) => {
+    const outputEnded = readOutput(container, output, (line) => {
       tail.add(line);
       onLine?.(line);
     });
     await container.start(bounded(signal));
-    // The client never settles a request whose answer was cut short, abort or not.
-    const ended = over
+    // The client never settles a request whose response was cut off, even after an abort.
+    const ended = outputEnded
       .then(() => answered(exit, EXIT_CODE_MS))
       .catch(() => null)
-      .finally(() => nobodyAsks.abort());
-    return { container, ended, tail: tail.text, letGo };
+      .finally(() => waitAborted.abort());
+    return { container, ended, tail: tail.text, detach };
   } catch (error) {
-    nobodyAsks.abort();
-    letGo();
+    waitAborted.abort();
+    detach();
     await removeContainer(container);
-    // Its reason says more than the request's that it cut short.
+    // The signal's reason is more precise than the error of the request that it aborted.
     signal?.throwIfAborted();
     throw error;
   }
 }
 
 /**
- * Options of a container that ends and goes by itself: whoever made it may be killed before he
- * removes it. They name its entrypoint, and its image has `timeout`.
+ * Options of a container that ends and is removed by itself, in case this process is killed before
+ * it removes it. `options` names the entrypoint, and the image has `timeout`.
  */
 export function shortLived(
   options: Docker.ContainerCreateOptions,
@@ -77,8 +77,8 @@ export function shortLived(
 }
 
 /**
- * Runs a container to its end and removes it; one that takes longer than that is killed. The
- * options name its entrypoint, and its image has `timeout`.
+ * Runs a container to its end and removes it; it is killed after `withinMs`. `options` names the
+ * entrypoint, and the image has `timeout`.
  */
 export async function runContainer(
   docker: Docker,
@@ -87,9 +87,9 @@ export async function runContainer(
 ): Promise<{ exitCode: number | null; lines: string[] }> {
   const lines: string[] = [];
   const onLine = (line: string): void => void lines.push(line);
-  // Its own bound is for when nobody is there any more to kill it.
+  // Its own limit applies where this process is not there any more to kill it.
   const started = await startContainer(docker, shortLived(options, 2 * withinMs), { onLine });
-  const late = setTimeout(() => started.letGo(), withinMs);
+  const late = setTimeout(() => started.detach(), withinMs);
   try {
     return { exitCode: await started.ended, lines };
   } finally {
@@ -98,7 +98,7 @@ export async function runContainer(
   }
 }
 
-/** Ends and removes a container; one that is not there is a success. */
+/** Ends and removes a container. Idempotent. */
 export async function removeContainer(container: Docker.Container): Promise<void> {
   const deadline = performance.now() + REMOVAL_MS;
   for (;;) {
@@ -106,21 +106,21 @@ export async function removeContainer(container: Docker.Container): Promise<void
       return await container.remove({ force: true, v: true, ...bounded() });
     } catch (error) {
       if (statusOf(error) === 404) return;
-      // Somebody else is at it: the next try says when it is gone.
+      // Another client is removing it: the next attempt shows when it is gone.
       if (statusOf(error) !== 409 || performance.now() > deadline) throw error;
     }
     await pause(10);
   }
 }
 
-/** The last lines that a container has said, at most 2 KiB; empty where it cannot be asked. */
-export async function lastWords(container: Docker.Container): Promise<string> {
+/** The last lines of a container's output, at most 2 KiB; empty where the engine refuses. */
+export async function lastOutput(container: Docker.Container): Promise<string> {
   const tail = keepTail();
   try {
     const options = { stdout: true, stderr: true, tail: LOG_LINES, follow: false } as const;
-    const said = await container.logs({ ...options, ...bounded() });
+    const output = await container.logs({ ...options, ...bounded() });
     const lines = splitLines((line) => tail.add(line));
-    for (const text of unpack(said)) lines(text);
+    for (const text of unpack(output)) lines(text);
     lines('\n');
   } catch (error) {
     if (statusOf(error) === null) throw error;
@@ -128,19 +128,19 @@ export async function lastWords(container: Docker.Container): Promise<string> {
   return tail.text();
 }
 
-/** Output of both streams comes in frames: kind, three zeros, length, text. */
-function* unpack(said: Buffer): Generator<string> {
-  for (let at = 0; at + 8 <= said.length;) {
-    const length = said.readUInt32BE(at + 4);
-    yield said.toString('utf8', at + 8, at + 8 + length);
+/** The engine frames the output of both streams: kind, three zeros, length, text. */
+function* unpack(output: Buffer): Generator<string> {
+  for (let at = 0; at + 8 <= output.length;) {
+    const length = output.readUInt32BE(at + 4);
+    yield output.toString('utf8', at + 8, at + 8 + length);
     at += 8 + length;
   }
 }
 
 /** Resolves when the container has closed its output. */
-async function listen(
+async function readOutput(
   container: Docker.Container,
-  said: NodeJS.ReadWriteStream,
+  output: NodeJS.ReadWriteStream,
   onLine: (line: string) => void,
 ): Promise<void> {
   const text = new PassThrough({ encoding: 'utf8' });
@@ -149,14 +149,14 @@ async function listen(
   const { modem } = container as {
     modem: { demuxStream(all: object, o: object, e: object): void };
   };
-  modem.demuxStream(said, text, text);
+  modem.demuxStream(output, text, text);
   const { promise, resolve } = Promise.withResolvers<void>();
-  said.on('end', resolve).on('close', resolve).on('error', resolve);
+  output.on('end', resolve).on('close', resolve).on('error', resolve);
   await promise;
   lines('\n');
 }
 
-/** What a container says from now on; the bound is the answer's, not its own. */
+/** The output of a container from now on. The time limit is for the answer, not for the stream. */
 async function attach(
   container: Docker.Container,
   signal?: AbortSignal,
@@ -174,7 +174,7 @@ async function attach(
   }
 }
 
-/** Asked before its start: a container that removes itself has no exit code to tell later. */
+/** Called before the start: a container that removes itself keeps no exit code. */
 async function awaitExit(
   container: Docker.Container,
   abortSignal: AbortSignal,

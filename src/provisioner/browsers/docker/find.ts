@@ -1,28 +1,72 @@
-import type { RunningBrowser } from '../browsers.ts';
+import type Docker from 'dockerode';
+import type { Endpoint, RunningBrowser } from '../browsers.ts';
 import { bounded } from './engine.ts';
-import { filterFor, readFound } from './naming.ts';
-import type { Found } from './naming.ts';
+import { CDP_PORT, filterFor, parseName, VNC_PORT, workloadIdOf } from './naming.ts';
 import type { DockerSite } from './site.ts';
 
-/** The containers of this server's browsers, or of one, whoever made them; those that ended too. */
-export async function listFound(
+/** A browser's container as the engine lists it. */
+export type FoundContainer = {
+  containerId: string;
+  workloadId: string;
+  /** Null where the browser has not been assigned. */
+  sessionId: string | null;
+  isRunning: boolean;
+  /** Null where the container has no address (any more). */
+  cdp: Endpoint | null;
+  vnc: Endpoint | null;
+};
+
+/**
+ * Lists the containers of this server's browsers, or of one workload: running and ended, of this
+ * process and of earlier ones.
+ */
+export async function listContainers(
   { docker, confinement }: DockerSite,
   workloadId?: string,
-): Promise<Found[]> {
+): Promise<FoundContainer[]> {
   const { serverId, publish } = confinement;
   const filters = JSON.stringify(filterFor(serverId, workloadId));
   const infos = await docker.listContainers({ all: true, filters, ...bounded() });
-  return infos.map((info) => readFound(info, publish));
+  return infos.map((info) => parseContainer(info, publish));
+}
+
+function parseContainer(info: Docker.ContainerInfo, publish: string | null): FoundContainer {
+  const { workloadId, sessionId } = parseName(info.Names[0] ?? '');
+  const endpoint = (port: number) => endpointOf(info, port, publish);
+  return {
+    containerId: info.Id,
+    workloadId: workloadIdOf(info.Labels) ?? workloadId,
+    sessionId,
+    // A container that an operator has paused has not ended.
+    isRunning: info.State === 'running' || info.State === 'paused',
+    cdp: endpoint(CDP_PORT),
+    vnc: endpoint(VNC_PORT),
+  };
+}
+
+function endpointOf(
+  { NetworkSettings, Ports }: Docker.ContainerInfo,
+  port: number,
+  publish: string | null,
+): Endpoint | null {
+  if (publish !== null) {
+    const found = Ports.find((one) => one.PrivatePort === port && one.PublicPort !== undefined);
+    return found === undefined ? null : { host: publish, port: found.PublicPort };
+  }
+  const [network] = Object.values(NetworkSettings.Networks);
+  return network === undefined || network.IPAddress === ''
+    ? null
+    : { host: network.IPAddress, port };
 }
 
 /**
- * A browser that does not say where its sockets are within this is not taken over, and its session
- * lost: a machine on which all has just started anew is slow.
+ * A browser that does not answer within this is not adopted, and its session fails. Generous: a
+ * host on which everything has just restarted is slow.
  */
 const ANSWER_MS = 5_000;
 
-/** A browser in a container that an earlier process made; null where none answers. */
-export async function findBrowser(found: Found): Promise<RunningBrowser | null> {
+/** The browser in a container of an earlier process; null where none answers. */
+export async function findBrowser(found: FoundContainer): Promise<RunningBrowser | null> {
   const { workloadId, isRunning, cdp, vnc } = found;
   if (!isRunning || cdp === null || vnc === null) return null;
   try {

@@ -1,50 +1,54 @@
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import { messageOf } from './engine.ts';
-import { checkIsolation, enforceRules, listRules, NotIsolated } from './isolation.ts';
-import type { IsolationParts } from './isolation.ts';
+import { checkIsolation, enforceRules, readRules, NotIsolated } from './isolation.ts';
+import type { IsolationDependencies } from './isolation.ts';
 import { ensureNetwork } from './network.ts';
 
-/** The sessions' network as it was proved to be, and a look whether it still is. */
+/** Watches over the isolation of the sessions' network after it has been proved. */
 export type Guard = {
   /**
-   * Looks whether the network is there and its rules are in force as they were proved: a firewall
-   * that is loaded anew takes them away, a clean-up the network. What is missing is put back and
-   * proved anew, and that is told.
-   * @throws NotIsolated where that fails, and isolation is required
+   * Checks that the network exists and its rules are those that were proved: a firewall's reload
+   * removes the rules, a clean-up the network. Restores what is missing, proves it again and logs
+   * that.
+   * @throws NotIsolated where that fails and isolation is required
    */
   check(): Promise<void>;
 };
 
 export type GuardOptions = {
-  parts: IsolationParts;
-  /** Whether browsers may run all the same. */
+  dependencies: IsolationDependencies;
+  /** `best-effort`: browsers run even if isolation is not proved. */
   isolation: 'required' | 'best-effort';
-  log: Pick<Log, 'info' | 'warn'>;
+  log: Pick<Logger, 'info' | 'warn'>;
 };
 
 /**
  * Puts the rules in force and proves them, before any browser runs.
- * @throws NotIsolated saying why they are not, where isolation is required
+ * @throws NotIsolated with the cause, where isolation is required
  */
-export async function openGuard({ parts, isolation, log }: GuardOptions): Promise<Guard> {
-  const { name } = parts.network;
-  /** The rules as nft showed them when they were proved; null: they were not. */
+export async function openGuard({ dependencies, isolation, log }: GuardOptions): Promise<Guard> {
+  const { name } = dependencies.network;
+  /** The rules as nft listed them when they were proved; null: not proved. */
   let proved: string | null = null;
 
   async function prove(): Promise<void> {
-    await enforceRules(parts);
-    await checkIsolation(parts);
-    proved = await listRules(parts);
-    log.info({ network: name }, 'sessions reach neither each other nor private networks: checked');
+    await enforceRules(dependencies);
+    await checkIsolation(dependencies);
+    proved = await readRules(dependencies);
+    log.info(
+      { network: name },
+      'network isolation proved: sessions reach neither each other nor private networks',
+    );
   }
-  async function look(): Promise<void> {
-    const network = await ensureNetwork(parts.docker, name);
+  async function recheck(): Promise<void> {
+    const network = await ensureNetwork(dependencies.docker, name);
     const isSame =
-      network.subnet === parts.network.subnet && network.bridge === parts.network.bridge;
-    if (isSame && proved !== null && (await listRules(parts)) === proved) return;
-    log.warn({ network: name }, 'the rules of the sessions’ network are not as they were proved');
+      network.subnet === dependencies.network.subnet &&
+      network.bridge === dependencies.network.bridge;
+    if (isSame && proved !== null && (await readRules(dependencies)) === proved) return;
+    log.warn({ network: name }, 'network rules are not as they were proved; restoring them');
     proved = null;
-    parts.network = network;
+    dependencies.network = network;
     await prove();
   }
   async function attempt(step: () => Promise<void>): Promise<boolean> {
@@ -58,7 +62,7 @@ export async function openGuard({ parts, isolation, log }: GuardOptions): Promis
       return false;
     }
   }
-  // Who has said that it may be so is not told again every minute.
+  // With best-effort isolation one warning is enough: no check every minute.
   if (!(await attempt(prove))) return { check: async () => {} };
-  return { check: async () => void (await attempt(look)) };
+  return { check: async () => void (await attempt(recheck)) };
 }

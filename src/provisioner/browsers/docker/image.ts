@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type Docker from 'dockerode';
 import { answered, DockerUnavailable, messageOf, statusOf } from './engine.ts';
 
-/** An image that is built from the folder `deploy/browser` where it is missing. */
+/** An image that is built from the folder `deploy/browser` if it is missing. */
 type Recipe = { repository: string; dockerfile: string; files: readonly string[]; what: string };
 
 const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', import.meta.url));
@@ -21,17 +21,17 @@ const RULES: Recipe = {
   what: 'the network rules’ image',
 };
 
-/** A slow mirror takes minutes for Chromium's 300 MB; one that hangs does not come back. */
+/** A slow mirror needs minutes for Chromium's 300 MB; a build that hangs must end some time. */
 const BUILD_MS = 20 * 60_000;
 
-/** The profile under which Chromium's sandbox works and the rest is refused; JSON text. */
+/** The seccomp profile as JSON text: it allows Chromium's sandbox and little else. */
 export function readSeccomp(): string {
   return JSON.stringify(JSON.parse(readFileSync(`${FOLDER}seccomp.json`, 'utf8')));
 }
 
 /**
- * The image that browsers run: the given one, or our own, built where this version of it is
- * missing; `say` gets a line for each step of that.
+ * The image of the browsers: the given one, or our own, built if this version of it is missing.
+ * `say` gets a line for each step of the build.
  * @throws DockerUnavailable
  */
 export async function ensureBrowserImage(
@@ -47,7 +47,7 @@ export async function ensureBrowserImage(
   );
 }
 
-/** The same where it is there already; null where it is not. */
+/** The image of the browsers without building it; null where it is missing. */
 export async function findBrowserImage(
   docker: Docker,
   given: string | null,
@@ -83,7 +83,7 @@ async function ensureBuilt(
   return tag;
 }
 
-/** A changed recipe is another image; browsers that run keep theirs. */
+/** A hash of the files: a changed recipe is another image, and running browsers keep theirs. */
 function versionOf({ files }: Recipe): string {
   const hash = createHash('sha256');
   for (const file of files) hash.update(`${file}\0`).update(readFileSync(FOLDER + file));
@@ -109,7 +109,7 @@ async function build(
 ): Promise<void> {
   const context = { context: FOLDER, src: [...files] };
   const abortSignal = AbortSignal.timeout(BUILD_MS);
-  // The classic builder: every engine has it, and what BuildKit adds needs its own protocol.
+  // The classic builder: every engine has it, and BuildKit needs its own protocol.
   const output = await docker.buildImage(context, { t: tag, dockerfile, abortSignal });
   let last = '';
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -1,74 +1,80 @@
 import { BlockList } from 'node:net';
 import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
-import { removeContainer, runContainer, shortLived, startContainer } from './container.ts';
-import type { StartedContainer } from './container.ts';
+import {
+  removeContainer,
+  runContainer,
+  shortLived,
+  startContainer,
+  type StartedContainer,
+} from './container.ts';
 import { bounded, messageOf } from './engine.ts';
 import { ownLabel } from './naming.ts';
-import { isOnEngineHost } from './network.ts';
-import type { SessionsNetwork } from './network.ts';
-import { NFT_ARGS, runNft } from '../../docker-nft.ts';
-import { listText, resolversIn, rulesText } from './rules.ts';
-import { confined } from './spec.ts';
-import type { Confinement } from './spec.ts';
+import { isOnEngineHost, type SessionsNetwork } from './network.ts';
+import { NFT_ARGS, runNft, listText, resolversIn, rulesText } from './rules.ts';
+import { confined, type Confinement } from './spec.ts';
 
-/** What the sessions' network is made of. */
-export type IsolationParts = {
+/** What enforcing and checking the isolation needs. */
+export type IsolationDependencies = {
   docker: Docker;
   network: SessionsNetwork;
   confinement: Confinement;
-  /** The image with nft in it, which is needed only where this process may not set rules itself. */
+  /** The image with nft, needed only where this process may not set rules itself. */
   rulesImage: () => Promise<string>;
 };
 
-/** A session could reach what it should not, or it is not known that it cannot. */
+/** A session could reach a forbidden address, or the opposite is not proved. */
 export class NotIsolated extends Error {
   override readonly name = 'NotIsolated';
 }
 
 /**
- * Puts the packet rules in force, as often as it is called: by this process where it may, else by a
- * container on the host's network that ends with it.
- * @throws Error with what nft or the engine said
+ * Puts the packet rules in force: by this process where it may, else by a short-lived container on
+ * the host's network. Idempotent.
+ * @throws Error with the message of nft or of the engine
  */
-export async function enforceRules(parts: IsolationParts): Promise<void> {
-  const { confinement, network } = parts;
-  const resolvers = confinement.dns.length > 0 ? confinement.dns : await engineResolvers(parts);
-  await setRules(parts, rulesText({ bridge: network.bridge, resolvers }));
+export async function enforceRules(dependencies: IsolationDependencies): Promise<void> {
+  const { confinement, network } = dependencies;
+  const resolvers =
+    confinement.dns.length > 0 ? confinement.dns : await engineResolvers(dependencies);
+  await runRulesScript(dependencies, rulesText({ bridge: network.bridge, resolvers }));
 }
 
-/** The rules that are in force, in nft's own words; null where there are none. */
-export async function listRules(parts: RulesParts): Promise<string | null> {
+/** The rules in force, as nft lists them; null where there are none. */
+export async function readRules(dependencies: RulesDependencies): Promise<string | null> {
   try {
-    return await setRules(parts, listText(parts.network.bridge));
+    return await runRulesScript(dependencies, listText(dependencies.network.bridge));
   } catch (error) {
     if (messageOf(error).includes('No such file or directory')) return null;
     throw error;
   }
 }
 
-type RulesParts = Pick<IsolationParts, 'docker' | 'network' | 'rulesImage'>;
+type RulesDependencies = Pick<IsolationDependencies, 'docker' | 'network' | 'rulesImage'>;
 
-/** Runs a script of nft's on the engine's host; what it lists. */
-export async function setRules(parts: RulesParts, script: string): Promise<string> {
-  const listed = isOnEngineHost(parts.network) ? await runNft(script) : null;
+/** Runs an nft script on the engine's host. @returns nft's output */
+export async function runRulesScript(
+  dependencies: RulesDependencies,
+  script: string,
+): Promise<string> {
+  const listed = isOnEngineHost(dependencies.network) ? await runNft(script) : null;
   if (listed !== null) return listed;
   const command = `printf %s "$RULES" | nft ${NFT_ARGS.join(' ')}`;
-  return onHost(parts, ['sh', '-c', command], [`RULES=${script}`]);
+  return runOnHost(dependencies, ['sh', '-c', command], [`RULES=${script}`]);
 }
 
-/** Name servers outside of the host that the engine asks on behalf of its containers. */
-async function engineResolvers(parts: IsolationParts): Promise<string[]> {
-  const text = isOnEngineHost(parts.network)
+/** Name servers outside of the host that the engine asks for its containers. */
+async function engineResolvers(dependencies: IsolationDependencies): Promise<string[]> {
+  const text = isOnEngineHost(dependencies.network)
     ? readFileSync('/etc/resolv.conf', 'utf8')
-    : await onHost(parts, ['cat', '/etc/resolv.conf']);
+    : await runOnHost(dependencies, ['cat', '/etc/resolv.conf']);
   return resolversIn(text);
 }
 
 const HELPER_MS = 20_000;
 
-async function onHost(
-  { docker, rulesImage }: Omit<RulesParts, 'network'>,
+async function runOnHost(
+  { docker, rulesImage }: Omit<RulesDependencies, 'network'>,
   command: string[],
   variables: string[] = [],
 ): Promise<string> {
@@ -86,16 +92,16 @@ async function onHost(
     },
   };
   const { exitCode, lines } = await runContainer(docker, options, HELPER_MS);
-  const said = lines.join('\n');
-  if (exitCode !== 0) throw new Error(`${command[0]} on the engine's host failed: ${said}`);
-  return said;
+  const output = lines.join('\n');
+  if (exitCode !== 0) throw new Error(`${command[0]} on the engine's host failed: ${output}`);
+  return output;
 }
 
 const LINK_LOCAL = '169.254.213.213';
 
 /**
- * Addresses that nobody is asked at: the rules refuse them before a packet leaves. One for each
- * kind of network that matters most; a second where the sessions' own network has the first.
+ * Addresses for the check, which the rules must refuse before a packet leaves the host: one of each
+ * important kind of private network, an alternative where the sessions' own network has the first.
  */
 export function forbiddenSamples(subnet: string): string[] {
   const [address = '', bits] = subnet.split('/');
@@ -115,24 +121,24 @@ export function forbiddenSamples(subnet: string): string[] {
 const DISCARD_PORT = 9;
 const NEIGHBOUR_PORT = 9223;
 /**
- * What Linux makes of the rules' refusals. A host without them says "Connection refused" to UDP
- * too, and one that is not there says nothing to either.
+ * The errors of Linux for the rules' refusals. A host without the rules answers "Connection
+ * refused" to UDP too, and an address without a host does not answer.
  */
 const REFUSED = { tcp: 'Connection refused', udp: 'No route to host' } as const;
 const PROBE_MS = 30_000;
-/** Longer than all that is waited for while a neighbour is needed. */
+/** Longer than all time limits together while a neighbour is needed. */
 const NEIGHBOUR_LIVES_MS = 300_000;
-/** A refusal comes at once, on a busy machine by and by; silence has to be waited for. */
+/** Seconds to wait for a refusal (immediate unless the host is busy) and for silence. */
 const REFUSED_WITHIN_S = 10;
 const SILENT_FOR_S = 2;
 
 /**
- * Proves from inside, in containers like the sessions' own, that the rules hold: what is forbidden
- * is refused by them at once, and a session that listens is not reached by another.
+ * Proves the rules from containers like those of sessions: forbidden addresses are refused at once,
+ * and a listening session cannot be reached by another.
  * @throws NotIsolated naming what was reached
  */
 export async function checkIsolation(
-  { docker, network, confinement }: Omit<IsolationParts, 'rulesImage'>,
+  { docker, network, confinement }: Omit<IsolationDependencies, 'rulesImage'>,
   neighbourLivesMs = NEIGHBOUR_LIVES_MS,
 ): Promise<void> {
   const neighbour = await startNeighbour(docker, confinement, neighbourLivesMs);
@@ -145,13 +151,13 @@ export async function checkIsolation(
       expected.set(`tcp ${host} ${DISCARD_PORT}`, [REFUSED.tcp]);
     for (const host of [network.gateway, LINK_LOCAL])
       expected.set(`udp ${host} ${DISCARD_PORT}`, [REFUSED.udp]);
-    const patience = (target: string) => (target === silent ? SILENT_FOR_S : REFUSED_WITHIN_S);
-    const asked = [...expected.keys()].map((target) => `${target} ${patience(target)}`);
-    const options = probe(confinement, PROBE, asked);
+    const withinSeconds = (target: string) => (target === silent ? SILENT_FOR_S : REFUSED_WITHIN_S);
+    const targets = [...expected.keys()].map((target) => `${target} ${withinSeconds(target)}`);
+    const options = probe(confinement, PROBE, targets);
     const { lines } = await runContainer(docker, options, PROBE_MS);
-    // One that is gone is silent too; the engine refuses to say anything of it then.
+    // A neighbour that has ended would be silent too; if it is removed, the engine answers 404.
     const { State } = await neighbour.container.inspect(bounded());
-    if (!State.Running) throw new NotIsolated('the neighbour of the check ended');
+    if (!State.Running) throw new NotIsolated('the neighbour container of the check ended');
     const answers = new Map(lines.map((line) => line.split(': ', 2) as [string, string]));
     const wrong = [...expected].filter(
       ([target, allowed]) => !allowed.includes(answers.get(target) ?? ''),
@@ -165,9 +171,9 @@ export async function checkIsolation(
 }
 
 /**
- * One line for each target, "protocol address port: what came of it", within so many seconds; all
- * at once. UDP hears of a refusal when it sends again, and Linux makes one of those a second at
- * most for each who asks.
+ * Tries all targets at once, each within its seconds, and prints a line for each: "protocol address
+ * port: result". UDP sees a refusal only when it sends again, and Linux limits these refusals to
+ * one per second and sender.
  */
 const PROBE = `
 try_tcp() { exec 3<>"/dev/tcp/$1/$2"; }
@@ -202,7 +208,7 @@ echo listening
 wait
 `;
 
-/** A container that stands for another session; it listens when this resolves. */
+/** Starts a container that stands for another session; resolves once it listens. */
 async function startNeighbour(
   docker: Docker,
   confinement: Confinement,
@@ -214,8 +220,13 @@ async function startNeighbour(
     if (line === 'listening') resolve();
   };
   const started = await startContainer(docker, options, { onLine });
-  const late = setTimeout(() => reject(new NotIsolated('the check did not begin')), PROBE_MS);
-  void started.ended.then(() => reject(new NotIsolated(`the check ended: ${started.tail()}`)));
+  const late = setTimeout(
+    () => reject(new NotIsolated('the neighbour container of the check did not start')),
+    PROBE_MS,
+  );
+  void started.ended.then(() =>
+    reject(new NotIsolated(`the neighbour container of the check ended: ${started.tail()}`)),
+  );
   try {
     await promise;
     return started;
@@ -224,7 +235,7 @@ async function startNeighbour(
     throw error;
   } finally {
     clearTimeout(late);
-    started.letGo();
+    started.detach();
   }
 }
 
@@ -239,7 +250,7 @@ function probe(
     User: '1000:1000',
     Entrypoint: ['bash', '-c', script, 'probe'],
     Cmd: args,
-    // Too few for these scripts, where browsers have no more, would say nothing of the rules.
+    // A lower limit of the browsers' could be too low for these scripts.
     HostConfig: confined({ ...confinement, limits: { ...confinement.limits, pids: 256 } }),
   };
 }

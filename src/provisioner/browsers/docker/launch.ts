@@ -10,16 +10,16 @@ import { bounded, messageOf } from './engine.ts';
 import { CDP_PORT, VNC_PORT } from './naming.ts';
 import { browserContainer } from './spec.ts';
 import type { Confinement } from './spec.ts';
-import { rfbReady } from '../../rfb-ready.ts';
+import { rfbReady } from '../rfb.ts';
 
 export type Launched = { containerId: string; browser: RunningBrowser };
 
-/** Between two tries of a port behind which the program is just opening its socket. */
+/** Pause between attempts while a program is still opening its port. */
 const RETRY_MS = 5;
 
 /**
- * Starts a browser in a container of its own and waits until it is ready.
- * @throws LaunchFailed also when `stopped` is aborted; nothing of it is left then
+ * Starts a browser in a new container and waits until it is ready.
+ * @throws LaunchFailed also when `stopped` is aborted; the container is removed then
  */
 export async function launchContainer(
   docker: Docker,
@@ -54,8 +54,8 @@ export async function launchContainer(
     throw new LaunchFailed(messageOf(error), started?.tail() ?? '');
   } finally {
     clearTimeout(timer);
-    started?.letGo();
-    // Whoever still waits lets go of his sockets.
+    started?.detach();
+    // Closes the sockets of checks that still wait.
     failed.abort(new Error('The launch is over'));
   }
 }
@@ -67,7 +67,7 @@ async function whenReady(
   listening: Promise<string>,
   signal: AbortSignal,
 ): Promise<RunningBrowser> {
-  // Filled in by the start; Chromium takes longer than the answer to this.
+  // The start has set the addresses. Chromium takes longer to listen than this request.
   const { NetworkSettings } = await container.inspect(bounded(signal));
   const endpoint = (port: number) => endpointOf(NetworkSettings, { port, network, publish });
   const vnc = endpoint(VNC_PORT);
@@ -87,7 +87,7 @@ function endpointOf(
   return { host: publish, port: Number(Ports[`${port}/tcp`]?.[0]?.HostPort) };
 }
 
-/** Tries again while the port is not open yet, or open with nobody behind it. */
+/** Retries while the port is closed, or open without a program behind it. */
 async function untilReady(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {

@@ -1,10 +1,7 @@
-import type Docker from 'dockerode';
-import type { Endpoint } from '../browsers.ts';
-
 /**
- * How our containers are known, by this process and by the next one after a crash. Labels cannot be
- * added to a container that runs, so the session that it is given to becomes a part of its name:
- * `bss.<workload>`, then `bss.<workload>.<session>`. No id holds a dot.
+ * The names and labels by which this process, and the next one after a crash, finds its containers.
+ * Labels cannot be added to a running container, so the session that it is assigned to becomes a
+ * part of its name: `bss.<workload>`, then `bss.<workload>.<session>`. No id contains a dot.
  */
 
 const OWNER = 'browser-session-service';
@@ -12,6 +9,7 @@ const SERVER = `${OWNER}.server`;
 const WORKLOAD = `${OWNER}.workload`;
 const PREFIX = 'bss';
 
+/** The ports of CDP and of VNC inside a container. */
 export const CDP_PORT = 9223;
 export const VNC_PORT = 5900;
 
@@ -19,7 +17,7 @@ export function labelsOf(serverId: string, workloadId: string): Record<string, s
   return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId };
 }
 
-/** The labels of what is ours and no browser. */
+/** The labels of a container or a network of this service that is no browser. */
 export function ownLabel(): Record<string, string> {
   return { owner: OWNER };
 }
@@ -28,55 +26,19 @@ export function nameOf(workloadId: string, sessionId?: string): string {
   return [PREFIX, workloadId, ...(sessionId === undefined ? [] : [sessionId])].join('.');
 }
 
+/** The ids in a container's name; `sessionId` is null before it is assigned. */
+export function parseName(name: string): { workloadId: string; sessionId: string | null } {
+  const [, workloadId = '', sessionId = null] = name.split('.');
+  return { workloadId, sessionId };
+}
+
 /** The engine's filter for the browsers of a server, or for one of them. */
 export function filterFor(serverId: string, workloadId?: string): { label: string[] } {
   const one = workloadId === undefined ? [] : [`${WORKLOAD}=${workloadId}`];
   return { label: [`owner=${OWNER}`, `${SERVER}=${serverId}`, ...one] };
 }
 
-/** A container of ours as the engine lists it. */
-export type Found = {
-  containerId: string;
-  workloadId: string;
-  sessionId: string | null;
-  isRunning: boolean;
-  /** Null where it has no address any more, or not yet. */
-  cdp: Endpoint | null;
-  vnc: Endpoint | null;
-};
-
-/** What a container is that was listed by `filterFor`. */
-export function readFound(info: Docker.ContainerInfo, publish: string | null): Found {
-  const [name = ''] = info.Names;
-  const [, workloadId = '', sessionId = null] = name.replace(/^\//, '').split('.');
-  const endpoint = (port: number) => endpointOf(info, port, publish);
-  return {
-    containerId: info.Id,
-    workloadId: info.Labels[WORKLOAD] ?? workloadId,
-    sessionId,
-    // One that an operator has paused has not ended.
-    isRunning: info.State === 'running' || info.State === 'paused',
-    cdp: endpoint(CDP_PORT),
-    vnc: endpoint(VNC_PORT),
-  };
-}
-
-/** The workload that an event of the engine is about. */
-export function workloadOfEvent(attributes: Record<string, string>): string | null {
-  return attributes[WORKLOAD] ?? null;
-}
-
-function endpointOf(
-  { NetworkSettings, Ports }: Docker.ContainerInfo,
-  port: number,
-  publish: string | null,
-): Endpoint | null {
-  if (publish !== null) {
-    const found = Ports.find((one) => one.PrivatePort === port && one.PublicPort !== undefined);
-    return found === undefined ? null : { host: publish, port: found.PublicPort };
-  }
-  const [network] = Object.values(NetworkSettings.Networks);
-  return network === undefined || network.IPAddress === ''
-    ? null
-    : { host: network.IPAddress, port };
+/** The workload in a container's labels, as the engine lists them or sends them with an event. */
+export function workloadIdOf(labels: Record<string, string>): string | null {
+  return labels[WORKLOAD] ?? null;
 }

@@ -5,31 +5,31 @@ import type Docker from 'dockerode';
 import { answered, bounded, DockerUnavailable, statusOf } from './engine.ts';
 import { ownLabel } from './naming.ts';
 
-/** The network that all sessions of an engine are on. */
+/** The network of all sessions of an engine. */
 export type SessionsNetwork = {
   name: string;
-  /** Name of its interface on the engine's host; no other engine's network has the same. */
+  /** Name of its interface on the engine's host, unique among engines. */
   bridge: string;
-  /** The host's own address on it. */
+  /** The host's own address on this network. */
   gateway: string;
   /** Its addresses, as 172.18.0.0/16. */
   subnet: string;
 };
 
 const BRIDGE = 'com.docker.network.bridge.name';
-/** Containers of the network do not reach each other. */
+/** `false`: containers of the network cannot reach each other. */
 const ICC = 'com.docker.network.bridge.enable_icc';
 
 /**
- * The network, made where it is missing. Docker's own rules keep its containers apart; the rest is
- * for docker-isolation.ts.
- * @throws DockerUnavailable when a network of that name is there that is none of ours
+ * The network, created if it is missing. Docker's own rules keep its containers apart; isolation.ts
+ * does the rest.
+ * @throws DockerUnavailable where a network of that name does not have these settings
  */
 export async function ensureNetwork(docker: Docker, name: string): Promise<SessionsNetwork> {
   return read(name, (await inspect(docker, name)) ?? (await create(docker, name)));
 }
 
-/** The network where it is there already; null where it is not. @throws DockerUnavailable */
+/** The network without creating it; null where it is missing. @throws DockerUnavailable */
 export async function findNetwork(docker: Docker, name: string): Promise<SessionsNetwork | null> {
   const network = await inspect(docker, name);
   return network === null ? null : read(name, network);
@@ -43,12 +43,12 @@ function read(name: string, { Options, IPAM }: Docker.NetworkInspectInfo): Sessi
   if (!isWhole || Options?.[ICC] !== 'false')
     throw new DockerUnavailable(
       `DOCKER_NETWORK: the engine has a network ${name} in which containers reach each other. ` +
-        'Remove it, or name another: one that is missing is made as it has to be.',
+        'Remove it or name another one: a missing network is created with the right settings.',
     );
   return { name, bridge, gateway, subnet };
 }
 
-/** Whether this process is on the engine's own network, where the bridge is an interface. */
+/** Whether this process shares the engine's network namespace, where the bridge is an interface. */
 export function isOnEngineHost({ bridge }: SessionsNetwork): boolean {
   return existsSync(`/sys/class/net/${bridge}`);
 }
@@ -62,12 +62,12 @@ async function inspect(docker: Docker, name: string): Promise<Docker.NetworkInsp
   }
 }
 
-/** A rival that made its bridge a moment ago has the network listed well within this. */
+/** A concurrent service that has created its bridge has the network listed well within this. */
 const RIVAL_MS = 5_000;
 
 /**
- * Of two services that make it at once, one does: the engine may take a second network of the same
- * name, but no second bridge of the same name.
+ * Of services that create it at the same time only one succeeds: the engine may accept a second
+ * network of the same name, but no second bridge of the same name.
  */
 async function create(docker: Docker, name: string): Promise<Docker.NetworkInspectInfo> {
   try {
@@ -81,16 +81,16 @@ async function create(docker: Docker, name: string): Promise<Docker.NetworkInspe
       ...bounded(),
     });
   } catch (error) {
-    // The network is there already, or its bridge is.
+    // The network or its bridge exists already.
     if (statusOf(error) !== 409 && statusOf(error) !== 403) throw error;
-    return madeByRival(docker, name, error);
+    return createdByRival(docker, name, error);
   }
   const made = await inspect(docker, name);
-  if (made === null) throw new Error(`the network ${name} is gone again`);
+  if (made === null) throw new Error(`the network ${name} was removed just after its creation`);
   return made;
 }
 
-async function madeByRival(docker: Docker, name: string, refusal: unknown) {
+async function createdByRival(docker: Docker, name: string, refusal: unknown) {
   const until = performance.now() + RIVAL_MS;
   while (performance.now() < until) {
     const made = await inspect(docker, name);
@@ -101,13 +101,13 @@ async function madeByRival(docker: Docker, name: string, refusal: unknown) {
 }
 
 /**
- * The same for all who make that network on that engine, on no other; 15 characters at most. An
- * engine before 23 has its id from a file of its machine, as every engine there has, so the id of
- * the network that each engine makes for itself once goes in beside.
+ * The bridge's name: the same for all services on that engine, different on another; 15 characters
+ * at most. Engines before version 23 on one machine share their id, so the id of the engine's
+ * built-in network `none` is hashed too.
  */
 async function bridgeFor(docker: Docker, name: string): Promise<string> {
   const { ID } = (await answered(docker.info())) as { ID: string };
   const none = await inspect(docker, 'none');
-  const whose = `${ID} ${none?.Id ?? ''} ${name}`;
-  return `bss-${createHash('sha256').update(whose).digest('hex').slice(0, 8)}`;
+  const identity = `${ID} ${none?.Id ?? ''} ${name}`;
+  return `bss-${createHash('sha256').update(identity).digest('hex').slice(0, 8)}`;
 }

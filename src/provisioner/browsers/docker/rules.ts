@@ -1,16 +1,21 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+
 /**
- * The packet rules of the sessions' network, for nftables. Pure. They are a table of their own,
- * which Docker's rules and whoever flushes those leave alone, and stand before them in each hook.
+ * The packet rules of the sessions' network, for nftables. They are in a separate table, which
+ * neither Docker nor an administrator who flushes Docker's rules touches, and come before Docker's
+ * rules in each hook.
  */
 export type RulesFor = {
   /** The network's interface on the host. */
   bridge: string;
-  /** Name servers that sessions may ask, at port 53 alone, wherever they are. */
+  /** Name servers that sessions may reach, at port 53 alone, even on private networks. */
   resolvers: readonly string[];
 };
 
 /**
- * Where no session gets: the host's own networks and all that is not the public internet
+ * What no session reaches: the host's own networks and everything outside of the public internet
  * (RFC 6890): "this" network, private, shared by carriers, loopback, link-local with the clouds'
  * metadata services, protocol assignments, private relays, benchmarks, multicast, reserved.
  */
@@ -28,7 +33,7 @@ export const UNREACHABLE = [
   '240.0.0.0/4',
 ] as const;
 
-/** Below Docker's own chains, which are at 0. */
+/** Before Docker's own chains, which have priority 0. */
 const PRIORITY = -10;
 
 export function tableOf(bridge: string): string {
@@ -36,8 +41,8 @@ export function tableOf(bridge: string): string {
 }
 
 /**
- * A script that puts the rules in force as a whole, whatever was there before. Refusals are told
- * to the browser at once: a page fails instead of hanging.
+ * A script that replaces the rules as a whole. Refusals are immediate: a page fails instead of
+ * hanging.
  */
 export function rulesText({ bridge, resolvers }: RulesFor): string {
   const table = `inet ${tableOf(bridge)}`;
@@ -52,14 +57,14 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
     '  set unreachable {',
     `    type ipv4_addr; flags interval; elements = { ${UNREACHABLE.join(', ')} }`,
     '  }',
-    // What comes from sessions to the host itself.
+    // Packets from sessions to the host itself.
     ...chain('input', [`iifname "${bridge}" jump to_host`]),
     ...rules('to_host', [begun, ...dns, ...refuse('')]),
     ...chain('forward', [
       `oifname "${bridge}" jump to_sessions`,
       `iifname "${bridge}" jump from_sessions`,
     ]),
-    // Only what was published, and never from another session.
+    // Only published ports, and never from another session.
     ...rules('to_sessions', [
       begun,
       `iifname != "${bridge}" ct status dnat accept`,
@@ -76,18 +81,18 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
   ].join('\n');
 }
 
-/** A script that shows the rules that are in force; it fails where there are none. */
+/** A script that lists the rules in force; it fails where there are none. */
 export function listText(bridge: string): string {
   return `list table inet ${tableOf(bridge)}\n`;
 }
 
-/** A script that takes the rules away. */
+/** A script that removes the rules. */
 export function noRulesText(bridge: string): string {
   const table = `inet ${tableOf(bridge)}`;
   return `table ${table}\ndelete table ${table}\n`;
 }
 
-/** Name servers that a `resolv.conf` names; those on loopback are asked by the engine itself. */
+/** The name servers in a `resolv.conf`, except those on loopback, which the engine itself asks. */
 export function resolversIn(resolvConf: string): string[] {
   return [...resolvConf.matchAll(/^\s*nameserver\s+(\d+\.\d+\.\d+\.\d+)\s*$/gm)]
     .map(([, address = '']) => address)
@@ -95,8 +100,8 @@ export function resolversIn(resolvConf: string): string[] {
 }
 
 /**
- * A connection is reset: Linux takes an ICMP refusal for a passing trouble while its own `connect`
- * is still under way, and tries again a second later.
+ * Refuses TCP by a reset: Linux treats an ICMP refusal during `connect` as temporary and tries
+ * again a second later.
  */
 function refuse(match: string): string[] {
   return [
@@ -111,4 +116,34 @@ function chain(hook: string, lines: string[]): string[] {
 
 function rules(name: string, lines: string[]): string[] {
   return [`  chain ${name} {`, ...lines.map((line) => `    ${line}`), '  }'];
+}
+
+const NFT_MS = 10_000;
+
+/** nft reads its script from stdin and lists rules without their counters. */
+export const NFT_ARGS = ['-s', '-f', '-'] as const;
+
+/**
+ * Runs an nft script on this host, as a whole or not at all.
+ * @returns nft's output; null where this process lacks the permission or nft is missing
+ * @throws Error where nft rejects the script
+ */
+export async function runNft(script: string): Promise<string | null> {
+  if (process.getuid?.() !== 0) return null;
+  const child = spawn('nft', NFT_ARGS, { stdio: ['pipe', 'pipe', 'pipe'], timeout: NFT_MS });
+  child.stdin.on('error', () => {}).end(script);
+  try {
+    const [listed, errors, [exitCode]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'close') as Promise<[number | null]>,
+    ]);
+    if (exitCode === 0) return listed;
+    // Root in a container without the capability NET_ADMIN.
+    if (errors.includes('Operation not permitted')) return null;
+    throw new Error(`nft: ${errors.trim().slice(-1000)}`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }

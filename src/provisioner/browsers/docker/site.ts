@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import type { Log } from '#src/telemetry/logger.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import { connectEngine, DockerUnavailable, messageOf } from './engine.ts';
 import { ensureBrowserImage, ensureRulesImage, readSeccomp } from './image.ts';
 import { openGuard } from './guard.ts';
@@ -12,24 +12,24 @@ export type DockerSiteOptions = {
   /** `unix:///path` or `tcp://host:port`. */
   host: string;
   serverId: string;
-  /** Name of the sessions' network; it is made where it is missing. */
+  /** Name of the sessions' network; it is created if it is missing. */
   network: string;
   /** null: built from deploy/browser. */
   image: string | null;
   /**
-   * Address of the engine's host on which browsers are published, as the gateway reaches it; null:
-   * their own addresses where this process is on that host, else its loopback.
+   * Address of the engine's host at which browsers are published, as the gateway reaches it. Null:
+   * the containers' own addresses if this process is on that host, else its loopback address.
    */
   publish: string | null;
-  /** Name servers of the browsers; empty: those of the engine. */
+  /** Name servers of the browsers; empty: the engine's. */
   dns: readonly string[];
-  /** Whether the start is refused where the network's isolation is not proved. */
+  /** `required`: the start fails where the network's isolation is not proved. */
   isolation: 'required' | 'best-effort';
   limits: BrowserLimits;
-  /** Gets a line for each step that takes long. */
+  /** Gets a line for each long step. */
   say: (line: string) => void;
-  log: Pick<Log, 'info' | 'warn'>;
-  /** Aborts where the engine is not to be waited for any longer. */
+  log: Pick<Logger, 'info' | 'warn'>;
+  /** Aborts the wait for the engine. */
   signal?: AbortSignal;
 };
 
@@ -37,7 +37,7 @@ export type DockerSiteOptions = {
 export type DockerSite = {
   docker: Docker;
   confinement: Confinement;
-  /** The engine's filter for what is this server's. */
+  /** The engine's filter for this server's browsers. */
   filter: { label: string[] };
   guard: Guard;
 };
@@ -61,7 +61,7 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
   const rulesImage = () => ensureRulesImage(docker, say);
   const { isolation, log } = options;
   const guard = await isolate({
-    parts: { docker, network, confinement, rulesImage },
+    dependencies: { docker, network, confinement, rulesImage },
     isolation,
     log,
   });
@@ -73,8 +73,8 @@ async function isolate(options: GuardOptions): Promise<Guard> {
     return await openGuard(options);
   } catch (error) {
     throw new DockerUnavailable(
-      `DOCKER_ISOLATION: ${messageOf(error)}. Browsers are not started like that; ` +
-        'DOCKER_ISOLATION=best-effort starts them all the same.',
+      `DOCKER_ISOLATION: ${messageOf(error)}. Browsers do not start without isolation; ` +
+        'DOCKER_ISOLATION=best-effort starts them without it.',
       { cause: error },
     );
   }

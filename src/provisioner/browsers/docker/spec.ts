@@ -3,17 +3,17 @@ import type { BrowserSpec } from '../browsers.ts';
 import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
 import { CDP_PORT, labelsOf, nameOf, VNC_PORT } from './naming.ts';
 
-/** What all browsers of a server have in common. */
+/** What the containers of all browsers of a server have in common. */
 export type Confinement = {
   image: string;
   serverId: string;
   /** The name of the sessions' network. */
   network: string;
-  /** Address on which CDP and VNC are published; null: they are not, but reached directly. */
+  /** Address at which CDP and VNC are published; null: not published, reached directly. */
   publish: string | null;
-  /** Name servers; empty: the engine's own. */
+  /** Name servers; empty: the engine's. */
   dns: readonly string[];
-  /** The profile's JSON text: only Docker's command line reads files. */
+  /** The profile's JSON text; only Docker's command line accepts a file. */
   seccomp: string;
   limits: BrowserLimits;
 };
@@ -22,11 +22,11 @@ export type BrowserLimits = { memoryBytes: number; cpus: number; pids: number };
 
 const MIB = 1024 ** 2;
 const TMPFS = 'rw,nosuid,nodev,noexec';
-/** Chromium's disk cache and profile live there; a tmpfs takes its share of the memory limit. */
+/** For Chromium's disk cache and profile; a tmpfs counts towards the memory limit. */
 const TMP_BYTES = 512 * MIB;
 const HOME_BYTES = 64 * MIB;
 
-/** The container of one browser. Pure. */
+/** The options of one browser's container. Pure. */
 export function browserContainer(
   confinement: Confinement,
   spec: BrowserSpec,
@@ -43,7 +43,7 @@ export function browserContainer(
     User: '1000:1000',
     Env: environment({
       ...chromiumEnvironment(spec),
-      // Without one there is no X server.
+      // Without a password entrypoint.sh starts no X server.
       VNC_PASSWORD: headless === true ? '' : vncPassword,
       SCREEN_SIZE: `${screen.width}x${screen.height}`,
     }),
@@ -57,7 +57,7 @@ export function browserContainer(
   };
 }
 
-/** What keeps whoever breaks out of a page where he is. */
+/** Confines code that breaks out of a page: no capability, read-only root, limits. */
 export function confined(confinement: Confinement): Docker.HostConfig {
   const { network, dns, seccomp, limits } = confinement;
   return {
@@ -71,7 +71,7 @@ export function confined(confinement: Confinement): Docker.HostConfig {
       '/home/browser': `${TMPFS},size=${HOME_BYTES},uid=1000,gid=1000,mode=700`,
     },
     Memory: limits.memoryBytes,
-    // No swap on top: the same.
+    // Equal to `Memory`: no swap.
     MemorySwap: limits.memoryBytes,
     PidsLimit: limits.pids,
     NanoCpus: Math.round(limits.cpus * 1e9),

@@ -2,44 +2,44 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { workloadOfEvent } from './naming.ts';
+import { workloadIdOf } from './naming.ts';
 import { splitLines } from '../output.ts';
 
-/** What the engine tells of a browser's container. */
+/** An event of the engine about a browser's container. */
 export type ContainerEvent = {
   workloadId: string;
   action: 'oom' | 'die' | 'destroy';
-  /** Set where it has died. */
+  /** Set for `die`. */
   exitCode: number | null;
-  /** By the engine's clock, milliseconds since the epoch; it may be told later than it happened. */
+  /** By the engine's clock, milliseconds since the epoch; the event may arrive later. */
   at: number;
 };
 
-export type Watch = {
+export type WatchHandlers = {
   onEvent(event: ContainerEvent): void;
-  /** The stream has begun, for the first time or anew: what was missed has to be looked up. */
+  /** The stream has begun or resumed: missed events must be found by listing the containers. */
   onConnected(): Promise<void>;
-  /** It has ended, or does not begin. */
-  onAway(error: unknown): void;
+  /** The stream has ended or could not begin. */
+  onDisconnected(error: unknown): void;
 };
 
-export type Watching = AsyncDisposable & {
-  /** Has the stream end and begin anew, where the engine is suspected to be away. */
-  again(): void;
+export type ContainerWatcher = AsyncDisposable & {
+  /** Reconnects the stream, where the engine may be away. */
+  reconnect(): void;
 };
 
-const AWAY_MIN_MS = 100;
-const AWAY_MAX_MS = 5_000;
+const RECONNECT_MIN_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
 
 /**
- * Follows the engine's events about some containers, connecting again as often as it takes.
- * Resolves once the first stream has begun: nothing is missed from then on.
+ * Follows the engine's events about the filtered containers, reconnecting after each failure.
+ * Resolves once the first stream has begun: no event is missed from then on.
  */
 export async function watchContainers(
   docker: Docker,
   filter: { label: string[] },
-  watch: Watch,
-): Promise<Watching> {
+  watch: WatchHandlers,
+): Promise<ContainerWatcher> {
   const stop = new AbortController();
   const { signal } = stop;
   const begun = Promise.withResolvers<void>();
@@ -47,31 +47,31 @@ export async function watchContainers(
   let current: Readable | null = null;
 
   async function follow(): Promise<void> {
-    for (let awayMs = AWAY_MIN_MS; !signal.aborted;) {
+    for (let awayMs = RECONNECT_MIN_MS; !signal.aborted;) {
       try {
         const stream = await open(docker, filter, cursor.since, signal);
         current = stream;
-        awayMs = AWAY_MIN_MS;
+        awayMs = RECONNECT_MIN_MS;
         begun.resolve();
         try {
           await Promise.all([read(stream, cursor, watch), watch.onConnected()]);
         } finally {
           stream.destroy();
         }
-        if (!signal.aborted) watch.onAway(new Error('its events have ended'));
+        if (!signal.aborted) watch.onDisconnected(new Error('the event stream has ended'));
       } catch (error) {
         if (signal.aborted) return;
         begun.reject(error);
-        watch.onAway(error);
+        watch.onDisconnected(error);
       }
       await pause(awayMs, undefined, { signal, ref: false }).catch(() => {});
-      awayMs = Math.min(awayMs * 2, AWAY_MAX_MS);
+      awayMs = Math.min(awayMs * 2, RECONNECT_MAX_MS);
     }
   }
   const ended = follow();
   await begun.promise;
   return {
-    again: () => void current?.destroy(),
+    reconnect: () => void current?.destroy(),
     async [Symbol.asyncDispose]() {
       stop.abort();
       await ended;
@@ -79,7 +79,7 @@ export async function watchContainers(
   };
 }
 
-/** `since` has the engine tell again what it told in that second, and what came after. */
+/** `since` makes the engine repeat the events of that second and send all later ones. */
 async function open(
   docker: Docker,
   { label }: { label: string[] },
@@ -91,25 +91,25 @@ async function open(
   return (await docker.getEvents(options)) as Readable;
 }
 
-type Told = {
+type EngineEvent = {
   Action: string;
   time: number;
   timeNano: number;
   Actor: { Attributes: Record<string, string> };
 };
 
-/** Resolves when the stream ends, however it does. */
+/** Resolves when the stream ends or fails. */
 async function read(
   stream: Readable,
   cursor: { since: number | null },
-  watch: Watch,
+  watch: WatchHandlers,
 ): Promise<void> {
   const lines = splitLines((line) => {
-    const told = parse(line);
-    if (told === null) return;
-    const { Action: action, time, timeNano, Actor } = told;
+    const event = parse(line);
+    if (event === null) return;
+    const { Action: action, time, timeNano, Actor } = event;
     cursor.since = time;
-    const workloadId = workloadOfEvent(Actor.Attributes);
+    const workloadId = workloadIdOf(Actor.Attributes);
     if (workloadId === null || !isKnown(action)) return;
     const { exitCode } = Actor.Attributes;
     watch.onEvent({
@@ -124,10 +124,10 @@ async function read(
   await once(stream, 'close').catch(() => {});
 }
 
-/** One that cannot be read is one that was missed: the next comparison finds what it was about. */
-function parse(line: string): Told | null {
+/** An unreadable event counts as missed: the next reconciliation finds what it was about. */
+function parse(line: string): EngineEvent | null {
   try {
-    return JSON.parse(line) as Told;
+    return JSON.parse(line) as EngineEvent;
   } catch {
     return null;
   }

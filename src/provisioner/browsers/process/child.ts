@@ -6,13 +6,13 @@ import type { Session } from './tree.ts';
 
 export type ChildExit = { exitCode: number | null; signal: NodeJS.Signals | null };
 
-/** A program of a workload, leader of its own session and process group. */
+/** A program of a browser, the leader of its own session and process group. */
 export type Child = {
   process: ChildProcess;
-  /** Null when the program could not be started; `exited` is settled then. */
+  /** Null where the program could not be started; `exited` is settled then. */
   session: Session | null;
   exited: Promise<ChildExit>;
-  /** Resolves when nobody holds its stderr any more. */
+  /** Resolves when every process has closed its stderr. */
   drained: Promise<void>;
   /** The last lines of stderr, at most 2 KiB. */
   tail: () => string;
@@ -21,7 +21,7 @@ export type Child = {
 export type ChildOptions = {
   env: Record<string, string>;
   cwd: string;
-  /** Whom the program runs as; undefined: as the service. */
+  /** The user of the program; undefined: the service's. */
   user: { uid: number; gid: number } | undefined;
   /** Gives the child a pipe as file descriptor 3. */
   pipe3?: boolean;
@@ -30,7 +30,7 @@ export type ChildOptions = {
 };
 
 /**
- * Starts a program in a session of its own; a failed start shows as an exit with the reason in
+ * Starts a program in a session of its own. A failed start appears as an exit, with the cause in
  * `tail`.
  */
 export function startChild(command: string, args: string[], options: ChildOptions): Child {
@@ -69,9 +69,7 @@ export function startChild(command: string, args: string[], options: ChildOption
   };
 }
 
-/**
- * A child that we have not waited for yet keeps its entry in /proc, so its start is always known.
- */
+/** A child keeps its entry in /proc until it is waited for, so its start time is always known. */
 function sessionOf(pid: number): Session {
   const startTicks = processStart(pid);
   if (startTicks === null) throw new Error(`/proc has no process ${pid}, which was just started`);

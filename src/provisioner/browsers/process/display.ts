@@ -17,14 +17,15 @@ import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { BrowserSpec } from '../browsers.ts';
+import { rfbReady } from '../rfb.ts';
 import { startChild } from './child.ts';
 import type { Child } from './child.ts';
 import type { BrowserUser } from './programs.ts';
 
 /**
- * The X display of a workload: one Xtigervnc. Display and VNC port are one choice (port = 10,000 +
- * display), below the range from which Linux gives out ports by itself; one that is taken ends the
- * server at once, and the launch tries another.
+ * The X display of a browser: one Xtigervnc. The display number determines the VNC port (10,000 +
+ * display), which is below Linux's ephemeral range. If either is taken the server exits at once,
+ * and the launch tries another number.
  */
 export type Display = {
   number: number;
@@ -36,11 +37,11 @@ const DISPLAY_MIN = 1000;
 const DISPLAY_MAX = 22_000;
 const VNC_PORT_BASE = 10_000;
 
-/** What viewers can type; the browser image has the same files. */
+/** The keymap: what viewers can type. The browser image has the same files. */
 const KEYMAP_FOLDER = fileURLToPath(new URL('../../../../deploy/browser/xkb/', import.meta.url));
 const KEYMAP_FILES = ['rules/evdev', 'symbols/letters'] as const;
 
-/** A display number that nobody seems to use. */
+/** A display number without a lock file or a socket. */
 export function chooseDisplay(): number {
   for (;;) {
     const number = randomInt(DISPLAY_MIN, DISPLAY_MAX);
@@ -49,8 +50,8 @@ export function chooseDisplay(): number {
 }
 
 /**
- * Starts the X server; it is ready when `displayReady` resolves. The password file may be filled
- * later than this.
+ * Starts the X server; it is ready when `displayReady` resolves. The password file may be written
+ * later.
  */
 export function startDisplay(
   program: string,
@@ -64,8 +65,7 @@ export function startDisplay(
     ['-geometry', `${spec.screen.width}x${spec.screen.height}`, '-depth', '24'],
     ['-nolisten', 'tcp', '-noreset', '-localhost', '-rfbport', String(vncPort)],
     ['-SecurityTypes', 'VncAuth', '-PasswordFile', passwordFile(place.folder)],
-    // Every viewer comes from the gateway's address: its black list would lock all of them out for
-    // one.
+    // Every viewer comes from the gateway's address: the blacklist would block all for one.
     ['-UseBlacklist=0', '-AlwaysShared', '-desktop', 'browser'],
   ].flat();
   const child = startChild(program, args, {
@@ -77,31 +77,23 @@ export function startDisplay(
   return { number: place.number, vncPort, child };
 }
 
-/** Resolves when X takes clients and the VNC port has sent its greeting. */
+/** Resolves when X accepts clients and the VNC port has sent its greeting. */
 export async function displayReady(display: Display, signal: AbortSignal): Promise<void> {
   const pipe = display.child.process.stdio[3] as Readable;
   await once(pipe, 'data', { signal });
-  // X writes twice and ends when it cannot: the pipe stays open until X closes it.
+  // X writes a second time and exits if it cannot, so the pipe stays open until X closes it.
   pipe.resume();
-  const socket = connect({ host: '127.0.0.1', port: display.vncPort, signal });
-  try {
-    const [greeting] = (await once(socket, 'data', { signal })) as [Buffer];
-    if (!greeting.toString('latin1').startsWith('RFB ')) {
-      throw new Error(`port ${display.vncPort} does not speak RFB`);
-    }
-  } finally {
-    socket.destroy();
-  }
+  await rfbReady({ host: '127.0.0.1', port: display.vncPort }, signal);
 }
 
-/** Whether the X server ended because somebody else has its display number or its port. */
+/** Whether the X server ended because its display number or its port is taken. */
 export function isDisplayTaken(display: Display): boolean {
   return /already active for display|already in use|already running/i.test(display.child.tail());
 }
 
 /**
- * Lets only holders of the cookie open windows on the display; without it every process of the user
- * could.
+ * Writes the cookie that X clients need. Without it every process of the user could open windows on
+ * the display.
  */
 export function writeCookie(folder: string, user: BrowserUser): void {
   const anyHost = Buffer.from([0xff, 0xff, 0, 0]);
@@ -118,8 +110,8 @@ export function writeCookie(folder: string, user: BrowserUser): void {
 }
 
 /**
- * Writes what the X server makes its keymap of. A copy, since the browser's user may not be able to
- * read the service's own files.
+ * Writes the files from which the X server compiles its keymap: copies, since the browser's user
+ * may not be able to read the service's files.
  */
 export function writeKeymap(folder: string, user: BrowserUser): void {
   const root = keymapFolder(folder);
@@ -135,8 +127,8 @@ export function writeKeymap(folder: string, user: BrowserUser): void {
 }
 
 /**
- * Writes what the X server compares viewers with. It reads the file at every connection, so the
- * file stays.
+ * Writes the file of the VNC password. The X server reads it at every connection, so the file
+ * stays.
  */
 export async function writePassword(
   vncpasswd: string,
@@ -154,17 +146,17 @@ export async function writePassword(
   closeSync(target);
   const [stdin, , stderr] = child.stdio;
   stdin?.on('error', () => {}).end(`${password}\n`);
-  const [said, [exitCode]] = await Promise.all([
+  const [errors, [exitCode]] = await Promise.all([
     stderr === null ? '' : text(stderr),
     once(child, 'exit') as Promise<[number | null]>,
   ]);
-  if (exitCode !== 0) throw new Error(`vncpasswd failed with ${exitCode}: ${said.slice(-500)}`);
+  if (exitCode !== 0) throw new Error(`vncpasswd failed with ${exitCode}: ${errors.slice(-500)}`);
 }
 
 /**
- * Removes what a killed X server leaves behind, unless somebody has its number by now: its socket,
- * and the keymap that it compiles at its start and removes once it has read it. (A server that
- * tells its display by `-displayfd` makes no lock file.)
+ * Removes what a killed X server leaves, unless another server uses its number by now: the socket,
+ * and the compiled keymap, which it removes itself once it has read it. (With `-displayfd` there is
+ * no lock file.)
  */
 export async function removeDisplayFiles(number: number): Promise<void> {
   if (await isInUse(socketOf(number))) return;
@@ -172,7 +164,7 @@ export async function removeDisplayFiles(number: number): Promise<void> {
   rmSync(keymapOf(number), { force: true });
 }
 
-/** Whether somebody listens on the socket; what else is wrong with it is taken for a yes. */
+/** Whether a process listens on the socket; any error but a refusal counts as yes. */
 async function isInUse(path: string): Promise<boolean> {
   if (!existsSync(path)) return false;
   const socket = connect(path);
@@ -215,7 +207,7 @@ function socketOf(number: number): string {
   return `/tmp/.X11-unix/X${number}`;
 }
 
-/** Where an X server that is not root's has its keymap compiled to. */
+/** Where the keymap of an X server that does not run as root is compiled to. */
 function keymapOf(number: number): string {
   return `/tmp/server-${number}.xkm`;
 }

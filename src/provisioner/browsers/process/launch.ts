@@ -4,11 +4,15 @@ import { rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { LaunchFailed } from '../browsers.ts';
-import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
-import type { CdpEndpoint } from '../chromium/flags.ts';
-import { cdpReady, startChromium } from '../chromium/ready.ts';
-import type { Child, ChildExit } from './child.ts';
+import { LaunchFailed, type BrowserSpec, type RunningBrowser } from '../browsers.ts';
+import {
+  type CdpEndpoint,
+  chromiumEnvironment,
+  chromiumFlags,
+  parseListening,
+} from '../chromium/flags.ts';
+import { cdpReady } from '../chromium/ready.ts';
+import { type Child, type ChildExit, startChild } from './child.ts';
 import {
   chooseDisplay,
   displayReady,
@@ -18,64 +22,66 @@ import {
   writeCookie,
   writeKeymap,
   writePassword,
+  type Display,
 } from './display.ts';
-import type { Display } from './display.ts';
 import type { BrowserUser, Programs } from './programs.ts';
-import type { Records, WorkloadRecord } from './records.ts';
+import type { Records, BrowserRecord } from './records.ts';
 import { endProcesses } from './tree.ts';
 
 /**
- * One browser of this process: an X server and a Chromium on it, in a folder of their own. Headless
- * it is Chromium alone.
+ * The processes of one browser: an X server and Chromium on it, in a folder of their own. A
+ * headless browser has Chromium alone.
  */
-export type Workload = {
-  record: WorkloadRecord;
+export type BrowserProcesses = {
+  record: BrowserRecord;
   display: Display | null;
   chromium: Child;
   listening: Promise<CdpEndpoint>;
   passwordWritten: Promise<void>;
 };
 
-/** What all workloads of this machine have in common. */
+/** What all browsers of this host have in common. */
 export type Site = {
   programs: Programs;
   user: BrowserUser;
-  /** The machine's temporary folder. */
+  /** The host's temporary folder. */
   tmp: string;
   records: Records;
   launchTimeoutMs: number;
 };
 
 const FOLDER_PREFIX = 'bss-browser-';
-/** Where nobody listens. */
+/** No program listens at port 0. */
 const NO_PORT = 0;
-/** A clash needs two services to draw the same of 21,000 numbers within milliseconds. */
+/** A conflict needs two services that choose the same of 21,000 numbers within milliseconds. */
 const DISPLAYS_TRIED_MAX = 3;
-/** What Chromium notes in its profile where its user closed it; entrypoint.sh looks for it, too. */
-const CLOSED_NOTE = '"exit_type":"Normal"';
-/** A profile's preferences are some 10 KB; what is not read within this is no note. */
-const NOTE_MS = 2_000;
+/**
+ * What Chromium writes into its profile when its user closes it; entrypoint.sh looks for it too.
+ */
+const CLOSED_MARK = '"exit_type":"Normal"';
+/** The longest time to read a profile's preferences, some 10 KB. */
+const MARK_MS = 2_000;
 
 /**
  * Starts a browser and waits until it is ready.
- * @throws LaunchFailed also when `signal` is aborted; nothing of it is left then
+ * @throws LaunchFailed also when `signal` is aborted; everything of the browser is removed then
  */
-export async function startWorkload(
+export async function startBrowser(
   site: Site,
   spec: BrowserSpec,
   signal: AbortSignal,
-): Promise<{ workload: Workload; browser: RunningBrowser }> {
+): Promise<{ processes: BrowserProcesses; browser: RunningBrowser }> {
   for (let attempt = 1; ; attempt += 1) {
-    const workload = await startPrograms(site, spec);
+    const processes = await startPrograms(site, spec);
     try {
-      const cdp = await whenReady(workload, site.launchTimeoutMs, signal);
-      const vnc = { host: '127.0.0.1', port: workload.display?.vncPort ?? NO_PORT };
-      return { workload, browser: { workloadId: spec.workloadId, cdp, vnc } };
+      const cdp = await whenReady(processes, site.launchTimeoutMs, signal);
+      const vnc = { host: '127.0.0.1', port: processes.display?.vncPort ?? NO_PORT };
+      return { processes, browser: { workloadId: spec.workloadId, cdp, vnc } };
     } catch (error) {
-      await endWorkload(site, workload);
-      const isTaken = workload.display !== null && isDisplayTaken(workload.display);
+      await endBrowser(site, processes);
+      const isTaken = processes.display !== null && isDisplayTaken(processes.display);
       if (isTaken && attempt < DISPLAYS_TRIED_MAX) continue;
-      const culprit = error instanceof EndedEarly ? error.child : workload.chromium;
+      const culprit = error instanceof EndedEarly ? error.child : processes.chromium;
       throw new LaunchFailed(
         error instanceof Error ? error.message : String(error),
         culprit.tail(),
@@ -85,53 +91,53 @@ export async function startWorkload(
 }
 
 /**
- * Ends every process of a browser and removes all it had on disk.
- * @throws Error when a process outlives its kill by 5 s; what is left stays recorded
+ * Ends every process of a browser and removes its files.
+ * @throws Error where a process survives SIGKILL for 5 s; the browser stays recorded then
  */
-export async function endWorkload(site: Site, workload: Workload): Promise<void> {
-  const { display, chromium, record } = workload;
+export async function endBrowser(site: Site, processes: BrowserProcesses): Promise<void> {
+  const { display, chromium, record } = processes;
   const children = display === null ? [chromium] : [display.child, chromium];
-  await workload.passwordWritten.catch(() => {});
+  await processes.passwordWritten.catch(() => {});
   await endProcesses({ ...record, leaderless: true });
   await Promise.all(children.map(({ exited }) => exited));
-  // Its last words are still on their way when a program ends.
+  // A program's last output may arrive after its exit.
   await Promise.race([Promise.all(children.map(({ drained }) => drained)), sleep(200)]);
   await removeTraces(site, record);
 }
 
-/** The same for a browser that an earlier service process has left. */
-export async function endLeftover(site: Site, record: WorkloadRecord): Promise<void> {
+/** Ends a browser that an earlier service process has left, and removes its files. */
+export async function endLeftover(site: Site, record: BrowserRecord): Promise<void> {
   await endProcesses({ ...record, leaderless: false });
   await removeTraces(site, record);
 }
 
 /**
- * Whether Chromium ended because its user closed it: by CDP, or from its own menu. Its exit code
- * alone does not say so: it is 0 as well after a SIGTERM, and after the end of its X server. (A
- * SIGINT or SIGHUP it notes as its user's own close.)
+ * Whether Chromium ended because its user closed it, by CDP or from its menu. The exit code alone
+ * is not enough: it is 0 after a SIGTERM and after the end of the X server too. (Chromium records a
+ * SIGINT or SIGHUP as a close by its user.)
  */
 export async function wasClosed(
   { user }: Pick<Site, 'user'>,
-  { record }: Workload,
+  { record }: BrowserProcesses,
   { exitCode }: ChildExit,
 ): Promise<boolean> {
   if (exitCode !== 0) return false;
   const file = join(record.folder, 'profile/Default/Preferences');
   try {
-    // As the browser's user, for what a page may have put there in its place.
-    const as = { cwd: '/', timeout: NOTE_MS, ...user };
-    await promisify(execFile)('/bin/grep', ['-qs', CLOSED_NOTE, '--', file], as);
+    // As the browser's user: a page may have replaced the file by a link.
+    const as = { cwd: '/', timeout: MARK_MS, ...user };
+    await promisify(execFile)('/bin/grep', ['-qs', CLOSED_MARK, '--', file], as);
     return true;
   } catch {
     return false;
   }
 }
 
-async function startPrograms(site: Site, spec: BrowserSpec): Promise<Workload> {
+async function startPrograms(site: Site, spec: BrowserSpec): Promise<BrowserProcesses> {
   const { workloadId } = spec;
   const folder = mkdtempSync(join(site.tmp, FOLDER_PREFIX));
   const display = spec.headless === true ? null : chooseDisplay();
-  const record: WorkloadRecord = { workloadId, folder, display, sessions: [] };
+  const record: BrowserRecord = { workloadId, folder, display, sessions: [] };
   try {
     return spawnPrograms(site, spec, record);
   } catch (error) {
@@ -140,8 +146,8 @@ async function startPrograms(site: Site, spec: BrowserSpec): Promise<Workload> {
   }
 }
 
-/** Both programs at once: Chromium comes to need its display long after X has opened the socket. */
-function spawnPrograms(site: Site, spec: BrowserSpec, record: WorkloadRecord): Workload {
+/** Starts both programs at once: X opens its socket long before Chromium needs its display. */
+function spawnPrograms(site: Site, spec: BrowserSpec, record: BrowserRecord): BrowserProcesses {
   const { user, programs, records } = site;
   const { folder } = record;
   records.write(record);
@@ -164,11 +170,11 @@ function spawnPrograms(site: Site, spec: BrowserSpec, record: WorkloadRecord): W
 }
 
 async function whenReady(
-  workload: Workload,
+  processes: BrowserProcesses,
   timeoutMs: number,
   stopped: AbortSignal,
 ): Promise<CdpEndpoint> {
-  const { display, chromium } = workload;
+  const { display, chromium } = processes;
   const failed = new AbortController();
   const signal = AbortSignal.any([failed.signal, stopped]);
   const aborted = Promise.withResolvers<never>();
@@ -182,22 +188,22 @@ async function whenReady(
   );
   try {
     stopped.throwIfAborted();
-    const answers = workload.listening.then(async (endpoint) => {
+    const answers = processes.listening.then(async (endpoint) => {
       await cdpReady(endpoint, signal);
       return endpoint;
     });
     const shown = display === null ? null : displayReady(display, signal);
-    const all = Promise.all([answers, shown, workload.passwordWritten]);
+    const all = Promise.all([answers, shown, processes.passwordWritten]);
     const [endpoint] = await Promise.race([all, aborted.promise]);
     return endpoint;
   } finally {
     clearTimeout(timer);
-    // The losers of the race let go of their sockets.
+    // Closes the sockets of checks that still wait.
     failed.abort(new Error('The launch is over'));
   }
 }
 
-/** A program of the browser ended while it was being launched. */
+/** A program of the browser ended during the launch. */
 class EndedEarly extends Error {
   readonly child: Child;
   constructor(name: string, child: Child, exit: ChildExit) {
@@ -206,13 +212,13 @@ class EndedEarly extends Error {
   }
 }
 
-/** How a program ended, in words. */
+/** Describes how a program ended. */
 export function describeExit({ exitCode, signal }: ChildExit): string {
   if (signal !== null) return `killed by ${signal}`;
   return exitCode === null ? 'it could not be started' : `exit code ${exitCode}`;
 }
 
-/** All that the programs get to see of ours: no variable of the service, which may hold secrets. */
+/** The programs' environment: no variable of the service, since those may hold secrets. */
 function environment(folder: string, display: number | null): Record<string, string> {
   return {
     PATH: '/usr/local/bin:/usr/bin:/bin',
@@ -223,22 +229,51 @@ function environment(folder: string, display: number | null): Record<string, str
   };
 }
 
-async function removeTraces(site: Site, record: WorkloadRecord): Promise<void> {
+async function removeTraces(site: Site, record: BrowserRecord): Promise<void> {
   const { folder, workloadId } = record;
-  if (!basename(folder).startsWith(FOLDER_PREFIX)) throw new Error(`not a browser's: ${folder}`);
+  if (!basename(folder).startsWith(FOLDER_PREFIX))
+    throw new Error(`not a browser's folder: ${folder}`);
   if (record.display !== null) await removeDisplayFiles(record.display);
   if (existsSync(folder)) await removeFolder(folder, site.user);
   site.records.remove(workloadId);
 }
 
 /**
- * What is in it goes as the browser's user: nothing that a page left there can lead root astray.
+ * Removes the folder's content as the browser's user: a link that a page left there must not make
+ * root remove other files.
  */
 async function removeFolder(folder: string, user: BrowserUser): Promise<void> {
   const clean = promisify(execFile)('/bin/rm', ['-rf', '--', folder], { cwd: '/', ...user });
-  // The folder itself may be in one that this user cannot write to.
+  // That user may not be allowed to remove the folder itself.
   await clean.catch(() => {});
   await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
+}
+
+/**
+ * Starts Chromium with one blank page, at a port of its choice.
+ * @returns the process, and its CDP endpoint once it has printed that
+ */
+export function startChromium(
+  program: string,
+  spec: BrowserSpec,
+  place: { folder: string; env: Record<string, string>; user: BrowserUser },
+): { child: Child; listening: Promise<CdpEndpoint> } {
+  const listening = Promise.withResolvers<CdpEndpoint>();
+  const args = [
+    '--remote-debugging-port=0',
+    `--user-data-dir=${place.folder}/profile`,
+    ...chromiumFlags(spec),
+  ];
+  const child = startChild(program, args, {
+    env: { ...place.env, ...chromiumEnvironment(spec) },
+    cwd: place.folder,
+    user: place.user,
+    onLine: (line) => {
+      const endpoint = parseListening(line);
+      if (endpoint !== null) listening.resolve(endpoint);
+    },
+  });
+  return { child, listening: listening.promise };
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * How many processes the kernel has killed for want of memory, in this service's own control group
- * where the kernel counts that, else on the whole machine; null where it says neither.
+ * How many processes the kernel has killed for lack of memory: in this service's own control group
+ * where the kernel counts that, else on the whole host; null where it counts neither.
  */
 export function countMemoryKills(): number | null {
   return readCount(`/sys/fs/cgroup${ownGroup()}/memory.events`) ?? readCount('/proc/vmstat');
@@ -21,7 +21,7 @@ function readCount(file: string): number | null {
   return match === null ? null : Number(match[1]);
 }
 
-/** Which of these files there are depends on the kernel. */
+/** The file's text, or '' where this kernel does not have it. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');

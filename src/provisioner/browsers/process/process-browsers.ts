@@ -6,66 +6,62 @@ import type {
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
+import { OwnBrowsers, type OwnBrowser } from '../own-browsers.ts';
 import { countMemoryKills } from './oom.ts';
 import type { Child } from './child.ts';
 import { findPrograms, prepareFolders } from './programs.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { openRecords } from './records.ts';
-import { describeExit, endLeftover, endWorkload, startWorkload, wasClosed } from './launch.ts';
-import type { Site, Workload } from './launch.ts';
+import { describeExit, endBrowser, endLeftover, startBrowser, wasClosed } from './launch.ts';
+import type { BrowserProcesses, Site } from './launch.ts';
 
 /**
- * Browsers as plain child processes on loopback: headful Chromium, each on an X server of its own.
- * For development and tests: Chromium's own sandbox is on, but browsers share the machine's network
- * and files with the service.
+ * Browsers as child processes on loopback: headful Chromium, each on its own X server. For
+ * development and tests: Chromium's own sandbox is on, but browsers share the network and the files
+ * of the host with the service.
  */
 export type ProcessBrowsersOptions = Programs & {
-  /** The folder, for nothing else, of what this service must know after it was killed. */
+  /** A folder of its own for the records that the next process needs if this one is killed. */
   stateDir: string;
-  /** How long a launch may take; 15,000 by default. */
+  /** The longest duration of a launch; 15,000 by default. */
   launchTimeoutMs?: number;
   /**
-   * Whom browsers run as. Default: nobody where the service is root, else the service's own user.
+   * The user of the browsers. Default: uid 65534 if the service is root, else the service's user.
    */
   uid?: { uid: number; gid: number };
 };
 
-/** Chromium's sandbox refuses root. These numbers are nobody's on every Linux. */
-const NOBODY = { uid: 65_534, gid: 65_534 };
+/** Chromium's sandbox refuses root. The ids of the unprivileged user on every Linux. */
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const DETAIL_CHARS_MAX = 2048;
-/** Within this a browser's two programs are known to have ended together. */
+/** Within this a browser's two programs count as having ended together. */
 const OTHER_END_MS = 100;
 
 /**
- * @throws BrowsersUnavailable when a program is missing, or cannot be run by the user that browsers
- * run as
+ * @throws BrowsersUnavailable where a program is missing or not executable for the browsers' user
  */
 export async function createProcessBrowsers(options: ProcessBrowsersOptions): Promise<Browsers> {
-  const user: BrowserUser = options.uid ?? (process.getuid?.() === 0 ? NOBODY : undefined);
+  const user: BrowserUser = options.uid ?? (process.getuid?.() === 0 ? UNPRIVILEGED : undefined);
   const [programs, tmp] = await Promise.all([findPrograms(options, user), prepareFolders(user)]);
   const launchTimeoutMs = options.launchTimeoutMs ?? 15_000;
   const records = openRecords(options.stateDir);
   return new ProcessBrowsers({ programs, user, tmp, records, launchTimeoutMs });
 }
 
-/** Launching until `browser` is set, ending once `ending` is; gone when it leaves the map. */
-type Entry = {
-  stopped: AbortController;
-  launched: Promise<unknown>;
-  workload: Workload | null;
-  browser: RunningBrowser | null;
-  sessionId: string | null;
-  ending: Promise<void> | null;
-  /** The kernel's count of memory kills that this browser's own end is compared with. */
+/** A browser of this process; it is being launched until `launched` is set. */
+type ProcessBrowser = OwnBrowser & {
+  launched: { processes: BrowserProcesses; browser: RunningBrowser } | null;
+  /** The kernel's count of memory kills at the launch, or at the last kill that was explained. */
   memoryKills: number | null;
 };
 
 class ProcessBrowsers implements Browsers {
   readonly kind = 'process';
   readonly #site: Site;
-  readonly #entries = new Map<string, Entry>();
+  readonly #own = new OwnBrowsers<ProcessBrowser>(({ launched }) =>
+    launched === null ? null : endBrowser(this.#site, launched.processes),
+  );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
-  #closed = false;
 
   constructor(site: Site) {
     this.#site = site;
@@ -73,61 +69,54 @@ class ProcessBrowsers implements Browsers {
 
   async launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId } = spec;
-    if (this.#closed) throw new Error('launch after dispose');
-    if (this.#entries.has(workloadId)) throw new Error(`workload ${workloadId} is already there`);
+    this.#own.assertCanLaunch(workloadId);
     const stopped = new AbortController();
-    const launched = startWorkload(this.#site, spec, stopped.signal);
-    const entry: Entry = {
+    const launching = startBrowser(this.#site, spec, stopped.signal);
+    const own: ProcessBrowser = {
       stopped,
-      launched,
-      workload: null,
-      browser: null,
+      launching,
+      launched: null,
       sessionId: null,
-      ending: null,
+      removal: null,
       memoryKills: countMemoryKills(),
     };
-    this.#entries.set(workloadId, entry);
+    this.#own.set(workloadId, own);
     try {
-      const { workload, browser } = await launched;
-      Object.assign(entry, { workload, browser });
-      void this.#watch(workloadId, entry, workload);
-      return browser;
+      own.launched = await launching;
+      void this.#watch(workloadId, own, own.launched.processes);
+      return own.launched.browser;
     } catch (error) {
-      this.#entries.delete(workloadId);
+      this.#own.delete(workloadId);
       throw error;
     }
   }
 
   async stop(workloadId: string): Promise<void> {
-    const entry = this.#entries.get(workloadId);
-    if (entry === undefined) return this.#stopLeftover(workloadId);
-    entry.stopped.abort(new Error('stopped while it was being launched'));
-    // A launch that fails has left nothing; what it failed with is its caller's.
-    await entry.launched.catch(() => {});
-    await this.#end(workloadId, entry);
+    const own = this.#own.get(workloadId);
+    await (own === undefined ? this.#stopLeftover(workloadId) : this.#own.stop(workloadId, own));
   }
 
   async list(): Promise<ObservedBrowser[]> {
-    const own = [...this.#entries].map(([workloadId, entry]) => ({
+    const listed = this.#own.entries().map(([workloadId, own]) => ({
       workloadId,
-      sessionId: entry.sessionId,
-      adoptable: entry.ending === null ? entry.browser : null,
+      sessionId: own.sessionId,
+      adoptable: runningOf(own),
     }));
     const records = this.#site.records.present();
-    const left = records.filter(({ workloadId }) => !this.#entries.has(workloadId));
+    const left = records.filter(({ workloadId }) => this.#own.get(workloadId) === undefined);
     const none = { sessionId: null, adoptable: null };
-    return [...own, ...left.map(({ workloadId }) => ({ workloadId, ...none }))];
+    return [...listed, ...left.map(({ workloadId }) => ({ workloadId, ...none }))];
   }
 
   async assign(workloadId: string, sessionId: string): Promise<void> {
-    const entry = this.#entries.get(workloadId);
-    if (entry !== undefined) entry.sessionId = sessionId;
+    const own = this.#own.get(workloadId);
+    if (own !== undefined) own.sessionId = sessionId;
   }
 
-  /** What another process has left is not known well enough to be used. */
+  /** Browsers of another process are not adopted: too little is known about them. */
   async adopt(workloadId: string): Promise<RunningBrowser | null> {
-    const entry = this.#entries.get(workloadId);
-    return entry?.ending === null ? entry.browser : null;
+    const own = this.#own.get(workloadId);
+    return own === undefined ? null : runningOf(own);
   }
 
   onExit(listener: (exit: BrowserExit) => void): void {
@@ -135,75 +124,62 @@ class ProcessBrowsers implements Browsers {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
-    const ends = await Promise.allSettled([...this.#entries.keys()].map((id) => this.stop(id)));
-    const failures = ends.filter((end) => end.status === 'rejected').map((end) => end.reason);
-    if (failures.length > 0) throw new AggregateError(failures, 'browsers that did not end');
+    await this.#own.close();
   }
 
+  /** Ends a browser that an earlier service process has left. */
   async #stopLeftover(workloadId: string): Promise<void> {
     const records = this.#site.records.present();
     const record = records.find((candidate) => candidate.workloadId === workloadId);
     if (record !== undefined) await endLeftover(this.#site, record);
   }
 
-  /** One end for all who ask; after a failed one the next asks anew. */
-  async #end(workloadId: string, entry: Entry): Promise<void> {
-    if (entry.workload === null) return;
-    entry.ending ??= endWorkload(this.#site, entry.workload).then(
-      () => void this.#entries.delete(workloadId),
-    );
-    try {
-      await entry.ending;
-    } catch (error) {
-      entry.ending = null;
-      throw error;
-    }
-  }
-
   /** Reports an end without a stop, after the rest of the browser has been ended. */
-  async #watch(workloadId: string, entry: Entry, workload: Workload): Promise<void> {
-    const { chromium, display } = workload;
+  async #watch(
+    workloadId: string,
+    own: ProcessBrowser,
+    processes: BrowserProcesses,
+  ): Promise<void> {
+    const { chromium, display } = processes;
     const ends = [endOf('Chromium', chromium)];
     if (display !== null) ends.unshift(endOf('X server', display.child));
     const first = await Promise.race(ends);
     const endedAt = Date.now();
-    // Chromium ends with its X server, never the other way: whose end is heard first says nothing.
+    // Chromium ends with its X server, not the other way round; the order of the exits varies.
     const end = await Promise.race([...ends.slice(0, -1), delay(OTHER_END_MS, first)]);
-    // Its profile says so, which is removed with the rest of it.
-    const isClosed = end.child === chromium && (await wasClosed(this.#site, workload, end));
-    if (entry.stopped.signal.aborted) return;
+    // Read now: the profile, which shows a close, is removed with the browser.
+    const isClosed = end.child === chromium && (await wasClosed(this.#site, processes, end));
+    if (own.stopped.signal.aborted) return;
     let reason: BrowserExit['reason'] = isClosed ? 'browser_closed' : 'browser_crashed';
-    if (end.signal === 'SIGKILL' && this.#claimMemoryKill(entry)) reason = 'out_of_memory';
-    let unfinished = '';
-    try {
-      await this.#end(workloadId, entry);
-    } catch (error) {
-      // It stays listed, and the next stop tries again.
-      unfinished = `\n${String(error)}`;
-    }
-    const words = `${end.name}: ${describeExit(end)}${unfinished}\n`;
+    if (end.signal === 'SIGKILL' && this.#claimMemoryKill(own)) reason = 'out_of_memory';
+    const unfinished = await this.#own.removeAfterExit(workloadId, own);
+    const summary = `${end.name}: ${describeExit(end)}${unfinished}\n`;
     const exit: BrowserExit = {
       workloadId,
       reason,
       exitCode: end.exitCode,
       endedAt,
-      detail: words + end.child.tail().slice(-(DETAIL_CHARS_MAX - words.length)),
+      detail: summary + end.child.tail().slice(-(DETAIL_CHARS_MAX - summary.length)),
     };
     for (const listener of this.#listeners) listener(exit);
   }
 
   /**
-   * Whether the kernel killed somebody for want of memory since this browser's launch or since the
-   * last such kill that was explained. It does not say whom, so a page's process killed earlier can
-   * lend its reason to a later kill.
+   * Whether the kernel killed a process for lack of memory since this browser's launch or since the
+   * last such kill that was explained. The kernel does not count by process, so an earlier kill of
+   * a page's process may explain a later SIGKILL by mistake.
    */
-  #claimMemoryKill(entry: Entry): boolean {
+  #claimMemoryKill(own: ProcessBrowser): boolean {
     const now = countMemoryKills();
-    if (now === null || entry.memoryKills === null || now <= entry.memoryKills) return false;
-    for (const other of this.#entries.values()) other.memoryKills = now;
+    if (now === null || own.memoryKills === null || now <= own.memoryKills) return false;
+    for (const [, other] of this.#own.entries()) other.memoryKills = now;
     return true;
   }
+}
+
+/** Null for a browser that is being launched or removed: it cannot be adopted. */
+function runningOf({ launched, removal }: ProcessBrowser): RunningBrowser | null {
+  return removal === null ? (launched?.browser ?? null) : null;
 }
 
 async function endOf(name: string, child: Child) {

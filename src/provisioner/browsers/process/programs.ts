@@ -3,17 +3,15 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { promisify } from 'node:util';
 
-/**
- * Unix socket paths end at 107 characters; ours and Chromium's parts of the longest one have 64.
- */
+/** Unix socket paths have at most 107 characters; below the temporary folder the longest has 64. */
 const TMP_PATH_CHARS_MAX = 40;
 
 export type Programs = { chromium: string; xvnc: string; vncpasswd: string };
 
-/** Whom browsers run as; undefined: as the service itself. */
+/** The user of the browsers; undefined: the service's own. */
 export type BrowserUser = { uid: number; gid: number } | undefined;
 
-/** Browsers cannot be run on this machine; the message says what is missing and how to get it. */
+/** Browsers cannot run on this host; the message says what is missing and how to install it. */
 export class BrowsersUnavailable extends Error {
   override readonly name = 'BrowsersUnavailable';
 }
@@ -25,7 +23,7 @@ const WHERE_FROM: Record<keyof Programs, string> = {
 };
 
 /**
- * Finds the programs as the user that will run them finds them.
+ * Finds the programs as the user that will run them.
  * @param wanted names or paths
  * @returns their absolute paths
  * @throws BrowsersUnavailable
@@ -40,7 +38,7 @@ export async function findPrograms(wanted: Programs, user: BrowserUser): Promise
   if (missing.length > 0) {
     const list = missing.map((name) => `${WHERE_FROM[name]}, looked for as "${wanted[name]}"`);
     throw new BrowsersUnavailable(
-      `Not there or not executable for ${nameOf(user)}: ${list.join('; ')}.`,
+      `Missing or not executable for ${nameOf(user)}: ${list.join('; ')}.`,
     );
   }
   const [chromium = '', xvnc = '', vncpasswd = ''] = found.map(String);
@@ -48,8 +46,8 @@ export async function findPrograms(wanted: Programs, user: BrowserUser): Promise
 }
 
 /**
- * Makes the folders ready that browsers share.
- * @returns the folder below which each gets its own
+ * Prepares the folders that browsers share.
+ * @returns the folder in which each browser gets its own
  * @throws BrowsersUnavailable
  */
 export async function prepareFolders(user: BrowserUser): Promise<string> {
@@ -65,7 +63,7 @@ export async function prepareFolders(user: BrowserUser): Promise<string> {
       `The temporary folder, ${folder}, cannot be entered by ${nameOf(user)}: set TMPDIR.`,
     );
   }
-  // X servers of several users share it; the first one would otherwise own it.
+  // Shared by X servers of several users: the first server to create it would own it.
   if (process.getuid?.() === 0 && !existsSync('/tmp/.X11-unix')) {
     mkdirSync('/tmp/.X11-unix');
     chmodSync('/tmp/.X11-unix', 0o1777);
@@ -79,7 +77,7 @@ async function findProgram(wanted: string, user: BrowserUser): Promise<string | 
   return path?.startsWith('/') === true ? path : null;
 }
 
-/** What the script says as that user, or null when it fails. */
+/** The output of a shell script that runs as the user; null where it fails. */
 async function shell(script: string, argument: string, user: BrowserUser): Promise<string | null> {
   try {
     const run = promisify(execFile);

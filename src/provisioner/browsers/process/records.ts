@@ -5,34 +5,33 @@ import { pidSpace, processStart } from './tree.ts';
 import type { Session } from './tree.ts';
 
 /**
- * What runs, written down before and after it is started, so that the next service process can end
- * what this one leaves when it is killed. One small file a workload; no fsync, since no process
- * survives a power cut either.
+ * Records of the running browsers, written before and after each start, so that the next service
+ * process can end what this one leaves if it is killed. One small file per browser; no fsync, since
+ * no process survives a power cut either.
  */
 export type Records = {
-  /** Replaces the workload's record as a whole. */
-  write(record: WorkloadRecord): void;
+  /** Replaces the browser's record as a whole. */
+  write(record: BrowserRecord): void;
   remove(workloadId: string): void;
   /**
-   * Records of our own and of service processes that are gone; those of another living one are its
-   * affair.
+   * The records of this process and of those that have ended, without those of other living ones.
    */
-  present(): WorkloadRecord[];
+  present(): BrowserRecord[];
 };
 
-export type WorkloadRecord = {
+export type BrowserRecord = {
   workloadId: string;
-  /** Everything the workload has on disk, its profile included. */
+  /** The folder of all the browser's files, its profile included. */
   folder: string;
-  /** X display number; null: it has none. */
+  /** X display number; null: no display. */
   display: number | null;
-  /** Its programs, as far as they were started. */
+  /** The sessions of its programs, as far as they were started. */
   sessions: Session[];
 };
 
-type StoredRecord = WorkloadRecord & { instance: string; owner: Session; pidSpace: string };
+type StoredRecord = BrowserRecord & { instance: string; owner: Session; pidSpace: string };
 
-/** Keeps the records in a folder that holds nothing else; it is made where it is missing. */
+/** Keeps the records in a folder of their own; it is created if it is missing. */
 export function openRecords(directory: string): Records {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const here = pidSpace();
@@ -62,7 +61,7 @@ export function openRecords(directory: string): Records {
           workloadId: record.workloadId,
           folder: record.folder,
           display: record.display,
-          // Pids of another boot or container say nothing about the processes here.
+          // Pids of another boot or container mean nothing here.
           sessions: record.pidSpace === here ? record.sessions : [],
         })),
   };
@@ -76,7 +75,7 @@ function readRecord(file: string): StoredRecord | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as StoredRecord;
   } catch (error) {
-    // Another service process on the same folder may have removed it since it was listed.
+    // Another service process with the same folder may have removed it since the listing.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }

@@ -2,44 +2,43 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The processes of a workload, as /proc shows them. Chromium's helpers change their parent, their
- * session and their memory of the environment, so a process counts as the workload's when it is in
- * the session of one of its programs or when an argument of it names the workload's folder, which
- * nobody else can have guessed.
+ * Identifies the processes of a browser in /proc. Chromium's helpers change their parent, their
+ * session and their environment, so a process counts as the browser's if it is in the session of
+ * one of its programs, or if one of its arguments names the browser's folder, which has a random
+ * name.
  */
-export type Workload = {
+export type ProcessTree = {
   folder: string;
   sessions: Session[];
   /**
-   * True when we saw the leader of a session end just now: then what is left in the session is
-   * still ours. For a record of the past it is false, because the number may have found another
-   * owner.
+   * Whether a session without its leader still counts. True for children of this process; false for
+   * records of an earlier one, since the pid may belong to another process by now.
    */
   leaderless: boolean;
 };
 
 /**
- * A session by its leader's pid; the start (clock ticks after boot) tells it from a later use of
- * the number.
+ * A session by its leader's pid; the start time (clock ticks after boot) distinguishes it from a
+ * later use of the pid.
  */
 export type Session = { pid: number; startTicks: number };
 
 type Process = Session & { session: number; alive: boolean };
 
-/** Processes looked at before other work gets its turn: about half a millisecond. */
+/** Processes read before yielding to the event loop: about half a millisecond. */
 const SLICE = 32;
 
 /**
- * Kills every process of a workload and resolves when none is left.
+ * Kills every process of a browser and resolves when none is left.
  * @throws Error naming the processes that outlive `boundMs`.
  */
-export async function endProcesses(workload: Workload, boundMs = 5000): Promise<void> {
+export async function endProcesses(tree: ProcessTree, boundMs = 5000): Promise<void> {
   const deadline = performance.now() + boundMs;
   const found = new Map<number, number>();
   for (let waitMs = 2; ; waitMs = Math.min(waitMs * 2, 50)) {
     const processes = await readProcesses();
-    for (const process of members(workload, processes)) found.set(process.pid, process.startTicks);
-    // A dying process has no arguments any more: those found earlier are followed by their start.
+    for (const process of processesOf(tree, processes)) found.set(process.pid, process.startTicks);
+    // A dying process has no arguments any more: known processes are identified by their start.
     const left = processes.filter((p) => p.alive && found.get(p.pid) === p.startTicks);
     if (left.length === 0) return;
     if (performance.now() > deadline) {
@@ -52,41 +51,40 @@ export async function endProcesses(workload: Workload, boundMs = 5000): Promise<
   }
 }
 
-/** When a process started, in clock ticks after boot; null when there is none. */
+/** When a process started, in clock ticks after boot; null where it does not exist. */
 export function processStart(pid: number): number | null {
   return readProcess(pid)?.startTicks ?? null;
 }
 
-/** What a pid means only together with: this boot of the machine and this pid namespace. */
+/** The scope in which pids are unique: this boot of the host and this pid namespace. */
 export function pidSpace(): string {
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   const init = processStart(1) ?? 0;
   return `${boot}/${init}`;
 }
 
-function members(workload: Workload, processes: Process[]): Process[] {
+function processesOf(tree: ProcessTree, processes: Process[]): Process[] {
   const byPid = new Map(processes.map((process) => [process.pid, process]));
   const sessions = new Set<number>();
-  for (const { pid, startTicks } of workload.sessions) {
+  for (const { pid, startTicks } of tree.sessions) {
     const leader = byPid.get(pid);
-    if (leader === undefined ? workload.leaderless : leader.startTicks === startTicks) {
+    if (leader === undefined ? tree.leaderless : leader.startTicks === startTicks) {
       sessions.add(pid);
     }
   }
-  const oldest = Math.min(Infinity, ...workload.sessions.map((session) => session.startTicks));
+  const oldest = Math.min(Infinity, ...tree.sessions.map((session) => session.startTicks));
   const firstTicks = oldest === Infinity ? 0 : oldest;
   return processes.filter(
     (process) =>
       process.alive &&
       process.startTicks >= firstTicks &&
-      (sessions.has(process.session) || namesFolder(process.pid, workload.folder)),
+      (sessions.has(process.session) || namesFolder(process.pid, tree.folder)),
   );
 }
 
 /**
- * Whether an argument is the folder's own option, as Chromium, its reporters of crashes and
- * Xtigervnc carry it; a shell or an editor that somebody has open on the folder is not a part of
- * the browser.
+ * Whether an argument is an option with the folder, as of Chromium, its crash reporters and
+ * Xtigervnc. A shell or an editor in the folder is no part of the browser.
  */
 function namesFolder(pid: number, folder: string): boolean {
   const args = read(`/proc/${pid}/cmdline`).split('\0');
@@ -109,9 +107,7 @@ async function readProcesses(): Promise<Process[]> {
   return processes;
 }
 
-/**
- * Fields of /proc/<pid>/stat, counted after the name, which may itself hold spaces and brackets.
- */
+/** Reads /proc/<pid>/stat: the fields after the name, which may contain spaces and brackets. */
 function readProcess(pid: number): Process | null {
   const stat = read(`/proc/${pid}/stat`);
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -125,7 +121,7 @@ function readProcess(pid: number): Process | null {
   };
 }
 
-/** A file of /proc, or nothing when its process has gone. */
+/** The text of a file of /proc, or '' where its process has ended. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

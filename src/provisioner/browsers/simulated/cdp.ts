@@ -6,13 +6,13 @@ import type { WebSocket } from 'ws';
 import { SIZES_SCRIPT } from '../chromium/window.ts';
 
 /**
- * One CDP server for every simulated browser; the path of the WebSocket tells them apart. The
- * documents below `/json` have no such path: they describe the browser that was added last.
+ * One CDP server for all simulated browsers, which the WebSocket path distinguishes. The documents
+ * below `/json` have no such path: they describe the browser that was added last.
  */
 export type SimulatedCdp = {
   readonly port: number;
   /**
-   * @param screen what its page is told of its screen, which may change
+   * @param screen the screen's size as the page sees it; it may be changed later
    * @returns the path of the new browser's WebSocket
    */
   add(workloadId: string, screen: Screen): string;
@@ -27,7 +27,7 @@ type Target = {
   /** Ids of its pages, the first one open from the start. */
   pages: Set<string>;
   screen: Screen;
-  /** Of the window, and of its page: it has no bars. */
+  /** Size of the window and of its page: there are no bars. */
   window: Screen;
   clients: Set<WebSocket>;
 };
@@ -38,7 +38,7 @@ type Command = {
   params?: { expression?: unknown; bounds?: Partial<Screen>; targetId?: unknown };
 };
 
-/** What a client's command does to a whole browser; it has been answered by then. */
+/** Called for commands that end a browser, after the reply has been sent. */
 export type SimulatedCdpHooks = {
   onClose(workloadId: string): void;
   onCrash(workloadId: string): void;
@@ -52,7 +52,7 @@ const VERSION = {
   'V8-Version': '0',
   'WebKit-Version': '0',
 };
-/** The code that JSON-RPC, and so CDP, has for it. */
+/** Error codes of JSON-RPC, which CDP uses. */
 const METHOD_NOT_FOUND = -32_601;
 const PARSE_ERROR = -32_700;
 
@@ -112,7 +112,7 @@ export async function openSimulatedCdp(hooks: SimulatedCdpHooks): Promise<Simula
   };
 }
 
-/** Maps keep the order of insertion, but do not give their last entry without a walk. */
+/** The last target in the map's order of insertion. */
 function newest(byPath: Map<string, Target>): Target | undefined {
   return [...byPath.values()].at(-1);
 }
@@ -207,7 +207,7 @@ function replies(command: Command | null, target: Target): unknown[] {
   }
 }
 
-/** The one script that it knows. */
+/** Evaluates the only script that the simulation knows. */
 function evaluate({ params }: Command, { screen, window }: Target): object {
   if (params?.expression !== SIZES_SCRIPT) return { type: 'undefined' };
   const size = [window.width, window.height];

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
-import { vncAuthResponse } from '../../vnc-auth.ts';
+import { vncAuthResponse } from '../rfb.ts';
 
 /**
- * One RFB 3.8 server for every simulated browser. RFB names no screen, so the password finds it:
- * the challenge is the same for all viewers of this server, which makes the right answer of each
- * browser known beforehand.
+ * One RFB 3.8 server for all simulated browsers. RFB has no name for a screen, so the password
+ * selects it: all viewers get the same challenge, so that each browser's right response is known in
+ * advance.
  */
 export type SimulatedScreens = {
   readonly port: number;
-  /** @param screen changed by whoever gives it another size */
+  /** @param screen its size is changed when a viewer resizes it */
   add(workloadId: string, password: string, screen: Screen): void;
   /** Disconnects the viewers of a screen and forgets it. */
   remove(workloadId: string): void;
@@ -18,7 +18,7 @@ export type SimulatedScreens = {
 
 type Screen = { width: number; height: number };
 type Shown = { screen: Screen; answer: string; viewers: Set<Socket> };
-/** A viewer that has been let in, and whether it wants to be told of the screen's layout. */
+/** An authenticated viewer, and whether it requests updates of the screen's layout. */
 type Viewer = { socket: Socket; screen: Screen; wantsLayout: boolean };
 
 /** Red, green and blue of every pixel. */
@@ -72,10 +72,10 @@ async function listen(server: Server): Promise<void> {
   });
 }
 
-/** What a conversation waits for: so many bytes, then what to do with them. */
+/** What a connection waits for: `length` bytes, which `take` handles and returns the next step. */
 type Step = { length: number; take: (bytes: Buffer) => Step };
 
-/** Hand-shakes, then answers every request for the screen with all of it. */
+/** Performs the handshake, then answers each update request with the requested area. */
 function converse(socket: Socket, challenge: Buffer, byAnswer: Map<string, Shown>): void {
   let step = versionStep(socket, challenge, byAnswer);
   let buffered = Buffer.alloc(0);
@@ -140,12 +140,12 @@ function showStep(socket: Socket, screen: Screen): Step {
   return messageStep({ socket, screen, wantsLayout: false });
 }
 
-/** 32 bits little-endian, red in the lowest byte; what a viewer sets instead is not heard. */
+/** 32 bits little-endian, red in the lowest byte; SetPixelFormat is ignored. */
 const pixelFormat = Buffer.from([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);
 
 /**
- * The messages of RFC 6143, 7.5, and SetDesktopSize: all but the latter and the request for the
- * screen is read and dropped.
+ * The messages of RFC 6143, 7.5, and SetDesktopSize. SetEncodings, update requests and
+ * SetDesktopSize are handled, all others are read and ignored.
  */
 function messageStep(viewer: Viewer): Step {
   const { socket } = viewer;
@@ -163,10 +163,10 @@ function messageStep(viewer: Viewer): Step {
   return { length: 1, take };
 }
 
-/** An incremental request waits for a change, and nothing ever changes. */
+/** Sends the requested area; an incremental request gets no answer, since nothing changes. */
 function showScreen(viewer: Viewer, request: Buffer, next: () => Step): Step {
   const { socket, screen, wantsLayout } = viewer;
-  // A viewer that does not read gets no more than the one screen that waits for it.
+  // A viewer that does not read has at most one update pending.
   if (request[0] !== 0 || socket.writableNeedDrain) return next();
   const [x, y, width, height] = [1, 3, 5, 7].map((at) => request.readUInt16BE(at)) as Area;
   const right = Math.min(x + width, screen.width);
@@ -188,7 +188,7 @@ function encodingsStep(viewer: Viewer, next: () => Step): Step {
   return { length: 3, take: body };
 }
 
-/** SetDesktopSize; the screens of its layout are taken for one. */
+/** Handles SetDesktopSize; the screens of its layout count as one. */
 function resizeStep({ socket, screen, wantsLayout }: Viewer, next: () => Step): Step {
   const resize = (head: Buffer): Step =>
     skip(head.readUInt8(5) * 16, () => {
@@ -217,7 +217,7 @@ function pixelsOf(area: Area): Buffer {
   return rectangle(area, 0, Buffer.alloc(area[2] * area[3] * 4, Buffer.from([...COLOUR, 0])));
 }
 
-/** @param reason 1: the viewer that is told of it has asked for it */
+/** @param reason 1: this viewer has requested the layout */
 function layoutOf({ width, height }: Screen, reason: 0 | 1): Buffer {
   const screens = Buffer.alloc(20);
   screens.writeUInt8(1, 0);

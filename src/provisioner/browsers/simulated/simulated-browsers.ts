@@ -11,21 +11,21 @@ import { openSimulatedCdp } from './cdp.ts';
 import { openSimulatedScreens } from './rfb.ts';
 
 /**
- * Browsers without programs, for load tests: they take a time to launch, fail at a rate, and answer
- * just enough CDP and RFB to be attached to, and to be closed. All share one CDP port and one VNC
- * port, so thousands cost no more than their entries.
+ * Browsers without programs, for load tests: they take a set time to launch, fail at a set rate,
+ * and answer just enough CDP and RFB to be connected to and closed. All share one CDP port and one
+ * VNC port, so thousands of them cost little memory.
  */
 export type SimulatedBrowsers = Browsers & {
-  /** Ends a browser as if it had crashed; one that is not there is left alone. */
+  /** Ends a browser as if it had crashed. Ignores an unknown workload. */
   crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
-  /** Ends a browser as if its user had closed it; one that is not there is left alone. */
+  /** Ends a browser as if its user had closed it. Ignores an unknown workload. */
   close(workloadId: string): void;
 };
 
 export type SimulatedBrowsersOptions = {
-  /** How long each launch takes. */
+  /** Duration of each launch. */
   launchMs: number;
-  /** The share of launches that fail, 0 to 1. */
+  /** Share of launches that fail, 0 to 1. */
   failRate: number;
   /** Numbers from 0 up to 1; `Math.random` by default. */
   random?: () => number;
@@ -75,14 +75,14 @@ export async function createSimulatedBrowsers(
   async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId, vncPassword, headless } = spec;
     if (launching.has(workloadId) || running.has(workloadId)) {
-      throw new Error(`workload ${workloadId} is already there`);
+      throw new Error(`workload ${workloadId} already has a browser`);
     }
     const stopped = new AbortController();
     launching.set(workloadId, stopped);
     try {
       await sleep(launchMs, undefined, { signal: stopped.signal });
     } catch {
-      throw new LaunchFailed('stopped while it was being launched', '');
+      throw new LaunchFailed('stopped during the launch', '');
     } finally {
       launching.delete(workloadId);
     }

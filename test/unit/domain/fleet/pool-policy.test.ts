@@ -13,7 +13,7 @@ import {
 const GIB = 1024 ** 3;
 const BROWSER = GIB / 4;
 
-/** A quiet server on a machine with plenty. */
+/** A server without arrivals on a machine with plenty of memory and CPU. */
 const quiet: Required<PoolInputs> = {
   ...{ isDraining: false, idle: 1, launching: 0, spare: 0, busy: 0, ending: 0 },
   ...{ waiting: 0, unserved: 0 },
@@ -26,25 +26,25 @@ function decide(other: Partial<PoolInputs>): PoolDecision {
 }
 
 describe('the target', () => {
-  it('stays where nobody comes', () => {
+  it('stays the same without arrivals', () => {
     expect(decide({})).toMatchObject({ need: 1, target: 1, launch: 0, retire: 0 });
   });
 
-  it('covers those who come while a browser launches, and their luck', () => {
+  it('covers the arrivals during a launch, and their deviation', () => {
     expect(decide({ arrivals10s: 20 })).toMatchObject({ need: 3, target: 3, launch: 2 });
     expect(decide({ arrivals10s: 20, launchMs: 2_000 })).toMatchObject({ need: 8, target: 8 });
-    // A minute's mean counts where the last seconds were quiet.
+    // The mean of a minute counts if the last seconds had few arrivals.
     expect(decide({ arrivals60s: 120 })).toMatchObject({ target: 3 });
   });
 
-  it('falls late: after a minute in which less was needed, to the most that was', () => {
+  it('is lowered late: after a minute of lower demand, to that minute’s peak', () => {
     const high = { target: 5, idle: 5 };
     expect(decide({ ...high, calmMs: 59_999, calmPeak: 2 }).target).toBe(5);
     expect(decide({ ...high, calmMs: 60_000, calmPeak: 2 }).target).toBe(2);
     expect(decide({ ...high, calmMs: 60_000, calmPeak: 2, arrivals10s: 20 }).target).toBe(3);
   });
 
-  it('is nothing while it drains, and what waits is retired', () => {
+  it('is zero on a draining server, and idle browsers are retired', () => {
     const draining = { isDraining: true, idle: 3, busy: 2, target: 3, arrivals10s: 50 };
     expect(decide(draining)).toMatchObject({ target: 0, launch: 0, retire: 3 });
   });
@@ -64,12 +64,12 @@ describe('a surplus', () => {
 
 describe('a request that no idle browser can serve', () => {
   const request = { waiting: 1, unserved: 1 };
-  it('is launched for, however many are idle', () => {
+  it('gets a launch, however many browsers are idle', () => {
     expect(decide({ idle: 8, target: 1, max: 10, ...request }).launch).toBe(1);
     expect(decide({ idle: 1, target: 1, ...request }).launch).toBe(1);
   });
 
-  it('is launched for once, and the pool beside it', () => {
+  it('gets one launch, and the pool gets its own', () => {
     expect(decide({ idle: 8, target: 1, waiting: 1, launching: 1 }).launch).toBe(0);
     expect(decide({ idle: 0, target: 1, waiting: 1, launching: 1 }).launch).toBe(1);
     expect(decide({ idle: 0, target: 1, launching: 1, spare: 1 }).launch).toBe(0);
@@ -79,7 +79,7 @@ describe('a request that no idle browser can serve', () => {
 describe('a machine short of memory', () => {
   const five = { idle: 0, waiting: 5, unserved: 5 };
   const one = { memoryFreeBytes: BROWSER + GIB / 4 };
-  it('launches what fits beside its reserve, those under way included', () => {
+  it('launches what fits next to its reserve, launches in progress included', () => {
     expect(decide({ ...five, memoryFreeBytes: 3 * BROWSER + GIB / 4 })).toMatchObject({
       room: 3,
       launch: 2,
@@ -92,7 +92,7 @@ describe('a machine short of memory', () => {
     });
   });
 
-  it('launches for the pool and takes requests again only when there is room for two', () => {
+  it('launches for the pool and accepts requests again only when there is room for two', () => {
     const none = { ...quiet, idle: 0, limitedBy: 'memory' as const, ...one };
     expect(decidePool(none)).toMatchObject({ limitedBy: 'memory', launch: 0 });
     expect(requestsWanted(none)).toBe(0);
@@ -100,7 +100,7 @@ describe('a machine short of memory', () => {
     expect(decidePool({ ...none, ...two })).toMatchObject({ limitedBy: null, room: 2, launch: 1 });
   });
 
-  it('launches for a request that it has taken as soon as there is room for one', () => {
+  it('launches for an accepted request as soon as there is room for one', () => {
     expect(decide({ ...five, limitedBy: 'memory', ...one })).toMatchObject({
       limitedBy: 'memory',
       launch: 1,
@@ -110,24 +110,24 @@ describe('a machine short of memory', () => {
   it('ends an idle browser for a request that it cannot serve', () => {
     const full = { idle: 2, target: 2, waiting: 1, unserved: 1, memoryFreeBytes: GIB / 4 };
     expect(decide(full)).toMatchObject({ limitedBy: 'memory', launch: 0, retire: 1 });
-    // The memory of the one before is still to come back.
+    // The memory of the browser that is ending is yet to be freed.
     expect(decide({ ...full, ending: 1 })).toMatchObject({ launch: 0, retire: 0 });
   });
 
-  it('gives up browsers that wait, one at a time, before those in use suffer', () => {
+  it('retires idle browsers, one at a time, before busy ones run short', () => {
     const short = { memoryFreeBytes: GIB / 8, idle: 3, target: 3, busy: 4 };
     expect(decide(short)).toMatchObject({ limitedBy: 'memory', launch: 0, retire: 1 });
   });
 
-  it('takes only the requests that it has browsers for', () => {
+  it('accepts only requests that it has browsers for', () => {
     const facts = { ...quiet, idle: 2, limitedBy: 'memory' as const };
     expect(requestsWanted(facts)).toBe(2);
     expect(requestsWanted({ ...facts, isDraining: true })).toBe(0);
   });
 });
 
-describe('a machine whose cores are taken', () => {
-  it('launches one at a time, and none that nobody has asked for yet', () => {
+describe('a machine whose cores are busy', () => {
+  it('launches one browser at a time, and none for future requests', () => {
     const hot = { cpuPressure: 0.95, arrivals10s: 50 };
     expect(decide(hot)).toMatchObject({ limitedBy: 'cpu', target: 1, launch: 0 });
     expect(decide({ ...hot, idle: 0, waiting: 3, unserved: 3 }).launch).toBe(1);
@@ -158,7 +158,7 @@ const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
     calmPeak: count,
     surplusMs: fc.integer({ min: 0, max: 200_000 }),
   })
-  // A launch is for a request, for the pool, or for a request that has gone.
+  // A launch is for a request, for the pool, or for a request that was withdrawn.
   .map(({ matched, lost, ...inputs }) => ({
     ...inputs,
     launching: matched + inputs.spare + lost,
@@ -166,8 +166,8 @@ const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
     maxIdle: Math.max(inputs.minIdle, inputs.maxIdle),
   }));
 
-describe('whatever a pool is like', () => {
-  it('it is never more than may be, nor than the machine bears', () => {
+describe('in every state of a pool', () => {
+  it('it never exceeds its maximum or the machine’s memory', () => {
     fc.assert(
       fc.property(anyInputs, (inputs) => {
         const { launch, room } = decidePool(inputs);
@@ -176,7 +176,7 @@ describe('whatever a pool is like', () => {
         if (launch === 0) return;
         expect(idle + launching + busy + ending + launch).toBeLessThanOrEqual(max);
         expect(launching + launch).toBeLessThanOrEqual(inputs.launchesAtOnce);
-        // How much a browser takes is not known at first: then its memory counts for nothing.
+        // The memory of a browser is unknown at first; until then memory sets no limit.
         if (memoryFreeBytes !== null && browserBytes > 0)
           expect((launching + launch) * browserBytes).toBeLessThan(memoryFreeBytes);
       }),
@@ -184,7 +184,7 @@ describe('whatever a pool is like', () => {
     );
   });
 
-  it('what waits and has room is launched for, and what could make room does', () => {
+  it('a waiting request gets a launch if there is room; else an idle browser is ended', () => {
     fc.assert(
       fc.property(anyInputs, (inputs) => {
         const { launch, retire, room, limitedBy } = decidePool(inputs);
@@ -201,7 +201,7 @@ describe('whatever a pool is like', () => {
     );
   });
 
-  it('a request that waits is launched for, or something is under way or done that makes room', () => {
+  it('a waiting request gets a launch or room for one, or the pool counts as stuck', () => {
     fc.assert(
       fc.property(anyInputs, (inputs) => {
         const { launch, retire, target, limitedBy } = decidePool(inputs);
@@ -216,7 +216,7 @@ describe('whatever a pool is like', () => {
     );
   });
 
-  it('only idle browsers are retired, and never beside a launch for the target', () => {
+  it('only idle browsers are retired, and never together with a launch for the target', () => {
     fc.assert(
       fc.property(anyInputs, (inputs) => {
         const { launch, retire, target } = decidePool(inputs);
@@ -230,7 +230,7 @@ describe('whatever a pool is like', () => {
     );
   });
 
-  it('a target that was raised is not lowered within a minute, whatever comes', () => {
+  it('a target that was raised is not lowered within a minute, whatever the arrivals', () => {
     const seconds = fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 100, maxLength: 300 });
     fc.assert(
       fc.property(seconds, (arrivals) => {
@@ -247,7 +247,7 @@ describe('whatever a pool is like', () => {
   });
 });
 
-/** The targets of a server, second by second, as so many come in each. */
+/** The targets of a server, second by second, for the number of arrivals in each. */
 function live(arrivals: readonly number[]): number[] {
   let target = quiet.target;
   let [belowSince, peak] = [null as number | null, 0];
@@ -279,6 +279,6 @@ test.each(recorded.filter(({ policy }) => policy === POLICY))(
   },
 );
 
-it('there are recorded decisions of today’s rules', () => {
+it('there are recorded decisions of the current rules', () => {
   expect(recorded.filter(({ policy }) => policy === POLICY).length).toBeGreaterThan(3);
 });

@@ -20,7 +20,7 @@ type Life = {
   max: number;
   minIdle: number;
   launchesAtOnce: number;
-  /** Browsers that the machine's memory holds beside its reserve. */
+  /** Number of browsers that fit into the machine's memory next to its reserve. */
   memoryHolds: number;
   cpuPressure: number;
   target: number;
@@ -59,7 +59,7 @@ const lives: fc.Arbitrary<Life> = fc
     waiting: fc.array(fc.record({ options: wish }), { minLength: 1, maxLength: 12 }),
   })
   .map((life) => {
-    // An idle browser serves at once whoever asks for just that.
+    // An idle browser serves a request with the same options at once.
     const isServed = ({ options }: { options: BrowserOptions }) =>
       life.idle > 0 && isSame(options, DEFAULTS);
     return { ...life, waiting: life.waiting.filter((request) => !isServed(request)) };
@@ -69,7 +69,7 @@ const lives: fc.Arbitrary<Life> = fc
     return idle + busy + launching.length <= holds && busy + waiting.length <= holds;
   });
 
-it('whatever waits and has room is served within a bound, in whatever state the pool is', () => {
+it('a waiting request with room is served within a bound, in every state of the pool', () => {
   const kinds = { evicted: 0, byMemory: 0, cpu: 0 };
   fc.assert(
     fc.property(lives, (life) => {
@@ -82,13 +82,14 @@ it('whatever waits and has room is served within a bound, in whatever state the 
     }),
     { numRuns: 3_000 },
   );
-  // The states that the rules tell apart have all been met.
+  // All states that the rules distinguish have occurred.
   for (const [kind, met] of Object.entries(kinds)) expect(met, kind).toBeGreaterThan(10);
 });
 
 /**
- * Seconds. Before a request's own launch may come all that is being launched, and the launch and
- * the end of a browser for each request before it; the least that a server launches at once is one.
+ * In seconds. A request's own launch may wait for all launches in progress, and for the launch and
+ * the end of one browser for each earlier request; a server launches at least one browser at a
+ * time.
  */
 function boundOf({ waiting, launching }: Life): number {
   const each = LAUNCH_SECONDS + END_SECONDS + 2;

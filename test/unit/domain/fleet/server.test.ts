@@ -23,7 +23,7 @@ describe('a server', () => {
     given(joined, draining, left).stateIs({ status: 'left' });
   });
 
-  it('that restarts is what it was, and may be lost all the same', () => {
+  it('that restarts keeps its state, and may still be lost', () => {
     const restarting: ServerEvent = { type: 'server.restarting', data: {} };
     given(joined).when({ type: 'Restart' }).then(restarting);
     given(joined, draining, restarting).stateIs({ status: 'draining' });
@@ -37,7 +37,7 @@ describe('a server', () => {
     given(joined, lost).stateIs({ status: 'lost' });
   });
 
-  it('joins again at each start, with what it has then', () => {
+  it('joins again at each start, with its capacity at that time', () => {
     const bigger: ServerEvent = { type: 'server.joined', data: { ...place, poolMax: 8 } };
     for (const end of [left, lost, undrained]) {
       given(joined, end)
@@ -47,7 +47,7 @@ describe('a server', () => {
     }
   });
 
-  it('drains once, whatever starts anew meanwhile, until it is told otherwise', () => {
+  it('drains once, across restarts, until it is undrained', () => {
     given(joined, draining).when({ type: 'Drain' }).thenNothing();
     given(joined, draining, drained).when({ type: 'Drain' }).thenNothing();
     given(joined, draining).when(join).then(joined, draining);
@@ -58,16 +58,16 @@ describe('a server', () => {
     given(joined, draining, drained, undrained).stateIs({ status: 'live' });
   });
 
-  it('has drained once nothing is left of it', () => {
+  it('has drained when it has no browser left', () => {
     given(joined, draining).when({ type: 'ReportDrained' }).then(drained);
     given(joined, draining, drained).stateIs({ status: 'drained' });
     given(joined, draining, drained).when({ type: 'ReportDrained' }).thenNothing();
-    // The operator was faster.
+    // The operator undrained it first.
     given(joined, draining, undrained).when({ type: 'ReportDrained' }).thenNothing();
     given(joined).when({ type: 'ReportDrained' }).thenNothing();
   });
 
-  it('says how large its pool is to be and what is amiss, until it joins anew', () => {
+  it('carries its pool’s target and its leaks until it joins again', () => {
     const { decision } = resized;
     given(joined)
       .when({ type: 'ResizePool', ...resized })
@@ -85,13 +85,13 @@ describe('a server', () => {
     given(joined, { type: 'server.reconciled', data: found }).stateIs({ leaks: found.leaks });
   });
 
-  it('that is gone cannot leave, drain or be lost again', () => {
+  it('that has left or was lost cannot leave, drain or be lost again', () => {
     for (const end of [left, lost])
       for (const type of ['Drain', 'Undrain', 'ReportDrained', 'Leave', 'ReportLost'] as const)
         given(joined, end).when({ type }).thenNothing();
   });
 
-  it('that never joined has nothing to report', () => {
+  it('that never joined reports no change', () => {
     for (const type of ['Drain', 'Undrain', 'ReportDrained', 'Leave', 'ReportLost'] as const)
       given().when({ type }).thenNothing();
   });

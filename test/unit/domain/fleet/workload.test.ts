@@ -45,12 +45,12 @@ describe('a workload', () => {
     given(...life.slice(0, index + 1)).stateIs({ id: 'wl_1', serverId: 'srv_1', status });
   });
 
-  it('knows whom it serves from its assignment to its end', () => {
+  it('names its session from its assignment to its end', () => {
     given(provisioning).stateIs({ organizationId: null, sessionId: null });
     given(...life).stateIs(owner);
   });
 
-  it('may be ended whatever it is doing', () => {
+  it('may be ended in every state', () => {
     for (const count of [1, 2, 3, 4]) {
       given(...life.slice(0, count))
         .when(terminate)
@@ -62,7 +62,7 @@ describe('a workload', () => {
   });
 });
 
-describe('a report that is behind what is known of a workload', () => {
+describe('a report that is older than a workload’s state', () => {
   it('changes nothing', () => {
     given(provisioning).when(provision).thenNothing();
     given(provisioning, launching).when(launch).thenNothing();
@@ -83,7 +83,7 @@ describe('a report that is behind what is known of a workload', () => {
         .thenNothing();
   });
 
-  it('changes nothing about a workload that never was', () => {
+  it('changes nothing for an unknown workload', () => {
     for (const command of [launch, reportIdle, assign, terminate, reportTerminated])
       given().when(command).thenNothing();
   });
@@ -96,7 +96,7 @@ describe('a browser', () => {
       .thenNothing();
   });
 
-  it('is not given away before it answers', () => {
+  it('is not assigned before it answers', () => {
     given(provisioning).when(assign).thenNothing();
     given(provisioning, launching).when(assign).thenNothing();
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LedgerEvent } from '#events/ledger.ts';
-import { moveFor } from '#src/domain/organization/ledger.ts';
+import { ledgerCommandFor } from '#src/domain/organization/ledger.ts';
 import { ledger } from '#test/support/given-when-then.ts';
 import {
   accessed,
@@ -43,7 +43,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is the last one at the limit', () => {
+  it('is granted up to the limit', () => {
     given(granted(600), slot('ses_1', 1))
       .when(reserve('ses_2', 1, 2))
       .then(slot('ses_2', 1));
@@ -61,13 +61,13 @@ describe('a slot', () => {
       .then(slot('ses_2', 1));
   });
 
-  it('is refused under a limit that was lowered below what is in use', () => {
+  it('is refused if the limit was lowered below the slots in use', () => {
     given(granted(600), slot('ses_1', 1), slot('ses_2', 1))
       .when(reserve('ses_3', 1, 1))
       .thenRejected('SESSION_LIMIT_EXCEEDED', { limit: 1 });
   });
 
-  it('is refused for want of a slot before want of credits', () => {
+  it('is refused for lack of slots before lack of credits', () => {
     given()
       .when(reserve('ses_1', 1, 0))
       .thenRejected('SESSION_LIMIT_EXCEEDED');
@@ -75,7 +75,7 @@ describe('a slot', () => {
 });
 
 describe('credits', () => {
-  it('are reserved to the last one', () => {
+  it('can be reserved to the last one', () => {
     given(granted(120)).when(reserve('ses_1', 120)).then(slot('ses_1', 120));
   });
 
@@ -91,7 +91,7 @@ describe('credits', () => {
       .thenRejected('INSUFFICIENT_CREDITS', { required: 1, available: 0 });
   });
 
-  it('are reserved on top for an extension, without a slot', () => {
+  it('are reserved in addition for an extension, without a slot', () => {
     const more = { sessionId: 'ses_1', credits: 60 };
     const line: LedgerEvent = { type: 'ledger.credits-reserved', data: more };
     given(granted(600), slot('ses_1', 120))
@@ -104,13 +104,13 @@ describe('credits', () => {
     });
   });
 
-  it('that are missing stop an extension', () => {
+  it('that are insufficient reject an extension', () => {
     given(granted(130), slot('ses_1', 120))
       .when({ type: 'ReserveCredits', sessionId: 'ses_1', credits: 11 })
       .thenRejected('INSUFFICIENT_CREDITS', { required: 11, available: 10 });
   });
 
-  it('that were not used come back at the end', () => {
+  it('that were not used are refunded at the end', () => {
     given(granted(600), slot('ses_1', 120), released('ses_1', 7, 113)).stateIs({
       slotsInUse: 0,
       creditsAvailable: 593,
@@ -119,7 +119,7 @@ describe('credits', () => {
     });
   });
 
-  it('that are granted add to what is there', () => {
+  it('that are granted add to the available ones', () => {
     given(granted(5)).when({ type: 'GrantCredits', credits: 7 }).then(granted(7));
     given(granted(5), granted(7)).stateIs({ creditsGranted: 12, creditsAvailable: 12 });
   });
@@ -128,25 +128,27 @@ describe('credits', () => {
 describe("a session's event", () => {
   const limits = { concurrentSessions: 5 };
 
-  it('asks the ledger for a slot, for credits, or to take both back', () => {
-    expect(moveFor(requested(), 'ses_1', limits)).toEqual(reserve('ses_1', 120));
-    expect(moveFor(extended(HOUR, T0 + 3 * HOUR), 'ses_1', limits)).toEqual({
+  it('makes the ledger reserve a slot, reserve credits, or release both', () => {
+    expect(ledgerCommandFor(requested(), 'ses_1', limits)).toEqual(reserve('ses_1', 120));
+    expect(ledgerCommandFor(extended(HOUR, T0 + 3 * HOUR), 'ses_1', limits)).toEqual({
       type: 'ReserveCredits',
       sessionId: 'ses_1',
       credits: 60,
     });
     const release = { type: 'ReleaseSlot', sessionId: 'ses_1' };
-    const end = moveFor(stopped(T0, 7), 'ses_1', limits);
+    const end = ledgerCommandFor(stopped(T0, 7), 'ses_1', limits);
     expect(end).toEqual({ ...release, creditsUsed: 7, creditsRefunded: 113 });
-    expect(moveFor(failed(), 'ses_1', limits)).toEqual({
+    expect(ledgerCommandFor(failed(), 'ses_1', limits)).toEqual({
       ...release,
       creditsUsed: 0,
       creditsRefunded: 120,
     });
   });
 
-  it('otherwise leaves the ledger alone', () => {
+  it('of another type leaves the ledger unchanged', () => {
     const others = [queued, assigned(), activated(), accessed(T0), stopRequested()];
-    expect(others.map((event) => moveFor(event, 'ses_1', limits))).toEqual(others.map(() => null));
+    expect(others.map((event) => ledgerCommandFor(event, 'ses_1', limits))).toEqual(
+      others.map(() => null),
+    );
   });
 });

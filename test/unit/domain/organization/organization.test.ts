@@ -51,14 +51,14 @@ describe('an organization', () => {
 });
 
 describe('an API key', () => {
-  it('is issued, known by its hash alone', () => {
+  it('is issued and stored as its hash only', () => {
     given(registered)
       .when({ type: 'IssueKey', key: key('key_1') })
       .then(issued('key_1'));
     given(registered, issued('key_1')).stateIs({ keys: [key('key_1')] });
   });
 
-  it('is revoked, and the others stay', () => {
+  it('is revoked without effect on other keys', () => {
     const both = [registered, issued('key_1'), issued('key_2')];
     given(...both)
       .when({ type: 'RevokeKey', keyId: 'key_1' })
@@ -72,7 +72,7 @@ describe('an API key', () => {
       .thenRejected('NOT_FOUND', { key_id: 'key_1' });
   });
 
-  it('is refused beyond the most an organization may have, until one is revoked', () => {
+  it('is refused beyond an organization’s maximum, until one is revoked', () => {
     const many = Array.from({ length: KEYS_MAX }, (_, index) => issued(`key_${index}`));
     const one = { type: 'IssueKey', key: key('key_more') } as const;
     given(registered, ...many)

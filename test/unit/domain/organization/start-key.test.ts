@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { isRejected } from '#src/errors.ts';
-import { causeBy } from '#src/commands/metadata.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import { load } from '#src/event-store/load-state.ts';
-import { handle } from '#src/commands/handle-command.ts';
+import { isRejection } from '#src/errors.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
 import { ensureOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -11,51 +11,51 @@ import {
   type OrganizationCommand,
 } from '#src/domain/organization/organization.ts';
 
-/** The key that a start brings, and what became of those that earlier starts brought. */
+/** The key that a start configures, and the state of the keys of earlier starts. */
 
 const ASKED = { id: 'dev', name: 'Development', tier: 'max', credits: 0 } as const;
 const ORGANIZATION = { kind: 'organization', organizationId: 'dev' } as const;
 const [A, B, C] = ['a', 'b', 'c'].map((digit) => digit.repeat(64)) as [string, string, string];
 
 function openOrganization() {
-  const desk = { log: createMemoryEventLog(), now: () => Date.UTC(2026, 10, 22) };
+  const context = { eventStore: createMemoryEventStore(), now: () => Date.UTC(2026, 10, 22) };
   async function decide(command: OrganizationCommand): Promise<void> {
-    const handled = await handle<'organization'>(
-      desk,
+    const handled = await handleCommand<'organization'>(
+      context,
       ORGANIZATION,
       (state) => decideOrganization(command, state),
-      causeBy('test'),
+      newMetadata('test'),
     );
-    expect(isRejected(handled)).toBe(false);
+    expect(isRejection(handled)).toBe(false);
   }
   return {
     start: (hash: string) =>
       ensureOrganization(
-        desk,
+        context,
         ASKED,
         { keyId: 'key_dev', role: 'owner', userId: 'dev', hash },
-        () => causeBy('start'),
+        () => newMetadata('start'),
       ),
     revoke: (keyId: string) => decide({ type: 'RevokeKey', keyId }),
     issue: (keyId: string, hash: string) =>
       decide({ type: 'IssueKey', key: { keyId, role: 'owner', userId: 'ada', hash } }),
     /** The live keys: id and hash. */
     async keys() {
-      const { state } = await load<'organization'>(desk.log, ORGANIZATION);
+      const { state } = await loadState<'organization'>(context.eventStore, ORGANIZATION);
       return state?.keys.map(({ keyId, hash }) => [keyId, hash]);
     },
   };
 }
 
 describe('the key of a start', () => {
-  test('opens the organization, again at each start', async () => {
+  test('is valid for the organization after each start', async () => {
     const organization = openOrganization();
     expect(await organization.start(A)).toBe('open');
     expect(await organization.start(A)).toBe('open');
     expect(await organization.keys()).toEqual([['key_dev', A]]);
   });
 
-  test('takes the place of the one of an earlier start, which may come back', async () => {
+  test('replaces the key of an earlier start, which a later start may issue again', async () => {
     const organization = openOrganization();
     await organization.start(A);
     await organization.issue('key_ada', C);
@@ -68,7 +68,7 @@ describe('the key of a start', () => {
     }
   });
 
-  test('stays revoked once it was revoked, whichever start brings it', async () => {
+  test('stays revoked once it was revoked, whichever start configures it', async () => {
     const organization = openOrganization();
     await organization.start(A);
     await organization.revoke('key_dev');
@@ -81,7 +81,7 @@ describe('the key of a start', () => {
     expect(await organization.keys()).toEqual([['key_dev_2', B]]);
   });
 
-  test('that was revoked is revoked again where an earlier version issued it again', async () => {
+  test('that was revoked is revoked again if an earlier version issued it again', async () => {
     const organization = openOrganization();
     await organization.start(A);
     await organization.revoke('key_dev');
@@ -91,7 +91,7 @@ describe('the key of a start', () => {
     expect(await organization.start(B)).toBe('open');
   });
 
-  test('has another id after each revocation', async () => {
+  test('gets another id after each revocation', async () => {
     const organization = openOrganization();
     const ids = [];
     for (const hash of [A, B, C]) {
@@ -103,7 +103,7 @@ describe('the key of a start', () => {
     expect(ids).toEqual(['key_dev', 'key_dev_2', 'key_dev_3']);
   });
 
-  test('stays revoked where it was issued and revoked under another id', async () => {
+  test('stays revoked if it was issued and revoked under another id', async () => {
     const organization = openOrganization();
     await organization.start(A);
     await organization.issue('key_ada', B);
@@ -112,7 +112,7 @@ describe('the key of a start', () => {
     expect(await organization.keys()).toEqual([['key_dev', A]]);
   });
 
-  test('is not issued beyond the keys that an organization may have', async () => {
+  test('is not issued beyond an organization’s maximum of keys', async () => {
     const organization = openOrganization();
     await organization.start(A);
     await organization.revoke('key_dev');

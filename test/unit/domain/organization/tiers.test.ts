@@ -11,6 +11,6 @@ test.each([
   expect(defaultTiers[tier].concurrentSessions).toBe(sessions);
 });
 
-test('every tier begins with credits for at least one session of the default length', () => {
+test('every tier starts with credits for at least one session of the default duration', () => {
   for (const tier of tierNames) expect(defaultTiers[tier].credits).toBeGreaterThanOrEqual(120);
 });

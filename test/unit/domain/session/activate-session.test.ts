@@ -19,7 +19,7 @@ const startedAtMs = T0 + 300;
 const activate = { type: 'ActivateSession', workload: browser(), now: startedAtMs } as const;
 
 describe('a browser that answers for a session', () => {
-  it('makes it active and starts the count of credits', () => {
+  it('makes it active and starts its billing', () => {
     given(requested()).when(activate).then(activated(startedAtMs));
     given(requested(), activated(startedAtMs)).stateIs({
       status: 'active',
@@ -34,11 +34,11 @@ describe('a browser that answers for a session', () => {
     given(requested(), assigned()).when(activate).then(activated(startedAtMs));
   });
 
-  it('leaves the expiry as it was promised at the request', () => {
+  it('leaves the expiry of the request unchanged', () => {
     given(requested(), activated(T0 + 10 * MINUTE)).stateIs({ expiresAt: iso(T0 + 120 * MINUTE) });
   });
 
-  it('is reported twice to no effect', () => {
+  it('has no effect when reported twice', () => {
     given(requested(), activated()).when(activate).thenNothing();
   });
 });

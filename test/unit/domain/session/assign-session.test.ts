@@ -14,7 +14,7 @@ const { given } = session;
 const assign = { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' } as const;
 
 describe('a server that launches a browser for a session', () => {
-  it('takes it', () => {
+  it('is recorded as its assignment', () => {
     given(requested()).when(assign).then(assigned());
     given(requested(), assigned()).stateIs({
       status: 'creating',
@@ -22,16 +22,16 @@ describe('a server that launches a browser for a session', () => {
     });
   });
 
-  it('takes it out of the queue', () => {
+  it('removes it from the queue', () => {
     given(requested(), queued).when(assign).then(assigned());
     given(requested(), queued, assigned()).stateIs({ status: 'creating' });
   });
 
-  it('says so again to no effect', () => {
+  it('has no effect when it reports that again', () => {
     given(requested(), assigned()).when(assign).thenNothing();
   });
 
-  it('may try once more with another browser', () => {
+  it('may try again with another browser', () => {
     const again = { ...assign, workloadId: 'wl_2' };
     given(requested(), assigned()).when(again).then(assigned('wl_2'));
   });

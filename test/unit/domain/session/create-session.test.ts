@@ -14,17 +14,17 @@ import {
 const { given } = session;
 
 describe('creating a session', () => {
-  it('records what was asked, when it expires and what it reserves', () => {
+  it('records the request, the expiry and the reserved credits', () => {
     given().when(createSession()).then(requested());
   });
 
-  it('expires its duration after it was asked for, and reserves a credit a minute of it', () => {
+  it('sets the expiry to the request’s time plus the duration, and reserves a credit per minute', () => {
     given()
       .when(createSession({ durationMs: 30 * MINUTE }))
       .then(requested({ expiresAt: iso(T0 + 30 * MINUTE), creditsReserved: 30 }));
   });
 
-  it('begins as creating, without a browser', () => {
+  it('starts in status creating, without a browser', () => {
     given(requested()).stateIs({
       id: 'ses_1',
       organizationId: 'org_acme',
@@ -47,19 +47,19 @@ describe('creating with an Idempotency-Key', () => {
       .thenNothing();
   });
 
-  it('finds the same session even after its end', () => {
+  it('returns the same session even after its end', () => {
     given(once, activated(), stopRequested(), stopped(T0 + MINUTE, 1))
       .when(createSession({ fingerprint: 'f1' }))
       .thenNothing();
   });
 
-  it('is refused when the request is another one', () => {
+  it('is rejected if the request differs', () => {
     given(once)
       .when(createSession({ fingerprint: 'f2' }))
       .thenRejected('IDEMPOTENCY_CONFLICT', { session_id: 'ses_1' });
   });
 
-  it('is refused for an id that was taken without a key', () => {
+  it('is rejected for an id that was created without a key', () => {
     given(requested()).when(createSession()).thenRejected('IDEMPOTENCY_CONFLICT');
   });
 });

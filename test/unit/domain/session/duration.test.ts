@@ -30,7 +30,7 @@ describe('a duration is hours, minutes or both', () => {
   });
 });
 
-describe('anything else is none', () => {
+describe('any other value is invalid', () => {
   const names = ['0m', '0h', '90s', '1.5h', '-1h', '+1h', '25h', '60m1h', '1H', '30M', '1441m'];
   const shapes = ['24h1m', ' 1h', '1h ', '1h 30m', '1h\n', '', 'h', 'm', '1', '60', '1h1h', '1d'];
   const odd = ['1hm', '١h', '1h30', '1e2m', '0x10m', '99999999999999999999h', '00001h', 'PT1H'];
@@ -56,7 +56,7 @@ describe('anything else is none', () => {
 });
 
 describe('bounds', () => {
-  it('lie at one minute and 24 hours, with two hours where none is given', () => {
+  it('are one minute and 24 hours, with a default of two hours', () => {
     expect([DURATION_MIN_MS, DURATION_MAX_MS, DURATION_DEFAULT_MS]).toEqual([
       MINUTE,
       24 * HOUR,
@@ -64,7 +64,7 @@ describe('bounds', () => {
     ]);
   });
 
-  it('hold for every text that is read', () => {
+  it('hold for every text that parses', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^\d{0,5}h?\d{0,5}m?$/), (text) => {
         const ms = parseDuration(text);
@@ -74,8 +74,8 @@ describe('bounds', () => {
   });
 });
 
-describe('a written duration', () => {
-  it('reads as the same time', () => {
+describe('a formatted duration', () => {
+  it('parses to the same time', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1440 }), (minutes) => {
         expect(parseDuration(formatDuration(minutes * MINUTE))).toBe(minutes * MINUTE);

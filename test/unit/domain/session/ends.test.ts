@@ -1,13 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import type { FailureReason } from '#events/session.ts';
-import { isRejected } from '#src/errors.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { isRejection } from '#src/errors.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { browser, createSession, HOUR, MINUTE, SECOND, T0 } from '#test/support/examples.ts';
-import { desk, ledgerRef, newCause, watchedLog } from '#test/support/watched-event-store.ts';
+import { context, ledgerRef, newCause, watchedLog } from '#test/support/watched-event-store.ts';
 
-/** What each way to end leaves of the 1,000 credits that the organization had. */
+/** How each way to end changes the organization's 1,000 credits. */
 
 const { organizationId, id } = sessionRef;
 const CREDITS = 1_000;
@@ -53,14 +53,20 @@ async function live(...commands: readonly SessionCommand[]) {
   const limits = { concurrentSessions: 1 };
   let outcome;
   for (const command of commands) {
-    outcome = await handleSession(desk(log), { organizationId, id }, command, newCause(), limits);
-    expect(isRejected(outcome)).toBe(false);
+    outcome = await handleSessionCommand(
+      context(log),
+      { organizationId, id },
+      command,
+      newCause(),
+      limits,
+    );
+    expect(isRejection(outcome)).toBe(false);
   }
-  const ledger = (await log.last<'ledger'>(ledgerRef))?.state;
+  const ledger = (await log.readLast<'ledger'>(ledgerRef))?.state;
   return { outcome, ledger };
 }
 
-describe('credits that were not used come back, and the slot', () => {
+describe('unused credits and the slot are returned when a session is or has', () => {
   test.each<[end: string, reason: string, used: number, commands: SessionCommand[]]>([
     ['stopped by its user', 'user', 7, [activate, stop(7), confirm(8)]],
     [
@@ -98,7 +104,7 @@ describe('credits that were not used come back, and the slot', () => {
   });
 });
 
-describe('a session that never had its browser costs nothing', () => {
+describe('a session without a browser costs nothing', () => {
   test.each<[end: string, reason: string, commands: SessionCommand[]]>([
     ['no server took it in time', 'queue_timeout', [{ type: 'QueueSession', now: T0 }, failQueued]],
     ['its launch failed', 'launch_failed', [assign, fail('launch_failed', 1)]],
@@ -122,7 +128,7 @@ describe('a session that never had its browser costs nothing', () => {
   });
 });
 
-it('an end that is reported twice, or in two ways, gives back once', async () => {
+it('an end that is reported twice, or in two ways, refunds once', async () => {
   const { ledger } = await live(
     create,
     activate,

@@ -24,7 +24,7 @@ function extend(byMs: number, duration = 'as written') {
 }
 
 describe('extending a session', () => {
-  it('moves the expiry from where it stands and reserves the minutes on top', () => {
+  it('moves the current expiry and reserves the additional minutes', () => {
     given(requested(), activated())
       .when(extend(30 * MINUTE))
       .then({
@@ -45,7 +45,7 @@ describe('extending a session', () => {
     });
   });
 
-  it('is possible while the session is creating or queued, and leaves it so', () => {
+  it('is possible while the session is creating or queued, and keeps that status', () => {
     const longer = extended(HOUR, T0 + 3 * HOUR);
     given(requested()).when(extend(HOUR)).then(longer);
     given(requested(), assigned()).when(extend(HOUR)).then(longer);
@@ -54,7 +54,7 @@ describe('extending a session', () => {
   });
 });
 
-describe('the whole life of a session', () => {
+describe('the lifetime of a session, extensions included', () => {
   const day = 24 * HOUR;
   const aged = [
     requested(),
@@ -63,13 +63,13 @@ describe('the whole life of a session', () => {
     extended(day, T0 + 50 * HOUR),
   ];
 
-  it('may reach its bound', () => {
+  it('may reach its maximum', () => {
     given(...aged)
       .when(extend(22 * HOUR))
       .then(extended(22 * HOUR, T0 + 72 * HOUR));
   });
 
-  it('may not pass it', () => {
+  it('may not exceed it', () => {
     given(...aged)
       .when(extend(22 * HOUR + 1, '22h1m'))
       .thenRejected('INVALID_DURATION', { duration: '22h1m', max_lifetime_minutes: 72 * 60 });
@@ -89,7 +89,7 @@ describe('a session that is ending or has ended', () => {
       .thenRejected('SESSION_NOT_ACTIVE', { session_id: 'ses_1', status: 'failed' });
   });
 
-  it('is told apart from one that never was', () => {
+  it('is distinguished from one that does not exist', () => {
     given().when(extend(HOUR)).thenRejected('SESSION_NOT_FOUND');
   });
 });
@@ -99,7 +99,7 @@ describe('an extension with an Idempotency-Key', () => {
   const keyed = { ...extend(HOUR), repeatable: asked };
   const done = extendedBy(asked, T0 + 3 * HOUR);
 
-  it('is done once', () => {
+  it('is executed once', () => {
     given(requested(), activated()).when(keyed).then(done);
     given(requested(), activated(), done).when(keyed).thenNothing();
     given(requested(), activated(), done).stateIs({
@@ -108,20 +108,20 @@ describe('an extension with an Idempotency-Key', () => {
     });
   });
 
-  it('is known again whatever has become of the session since', () => {
+  it('is recognized, whatever has happened to the session since', () => {
     for (const since of [[stopRequested()], [failed()], [extended(HOUR, T0 + 4 * HOUR)]])
       given(requested(), activated(), done, ...since)
         .when(keyed)
         .thenNothing();
   });
 
-  it('is refused where the key came with another body', () => {
+  it('is rejected if the key came with another body', () => {
     given(requested(), activated(), done)
       .when({ ...keyed, repeatable: { ...asked, fingerprint: 'of-another' } })
       .thenRejected('IDEMPOTENCY_CONFLICT', { session_id: 'ses_1' });
   });
 
-  it('is another one under another key, or under none', () => {
+  it('is a new one with another key, or without a key', () => {
     const other = { key: 'ext_2', fingerprint: 'of-its-body' };
     given(requested(), activated(), done)
       .when({ ...keyed, repeatable: other })
@@ -131,7 +131,7 @@ describe('an extension with an Idempotency-Key', () => {
       .then(extended(HOUR, T0 + 4 * HOUR));
   });
 
-  it('is known again for as long as it is among the last 32 with one', () => {
+  it('is recognized while it is among the last 32 with a key', () => {
     const many = Array.from({ length: keyedExtensionsMax }, (_, index) =>
       extendedBy({ key: `ext_more_${index}`, fingerprint: 'x' }, T0 + 4 * HOUR),
     );

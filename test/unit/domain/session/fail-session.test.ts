@@ -25,7 +25,7 @@ const crash = {
 const gone = { reason: crash.reason, detail: crash.detail, exitCode: 139, endedAt: iso(now) };
 
 describe('a session whose browser is lost', () => {
-  it('fails with the reason, the exit code and a bill for what ran', () => {
+  it('fails with the reason, the exit code and a bill for the time it ran', () => {
     given(requested(), activated(T0 + MINUTE))
       .when(crash)
       .then(failed({ ...gone, creditsUsed: 4, creditsRefunded: 116 }));
@@ -44,20 +44,20 @@ describe('a session whose browser is lost', () => {
     given(requested(), queued).when(crash).then(failed(gone));
   });
 
-  it('fails while it is stopping, when no stop can be confirmed any more', () => {
+  it('fails while it is stopping, since its end cannot be confirmed any more', () => {
     given(requested(), activated(), stopRequested('user', T0 + MINUTE))
       .when({ ...crash, reason: 'server_lost' })
       .then(failed({ ...gone, reason: 'server_lost', creditsUsed: 1, creditsRefunded: 119 }));
   });
 });
 
-describe('a report of a failure that comes late', () => {
+describe('a late report of a failure', () => {
   it('changes nothing once the session has ended', () => {
     given(requested(), failed()).when(crash).thenNothing();
     given(requested(), stopRequested(), stopped(T0)).when(crash).thenNothing();
   });
 
-  it('is refused for a session that never was', () => {
+  it('is rejected for a session that does not exist', () => {
     given().when(crash).thenRejected('SESSION_NOT_FOUND');
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { sessionEvents, statuses, type SessionEvent, type SessionState } from '#events/session.ts';
-import { isRejected } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { decide } from '#src/domain/session/decide.ts';
@@ -27,15 +27,19 @@ import {
 } from '#test/support/examples.ts';
 
 type Status = SessionState['status'] | '–';
-/** `active | session.extended | active`: one line of the life of a session. */
+/**
+ * `active
+ * session.extended
+ * active`: one transition of a session.
+ */
 type Line = `${Status} | ${SessionEvent['type']} | ${SessionState['status']}`;
 
 const documented = parseTable(
   readFileSync(new URL('../../../../src/domain/session/lifecycle.md', import.meta.url), 'utf8'),
 );
 
-describe('the documented life of a session', () => {
-  it('is the table in the code', () => {
+describe('the documented lifecycle of a session', () => {
+  it('equals the table in the code', () => {
     const coded = Object.entries(transitions).flatMap(([type, { from, to }]) =>
       from.map((status) => {
         const after = to === 'same' ? status : to;
@@ -51,14 +55,14 @@ describe('the documented life of a session', () => {
     expect(new Set(named.map(([, , to]) => to))).toEqual(new Set(statuses));
   });
 
-  it('is what commands bring about, all of it and nothing else', () => {
+  it('has exactly the transitions that commands cause', () => {
     const seen = new Set<Line>();
     for (const state of states())
       for (const command of commands()) for (const line of linesOf(command, state)) seen.add(line);
     expect([...seen].toSorted()).toEqual(documented);
   });
 
-  it('is what every event does from every status that allows it', () => {
+  it('matches the effect of every event in every status that allows it', () => {
     const events = exampleEvents();
     for (const line of documented) {
       const [from, type, to] = line.split(' | ');
@@ -71,14 +75,14 @@ describe('the documented life of a session', () => {
   });
 });
 
-test.each(['stopped', 'failed'] as const)('nothing happens to a session that is %s', (status) => {
+test.each(['stopped', 'failed'] as const)('no command changes a session that is %s', (status) => {
   expect(isFinal(status)).toBe(true);
   expect(documented.filter((line) => line.startsWith(`${status} |`))).toEqual([]);
   for (const state of states().filter((each) => each?.status === status))
     for (const command of commands()) expect(linesOf(command, state)).toEqual([]);
 });
 
-test('an event before the request is a broken log', () => {
+test('an event before the request is an error', () => {
   for (const event of Object.values(exampleEvents()))
     if (event.type !== 'session.requested')
       expect(() => evolve<'session'>(sessionRef, null, event)).toThrow(RangeError);
@@ -98,7 +102,7 @@ function parseTable(markdown: string): Line[] {
   return (lines as Line[]).toSorted();
 }
 
-/** Each status, in each of the forms it takes. */
+/** Each status, in each of its forms. */
 function states(): (SessionState | null)[] {
   const asked = requested({ idleTimeoutMs: 10 * MINUTE, fingerprint: 'f1' });
   const histories = [
@@ -120,7 +124,7 @@ function states(): (SessionState | null)[] {
   return histories.map((events) => foldAll<'session'>(sessionRef, null, events));
 }
 
-/** Every command, before, at and after the moment it is about. */
+/** Every command, before, at and after the time that it depends on. */
 function commands(): SessionCommand[] {
   const extend = { type: 'ExtendSession', maxLifetimeMs: 72 * HOUR, duration: '' } as const;
   const gone = { reason: 'server_lost', detail: '', exitCode: null } as const;
@@ -164,10 +168,10 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
   };
 }
 
-/** What a command does to a session, one line for each event of it. */
+/** The transitions that a command causes, one for each event. */
 function linesOf(command: SessionCommand, before: SessionState | null): Line[] {
   const events = decide(command, before);
-  if (isRejected(events)) return [];
+  if (isRejection(events)) return [];
   let state = before;
   return events.map((event): Line => {
     const from = state?.status ?? '–';

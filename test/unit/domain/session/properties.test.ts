@@ -3,17 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { encode } from '#events/codec.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import { sessionEvents, type SessionEvent, type SessionState } from '#events/session.ts';
-import { isRejected, type ErrorName } from '#src/errors.ts';
-import { createMemoryEventLog } from '#src/event-store/event-store.memory.ts';
-import type { EventLog } from '#src/event-store/event-store.ts';
+import { isRejection, type ErrorName } from '#src/errors.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { evolve } from '#src/event-store/load-state.ts';
-import { handle } from '#src/commands/handle-command.ts';
-import { handleSession } from '#src/commands/handle-session-command.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import {
   decideLedger,
   emptyLedger,
   evolveLedger,
-  moveFor,
+  ledgerCommandFor,
 } from '#src/domain/organization/ledger.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { decide } from '#src/domain/session/decide.ts';
@@ -31,23 +31,23 @@ import {
 const organizationId = 'org_acme';
 const ledgerRef = { kind: 'ledger', organizationId } as const;
 type Means = { credits: number; concurrentSessions: number };
-/** Everything an organization has, folded. */
+/** An organization's ledger and sessions, folded. */
 type World = { ledger: LedgerState; sessions: Map<string, SessionState> };
 
-describe('whatever is asked and reported, in whatever order', () => {
-  it('no session leaves the table, and slots and credits are conserved', () => {
+describe('for all commands and reports, in every order', () => {
+  it('every session keeps to the table of transitions, and slots and credits are conserved', () => {
     fc.assert(
       fc.property(means, steps, (has, life) => runPure(has, life)),
       { numRuns: 400 },
     );
   });
 
-  it('the same holds through the log, with rivals and conflicts at every append', async () => {
+  it('the same holds with an event store, with concurrent commands and conflicts at every append', async () => {
     await fc.assert(fc.asyncProperty(means, steps, disturbances, runThroughLog), { numRuns: 60 });
   });
 });
 
-it('random lives meet every event and every refusal of a session', () => {
+it('random lives cover every event and every rejection of a session', () => {
   const seen = new Set<string>();
   const note = (what: string) => seen.add(what);
   const lives = fc.sample(fc.tuple(means, steps), { numRuns: 3_000, seed: 2 });
@@ -63,15 +63,15 @@ it('random lives meet every event and every refusal of a session', () => {
   expect([...seen].toSorted()).toEqual([...Object.keys(sessionEvents), ...refusals].toSorted());
 });
 
-/** Decides as src/commands/handle-session-command.ts does, without a log. */
+/** Decides as src/commands/handle-session-command.ts does, without an event store. */
 function runPure(has: Means, life: readonly Step[], note?: (what: string) => void): void {
   const world = newWorld(has);
   let now = T0;
   for (const { sessionId, afterMs, command } of life) {
     now += afterMs;
     const decided = decideAll(world, sessionId, command.at(now), has);
-    if (isRejected(decided)) {
-      note?.(decided.rejected);
+    if (isRejection(decided)) {
+      note?.(decided.code);
       continue;
     }
     world.ledger = decided.ledger;
@@ -88,22 +88,22 @@ function newWorld({ credits }: Means): World {
   return { ledger: evolveLedger(null, granted), sessions: new Map() };
 }
 
-/** What a command makes happen to a session, and the ledger after the moves that this asks for. */
+/** A command's effects on a session, and the ledger after the ledger commands that they require. */
 function decideAll(world: World, sessionId: string, command: SessionCommand, has: Means) {
   const events = decide(command, frozen(world.sessions.get(sessionId) ?? null));
-  if (isRejected(events)) return events;
+  if (isRejection(events)) return events;
   let { ledger } = world;
   for (const event of events) {
-    const move = moveFor(event, sessionId, has);
+    const move = ledgerCommandFor(event, sessionId, has);
     if (move === null) continue;
     const lines = decideLedger(move, frozen(ledger));
-    if (isRejected(lines)) return lines;
+    if (isRejection(lines)) return lines;
     ledger = lines.reduce(evolveLedger, ledger);
   }
   return { events, ledger };
 }
 
-/** Folds an event in, having seen that the table allows it there and that it fits the contract. */
+/** Folds an event in, after checks that the table allows it and that it fits its schema. */
 function take(world: World, id: string, event: SessionEvent): void {
   const aggregate = { kind: 'session', organizationId, id } as const;
   const before = world.sessions.get(id) ?? null;
@@ -113,7 +113,14 @@ function take(world: World, id: string, event: SessionEvent): void {
   );
   const state = evolve<'session'>(aggregate, frozen(before), event);
   expect(state.status).toBe(to === 'same' ? before?.status : to);
-  encode({ aggregate, ...event, id: 'evt_1', time: new Date(T0).toISOString(), cause, state });
+  encode({
+    aggregate,
+    ...event,
+    id: 'evt_1',
+    time: new Date(T0).toISOString(),
+    metadata,
+    state,
+  });
   world.sessions.set(id, state);
 }
 
@@ -132,78 +139,96 @@ function sum(numbers: readonly (number | null)[]): number {
   return numbers.reduce<number>((total, number) => total + (number ?? 0), 0);
 }
 
-/** The same life through `handleSession` over the memory log; the log is then read as the truth. */
+/**
+ * The same life through `handleSessionCommand` over the memory event store; the stored events are
+ * then checked.
+ */
 async function runThroughLog(
   has: Means,
   life: readonly Step[],
   disturbing: Iterator<Disturbance>,
 ): Promise<void> {
-  const log = createMemoryEventLog();
-  await grant(log, has.credits);
+  const eventStore = createMemoryEventStore();
+  await grant(eventStore, has.credits);
   const ask = createAsker(has);
-  const disturbed = disturb(log, disturbing, ask);
+  const disturbed = disturb(eventStore, disturbing, ask);
   let now = T0;
   for (const step of life) {
     now += step.afterMs;
     await ask(disturbed, step, now);
   }
-  expectConserved(await readAll(log), has);
+  expectConserved(await readAll(eventStore), has);
 }
 
-type Ask = (log: EventLog, step: Step, now: number) => Promise<unknown>;
+type Ask = (eventStore: EventStore, step: Step, now: number) => Promise<unknown>;
 
 function createAsker(has: Means): Ask {
   let commands = 0;
-  return (log, { sessionId, command }, now) => {
+  return (eventStore, { sessionId, command }, now) => {
     commands += 1;
     const identity = { organizationId, id: sessionId };
-    const why = { ...cause, commandId: `cmd_${commands}` };
-    return handleSession({ log, now: () => now }, identity, command.at(now), why, has);
+    const why = { ...metadata, commandId: `cmd_${commands}` };
+    return handleSessionCommand(
+      { eventStore, now: () => now },
+      identity,
+      command.at(now),
+      why,
+      has,
+    );
   };
 }
 
-/** A log at which appends meet a conflict without reason, or a rival that was faster. */
-function disturb(log: EventLog, disturbing: Iterator<Disturbance>, ask: Ask): EventLog {
+/**
+ * An event store whose appends meet a conflict without reason, or a concurrent command that was
+ * faster.
+ */
+function disturb(eventStore: EventStore, disturbing: Iterator<Disturbance>, ask: Ask): EventStore {
   return {
-    ...log,
+    ...eventStore,
     async append(changes) {
       const next: Disturbance = disturbing.next().value;
       if (next === 'conflict') return { outcome: 'conflict' };
       const now = Date.parse(changes[0]?.events[0]?.time ?? '');
-      if (next !== 'none') await ask(log, next, now);
-      return log.append(changes);
+      if (next !== 'none') await ask(eventStore, next, now);
+      return eventStore.append(changes);
     },
   };
 }
 
-async function grant(log: EventLog, credits: number): Promise<void> {
+async function grant(eventStore: EventStore, credits: number): Promise<void> {
   const line = { type: 'ledger.credits-granted', data: { credits } } as const;
-  await handle<'ledger'>({ log, now: () => T0 }, ledgerRef, () => [line], cause);
+  await handleCommand<'ledger'>({ eventStore, now: () => T0 }, ledgerRef, () => [line], metadata);
 }
 
-/** Folds all histories from the beginning: every state carried on the way is that fold. */
-async function readAll(log: EventLog): Promise<World> {
+/**
+ * Folds all histories from the beginning: every state that an event carries must equal that fold.
+ */
+async function readAll(eventStore: EventStore): Promise<World> {
   const world: World = { ledger: emptyLedger, sessions: new Map() };
-  for await (const event of log.history<'ledger'>(ledgerRef)) {
+  for await (const event of eventStore.history<'ledger'>(ledgerRef)) {
     world.ledger = evolveLedger(world.ledger, event);
     expect(event.state).toEqual(world.ledger);
   }
   for (const id of sessionIds)
-    for await (const event of log.history<'session'>({ kind: 'session', organizationId, id })) {
+    for await (const event of eventStore.history<'session'>({
+      kind: 'session',
+      organizationId,
+      id,
+    })) {
       take(world, id, event);
       expect(event.state).toEqual(world.sessions.get(id));
     }
   return world;
 }
 
-const cause = {
+const metadata = {
   actor: { kind: 'user', id: 'user_1' },
   commandId: 'grant_1',
   correlationId: 'cor_1',
   causationId: null,
 } as const;
 
-/** Whoever decides or folds must not change what it was given. */
+/** Frozen, because `decide` and `evolve` must not change their arguments. */
 function frozen<Value extends object | null>(value: Value): Value {
   return value === null ? value : Object.freeze(value);
 }

@@ -21,7 +21,7 @@ function timeOut(now: number) {
   return { type: 'FailQueuedSession', queueTimeoutMs, now } as const;
 }
 
-describe('a session that no server took at once', () => {
+describe('a session that no server accepted at once', () => {
   it('is queued', () => {
     given(requested()).when(queue).then(queued);
     given(requested(), queued).stateIs({ status: 'queued' });
@@ -40,7 +40,7 @@ describe('a session that no server took at once', () => {
     given(requested(), stopRequested(), stopped(T0)).when(queue).thenNothing();
   });
 
-  it('has to exist', () => {
+  it('is rejected if it does not exist', () => {
     given().when(queue).thenRejected('SESSION_NOT_FOUND');
   });
 });
@@ -55,25 +55,25 @@ describe('a session that waits longer than the queue time-out', () => {
     creditsRefunded: 120,
   });
 
-  it('fails and gets everything back', () => {
+  it('fails and gets all credits back', () => {
     given(requested(), queued)
       .when(timeOut(T0 + queueTimeoutMs))
       .then(timedOut);
   });
 
-  it('fails even where the timer of queueing was lost', () => {
+  it('fails even if the timer of queueing was lost', () => {
     given(requested())
       .when(timeOut(T0 + queueTimeoutMs))
       .then(timedOut);
   });
 
-  it('waits on when the timer fires early', () => {
+  it('keeps waiting if the timer fires early', () => {
     given(requested(), queued)
       .when(timeOut(T0 + queueTimeoutMs - 1))
       .thenNothing();
   });
 
-  it('goes on when a server took it just before', () => {
+  it('does not fail if a server accepted it just before', () => {
     given(requested(), queued, assigned())
       .when(timeOut(T0 + queueTimeoutMs))
       .thenNothing();

@@ -19,7 +19,7 @@ function access(now: number, via: 'api' | 'cdp' | 'vnc' = 'api') {
 }
 
 describe('access to a session', () => {
-  it('is recorded with its way', () => {
+  it('is recorded with the kind of access', () => {
     given(requested(), activated())
       .when(access(T0 + 5, 'cdp'))
       .then(accessed(T0 + 5, 'cdp'));
@@ -40,7 +40,7 @@ describe('access to a session', () => {
       .then(accessed(T0 + MINUTE));
   });
 
-  it('is not recorded by a clock that is behind the last record', () => {
+  it('is not recorded if the clock is behind the last record', () => {
     given(requested(), activated(), accessed(T0))
       .when(access(T0 - MINUTE))
       .thenNothing();

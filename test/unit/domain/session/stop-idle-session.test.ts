@@ -27,13 +27,13 @@ describe('a session with an idle timeout', () => {
   const unused = [requested({ idleTimeoutMs }), activated(started)];
   const used = [...unused, accessed(started + 5 * MINUTE, 'cdp')];
 
-  it('is stopped when nobody used it since its start', () => {
+  it('is stopped if it was not used since its start', () => {
     given(...unused)
       .when(idle(started + idleTimeoutMs + slackMs))
       .then(stopRequested('idle', started + idleTimeoutMs + slackMs));
   });
 
-  it('is given the minute that use may go unrecorded', () => {
+  it('gets an extra minute, in which use may go unrecorded', () => {
     given(...unused)
       .when(idle(started + idleTimeoutMs))
       .thenNothing();
@@ -75,8 +75,8 @@ describe('a session without an idle timeout', () => {
   });
 });
 
-describe('the moment to set the idle timer to', () => {
-  it('is the one at which the session is stopped', () => {
+describe('the time of the idle timer', () => {
+  it('is when the session is stopped', () => {
     const moment = started + idleTimeoutMs + slackMs;
     expect(idleAtAfter(requested({ idleTimeoutMs }), activated(started))).toBe(moment);
   });
@@ -86,7 +86,7 @@ describe('the moment to set the idle timer to', () => {
     expect(idleAtAfter(...events)).toBe(started + MINUTE + idleTimeoutMs + slackMs);
   });
 
-  it('is none before the start, after the end and without an idle timeout', () => {
+  it('is null before the start, after the end and without an idle timeout', () => {
     expect(idleAtAfter(requested({ idleTimeoutMs }))).toBeNull();
     expect(idleAtAfter(requested(), activated())).toBeNull();
     expect(idleAtAfter(requested({ idleTimeoutMs }), activated(), stopRequested())).toBeNull();

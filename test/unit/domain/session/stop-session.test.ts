@@ -20,13 +20,13 @@ const stop = { type: 'StopSession', reason: 'user', now } as const;
 const confirm = { type: 'ConfirmStopped', now } as const;
 
 describe('stopping a session with a browser', () => {
-  test.each(['user', 'organization', 'operator'] as const)('is asked for by the %s', (reason) => {
+  test.each(['user', 'organization', 'operator'] as const)('is requested by the %s', (reason) => {
     given(requested(), activated())
       .when({ ...stop, reason })
       .then(stopRequested(reason, now));
   });
 
-  it('keeps the browser in sight until it is gone', () => {
+  it('keeps the browser until it has ended', () => {
     given(requested(), activated(), stopRequested()).stateIs({
       status: 'stopping',
       workload: browser(),
@@ -35,7 +35,7 @@ describe('stopping a session with a browser', () => {
     });
   });
 
-  it('is done when the browser is gone, for the reason it was asked for', () => {
+  it('is complete when the browser has ended, with the reason of the request', () => {
     given(requested(), activated(), stopRequested('operator', now))
       .when(confirm)
       .then(stopped(now, 2, 'operator'));
@@ -45,7 +45,7 @@ describe('stopping a session with a browser', () => {
 describe('stopping a session without a browser', () => {
   const atOnce = [stopRequested('user', now), stopped(now)];
 
-  it('ends it at once and gives everything back', () => {
+  it('ends it at once and refunds all credits', () => {
     given(requested())
       .when(stop)
       .then(...atOnce);
@@ -79,17 +79,17 @@ describe('stopping again', () => {
       .thenNothing();
   });
 
-  it('of a session that never was is refused', () => {
+  it('is rejected if the session does not exist', () => {
     given().when(stop).thenRejected('SESSION_NOT_FOUND');
   });
 });
 
-describe('the report that a browser is gone', () => {
+describe('the report that a browser has ended', () => {
   it('ends a stopping session once', () => {
     given(requested(), activated(), stopRequested(), stopped(now, 2)).when(confirm).thenNothing();
   });
 
-  it('means nothing to a session that was not asked to stop', () => {
+  it('changes nothing in a session without a request to stop', () => {
     given(requested()).when(confirm).thenNothing();
     given(requested(), activated()).when(confirm).thenNothing();
     given(requested(), failed())
@@ -98,7 +98,7 @@ describe('the report that a browser is gone', () => {
   });
 });
 
-describe('the report that its user has closed the browser', () => {
+describe('the report that the user has closed the browser', () => {
   const closedAt = T0 + MINUTE + 1;
   const close = { type: 'ReportBrowserClosed', closedAt, now: T0 + 10 * MINUTE } as const;
 
@@ -108,7 +108,7 @@ describe('the report that its user has closed the browser', () => {
       .then(stopRequested('browser_closed', closedAt), stopped(close.now, 2, 'browser_closed'));
   });
 
-  it('bills nothing before the start, and nothing after the report, whatever its clock said', () => {
+  it('bills no time before the start or after the report, whatever its clock says', () => {
     given(requested(), activated(T0 + 5 * MINUTE))
       .when({ ...close, closedAt: T0 })
       .then(
@@ -120,13 +120,13 @@ describe('the report that its user has closed the browser', () => {
       .then(stopRequested('browser_closed', close.now), stopped(close.now, 10, 'browser_closed'));
   });
 
-  it('ends a session that never was active, which pays nothing', () => {
+  it('ends a session that never was active, at no cost', () => {
     given(requested(), assigned())
       .when(close)
       .then(stopRequested('browser_closed', closedAt), stopped(close.now, 0, 'browser_closed'));
   });
 
-  it('leaves a session that is stopping the reason and the bill of its stop', () => {
+  it('keeps the reason and the bill of a session that is stopping', () => {
     given(requested(), activated(), stopRequested('user', T0 + MINUTE))
       .when(close)
       .then(stopped(close.now, 1, 'user'));

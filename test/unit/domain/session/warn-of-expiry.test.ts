@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { RecordedEvent } from '#events/events.ts';
+import type { EventWithState } from '#events/events.ts';
 import { timersAfter, timersOf } from '#src/timekeeper/schedule-timers.ts';
-import { rearmAt } from '#src/timekeeper/timer-command.ts';
+import { rescheduleAt } from '#src/timekeeper/timer-command.ts';
 import { foldAll, session, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,
@@ -24,8 +24,8 @@ const END = T0 + 2 * HOUR;
 const warn = (now: number) => ({ type: 'WarnOfExpiry', now }) as const;
 const queue = { afterMs: 1_000, timeoutMs: 5 * MINUTE };
 
-describe('a session is warned of its end', () => {
-  it('a minute before it, and not earlier', () => {
+describe('a session gets an expiry warning', () => {
+  it('a minute before its end, and not earlier', () => {
     given(requested(), activated())
       .when(warn(END - MINUTE - 1))
       .thenNothing();
@@ -35,11 +35,11 @@ describe('a session is warned of its end', () => {
     given(requested(), activated(), expiryWarning).stateIs({ status: 'active' });
   });
 
-  it('and not once it has come, as where its timer fires late', () => {
+  it('but not after its end, if the timer fires late', () => {
     given(requested(), activated()).when(warn(END)).thenNothing();
   });
 
-  it('once, and again where an extension has moved it', () => {
+  it('once, and again if an extension has moved its end', () => {
     given(requested(), activated(), expiryWarning).when(warn(END)).thenNothing();
     const moved = [requested(), activated(), expiryWarning, extended(HOUR, END + HOUR)];
     given(...moved)
@@ -55,7 +55,7 @@ describe('a session is warned of its end', () => {
     given(requested(), activated(), stopRequested()).when(warn(END)).thenNothing();
   });
 
-  it('by a timer that is set when it starts and moves when it is extended', () => {
+  it('by a timer that is set at its start and moves when it is extended', () => {
     const at = (kind: string, ...events: Parameters<typeof given>) =>
       timersAfter(recorded(...events), queue).flatMap((step) =>
         step !== 'cancel-all' && step.kind === kind ? [step.at] : [],
@@ -64,15 +64,15 @@ describe('a session is warned of its end', () => {
     expect(at('expiry-warning', requested(), activated())).toEqual([END - MINUTE]);
     const moved = extended(HOUR, END + HOUR);
     expect(at('expiry-warning', requested(), activated(), moved)).toEqual([END + HOUR - MINUTE]);
-    // One that is given back may have outlived its time in the queue while it was launched.
+    // A request that a server returned may have exceeded its time in the queue during the launch.
     const back = [requested(), assigned(), requeued] as const;
     expect(at('queue-timeout', ...back)).toEqual([T0 + queue.timeoutMs]);
   });
 
-  it('by a timer that is set again where it fired too early, and no more once it is told', () => {
+  it('by a timer that is set again if it fired too early, but not after the warning', () => {
     const rearm = (...events: Parameters<typeof given>) => {
       const state = foldAll<'session'>(sessionRef, null, events);
-      return state === null ? null : rearmAt('expiry-warning', state, T0);
+      return state === null ? null : rescheduleAt('expiry-warning', state, T0);
     };
     expect(rearm(requested(), activated())).toBe(END - MINUTE);
     expect(rearm(requested(), activated(), expiryWarning)).toBeNull();
@@ -80,14 +80,14 @@ describe('a session is warned of its end', () => {
   });
 });
 
-describe('what a session waits for, by its state alone', () => {
+describe('the timers of a session, by its state alone', () => {
   function waitsFor(...events: Parameters<typeof given>): Record<string, number> {
     const state = foldAll<'session'>(sessionRef, null, events);
     if (state === null) throw new Error('no session');
     return Object.fromEntries(timersOf(state, queue).map(({ kind, at }) => [kind, at]));
   }
 
-  it('is its end, and its turn where no server has taken it', () => {
+  it('are its expiry, and the queue timeout while no server has accepted it', () => {
     const inQueue = { expiry: END, 'queue-timeout': T0 + queue.timeoutMs };
     expect(waitsFor(requested())).toEqual({ ...inQueue, 'queue-after': T0 + queue.afterMs });
     expect(waitsFor(requested(), queued)).toEqual(inQueue);
@@ -95,23 +95,23 @@ describe('what a session waits for, by its state alone', () => {
     expect(waitsFor(requested(), assigned())).toEqual({ expiry: END });
   });
 
-  it('is, while it is active, its idle end; a late warning would be none', () => {
+  it('are its expiry and its idle timeout while it is active, and not the warning', () => {
     const idle = requested({ idleTimeoutMs: 5 * MINUTE });
     expect(waitsFor(requested(), activated())).toEqual({ expiry: END });
-    // With the minute by which its use is known.
+    // With the extra minute, since use is recorded once a minute.
     expect(waitsFor(idle, activated())).toEqual({ expiry: END, idle: T0 + 6 * MINUTE });
   });
 
-  it('is nothing once it is to end', () => {
+  it('are none once it is stopping', () => {
     expect(waitsFor(requested(), activated(), stopRequested())).toEqual({});
     expect(waitsFor(requested(), stopRequested(), stopped(T0))).toEqual({});
   });
 });
 
-describe('a request that a server gives back', () => {
+describe('a request that a server returns to the queue', () => {
   const giveBack = { type: 'RequeueSession', serverId: 'srv_1', detail: 'no display' } as const;
 
-  it('waits for another, and knows who has tried', () => {
+  it('waits for another server, and lists the servers that have tried', () => {
     given(requested(), assigned()).when(giveBack).then(requeued);
     given(requested(), assigned(), requeued).stateIs({
       status: 'queued',
@@ -120,7 +120,7 @@ describe('a request that a server gives back', () => {
     });
   });
 
-  it('is not that server’s any more, or never was', () => {
+  it('changes nothing if that server does not have it', () => {
     given(requested()).when(giveBack).thenNothing();
     given(requested(), assigned('wl_2', 'srv_2')).when(giveBack).thenNothing();
     given(requested(), assigned(), requeued).when(giveBack).thenNothing();
@@ -129,8 +129,8 @@ describe('a request that a server gives back', () => {
   });
 });
 
-/** The last of the events as it stands in the log, as far as timers look at it. */
-function recorded(...events: Parameters<typeof given>): RecordedEvent {
+/** The last of the events as stored, with the fields that timers use. */
+function recorded(...events: Parameters<typeof given>): EventWithState<'session'> {
   const state = foldAll<'session'>(sessionRef, null, events);
-  return { aggregate: sessionRef, ...events.at(-1), state } as RecordedEvent;
+  return { aggregate: sessionRef, ...events.at(-1), state } as EventWithState<'session'>;
 }

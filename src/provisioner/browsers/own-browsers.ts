@@ -1,0 +1,93 @@
+/** What an adapter keeps of a browser that this process launches, has launched or has adopted. */
+export type OwnBrowser = {
+  /** Aborted once the browser is being stopped, or its end is being reported. */
+  readonly stopped: AbortController;
+  /** Settles when the launch has ended, either way. */
+  readonly launching: Promise<unknown>;
+  /** The session that `assign` has given, for `list`. */
+  sessionId: string | null;
+  /** Set while the browser is being removed. */
+  removal: Promise<void> | null;
+};
+
+/** The browsers of an adapter by workload id; stopping works the same for all adapters. */
+export class OwnBrowsers<Own extends OwnBrowser> {
+  readonly #byWorkload = new Map<string, Own>();
+  readonly #remove: (own: Own) => Promise<void> | null;
+  #isClosed = false;
+
+  /**
+   * @param remove ends everything of a launched browser; null where its launch has failed and left
+   * nothing
+   */
+  constructor(remove: (own: Own) => Promise<void> | null) {
+    this.#remove = remove;
+  }
+
+  /** @throws Error where the workload has a browser already, or the adapter is closed */
+  assertCanLaunch(workloadId: string): void {
+    if (this.#isClosed) throw new Error('launch after dispose');
+    if (this.#byWorkload.has(workloadId))
+      throw new Error(`workload ${workloadId} already has a browser`);
+  }
+
+  set(workloadId: string, own: Own): void {
+    this.#byWorkload.set(workloadId, own);
+  }
+
+  get(workloadId: string): Own | undefined {
+    return this.#byWorkload.get(workloadId);
+  }
+
+  delete(workloadId: string): void {
+    this.#byWorkload.delete(workloadId);
+  }
+
+  entries(): [workloadId: string, own: Own][] {
+    return [...this.#byWorkload];
+  }
+
+  /** Cancels the launch or removes the browser. */
+  async stop(workloadId: string, own: Own): Promise<void> {
+    own.stopped.abort(new Error('stopped during the launch'));
+    // A failed launch has left nothing, and its caller gets the error.
+    await own.launching.catch(() => {});
+    await this.remove(workloadId, own);
+  }
+
+  /** Removes the browser once for all callers; after a failure the next call tries again. */
+  async remove(workloadId: string, own: Own): Promise<void> {
+    own.removal ??= this.#remove(own)?.then(() => this.delete(workloadId)) ?? null;
+    try {
+      await own.removal;
+    } catch (error) {
+      own.removal = null;
+      throw error;
+    }
+  }
+
+  /**
+   * Removes what is left of a browser that has ended by itself.
+   * @returns a line for the exit's detail where that failed, else ''; the browser stays listed then
+   */
+  async removeAfterExit(workloadId: string, own: Own): Promise<string> {
+    try {
+      await this.remove(workloadId, own);
+      return '';
+    } catch (error) {
+      return `\n${String(error)}`;
+    }
+  }
+
+  /**
+   * Refuses further launches and stops the browsers, all of them by default.
+   * @throws AggregateError where some could not be stopped
+   */
+  async close(mustStop: (own: Own) => boolean = () => true): Promise<void> {
+    this.#isClosed = true;
+    const stopping = this.entries().filter(([, own]) => mustStop(own));
+    const ends = await Promise.allSettled(stopping.map(([id, own]) => this.stop(id, own)));
+    const failures = ends.filter((end) => end.status === 'rejected').map((end) => end.reason);
+    if (failures.length > 0) throw new AggregateError(failures, 'failed to stop browsers');
+  }
+}
