@@ -34,7 +34,7 @@ describe.runIf(hasDocker())('while the engine does not answer requests to attach
     await using browsers = await createDockerBrowsers(given);
     engine.hold(ATTACH);
     const spec = aSpec();
-    const launched = expect(browsers.launch(spec)).rejects.toThrow('stopped while');
+    const launched = expect(browsers.launch(spec)).rejects.toThrow('stopped during the launch');
     await expect.poll(() => engine.held()).toBe(1);
     await browsers.stop(spec.workloadId);
     await launched;
