@@ -3,6 +3,7 @@ import type { ProjectionSource } from '#projections/runner/projector.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
 import { ServiceNotFoundError } from './find-service.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { Config } from '#src/config/config.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -50,7 +51,7 @@ export async function openService(
   const followArchive: EventStore['subscribe'] = (range) =>
     follow(connection, range, ARCHIVE_STREAM);
   return {
-    context: { eventStore, now: Date.now },
+    context: createCommandContext(eventStore, Date.now),
     records: createJetStreamRawRecords(connection, 'log'),
     archive: connection.hasArchive ? createJetStreamRawRecords(connection, 'archive') : null,
     archivedLog: connection.hasArchive ? { ...eventStore, subscribe: followArchive } : null,

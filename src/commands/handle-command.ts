@@ -17,8 +17,8 @@ import { toStreamAppend, type Decision } from './to-change.ts';
 export type CommandContext = {
   eventStore: EventStore;
   now: () => number;
-  /** This process's ledger queues; without them each command appends to its ledger directly. */
-  ledgerQueues?: LedgerQueues;
+  /** The queues through which this process changes ledgers. */
+  ledgerQueues: LedgerQueues;
   /**
    * The newest states this process has seen, to decide on; without it every command reads the event
    * store.
@@ -26,18 +26,17 @@ export type CommandContext = {
   stateCache?: StateCache;
 };
 
-/** The command context of a process that handles many commands: ledger queues and a state cache. */
+/**
+ * The command context of a process: one for all its commands, so that those of one organization
+ * share the appends to its ledger.
+ */
 export function createCommandContext(
   eventStore: EventStore,
   now: () => number,
-  stateCache: StateCache,
+  stateCache?: StateCache,
 ): CommandContext {
-  return {
-    eventStore,
-    now,
-    stateCache,
-    ledgerQueues: createLedgerQueues({ eventStore, now, stateCache }),
-  };
+  const shared = stateCache === undefined ? { eventStore, now } : { eventStore, now, stateCache };
+  return { ...shared, ledgerQueues: createLedgerQueues(shared) };
 }
 
 /** The aggregate after the command, and the sequence of its last event. */
@@ -222,8 +221,14 @@ async function append(
   const { aggregate, commands } = asked;
   const { organizationId } = aggregate;
   const ledger = reads.known<'ledger'>(aggregate);
-  const ledgers = context.ledgerQueues ?? createLedgerQueues(context);
-  return ledgers.submit({ organizationId, changes, commands, metadata, ledger, mustAppendAlone });
+  return context.ledgerQueues.submit({
+    organizationId,
+    changes,
+    commands,
+    metadata,
+    ledger,
+    mustAppendAlone,
+  });
 }
 
 /**
@@ -253,8 +258,7 @@ function openReads(
   };
   async function prefetchLedger(ledger: RefOf<'ledger'>): Promise<void> {
     // A busy queue knows the ledger. Later attempts leave the read to the queue.
-    if (isFirstAttempt && ledgerQueues?.isBusy(ledger.organizationId) !== true)
-      await read<'ledger'>(ledger);
+    if (isFirstAttempt && !ledgerQueues.isBusy(ledger.organizationId)) await read<'ledger'>(ledger);
   }
   function loaded(aggregate: AggregateRef): Loaded<AggregateKind> {
     const before = reads.get(streamFilter(aggregate));

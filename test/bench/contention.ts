@@ -40,15 +40,15 @@ export async function measureContention(): Promise<Contention> {
   const url = service.runtime.nats_url;
   await using first = await connectJetStream({ url });
   await using second = await connectJetStream({ url });
-  const desks = [first, second].map((connection) =>
+  const contexts = [first, second].map((connection) =>
     createCommandContext(createJetStreamEventStore(connection), Date.now, createStateCache()),
   ) as [CommandContext, CommandContext];
   const bare = () => sendBatch(first.nc, batchOfTwo());
   return {
     bare: await perSecond(IN_FLIGHT, bare),
     bareSequential: await perSecond(1, bare),
-    oneProcess: await createsPerSecond([desks[0]]),
-    twoProcesses: await createsPerSecond(desks),
+    oneProcess: await createsPerSecond([contexts[0]]),
+    twoProcesses: await createsPerSecond(contexts),
   };
 }
 
@@ -78,14 +78,14 @@ async function createOne({ apiUrl }: RunningService, answers: Map<number, number
   answers.set(status, (answers.get(status) ?? 0) + 1);
 }
 
-async function createsPerSecond(desks: readonly CommandContext[]): Promise<number> {
-  const [{ eventStore, now }] = desks as [CommandContext];
+async function createsPerSecond(contexts: readonly CommandContext[]): Promise<number> {
+  const [first] = contexts as [CommandContext];
   const organizationId = newId('org');
   const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: PLENTY } as const;
-  await registerOrganization({ eventStore, now }, asked, newMetadata('bench'));
+  await registerOrganization(first, asked, newMetadata('bench'));
   let turn = 0;
   return perSecond(IN_FLIGHT, async () => {
-    const context = desks[(turn += 1) % desks.length] as CommandContext;
+    const context = contexts[(turn += 1) % contexts.length] as CommandContext;
     const identity = { organizationId, id: newId('ses') };
     const handled = await handleSessionCommand(
       context,

@@ -5,7 +5,7 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { decideLedger, emptyLedger } from '#src/domain/organization/ledger.ts';
 import { filtersFor } from '#events/subjects.ts';
 import { readEvents } from '#src/cli/read-events.ts';
@@ -150,7 +150,7 @@ async function probe(
       },
     };
     const granted = await handleCommand<'ledger'>(
-      { eventStore: timed, now: Date.now },
+      createCommandContext(timed, Date.now),
       ledger,
       (state) => decideLedger({ type: 'GrantCredits', credits: 1 }, state ?? emptyLedger),
       newMetadata('bench'),

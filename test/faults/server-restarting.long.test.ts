@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
@@ -18,7 +19,7 @@ test('a server that announced a restart counts as lost after a minute, not when 
   await fleet.sendServerCommand('srv_back', { type: 'Restart' });
   const watching = watchServers(
     {
-      context: { ...fleet.context, now },
+      context: createCommandContext(fleet.context.eventStore, now),
       openWorkQueue: createMemoryWorkQueues(fleet.context.eventStore),
       timers: createMemoryTimers({ now }),
       // No server holds a lease.

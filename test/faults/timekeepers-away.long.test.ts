@@ -5,6 +5,7 @@ import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
@@ -77,7 +78,7 @@ async function openService() {
   const connection = stack.use(await connectJetStream({ url: nats.url }));
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const context: CommandContext = { eventStore: createJetStreamEventStore(connection), now };
+  const context: CommandContext = createCommandContext(createJetStreamEventStore(connection), now);
   const views = stack.use(createMemoryViews());
   const stop = new AbortController();
   const folding = {

@@ -2,7 +2,6 @@ import type { LedgerState } from '#events/ledger.ts';
 import type { RecordedOf } from '#events/events.ts';
 import type { StreamAppend } from '#src/event-store/event-store.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import { createLedgerQueues } from '#src/commands/ledger-queue.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { createSession } from './examples.ts';
 import { sessionRef } from './given-when-then.ts';
@@ -18,7 +17,7 @@ const MANY_SESSIONS = { concurrentSessions: 1_000 };
  */
 export async function openLedgerQueue({ credits = 100_000 } = {}) {
   const store = await watchedLog({ credits });
-  const ledgerQueues = createLedgerQueues(context(store));
+  const oneProcess = context(store);
   const before: ((append: number) => unknown)[] = [];
   const after = new Map<number, () => unknown>();
   const lost = new Map<number, 'stored' | 'not stored'>();
@@ -35,13 +34,7 @@ export async function openLedgerQueue({ credits = 100_000 } = {}) {
 
   /** Sends a command through the queue of the process under test. */
   const send = (id: string, command: SessionCommand, limits = MANY_SESSIONS) =>
-    handleSessionCommand(
-      { ...context(store), ledgerQueues },
-      { organizationId, id },
-      command,
-      newCause(),
-      limits,
-    );
+    handleSessionCommand(oneProcess, { organizationId, id }, command, newCause(), limits);
   const create = (id: string, limits = MANY_SESSIONS) => send(id, createSession(), limits);
 
   return {
@@ -54,9 +47,8 @@ export async function openLedgerQueue({ credits = 100_000 } = {}) {
     /** Another process with a queue of its own, whose appends do not fail. */
     otherProcess: {
       send(id: string, command: SessionCommand) {
-        const other = context(store.inner);
         return handleSessionCommand(
-          { ...other, ledgerQueues: createLedgerQueues(other) },
+          context(store.inner),
           { organizationId, id },
           command,
           newCause(),

@@ -2,7 +2,8 @@ import type { RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import type { StateCache } from '#src/event-store/state-cache.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { sessionRef } from './given-when-then.ts';
 import { MINUTE, T0 } from './examples.ts';
 
@@ -74,8 +75,8 @@ export function newCause() {
 }
 
 /** A clock that stands half an hour after the request. */
-export function context(eventStore: EventStore) {
-  return { eventStore, now: () => T0 + 30 * MINUTE };
+export function context(eventStore: EventStore, stateCache?: StateCache) {
+  return createCommandContext(eventStore, () => T0 + 30 * MINUTE, stateCache);
 }
 
 export function grant(eventStore: EventStore, credits: number) {

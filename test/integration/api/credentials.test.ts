@@ -6,7 +6,7 @@ import { hashKey } from '#src/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -25,7 +25,7 @@ const revoke: OrganizationCommand = { type: 'RevokeKey', keyId: 'key_1' };
 /** An event store with an organization, whose subscription may be disturbed. */
 async function open(disturb: (eventStore: EventStore) => Partial<EventStore> = () => ({})) {
   const eventStore = createMemoryEventStore();
-  const context = { eventStore, now: Date.now };
+  const context = createCommandContext(eventStore, Date.now);
   const acme = { id: 'acme', name: 'Acme', tier: 'pro', credits: 0 } as const;
   await registerOrganization(context, acme, newMetadata('test'));
   async function decide(command: OrganizationCommand): Promise<number> {
@@ -125,7 +125,7 @@ describe('credentials', () => {
 
 describe('an organization', () => {
   it.each(['fired', '', 'a.b', '>', 'x'.repeat(65)])('cannot be registered as %j', async (id) => {
-    const context = { eventStore: createMemoryEventStore(), now: Date.now };
+    const context = createCommandContext(createMemoryEventStore(), Date.now);
     const asked = { id, name: 'Acme', tier: 'pro', credits: 1 } as const;
     const outcome = await registerOrganization(context, asked, newMetadata('test'));
     expect(outcome).toMatchObject({ code: 'INVALID_REQUEST', context: { id } });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RecordedEvent, RefOf } from '#events/events.ts';
 import { sessionsOf, type AggregateKind } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import { foldUpTo, nothing, type Fold } from '#src/api/time-travel/past-fold.ts';
 import { openPast } from '#src/api/time-travel/past.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
@@ -96,7 +97,7 @@ describe('the past of an organization', () => {
       },
     };
     const past = openPast({
-      context: { eventStore: watched, now: Date.now },
+      context: createCommandContext(watched, Date.now),
       queueTimeoutMs: 60_000,
     });
     const at = Date.now() - 1_000;
@@ -112,7 +113,7 @@ describe('the past of an organization', () => {
   it('is refused if too many requests wait, and answered again afterwards', async () => {
     const eventStore = await someLog();
     const past = openPast({
-      context: { eventStore, now: Date.now },
+      context: createCommandContext(eventStore, Date.now),
       queueTimeoutMs: 60_000,
     });
     const query = { lists: [`${organization}/all`], offset: 0, limit: 1 };

@@ -5,7 +5,7 @@ import type { StreamLimits } from '#src/feed/stream-limits.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
@@ -209,7 +209,7 @@ describe('the feed', () => {
 
   it('ends the streams of a revoked credential soon after the event', async () => {
     const organization = { kind: 'organization', organizationId: ORGANIZATION } as const;
-    const context = { eventStore, now: Date.now };
+    const context = createCommandContext(eventStore, Date.now);
     const registered = { id: ORGANIZATION, name: 'Acme', tier: 'free', credits: 1 } as const;
     await registerOrganization(context, registered, newMetadata('test'));
     const key = { keyId: 'key_1', hash: 'ab'.repeat(32), role: 'viewer', userId: 'eve' } as const;
@@ -263,9 +263,13 @@ describe('the feed', () => {
 /** A session's whole life: requested and failed, with the events of the ledger. */
 async function live(id: string, labels: Record<string, string> = {}, now = Date.now()) {
   const identity = { organizationId: ORGANIZATION, id };
-  const context = { eventStore, now: () => now };
+  const context = createCommandContext(eventStore, () => now);
   const registered = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: 10_000 } as const;
-  await registerOrganization({ eventStore, now: () => 0 }, registered, newMetadata('test'));
+  await registerOrganization(
+    createCommandContext(eventStore, () => 0),
+    registered,
+    newMetadata('test'),
+  );
   const limits = { concurrentSessions: 100 };
   const create = createSession({ labels, now });
   await handleSessionCommand(context, identity, create, newMetadata('test'), limits);

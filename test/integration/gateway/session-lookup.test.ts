@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import { closeWhenEnded } from '#src/gateway/access/session-lookup.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
@@ -10,7 +11,7 @@ import { createSession, T0 } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 test('when a session ends, its connections are closed and no others', async () => {
-  const context = { eventStore: createMemoryEventStore(), now: () => T0 };
+  const context = createCommandContext(createMemoryEventStore(), () => T0);
   await using tail = await subscribeToSessions(context.eventStore, (error) => {
     throw error;
   });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
@@ -162,7 +163,7 @@ test('an observation contains all that the pool handled at any of its moments', 
     return [];
   }
   const { inCharge, ending, taken } = await observe({
-    context: { eventStore, now: Date.now },
+    context: createCommandContext(eventStore, Date.now),
     views,
     pool,
   });

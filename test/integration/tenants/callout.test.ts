@@ -10,7 +10,7 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -47,7 +47,7 @@ async function open(following: (follow: Follow, revoke: () => Promise<void>) => 
   const key = freshId('key');
   const hash = hashKey(key);
   const eventStore = createMemoryEventStore();
-  const context = { eventStore, now: Date.now };
+  const context = createCommandContext(eventStore, Date.now);
   const organization = { id: organizationId, name: 'Acme', tier: 'pro', credits: 0 } as const;
   await registerOrganization(context, organization, newMetadata('test'));
 

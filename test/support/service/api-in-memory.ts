@@ -7,6 +7,7 @@ import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/api/auth/rate-limit.ts';
@@ -67,7 +68,7 @@ export async function startApp(
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const context = { eventStore: createMemoryEventStore(), now };
+  const context = createCommandContext(createMemoryEventStore(), now);
   const timers = createMemoryTimers({ now });
   // The lease is renewed by the machine's clock; a server is not lost because a test jumps ahead.
   const leases = createMemoryLeases({ now: () => Date.now() });

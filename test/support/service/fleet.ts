@@ -18,7 +18,7 @@ import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
@@ -81,10 +81,7 @@ export async function openFleet({
   items: asTaken = (open: OpenWorkQueue) => open,
 } = {}) {
   const stack = new AsyncDisposableStack();
-  const context = {
-    eventStore: createMemoryEventStore(),
-    now: Date.now,
-  };
+  const context = createCommandContext(createMemoryEventStore(), Date.now);
   const openWorkQueue = createMemoryWorkQueues(context.eventStore);
   const asFound = asRead(context.eventStore);
   const unreadable = new Map<string, () => Error | null>();
@@ -116,13 +113,10 @@ export async function openFleet({
       options.machine ?? stack.use(await createSimulatedBrowsers({ launchMs, failRate }));
     const cut = createCut();
     const provisioner = await startProvisioner({
-      context: {
-        ...context,
-        eventStore: cut.wrap<EventStore>({
-          ...asFound,
-          readLast: failing(asFound, unreadable),
-        }),
-      },
+      context: createCommandContext(
+        cut.wrap<EventStore>({ ...asFound, readLast: failing(asFound, unreadable) }),
+        Date.now,
+      ),
       openWorkQueue: cut.workQueue(asTaken(openWorkQueue)),
       browsers: cut.wrap<Browsers>({ ...machine, [Symbol.asyncDispose]: async () => undefined }),
       views: options.views?.(views) ?? views,

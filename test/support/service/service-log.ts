@@ -7,7 +7,7 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -30,7 +30,7 @@ export type ServiceLog = {
 export async function openLog(service: RunningService): Promise<ServiceLog> {
   const connection = await connectJetStream({ url: service.runtime.nats_url, name: 'test' });
   const eventStore = createJetStreamEventStore(connection);
-  const context = { eventStore, now: Date.now };
+  const context = createCommandContext(eventStore, Date.now);
 
   async function decide(
     organizationId: string,

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import type { Views } from '#projections/store/views.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
 import { watchOutcome } from '#src/api/sessions/watch-outcome.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
@@ -28,7 +29,7 @@ async function open() {
   const { organizationId, id } = sessionRef;
   const limits = { concurrentSessions: 5 };
   const ask = async (command: SessionCommand) => {
-    const context = { eventStore: inner, now: () => T0 };
+    const context = createCommandContext(inner, () => T0);
     const metadata = newMetadata('test');
     await handleSessionCommand(context, { organizationId, id }, command, metadata, limits);
   };
@@ -86,7 +87,7 @@ it('timers are armed for the session’s times', async () => {
   const timers = createMemoryTimers({ now: () => now });
   const armed: string[] = [];
   await using _ = await startTimekeeper({
-    context: { eventStore, now: () => now },
+    context: createCommandContext(eventStore, () => now),
     openWorkQueue: withForeignItems(createMemoryWorkQueues(inner)),
     timers: {
       ...timers,

@@ -14,7 +14,7 @@ const stop: SessionCommand = { type: 'StopSession', reason: 'user', now: T0 + MI
 async function aProcess() {
   const log = await watchedLog();
   const stateCache = createStateCache();
-  const remembering = { ...context(log), stateCache };
+  const remembering = context(log, stateCache);
   const ask = (command: SessionCommand, by = remembering) =>
     handleSessionCommand(by, sessionRef, command, newCause(), { concurrentSessions: 5 });
   const elsewhere = (command: SessionCommand) =>

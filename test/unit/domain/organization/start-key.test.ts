@@ -3,7 +3,7 @@ import { isRejection } from '#src/errors.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { ensureOrganization } from '#src/commands/register-organization.ts';
 import {
   decideOrganization,
@@ -18,7 +18,7 @@ const ORGANIZATION = { kind: 'organization', organizationId: 'dev' } as const;
 const [A, B, C] = ['a', 'b', 'c'].map((digit) => digit.repeat(64)) as [string, string, string];
 
 function openOrganization() {
-  const context = { eventStore: createMemoryEventStore(), now: () => Date.UTC(2026, 10, 22) };
+  const context = createCommandContext(createMemoryEventStore(), () => Date.UTC(2026, 10, 22));
   async function decide(command: OrganizationCommand): Promise<void> {
     const handled = await handleCommand<'organization'>(
       context,

@@ -7,7 +7,7 @@ import { isRejection, type ErrorName } from '#src/errors.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { evolve } from '#src/event-store/load-state.ts';
-import { handleCommand } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import {
   decideLedger,
@@ -169,7 +169,7 @@ function createAsker(has: Means): Ask {
     const identity = { organizationId, id: sessionId };
     const why = { ...metadata, commandId: `cmd_${commands}` };
     return handleSessionCommand(
-      { eventStore, now: () => now },
+      createCommandContext(eventStore, () => now),
       identity,
       command.at(now),
       why,
@@ -197,7 +197,12 @@ function disturb(eventStore: EventStore, disturbing: Iterator<Disturbance>, ask:
 
 async function grant(eventStore: EventStore, credits: number): Promise<void> {
   const line = { type: 'ledger.credits-granted', data: { credits } } as const;
-  await handleCommand<'ledger'>({ eventStore, now: () => T0 }, ledgerRef, () => [line], metadata);
+  await handleCommand<'ledger'>(
+    createCommandContext(eventStore, () => T0),
+    ledgerRef,
+    () => [line],
+    metadata,
+  );
 }
 
 /**
