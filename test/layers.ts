@@ -38,6 +38,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/commands': [
     'events',
+    'projections',
     'src/domain',
     'src/async',
     'src/event-store',

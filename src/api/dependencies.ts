@@ -43,7 +43,7 @@ export type ApiDependencies = {
 };
 
 /** A caller's request as the cause of events. */
-export function causeOf(request: FastifyRequest, caller: Caller): EventMetadata {
+export function requestMetadata(request: FastifyRequest, caller: Caller): EventMetadata {
   const traceparent = traceparentOf(request);
   return {
     actor: { kind: 'user', id: caller.userId },

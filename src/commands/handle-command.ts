@@ -8,7 +8,7 @@ import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/ev
 import { loadState, type Loaded } from '#src/event-store/load-state.ts';
 import { isOutcomeUnknown, createLedgerQueues, type LedgerQueues } from './ledger-queue.ts';
 import type { StateCache } from '#src/event-store/state-cache.ts';
-import { toStreamAppend, type Decision } from './to-change.ts';
+import { toStreamAppend, type Decision } from './to-stream-append.ts';
 
 /**
  * What a command handler needs: the event store, and the clock that dates its events (ms since the

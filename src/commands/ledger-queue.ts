@@ -12,7 +12,7 @@ import {
 import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
 import { loadState, type Loaded } from '#src/event-store/load-state.ts';
 import type { StateCache } from '#src/event-store/state-cache.ts';
-import { toStreamAppend } from './to-change.ts';
+import { toStreamAppend } from './to-stream-append.ts';
 
 /**
  * A command's changes to a session, and its commands to the organization's ledger. Both are

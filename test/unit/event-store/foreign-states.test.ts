@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import type { Views } from '#projections/store/views.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { watchOutcome } from '#src/api/sessions/watch-outcome.ts';
+import { watchSession } from '#src/commands/session-outcome.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
@@ -57,7 +57,7 @@ it('loading a state folds the history, up to the requested event', async () => {
 it('a create waits for its browser: an event without a state does not settle it', async () => {
   const { eventStore, ask } = await open();
   await using sessionEvents = await subscribeToSessions(eventStore, rethrow);
-  using outcome = watchOutcome(sessionEvents, sessionRef.id);
+  using outcome = watchSession(sessionEvents, sessionRef.id);
   await ask(createSession());
   const { state, sequence } = await loadState<'session'>(eventStore, sessionRef);
   if (state === null) throw new Error('the session is missing');

@@ -5,7 +5,7 @@ import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { mayGrant } from '#src/domain/organization/roles.ts';
 import { IssuedKey, IssueKeyBody } from '../../schemas/organization.ts';
 import { presentKey } from './list-keys.get.ts';
-import { causeOf, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 
@@ -47,7 +47,7 @@ export function issueKey(
         context,
         { kind: 'organization', organizationId },
         (organization) => decideOrganization({ type: 'IssueKey', key }, organization),
-        causeOf(request, caller),
+        requestMetadata(request, caller),
       );
       if (isRejection(issued)) return sendRejection(reply, issued);
       await credentials.reached(issued.sequence);

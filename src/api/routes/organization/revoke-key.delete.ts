@@ -5,7 +5,7 @@ import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { mayGrant } from '#src/domain/organization/roles.ts';
 import { RevokedKey } from '../../schemas/organization.ts';
 import { KeyPath } from '../../schemas/requests.ts';
-import { causeOf, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 
@@ -46,7 +46,7 @@ export function revokeKey(
             ? decideOrganization({ type: 'RevokeKey', keyId }, organization)
             : reject('FORBIDDEN', { role, action: 'revoke an owner key' });
         },
-        causeOf(request, request.caller),
+        requestMetadata(request, request.caller),
       );
       if (isRejection(revoked)) return sendRejection(reply, revoked);
       await credentials.reached(revoked.sequence);

@@ -6,7 +6,7 @@ import type { ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { poolCounters, ServiceStatus } from '../../schemas/sessions.ts';
-import { untilCurrent } from '../../sessions/read-your-writes.ts';
+import { untilCurrent } from '../../sessions/read-model-freshness.ts';
 import { AsOfQuery, readAsOf } from '../../time-travel/as-of.ts';
 import type { Past } from '../../time-travel/past.ts';
 

@@ -10,27 +10,30 @@ import {
 import { readList } from '#projections/store/queries.ts';
 import { isRejection, reject, Unavailable, type Rejection } from '#src/errors.ts';
 import { derivedId, newId } from '#src/ids.ts';
-import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import {
+  handleCreateSession,
+  type CreatePhases,
+  type CreateResult,
+} from '#src/commands/create-session.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import { beyondLifetime } from '#src/domain/session/duration.ts';
+import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Caller } from '../../auth/authenticate.ts';
-import { capacityRefusal } from '../../sessions/capacity.ts';
-import { takeCreatePhases } from '../../sessions/create-phases.ts';
 import {
   fingerprintOf,
   idempotencyHeader,
   idempotencyKeyOf,
   replayedHeader,
 } from '../../sessions/idempotency.ts';
-import { causeOf, loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { presentSession } from '../../schemas/present-session.ts';
+import { arrivedAt } from '../../http/admission.ts';
 import { sendRejection } from '../../http/error-response.ts';
-import { untilReadable } from '../../sessions/read-your-writes.ts';
+import { spanOf } from '../../http/trace-requests.ts';
 import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { Session } from '../../schemas/sessions.ts';
 import { generateName } from '../../sessions/session-name.ts';
-import { watchOutcome } from '../../sessions/watch-outcome.ts';
 
 const RESPONSE_HEADERS = {
   Location: Type.String({ description: 'path of the session' }),
@@ -92,68 +95,61 @@ async function create(
   body: Static<typeof CreateSessionBody>,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { caller } = request;
+  const { caller, admitted } = request;
+  const { organizationId, limits } = caller;
   const asked = readRequest(body, caller, {
     key: idempotencyKeyOf(request.headers),
     now: dependencies.context.now(),
     maxLifetimeMs: dependencies.maxLifetimeMs,
   });
-  if (isRejection(asked)) return sendRejection(reply, (await request.admitted) ?? asked);
-  // The rate limit's count and the read of the servers' room share a round trip to Redis.
-  const [rejection, full] = await Promise.all([
-    request.admitted,
-    capacityRefusal(dependencies.views, dependencies.queueMax),
-  ]);
-  if (rejection !== null) return sendRejection(reply, rejection);
-  if (full !== null && !(await isRepeat(dependencies, caller, asked)))
-    return sendRejection(reply, full);
-
-  const { organizationId, limits } = caller;
-  const identity = { organizationId, id: asked.id };
-  using outcome = watchOutcome(dependencies.sessionEvents, asked.id);
-  const phases = takeCreatePhases(dependencies.metrics, request, outcome);
-  const metadata = causeOf(request, caller);
-  const handled = await handleSessionCommand(
-    dependencies.context,
-    identity,
-    asked.command,
-    metadata,
-    limits,
-  );
-  if (isRejection(handled))
-    return sendRejection(reply, await withSessionIds(dependencies, handled, caller));
-  phases.accepted(handled.isChanged, asked.id);
+  if (isRejection(asked)) return sendRejection(reply, (await admitted) ?? asked);
   const isAsync = /\brespond-async\b/i.test(String(request.headers['prefer'] ?? ''));
-  const settled = await outcome.settled(handled, isAsync ? 0 : dependencies.createWaitMs);
-  const settledAt = performance.now();
-  phases.settled(handled.isChanged);
-  await untilReadable(dependencies.views, settled.sequence);
+  const created = await handleCreateSession(dependencies, {
+    identity: { organizationId, id: asked.id },
+    command: asked.command,
+    metadata: requestMetadata(request, caller),
+    limits,
+    admitted,
+    waitMs: isAsync ? 0 : dependencies.createWaitMs,
+    span: spanOf(request),
+  });
+  if (isRejection(created))
+    return sendRejection(reply, await withSessionIds(dependencies, created, caller));
 
-  if (!handled.isChanged) void reply.header('idempotent-replayed', 'true');
-  const start = isAsync ? null : outcome.start();
-  const { startedAt, acceptedAt } = phases.timing();
-  const how = start === null ? '' : `;desc=${start}`;
-  void reply.header(
-    'server-timing',
-    `accept;dur=${(acceptedAt - startedAt).toFixed(1)}, ` +
-      `browser;dur=${(settledAt - acceptedAt).toFixed(1)}${how}, ` +
-      `readable;dur=${(performance.now() - settledAt).toFixed(1)}`,
-  );
-  const session = presentSession(settled.state, caller, dependencies.addresses);
+  if (created.isChanged) recordPhases(dependencies.metrics, arrivedAt(request), created.phases);
+  else void reply.header('idempotent-replayed', 'true');
+  const session = presentSession(created.state, caller, dependencies.addresses);
   return reply
     .code(201)
     .header('location', `/api/sessions/${asked.id}`)
+    .header('server-timing', serverTiming(created.phases, isAsync ? null : created.start))
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(session));
 }
 
-/** A repeated request needs no new browser: its answer exists, however full the servers are. */
-async function isRepeat(
-  { context }: ApiDependencies,
-  { organizationId }: Caller,
-  { id, command }: { id: string; command: CreateSession },
-): Promise<boolean> {
-  return command.fingerprint !== null && (await loadSession(context, organizationId, id)) !== null;
+function recordPhases(
+  metrics: Pick<Metrics, 'createPhase'>,
+  arrivedAtMs: number,
+  { admittedAt, acceptedAt, assignedAt, activatedAt }: CreatePhases,
+): void {
+  metrics.createPhase('admission', admittedAt - arrivedAtMs);
+  metrics.createPhase('append', acceptedAt - admittedAt);
+  const placedAt = assignedAt ?? activatedAt;
+  if (placedAt !== null) metrics.createPhase('placement', placedAt - acceptedAt);
+  if (assignedAt !== null && activatedAt !== null)
+    metrics.createPhase('launch', activatedAt - assignedAt);
+}
+
+function serverTiming(
+  { admittedAt, acceptedAt, settledAt, readableAt }: CreatePhases,
+  start: CreateResult['start'],
+): string {
+  const how = start === null ? '' : `;desc=${start}`;
+  return (
+    `accept;dur=${(acceptedAt - admittedAt).toFixed(1)}, ` +
+    `browser;dur=${(settledAt - acceptedAt).toFixed(1)}${how}, ` +
+    `readable;dur=${(readableAt - settledAt).toFixed(1)}`
+  );
 }
 
 /** The requested session and its id, or the rejection. */

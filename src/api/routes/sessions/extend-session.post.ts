@@ -7,7 +7,7 @@ import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { ExtendSession } from '#src/domain/session/commands.ts';
 import { formatDuration } from '#src/domain/session/duration.ts';
 import { keyedExtension } from '#src/domain/session/session.ts';
-import { causeOf, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { ExtendSessionBody, readDuration, SessionPath } from '../../schemas/requests.ts';
@@ -18,7 +18,7 @@ import {
   idempotencyKeyOf,
   replayedHeader,
 } from '../../sessions/idempotency.ts';
-import { untilReadable } from '../../sessions/read-your-writes.ts';
+import { untilReadable } from '#src/commands/read-your-writes.ts';
 
 /** POST /api/sessions/{id}/extend: moves the expiry later by the duration. */
 export function extendSession(server: ApiServer, dependencies: ApiDependencies): void {
@@ -57,7 +57,7 @@ export function extendSession(server: ApiServer, dependencies: ApiDependencies):
       const key = idempotencyKeyOf(request.headers);
       const command = readCommand(session, request.body, { key, maxLifetimeMs });
       if (isRejection(command)) return sendRejection(reply, command);
-      const metadata = causeOf(request, caller);
+      const metadata = requestMetadata(request, caller);
       const handled = await handleSessionCommand(context, session, command, metadata);
       if (isRejection(handled)) return sendRejection(reply, handled);
       await untilReadable(views, handled.sequence);

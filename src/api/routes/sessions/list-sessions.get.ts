@@ -10,7 +10,7 @@ import { invalid, itemOf } from '../../http/validation.ts';
 import { Words } from '../../schemas/fields.ts';
 import { LABELS_MAX, labelParameter, readLabel } from '../../schemas/label.ts';
 import { SessionList } from '../../schemas/sessions.ts';
-import { catchingUp, CURRENT_WITHIN_MS } from '../../sessions/read-your-writes.ts';
+import { catchingUp, CURRENT_WITHIN_MS } from '../../sessions/read-model-freshness.ts';
 import { asOfParameter, readAsOf } from '../../time-travel/as-of.ts';
 import type { Past } from '../../time-travel/past.ts';
 

@@ -3,13 +3,13 @@ import type { EventMetadata } from '#events/envelope.ts';
 import { reject } from '#src/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { isFinal } from '#src/domain/session/session.ts';
-import { causeOf, loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, loadSession, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { connectionOf } from '../../schemas/present-session.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 import { SessionAccess } from '../../schemas/sessions.ts';
-import { untilReadable } from '../../sessions/read-your-writes.ts';
+import { untilReadable } from '#src/commands/read-your-writes.ts';
 import type { Caller } from '../../auth/authenticate.ts';
 
 /** Seconds after which a waiting session may have its browser. */
@@ -44,7 +44,7 @@ export function sessionAccess(server: ApiServer, dependencies: ApiDependencies):
         return sendRejection(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
       const refusal = notActive(session.state);
       if (refusal !== null) return sendRejection(reply, refusal);
-      await recordAccess(dependencies, causeOf(request, caller), { caller, id });
+      await recordAccess(dependencies, requestMetadata(request, caller), { caller, id });
       return reply.send(presentAccess(session.state, caller, dependencies));
     },
   });

@@ -2,12 +2,12 @@ import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
 import { isRejection, reject } from '#src/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import { causeOf, type ApiDependencies } from '../../dependencies.ts';
+import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 import { SessionStopped } from '../../schemas/sessions.ts';
-import { untilReadable } from '../../sessions/read-your-writes.ts';
+import { untilReadable } from '#src/commands/read-your-writes.ts';
 
 /**
  * DELETE /api/sessions/{id}: answered once the stop is durable and every reader sees it; the
@@ -38,7 +38,7 @@ export function stopSession(
       if (!isId(id)) return sendRejection(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
       const command = { type: 'StopSession', reason: 'user', now: context.now() } as const;
       const session = { organizationId: request.caller.organizationId, id };
-      const metadata = causeOf(request, request.caller);
+      const metadata = requestMetadata(request, request.caller);
       const handled = await handleSessionCommand(context, session, command, metadata);
       if (isRejection(handled)) return sendRejection(reply, handled);
       await untilReadable(views, handled.sequence);

@@ -1,27 +1,7 @@
-import { organizationSessions } from '#projections/organization-sessions.ts';
 import { projectionId } from '#projections/projection.ts';
-import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import { Unavailable } from '#src/errors.ts';
-
-/**
- * The longest a command's answer waits for its effect to be readable; the effect itself is durable.
- */
-const READABLE_WITHIN_MS = 1_000;
-
-/**
- * Waits until a session's event shows in single reads and lists, so that the caller sees the
- * command's effect through every API process. Does not wait while the read model is unavailable.
- */
-export async function untilReadable(views: Views, sequence: number): Promise<void> {
-  if (!views.isReachable()) return;
-  await Promise.all(
-    [sessionView, organizationSessions].map((projection) =>
-      views.waitForCheckpoint(projectionId(projection), sequence, READABLE_WITHIN_MS),
-    ),
-  );
-}
 
 /** How long a read waits for the read model to hold all that this process has seen. */
 export const CURRENT_WITHIN_MS = 1_000;

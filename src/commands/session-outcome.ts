@@ -10,7 +10,7 @@ export type Seen = { state: SessionState; sequence: number };
  * `settled` resolves with the newest state seen, once the session no longer waits for its browser
  * (it is active or has ended) or the time is up.
  */
-export function watchOutcome(sessionEvents: SessionEvents, sessionId: string) {
+export function watchSession(sessionEvents: SessionEvents, sessionId: string) {
   let newest: Seen | null = null;
   let wake: (() => void) | null = null;
   let assignedAt: number | null = null;

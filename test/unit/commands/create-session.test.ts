@@ -1,0 +1,180 @@
+import { expect, it } from 'vitest';
+import { organizationSessions, waitingSessions } from '#projections/organization-sessions.ts';
+import { projectionId, type Projection } from '#projections/projection.ts';
+import { runProjection } from '#projections/runner/run-projection.ts';
+import { liveServers, servers } from '#projections/servers.ts';
+import { sessionView, sessionKey } from '#projections/session-view.ts';
+import { createMemoryViews } from '#projections/store/views.memory.ts';
+import { workloads } from '#projections/workloads.ts';
+import { handleCreateSession, type CreateRequest } from '#src/commands/create-session.ts';
+import { handleCommand } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { decideServer } from '#src/domain/fleet/server.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { isRejection, reject } from '#src/errors.ts';
+import { subscribeToSessions } from '#src/event-store/session-events.ts';
+import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
+import { browser, createSession, T0 } from '#test/support/examples.ts';
+import { sessionRef } from '#test/support/given-when-then.ts';
+import { context, watchedLog } from '#test/support/watched-event-store.ts';
+
+const { organizationId } = sessionRef;
+const assign: SessionCommand = { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' };
+const activate: SessionCommand = { type: 'ActivateSession', workload: browser(), now: T0 };
+
+it('a create is answered with the active session once its browser is ready and reads show it', async () => {
+  await using service = await openService();
+  const created = service.create('ses_1');
+  await service.whenRecorded('ses_1');
+  await service.send('ses_1', activate);
+  expect(await created).toMatchObject({
+    state: { id: 'ses_1', status: 'active' },
+    isChanged: true,
+    start: 'warm',
+    phases: { assignedAt: null, activatedAt: expect.any(Number) as number },
+  });
+  expect(
+    await service.views.read(projectionId(sessionView), sessionKey(organizationId, 'ses_1')),
+  ).toContain('"active"');
+});
+
+it('a session whose browser is launched for it starts cold', async () => {
+  await using service = await openService();
+  const created = service.create('ses_1');
+  await service.whenRecorded('ses_1');
+  await service.send('ses_1', assign);
+  await service.send('ses_1', activate);
+  expect(await created).toMatchObject({
+    start: 'cold',
+    phases: { assignedAt: expect.any(Number) as number },
+  });
+});
+
+it('a create that shall not wait is answered with the session that waits for its browser', async () => {
+  await using service = await openService();
+  expect(await service.create('ses_1', { waitMs: 0 })).toMatchObject({
+    state: { status: 'creating' },
+    start: null,
+    phases: { activatedAt: null },
+  });
+});
+
+it('a request beyond the caller’s rate limit appends nothing', async () => {
+  await using service = await openService();
+  const beyond = reject('RATE_LIMIT_EXCEEDED', {});
+  const admitted = Promise.resolve(beyond);
+  expect(await service.create('ses_1', { admitted })).toBe(beyond);
+  expect(await service.lastOf('ses_1')).toBeNull();
+});
+
+it('a request beyond the servers’ room and the queue appends nothing', async () => {
+  await using service = await openService({ queueMax: 0 });
+  await service.create('ses_1', { waitMs: 0 });
+  await service.whenWaiting(1);
+  expect(await service.create('ses_2', { waitMs: 0 })).toMatchObject({
+    code: 'NO_SERVERS_AVAILABLE',
+    context: { waiting: 1, queue_max: 0 },
+  });
+  expect(await service.lastOf('ses_2')).toBeNull();
+});
+
+it('a repeated request is answered with its session, however full the servers are', async () => {
+  await using service = await openService({ queueMax: 0 });
+  const command = createSession({ fingerprint: 'same body' });
+  await service.create('ses_1', { command, waitMs: 0 });
+  await service.whenWaiting(1);
+  expect(await service.create('ses_1', { command, waitMs: 0 })).toMatchObject({
+    state: { id: 'ses_1' },
+    isChanged: false,
+  });
+});
+
+it('a session that the ledger refuses is not watched any longer', async () => {
+  await using service = await openService();
+  const limits = { concurrentSessions: 0 };
+  expect(await service.create('ses_1', { limits })).toMatchObject({
+    code: 'SESSION_LIMIT_EXCEEDED',
+  });
+  expect(service.watched()).toBe(0);
+});
+
+/** A server with room for one browser, and read models that follow the event store. */
+async function openService({ queueMax = 10 } = {}) {
+  await using stack = new AsyncDisposableStack();
+  const eventStore = await watchedLog();
+  const commands = context(eventStore);
+  const views = stack.use(createMemoryViews());
+  const received = stack.use(await subscribeToSessions(eventStore, rethrow));
+  let watched = 0;
+  const sessionEvents: typeof received = {
+    ...received,
+    watch(id, listener) {
+      watched += 1;
+      const unwatch = received.watch(id, listener);
+      return () => {
+        watched -= 1;
+        unwatch();
+      };
+    },
+  };
+  const stop = new AbortController();
+  const follow = (projection: Projection<unknown>) =>
+    runProjection({
+      eventStore,
+      views,
+      deadLetters: createMemoryDeadLetters(),
+      signal: stop.signal,
+      onDeadLetter: rethrow,
+      projection,
+    });
+  const following = Promise.all(
+    [sessionView, organizationSessions, servers, workloads].map(follow),
+  );
+  stack.defer(async () => {
+    stop.abort();
+    await following;
+  });
+  const join = { type: 'Join', ip: '10.0.0.1', browsers: 'docker', poolMax: 1 } as const;
+  const server = { kind: 'server', id: 'srv_1' } as const;
+  const metadata = newMetadata('test');
+  await handleCommand<'server'>(commands, server, (state) => decideServer(join, state), metadata);
+  const count = async (projection: Projection<unknown>, list: string) =>
+    (await views.counts(projectionId(projection), [list]))[0];
+  await expect.poll(() => count(servers, liveServers)).toBe(1);
+
+  const lastOf = (id: string) => eventStore.readLast<'session'>({ ...sessionRef, id });
+  const kept = stack.move();
+  return {
+    views,
+    lastOf,
+    watched: () => watched,
+    create: (id: string, request: Partial<CreateRequest> = {}) =>
+      handleCreateSession(
+        { context: commands, views, sessionEvents, queueMax },
+        {
+          identity: { organizationId, id },
+          command: createSession(),
+          metadata: newMetadata('test'),
+          limits: { concurrentSessions: 5 },
+          admitted: Promise.resolve(null),
+          waitMs: 60_000,
+          span: null,
+          ...request,
+        },
+      ),
+    async send(id: string, command: SessionCommand): Promise<void> {
+      const identity = { organizationId, id };
+      const handled = await handleSessionCommand(commands, identity, command, newMetadata('test'));
+      if (isRejection(handled)) throw new Error(handled.code);
+    },
+    whenRecorded: (id: string) => expect.poll(() => lastOf(id)).not.toBeNull(),
+    whenWaiting: (sessions: number) =>
+      expect.poll(() => count(organizationSessions, waitingSessions)).toBe(sessions),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+function rethrow(error: unknown): never {
+  throw error;
+}
