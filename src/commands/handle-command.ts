@@ -169,7 +169,7 @@ async function tryOnce<Kind extends AggregateKind>(
     return { outcome: 'done', result: done<Kind>(main, changes, appended.sequences) };
   }
   for (const { aggregate } of changes) context.stateCache?.delete(aggregate);
-  if (appended.outcome === 'repeated')
+  if (appended.outcome === 'duplicate')
     return { outcome: 'done', result: await readResult(context, main) };
   return { outcome: isOutcomeUnknown(appended) ? 'outcome-unknown' : 'conflict' };
 }

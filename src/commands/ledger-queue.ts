@@ -78,54 +78,48 @@ type QueuedRequest = {
 
 /** A queue exists only as long as it has requests. */
 export function createLedgerQueues(context: LedgerContext): LedgerQueues {
-  const lines = new Map<string, QueuedRequest[]>();
+  const queues = new Map<string, QueuedRequest[]>();
 
-  function post(request: LedgerRequest): Promise<LedgerResult> {
-    const { organizationId, changes, mustAppendAlone: isAlone } = request;
-    const { promise, resolve, reject } = Promise.withResolvers<LedgerResult>();
+  function submit(request: LedgerRequest): Promise<LedgerResult> {
+    const { organizationId, changes, mustAppendAlone } = request;
+    const { promise, resolve: settle, reject: fail } = Promise.withResolvers<LedgerResult>();
     const sessions = changes.map(({ aggregate }) => streamFilter(aggregate));
-    const entry: QueuedRequest = {
-      request,
-      sessions,
-      mustAppendAlone: isAlone,
-      settle: resolve,
-      fail: reject,
-    };
-    const line = lines.get(organizationId);
-    if (line === undefined) {
-      const begun = [entry];
-      lines.set(organizationId, begun);
-      void work(context, organizationId, begun).finally(() => lines.delete(organizationId));
-    } else if (line.length < WAITING_MAX) line.push(entry);
-    else reject(new Unavailable('event-log', new Error(`${WAITING_MAX} wait for a ledger`)));
+    const entry: QueuedRequest = { request, sessions, mustAppendAlone, settle, fail };
+    const queue = queues.get(organizationId);
+    if (queue === undefined) {
+      const created = [entry];
+      queues.set(organizationId, created);
+      void appendAll(context, organizationId, created).finally(() => queues.delete(organizationId));
+    } else if (queue.length < WAITING_MAX) queue.push(entry);
+    else fail(new Unavailable('event-log', new Error(`${WAITING_MAX} wait for a ledger`)));
     return promise;
   }
-  return { submit: post, isBusy: (organizationId) => lines.has(organizationId) };
+  return { submit, isBusy: (organizationId) => queues.has(organizationId) };
 }
 
 /**
  * Appends group after group until the queue is empty. If the event store does not answer, all
  * requests of the queue fail.
  */
-async function work(
+async function appendAll(
   context: LedgerContext,
   organizationId: string,
-  line: QueuedRequest[],
+  queue: QueuedRequest[],
 ): Promise<void> {
   let known: Loaded<'ledger'> | null = null;
-  while (line.length > 0) {
-    const group = takeGroup(line);
+  while (queue.length > 0) {
+    const group = takeGroup(queue);
     try {
       known = await settleGroup(context, organizationId, group, known);
-      sendBack(line, group);
+      sendBack(queue, group);
     } catch (error) {
       known = null;
       const isOneAtFault = !(error instanceof Unavailable) && group.length > 1;
       // A bug in one command must not fail the others. Append each request alone to find the faulty
       // one.
       if (isOneAtFault)
-        line.unshift(...group.map((entry) => ({ ...entry, mustAppendAlone: true })));
-      else if (error instanceof Unavailable) failAll([...group, ...line.splice(0)], error);
+        queue.unshift(...group.map((entry) => ({ ...entry, mustAppendAlone: true })));
+      else if (error instanceof Unavailable) failAll([...group, ...queue.splice(0)], error);
       else failAll(group, error);
     }
   }
@@ -135,28 +129,28 @@ async function work(
  * Takes the next requests that fit in one append, in their order: at most one per session. A
  * request marked `mustAppendAlone` goes by itself.
  */
-function takeGroup(line: QueuedRequest[]): QueuedRequest[] {
+function takeGroup(queue: QueuedRequest[]): QueuedRequest[] {
   const sessions = new Set<string>();
   let count = 0;
-  for (const entry of line) {
+  for (const entry of queue) {
     const isSecond = entry.sessions.some((session) => sessions.has(session));
     if (count > 0 && (count === TOGETHER_MAX || isSecond || entry.mustAppendAlone)) break;
     for (const session of entry.sessions) sessions.add(session);
     count += 1;
     if (entry.mustAppendAlone) break;
   }
-  return line.splice(0, count);
+  return queue.splice(0, count);
 }
 
 /**
  * Queued requests that were decided on a session which the group has just changed must decide
  * again.
  */
-function sendBack(line: QueuedRequest[], group: readonly QueuedRequest[]): void {
+function sendBack(queue: QueuedRequest[], group: readonly QueuedRequest[]): void {
   const moved = new Set(group.flatMap(({ sessions }) => sessions));
   const isStale = ({ sessions }: QueuedRequest) => sessions.some((session) => moved.has(session));
-  for (const { settle } of line.filter(isStale)) settle({ outcome: 'conflict' });
-  line.splice(0, line.length, ...line.filter((entry) => !isStale(entry)));
+  for (const { settle } of queue.filter(isStale)) settle({ outcome: 'conflict' });
+  queue.splice(0, queue.length, ...queue.filter((entry) => !isStale(entry)));
 }
 
 function failAll(entries: readonly QueuedRequest[], error: unknown): void {
@@ -223,7 +217,7 @@ async function settleGroup(
 
 /** Whether an answer was lost, so that the event store may still store that append later. */
 export function isOutcomeUnknown(appended: AppendResult): boolean {
-  return appended.outcome === 'conflict' && appended.isDoubtful === true;
+  return appended.outcome === 'conflict' && appended.outcomeUnknown === true;
 }
 
 type Planned = {
@@ -252,7 +246,7 @@ function plan(
   const aggregate = { kind: 'ledger', organizationId } as const;
   const state = before ?? emptyLedger;
   const planned: Planned = { accepted: [], refused: [], impossible: [], changes: [], state };
-  const lines: StreamAppend['events'][number][] = [];
+  const ledgerEvents: StreamAppend['events'][number][] = [];
   for (const entry of group) {
     const { commands, metadata, changes } = entry.request;
     const decided = decideAll(commands, planned.state);
@@ -266,13 +260,14 @@ function plan(
       continue;
     }
     const loaded = { state: planned.state, sequence };
-    lines.push(...toStreamAppend({ aggregate, events: decided }, loaded, now(), metadata).events);
+    const decision = { aggregate, events: decided };
+    ledgerEvents.push(...toStreamAppend(decision, loaded, now(), metadata).events);
     planned.state = after;
     planned.changes.push(...changes);
     planned.accepted.push(entry);
   }
-  if (lines.length > 0)
-    planned.changes.push({ aggregate, expectedSequence: sequence, events: lines });
+  if (ledgerEvents.length > 0)
+    planned.changes.push({ aggregate, expectedSequence: sequence, events: ledgerEvents });
   return planned;
 }
 

@@ -99,7 +99,7 @@ function appendTo(store: Store, changes: readonly StreamAppend[]): AppendResult 
     return { outcome: 'appended', sequences };
   }
   const last = store.historyOf(streamFilter(first.aggregate)).at(-1);
-  return { outcome: last?.metadata.commandId === commandId ? 'repeated' : 'conflict' };
+  return { outcome: last?.metadata.commandId === commandId ? 'duplicate' : 'conflict' };
 }
 
 async function* follow(

@@ -29,7 +29,7 @@ export async function openLedgerQueue({ credits = 100_000 } = {}) {
     const isStoredNow = fate === 'stored' || after.has(number);
     if (isStoredNow) store.answer = await store.inner.append(changes);
     await after.get(number)?.();
-    if (fate !== undefined) store.answer = { outcome: 'conflict', isDoubtful: true };
+    if (fate !== undefined) store.answer = { outcome: 'conflict', outcomeUnknown: true };
   };
 
   /** Sends a command through the queue of the process under test. */
@@ -70,6 +70,8 @@ export async function openLedgerQueue({ credits = 100_000 } = {}) {
       store.replicaOf = ({ kind }) => (kind === 'ledger' ? ledger : undefined);
     },
 
+    /** `<kind>` for each read of a replica, `<kind> leader` for each one of the leader. */
+    reads: (): readonly string[] => store.reads,
     /** Ids of the sessions whose events were in each append, stored or not. */
     appends: (): string[][] => store.appends.map(sessionIds),
     lastOfSession: (id: string) => store.inner.readLast<'session'>({ ...sessionRef, id }),

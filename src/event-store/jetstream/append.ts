@@ -29,7 +29,7 @@ const CONFLICT = { outcome: 'conflict' } as const;
  * The maximum of commands with a lost answer that are remembered, and of events searched for one of
  * them.
  */
-const DOUBTFUL_MAX = 1_000;
+const UNANSWERED_MAX = 1_000;
 const SEARCH_MAX = 100;
 
 type Answer =
@@ -39,7 +39,7 @@ type Answer =
    */
   | { kind: 'refused' }
   /** Stored, not stored, or still in transit. */
-  | { kind: 'doubtful' };
+  | { kind: 'unanswered' };
 
 /**
  * The one place that publishes events. A single event is one publish with a check; several are an
@@ -47,7 +47,7 @@ type Answer =
  * drops these checks silently, so the messages are written here.
  */
 export function createAppend(connection: JetStreamConnection): EventStore['append'] {
-  const doubtful = new Set<string>();
+  const unanswered = new Set<string>();
 
   return async function append(changes) {
     const startedAt = performance.now();
@@ -57,17 +57,17 @@ export function createAppend(connection: JetStreamConnection): EventStore['appen
     if (!(await connection.whenConnected(PUBLISH_MS))) throw new Unavailable('event-log');
     const answer = await publish(connection, members);
     if (answer.kind === 'stored') {
-      for (const id of commandIds) doubtful.delete(id);
+      for (const id of commandIds) unanswered.delete(id);
       const firstSequence = answer.last - members.length + 1;
       return { outcome: 'appended', sequences: members.map((_, index) => firstSequence + index) };
     }
-    if (answer.kind === 'doubtful') for (const id of commandIds) remember(doubtful, id);
+    if (answer.kind === 'unanswered') for (const id of commandIds) remember(unanswered, id);
     const leftMs = APPEND_MS - (performance.now() - startedAt);
     const isStored = await requestWithRetry(connection, leftMs, () =>
-      isInLog(connection, first, commandId, doubtful.has(commandId)),
+      isInLog(connection, first, commandId, unanswered.has(commandId)),
     );
-    if (isStored) return { outcome: 'repeated' };
-    return doubtful.has(commandId) ? { outcome: 'conflict', isDoubtful: true } : CONFLICT;
+    if (isStored) return { outcome: 'duplicate' };
+    return unanswered.has(commandId) ? { outcome: 'conflict', outcomeUnknown: true } : CONFLICT;
   };
 }
 
@@ -80,7 +80,7 @@ async function publish(
     reply = await connection.whileConnected(send(connection.nc, members));
   } catch (error) {
     if (!isOutage(error)) throw error;
-    return { kind: 'doubtful' };
+    return { kind: 'unanswered' };
   }
   const { error, seq, duplicate } = reply.json<{
     error?: ApiError;
@@ -89,7 +89,7 @@ async function publish(
   }>();
   if (error === undefined) return duplicate ? { kind: 'refused' } : { kind: 'stored', last: seq };
   if (REFUSED.has(error.err_code)) return { kind: 'refused' };
-  if (error.err_code === INCOMPLETE) return { kind: 'doubtful' };
+  if (error.err_code === INCOMPLETE) return { kind: 'unanswered' };
   const cause = new JetStreamApiError(error);
   // 429: too many batches are open at once.
   if (error.code >= 500 || error.code === 429) throw new Unavailable('event-log', cause);
@@ -123,10 +123,10 @@ function send(nc: NatsConnection, members: readonly BatchMessage[]): Promise<Msg
   throw new RangeError('an append of nothing');
 }
 
-function remember(doubtful: Set<string>, commandId: string): void {
-  doubtful.add(commandId);
-  const [oldest] = doubtful;
-  if (doubtful.size > DOUBTFUL_MAX && oldest !== undefined) doubtful.delete(oldest);
+function remember(unanswered: Set<string>, commandId: string): void {
+  unanswered.add(commandId);
+  const [oldest] = unanswered;
+  if (unanswered.size > UNANSWERED_MAX && oldest !== undefined) unanswered.delete(oldest);
 }
 
 /**
@@ -138,13 +138,13 @@ async function isInLog(
   { jsm }: JetStreamConnection,
   { aggregate, expectedSequence }: StreamAppend,
   commandId: string,
-  isDoubtful: boolean,
+  wasUnanswered: boolean,
 ): Promise<boolean> {
   const filter = streamFilter(aggregate);
   const last = await jsm.streams.getMessage(EVENTS_STREAM, { last_by_subj: filter });
   if (last === null) return false;
   if (last.header.get('ce-commandid') === commandId) return true;
-  if (!isDoubtful) return false;
+  if (!wasUnanswered) return false;
   let after = expectedSequence;
   for (let step = 0; step < SEARCH_MAX; step++) {
     const query = { seq: after + 1, next_by_subj: filter };

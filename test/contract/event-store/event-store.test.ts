@@ -129,7 +129,7 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
       const session = aSession();
       const single = [change(0, requested(session))];
       expect((await opened.eventStore.append(single)).outcome).toBe('appended');
-      expect(await opened.eventStore.append(single)).toEqual({ outcome: 'repeated' });
+      expect(await opened.eventStore.append(single)).toEqual({ outcome: 'duplicate' });
 
       const another = aSession();
       const metadata = aCause();
@@ -138,7 +138,7 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
         change(0, slotReserved(another, metadata)),
       ];
       expect((await opened.eventStore.append(batch)).outcome).toBe('appended');
-      expect(await opened.eventStore.append(batch)).toEqual({ outcome: 'repeated' });
+      expect(await opened.eventStore.append(batch)).toEqual({ outcome: 'duplicate' });
       expect(await historyOf(opened.eventStore, another)).toHaveLength(2);
     });
 
@@ -164,7 +164,7 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
       const [start = 0] = appended.outcome === 'appended' ? appended.sequences : [];
       const sequences = [start, start + 1, start + 2, start + 3];
       expect(appended).toEqual({ outcome: 'appended', sequences });
-      expect(await opened.eventStore.append(changes)).toEqual({ outcome: 'repeated' });
+      expect(await opened.eventStore.append(changes)).toEqual({ outcome: 'duplicate' });
       // Outdated for the second change only: nothing of the first one is stored either.
       const third = aSession('org-of-groups');
       const stale = [change(0, requested(third)), change(0, requested(second))];

@@ -174,8 +174,8 @@ describe('the event store on JetStream', () => {
     await expect.poll(() => other.readLast(session)).not.toBeNull();
     const sequence = await other.lastSequence([streamFilter(session)]);
     await other.append([change(sequence, accessed(session))]);
-    expect(await appending).toEqual({ outcome: 'repeated' });
-    expect(await eventStore.append(changes)).toEqual({ outcome: 'repeated' });
+    expect(await appending).toEqual({ outcome: 'duplicate' });
+    expect(await eventStore.append(changes)).toEqual({ outcome: 'duplicate' });
     expect(await historyOf(other, session)).toHaveLength(2);
   });
 });

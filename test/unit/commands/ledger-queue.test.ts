@@ -106,6 +106,15 @@ describe('an append of several commands that conflicts', () => {
     expect(await queue.ledger()).toMatchObject({ slotsInUse: MANY, creditsGranted: 100_003 });
   });
 
+  it('does not have the commands decided again if the ledger alone has changed', async () => {
+    const queue = await openLedgerQueue();
+    queue.beforeAppend(1, () => queue.otherProcess.grantCredits(1));
+    await queue.createMany(MANY);
+    // A command that decides again reads its session from the leader.
+    expect(queue.reads()).toContain('ledger leader');
+    expect(queue.reads()).not.toContain('session leader');
+  });
+
   it('has a command decided again whose session the other process has changed', async () => {
     const queue = await openLedgerQueue();
     await queue.create('ses_old');
