@@ -68,7 +68,6 @@ test('without Redis every method fails at once, and works again afterwards', asy
   expect(views.isReachable()).toBe(true);
   await redis.kill();
   await vi.waitUntil(() => !views.isReachable(), within10s);
-  const startedAt = performance.now();
   const tries = [
     views.checkpoint(p),
     views.write(p, { after: 3, upTo: 4, writes: [] }),
@@ -78,11 +77,10 @@ test('without Redis every method fails at once, and works again afterwards', asy
     views.counts(p, ['all']),
     views.rank(p, 'all', 'a'),
   ];
-  for (const outcome of await Promise.allSettled(tries)) {
+  for (const outcome of await settledWithin(200, Promise.allSettled(tries))) {
     expect(outcome).toMatchObject({ status: 'rejected', reason: { part: 'read-model' } });
     expect(outcome).toHaveProperty('reason', expect.any(Unavailable));
   }
-  expect(performance.now() - startedAt).toBeLessThan(200);
   expect(await views.waitForCheckpoint(p, 3, 50)).toBe(false);
   await redis.restart();
   await vi.waitUntil(() => views.isReachable(), within10s);
@@ -107,13 +105,9 @@ test('pending calls fail when Redis dies; none hangs', async () => {
 test('a Redis that hangs costs a second once, then fails at once until it answers', async () => {
   const p = await fold(3);
   redis.hang();
-  const startedAt = performance.now();
-  await expect(views.read(p, 'a')).rejects.toThrow(Unavailable);
-  expect(performance.now() - startedAt).toBeLessThan(1500);
+  await expect(settledWithin(1500, views.read(p, 'a'))).rejects.toThrow(Unavailable);
   await vi.waitUntil(() => !views.isReachable(), within10s);
-  const again = performance.now();
-  await expect(views.page(p, page)).rejects.toThrow(Unavailable);
-  expect(performance.now() - again).toBeLessThan(200);
+  await expect(settledWithin(200, views.page(p, page))).rejects.toThrow(Unavailable);
   redis.resume();
   await vi.waitUntil(() => views.isReachable(), within10s);
   expect(await views.read(p, 'a')).toBe('{"a":1}');
@@ -177,3 +171,13 @@ test('a Redis error that is no outage is thrown unchanged', async () => {
   await redis.command('SET', `${p}:views`, 'text');
   await expect(views.read(p, 'a')).rejects.toThrow('WRONGTYPE');
 });
+
+/**
+ * The result of a call, which must be settled before a timer that is set at the same moment. On a
+ * busy machine both are late, so the order is that of an idle one.
+ */
+async function settledWithin<T>(ms: number, call: Promise<T>): Promise<T> {
+  const timer = Promise.withResolvers<never>();
+  const handle = setTimeout(() => timer.reject(new Error(`not settled within ${ms} ms`)), ms);
+  return Promise.race([call, timer.promise]).finally(() => clearTimeout(handle));
+}
