@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createAvailability } from '#src/provisioner/browsers/docker/availability.ts';
 import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
 import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
@@ -25,13 +25,18 @@ import { openHosts } from '#test/support/servers/network-hosts.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
+/** A network of its own: services of other tests restore the rules of theirs. */
+const NETWORK = `${testNetwork()}-rules`;
+const optionsOf = (more: Partial<DockerSiteOptions> = {}) =>
+  dockerOptions({ network: NETWORK, ...more });
+
 describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
   let dependencies: IsolationDependencies;
   let site: DockerSite;
   let network: SessionsNetwork;
   beforeAll(async () => {
-    site = await openSite(dockerOptions());
-    network = await ensureNetwork(site.docker, testNetwork());
+    site = await openSite(optionsOf());
+    network = await ensureNetwork(site.docker, NETWORK);
     dependencies = {
       docker: site.docker,
       network,
@@ -39,6 +44,8 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
       rulesImage: () => ensureRulesImage(site.docker, console.log),
     };
   });
+
+  afterAll(() => removeNetwork(NETWORK));
 
   test('that are missing fail the check, and a start restores them', async () => {
     await runRulesScript(dependencies, noRulesText(network.bridge));
@@ -135,11 +142,11 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     onTestFinished(
       async () => void (await runRulesScript(dependencies, `delete table ${table}\n`)),
     );
-    const start = openSite(dockerOptions());
+    const start = openSite(optionsOf());
     await expect(start).rejects.toThrow(/^DOCKER_ISOLATION: .* tcp 10[\d.]+ 9: reached/);
     const warnings: unknown[] = [];
     const log = { info: () => {}, warn: (...said: unknown[]) => void warnings.push(said) };
-    await openSite(dockerOptions({ isolation: 'best-effort', log }));
+    await openSite(optionsOf({ isolation: 'best-effort', log }));
     expect(warnings).toHaveLength(1);
   });
 
@@ -150,7 +157,7 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
       info: () => {},
       warn: (_: unknown, text: string) => void warnings.push(text),
     } as unknown as DockerSiteOptions['log'];
-    const { guard } = await openSite(dockerOptions({ log }));
+    const { guard } = await openSite(optionsOf({ log }));
     return { guard, warnings };
   }
 
