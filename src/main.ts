@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { setTimeout as pause } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 import { BadConfig } from './config/parse.ts';
 import { helpText, readConfig } from './config/config.ts';
 import { start, type Started } from './bootstrap/start.ts';
@@ -47,7 +47,7 @@ async function isReady(service: Started, ending: AbortSignal): Promise<boolean> 
   const deadline = performance.now() + READY_WITHIN_MS;
   while (service.missing().length > 0) {
     if (ending.aborted || performance.now() > deadline) return false;
-    await pause(POLL_MS);
+    await sleep(POLL_MS);
   }
   return true;
 }

@@ -26,7 +26,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/moment.ts': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
-  'src/telemetry': ['events', ...common],
+  'src/telemetry': ['events', 'src/async', ...common],
   'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
   'src/messaging': [
     'events',
@@ -73,7 +73,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
   ],
   'src/config': ['events', 'src/domain', ...common],
-  'src/embedded': ['events', 'src/config', ...common, 'src/telemetry'],
+  'src/embedded': ['events', 'src/async', 'src/config', ...common, 'src/telemetry'],
   'src/backup': ['events', 'src/event-store', 'src/messaging', ...common],
   'src/doctor': [...core, 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
@@ -89,7 +89,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   ],
   // They put the parts together.
   'src/bootstrap': ['events', 'src', 'projections'],
-  'src/main.ts': ['src/bootstrap', 'src/config', 'src/telemetry', ...common],
+  'src/main.ts': ['src/async', 'src/bootstrap', 'src/config', 'src/telemetry', ...common],
   test: ['events', 'src', 'projections', 'test', 'deploy', 'package.json'],
 };
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { rebuildStoreOf } from '../all-projections.ts';
 import { runProjection } from '../runner/run-projection.ts';
@@ -132,7 +133,7 @@ async function renewLock(
   { stop, lost }: { stop: AbortSignal; lost: AbortController },
 ): Promise<void> {
   while (!stop.aborted && !lost.signal.aborted) {
-    await delay(LOCK_MS / 3, undefined, { signal: stop }).catch(() => undefined);
+    await sleep(LOCK_MS / 3, stop);
     if (stop.aborted) return;
     const isHeld = await views.acquire(next, holder, LOCK_MS).catch(ignoreOutage);
     if (isHeld === false) lost.abort();

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { retentionOf } from '../all-projections.ts';
 import { createLagMeter, lagSecondsMax, type Lag, type LagMeter } from './lag.ts';
@@ -145,7 +145,6 @@ async function repeatEvery(
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
     }
-    // Rejects only when the signal aborts, which the loop sees for itself.
-    await delay(ms, undefined, { signal }).catch(() => undefined);
+    await sleep(ms, signal);
   }
 }

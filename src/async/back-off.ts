@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from './sleep.ts';
 
 const FIRST_MS = 100;
 const MAX_MS = 5_000;
@@ -23,8 +23,7 @@ export function createBackOff(): BackOff {
   }
   return {
     nextMs,
-    // Rejects only when the signal aborts, which the caller checks.
-    pause: (signal) => delay(nextMs(), undefined, { signal }).catch(() => undefined),
+    pause: (signal) => sleep(nextMs(), signal),
     reset() {
       ms = FIRST_MS;
     },

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 import type { CertificateFiles } from '#src/config/tls.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
@@ -44,7 +44,8 @@ export async function watchCertificate(
   async function follow(): Promise<void> {
     let lastFailure = '';
     for (;;) {
-      await pause(pollEveryMs, undefined, { signal: stop.signal, ref: false });
+      await sleep(pollEveryMs, stop.signal, { ref: false });
+      if (stop.signal.aborted) return;
       const failure = await reload().then(
         () => '',
         (error: unknown) => String(error),
@@ -55,7 +56,7 @@ export async function watchCertificate(
       lastFailure = failure;
     }
   }
-  const following = follow().catch(() => undefined);
+  const following = follow();
   return {
     get now() {
       return now;

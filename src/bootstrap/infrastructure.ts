@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
 import type { Config } from '#src/config/config.ts';
@@ -177,7 +177,7 @@ async function untilReachable(options: BootstrapOptions, views: RedisViews): Pro
       throw new ServerAway(
         `REDIS_URL: no connection to Redis at ${new URL(redisUrl).host}: ${lastError}`,
       );
-    await pause(POLL_MS);
+    await sleep(POLL_MS);
   }
   views.redis.off('error', note);
 }

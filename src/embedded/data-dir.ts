@@ -1,7 +1,7 @@
 /** The lock of DATA_DIR: one service at a time, and the folder must be writable. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 import { takeLock } from './pid-lock.mjs';
 
 /** Another live service uses the same DATA_DIR. */
@@ -38,7 +38,7 @@ export async function lockDataDir(
           'stop it, or set another DATA_DIR',
       );
     }
-    await delay(POLL_MS);
+    await sleep(POLL_MS);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 import { processCommand, processStart } from './pid-lock.mjs';
 
 /** Time from SIGTERM to SIGKILL. */
@@ -53,7 +53,7 @@ async function isGone(record: ChildRecord, withinMs: number): Promise<boolean> {
   const deadline = Date.now() + withinMs;
   while (processStart(record.pid) === record.start) {
     if (Date.now() > deadline) return false;
-    await delay(POLL_MS);
+    await sleep(POLL_MS);
   }
   return true;
 }

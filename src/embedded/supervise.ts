@@ -15,7 +15,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 import { endOrphan, forgetChild, recordChild, STOP_GRACE_MS } from './orphan-process.ts';
 
 export type Program = {
@@ -111,7 +111,7 @@ async function keepRunning(
       return;
     }
     const backoffMs = Math.min(BACKOFF_MIN_MS * 2 ** failedStarts, BACKOFF_MAX_MS);
-    await delay(backoffMs, undefined, { signal: stopping }).catch(() => {});
+    await sleep(backoffMs, stopping);
     if (stopping.aborted) return;
   }
 }
@@ -157,7 +157,7 @@ async function waitUntilUp(
   while (!child.hasEnded && !stopping.aborted && Date.now() < deadline) {
     // If the child is dead, another program on the port has answered.
     if ((await answers()) && !child.hasEnded) return true;
-    await delay(POLL_MS);
+    await sleep(POLL_MS);
   }
   return false;
 }

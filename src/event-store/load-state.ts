@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Aggregates, EventWithState, RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { evolveServer } from '#src/domain/fleet/server.ts';
 import { evolveWorkload } from '#src/domain/fleet/workload.ts';
 import { evolveLedger } from '#src/domain/organization/ledger.ts';
@@ -92,7 +92,7 @@ export async function sequenceAt(
 ): Promise<number> {
   // More events may be stored in the current millisecond; the same query must return the same
   // answer.
-  if (at >= now()) await pause(2);
+  if (at >= now()) await sleep(2);
   return eventStore.sequenceBefore(new Date(at + 1).toISOString());
 }
 

@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { filters } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import { createNotifier, type Notifier } from '#src/async/notifier.ts';
 import type { EventStore, SubscribeOptions } from './event-store.ts';
@@ -249,7 +249,7 @@ async function endOf(
       return await eventStore.lastSequence(subjects);
     } catch (error) {
       if (error instanceof Unavailable) {
-        await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
+        await sleep(AWAY_MS, signal);
       } else {
         onFailure(error, 'the event log does not say how far it goes; trying again');
         await backOff.pause(signal);

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { EventStore } from './event-store.ts';
 
 /** Whether the event store is still the one that this process started with. */
@@ -34,8 +34,7 @@ export async function watchStoreIdentity(
   async function watch(): Promise<void> {
     // A change counts when it is seen twice: a starting server may not know its streams yet.
     for (let seen = isSame; ;) {
-      // Rejects only when the signal aborts, which the loop checks.
-      await pause(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
+      await sleep(everyMs, stop.signal);
       if (stop.signal.aborted) return;
       const found = await look();
       if (stop.signal.aborted) return;

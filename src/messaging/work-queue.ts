@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 
 /** One message of a work queue, held by one consumer until it is acknowledged or its lease ends. */
 export type Delivery<Item> = {
@@ -78,7 +78,7 @@ async function nextOrNull<Item>(
     return await workQueue.next(PULL_MS, signal);
   } catch {
     // The queue is unavailable. Its connection reconnects by itself, and no item is lost meanwhile.
-    await pause(AWAY_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(AWAY_MS, signal);
     return null;
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/transport-node';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
@@ -10,6 +9,7 @@ import {
 } from '#events/tenant-subjects.ts';
 import { hashKey } from '#src/ids.ts';
 import { keepTrying } from '#src/async/back-off.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
@@ -202,8 +202,9 @@ async function endLatecomers(
   dependencies: CalloutDependencies,
   signal: AbortSignal,
 ): Promise<void> {
+  await sleep(LATECOMERS_MS, signal);
+  if (signal.aborted) return;
   try {
-    await pause(LATECOMERS_MS, undefined, { signal });
     await endRevoked(dependencies);
   } catch (error) {
     if (!signal.aborted)

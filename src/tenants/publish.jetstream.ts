@@ -1,10 +1,11 @@
-import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers as newHeaders } from '@nats-io/transport-node';
 import type { RecordedEvent } from '#events/events.ts';
 import { toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -53,7 +54,7 @@ export function publishToTenants(dependencies: PublisherDependencies): AsyncDisp
           await backOff.pause(signal);
         }
       }
-      await pause(STAND_BY_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(STAND_BY_MS, signal);
     }
   }
   const running = run();

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordedOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import type { SessionState } from '#events/session.ts';
@@ -8,6 +7,7 @@ import { currentServers, servers } from '#projections/servers.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionsOnServer, sessionView } from '#projections/session-view.ts';
 import { workloads, workloadsOnServer } from '#projections/workloads.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { decideServer } from '#src/domain/fleet/server.ts';
 import { decideWorkload } from '#src/domain/fleet/workload.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
@@ -46,7 +46,7 @@ export async function watchServers(
       missed.clear();
       dependencies.log.debug({ err: error }, 'server leases not checked');
     }
-    await pause(CHECK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(CHECK_EVERY_MS, signal);
   }
   forget();
 }

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { isOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
@@ -12,6 +11,7 @@ import { projectionId } from '#projections/projection.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { readRange } from '#src/event-store/read-range.ts';
 import type { Timer } from '#src/messaging/timers.ts';
 import { timersOf } from './schedule-timers.ts';
@@ -46,7 +46,7 @@ export async function watchOverdue(
       // The event store or the read model is unavailable: the next check covers the rest.
       dependencies.log.warn({ err: error }, 'check for lost timers incomplete');
     }
-    await pause(CHECK_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(CHECK_EVERY_MS, signal);
   }
 }
 

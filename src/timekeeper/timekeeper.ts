@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { isRejection } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { consume } from '#src/messaging/work-queue.ts';
 import { withState } from '#src/event-store/load-state.ts';
@@ -57,7 +57,7 @@ async function scheduleTimers(
 ): Promise<void> {
   if (!isOf('session', event)) return;
   const ageMs = context.now() - Date.parse(event.time);
-  if (ageMs >= 0 && ageMs < SCHEDULE_AFTER_MS) await pause(SCHEDULE_AFTER_MS - ageMs);
+  if (ageMs >= 0 && ageMs < SCHEDULE_AFTER_MS) await sleep(SCHEDULE_AFTER_MS - ageMs);
   const { organizationId, id: sessionId } = event.aggregate;
   for (const step of timersAfter(await withState(context.eventStore, event), queue)) {
     if (step === 'cancel-all') await timers.cancel(organizationId, sessionId);

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { createRemoteJWKSet, customFetch, errors, type JWK, type JWTVerifyGetKey } from 'jose';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { JwtKeys } from './jwt.ts';
 
@@ -126,7 +126,7 @@ export async function followKeySet(options: {
       end();
       throw new NoKeySet(url, failure);
     }
-    await pause(START_PAUSE_MS);
+    await sleep(START_PAUSE_MS);
   }
   return { algorithms, find, [Symbol.dispose]: end };
 }

@@ -1,10 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { filters } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { projectionId } from '#projections/projection.ts';
 import { servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 
 /**
@@ -45,8 +45,7 @@ export function watchCatchUp(eventStore: Pick<EventStore, 'lastSequence'>, views
         isDone = await look();
       } catch {
         // A failed check is repeated; the subscription to the event store reports the failure.
-        // The pause rejects only when the signal aborts, which ends the loop.
-        await pause(LOOK_MS, undefined, { signal }).catch(() => undefined);
+        await sleep(LOOK_MS, signal);
       }
     }
   }

@@ -16,6 +16,7 @@ import {
   type NodeConnectionOptions,
 } from '@nats-io/transport-node';
 import { EVENTS_STREAM, isId } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { ConnectionStatus, JetStreamConnection } from './connection.ts';
 import { REQUEST_MS } from './request.ts';
 import { replicasFor } from './replicas.ts';
@@ -154,7 +155,7 @@ async function dial(options: ConnectOptions, deadline: number): Promise<NatsConn
           cause: error,
         });
     }
-    await delay(100);
+    await sleep(100);
   }
 }
 

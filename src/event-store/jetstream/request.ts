@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { jserrors, JetStreamApiError, JetStreamStatusError } from '@nats-io/jetstream/internal';
 import {
   ClosedConnectionError,
@@ -9,6 +8,7 @@ import {
   TimeoutError,
 } from '@nats-io/transport-node';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { JetStreamConnection } from './connection.ts';
 
 /** Longest wait for one answer; a healthy server answers in under a millisecond. */
@@ -37,7 +37,7 @@ export async function requestWithRetry<Answer>(
       if (!isOutage(error)) throw error;
       trouble = error;
     }
-    await delay(RETRY_MS);
+    await sleep(RETRY_MS);
   }
 }
 

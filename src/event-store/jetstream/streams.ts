@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   JetStreamApiError,
   type JetStreamManager,
@@ -6,6 +5,7 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { ARCHIVE_STREAM } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { isForbidden, isOutage } from './request.ts';
 import { isShortOfServers } from './replicas.ts';
 import { differences, streamSpecs, incompatibilityOf, type StreamSpec } from './stream-config.ts';
@@ -44,7 +44,7 @@ export async function prepareStreams(
         const isEarly = isOutage(error) || isShortOfServers(error);
         if (!isEarly || performance.now() > deadline) throw explained(error, options);
       }
-      await delay(RETRY_MS);
+      await sleep(RETRY_MS);
     }
   }
 }

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { MalformedEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { EVENTS_STREAM } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { SubscribeOptions } from '../event-store.ts';
 import { isOutage } from './request.ts';
@@ -48,8 +48,8 @@ export async function* follow(
       if (!(error instanceof ReaderLost) && !isOutage(error)) throw error;
     }
     backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MS, 2 * backoffMs));
-    await pause(backoffMs, signal);
-    while (!connection.isConnected() && !signal.aborted) await pause(BACKOFF_MS, signal);
+    await sleep(backoffMs, signal);
+    while (!connection.isConnected() && !signal.aborted) await sleep(BACKOFF_MS, signal);
   }
 }
 
@@ -91,9 +91,4 @@ function read(
     onUnreadable({ sequence, subject, reason: error.message });
     return null;
   }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  // Rejects only when the signal aborts, which the caller checks.
-  await delay(ms, undefined, { signal }).catch(() => {});
 }

@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { JetStreamApiError, type JsMsg } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
 import { MalformedEvent } from '#events/codec.ts';
 import { EVENTS_STREAM, isId } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { readEvent, type Readable } from '#src/event-store/jetstream/message.ts';
@@ -146,7 +146,7 @@ function createRecovery(connection: JetStreamConnection, options: WorkQueueOptio
   }
   async function recover(): Promise<void> {
     while (!connection.nc.isClosed()) {
-      await delay(backOff.nextMs());
+      await sleep(backOff.nextMs());
       try {
         await makeConsumer(connection, options);
         break;

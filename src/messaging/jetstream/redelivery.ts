@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { NoRespondersError, RequestError, TimeoutError, type Msg } from '@nats-io/transport-node';
 import { retrySubject } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { Delivery } from '../work-queue.ts';
@@ -81,7 +81,7 @@ export function takeRetries<Item>(
     while (!give(delivery)) {
       if (performance.now() > deadline || nc.isClosed())
         return answer(request, fails('all who take from this work queue are busy'));
-      await pause(POLL_MS);
+      await sleep(POLL_MS);
     }
   }
   async function takeAll(wentWell: () => void): Promise<void> {

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { requestsWanted } from '#src/domain/fleet/pool-policy.ts';
 import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
 import { loadState, withState } from '#src/event-store/load-state.ts';
@@ -53,7 +53,7 @@ export async function acceptRequests(dependencies: {
     }
     if (isForOthersFirst(pool, event, delivery)) {
       delivery.retryAfter(YIELD_MS);
-      await pause(YIELD_MS + YIELD_MARGIN_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(YIELD_MS + YIELD_MARGIN_MS, signal);
       continue;
     }
     // Not awaited: it reserves its place in the pool synchronously, so the next pull can begin.
@@ -82,7 +82,7 @@ async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSig
   try {
     return await workQueue.next(PULL_MS, signal);
   } catch {
-    await pause(UNAVAILABLE_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(UNAVAILABLE_MS, signal);
     return null;
   }
 }

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { TerminationReason } from '#events/workload.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { isFinal } from '#src/domain/session/session.ts';
@@ -71,7 +71,7 @@ async function stopBrowser(pool: Pool, workloadId: string): Promise<void> {
       pool.log.error({ err: error, workloadId }, 'failed to stop a browser');
     }
     if (!pool.isOpen || performance.now() > deadline) return;
-    await pause(STOP_RETRY_MS);
+    await sleep(STOP_RETRY_MS);
   }
 }
 

@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { ServerEvent } from '#events/server.ts';
 import type { Views } from '#projections/store/views.ts';
 import { Unavailable } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { createNotifier } from '#src/async/notifier.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { observe } from './observe.ts';
@@ -90,7 +90,7 @@ async function reconcileUntilDone(
       return await reconcileOnce(dependencies, confirm);
     } catch (error) {
       pool.log.warn({ err: error }, 'reconciliation failed; it is retried');
-      await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(RETRY_MS, signal);
     }
   }
   return summaryOf([], []);

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { sleep } from '#src/async/sleep.ts';
 import { answered, bounded, statusOf } from './engine.ts';
 import { keepTail, splitLines } from '../output.ts';
 
@@ -109,7 +109,7 @@ export async function removeContainer(container: Docker.Container): Promise<void
       // Another client is removing it: the next attempt shows when it is gone.
       if (statusOf(error) !== 409 || performance.now() > deadline) throw error;
     }
-    await pause(10);
+    await sleep(10);
   }
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import Docker from 'dockerode';
+import { sleep } from '#src/async/sleep.ts';
 
 /** A Docker engine that answers and can run browsers. */
 export type Engine = {
@@ -57,7 +57,7 @@ async function firstAnswer(docker: Docker, host: string, signal?: AbortSignal): 
           { cause: error },
         );
     }
-    await pause(START_RETRY_MS);
+    await sleep(START_RETRY_MS);
   }
 }
 

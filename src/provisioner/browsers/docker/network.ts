@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { sleep } from '#src/async/sleep.ts';
 import { answered, bounded, DockerUnavailable, statusOf } from './engine.ts';
 import { ownLabel } from './naming.ts';
 
@@ -95,7 +95,7 @@ async function createdByRival(docker: Docker, name: string, refusal: unknown) {
   while (performance.now() < until) {
     const made = await inspect(docker, name);
     if (made !== null) return made;
-    await pause(100);
+    await sleep(100);
   }
   throw refusal;
 }

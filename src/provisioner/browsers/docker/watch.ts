@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { sleep } from '#src/async/sleep.ts';
 import { workloadIdOf } from './naming.ts';
 import { splitLines } from '../output.ts';
 
@@ -64,7 +64,7 @@ export async function watchContainers(
         begun.reject(error);
         watch.onDisconnected(error);
       }
-      await pause(awayMs, undefined, { signal, ref: false }).catch(() => {});
+      await sleep(awayMs, signal, { ref: false });
       awayMs = Math.min(awayMs * 2, RECONNECT_MAX_MS);
     }
   }

@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 
 /**
  * Identifies the processes of a browser in /proc. Chromium's helpers change their parent, their

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '#src/async/sleep.ts';
 import { LaunchFailed } from '../browsers.ts';
 import type {
   BrowserExit,
@@ -79,13 +79,9 @@ export async function createSimulatedBrowsers(
     }
     const stopped = new AbortController();
     launching.set(workloadId, stopped);
-    try {
-      await sleep(launchMs, undefined, { signal: stopped.signal });
-    } catch {
-      throw new LaunchFailed('stopped during the launch', '');
-    } finally {
-      launching.delete(workloadId);
-    }
+    await sleep(launchMs, stopped.signal);
+    launching.delete(workloadId);
+    if (stopped.signal.aborted) throw new LaunchFailed('stopped during the launch', '');
     if (random() < failRate) throw new LaunchFailed('a simulated failure', 'simulated');
     const screen = { ...spec.screen };
     if (headless !== true) screens.add(workloadId, vncPassword, screen);
