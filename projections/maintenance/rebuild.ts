@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { within } from '#src/async/timeout.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { rebuildStoreOf } from '../all-projections.ts';
 import { runProjection } from '../runner/run-projection.ts';
@@ -98,8 +98,10 @@ async function foldAndSwitch<View>(
     },
   });
   try {
-    while (!(await hasTakenOver(views, id, next, state.progress)))
-      await Promise.race([running, delay(SWITCH_EVERY_MS, undefined, { signal })]);
+    while (!(await hasTakenOver(views, id, next, state.progress))) {
+      await within(SWITCH_EVERY_MS, running, () => undefined);
+      signal.throwIfAborted();
+    }
   } finally {
     folding.abort();
     await running;

@@ -1,5 +1,6 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
+import { within } from '#src/async/timeout.ts';
 import { writesMax } from '../store/limits.ts';
 import { advance, enterMode, retryUntilAvailable, type Projector } from './projector.ts';
 
@@ -87,7 +88,7 @@ async function foldBatches(
     while (!options.signal.aborted) {
       const isThere = Math.max(progress.checkpoint, projector.unreadable) >= target;
       enterMode(projector, isThere ? 'live' : 'catching-up');
-      const batch = await within(next, IDLE_CHECK_MS);
+      const batch = await within(IDLE_CHECK_MS, next, () => 'idle' as const);
       let isIntact = true;
       if (batch === 'idle') {
         isIntact = await writing;
@@ -169,13 +170,6 @@ async function isSameEventStore(projector: Projector): Promise<boolean> {
   const { id, lastSequence } = await options.eventStore.info();
   if (progress.checkpoint > lastSequence) return false;
   return retryUntilAvailable(projector, () => options.views.isBuiltFrom(store, id));
-}
-
-function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | 'idle'> {
-  return new Promise((resolve, reject) => {
-    const timeout = setTimeout(resolve, timeoutMs, 'idle');
-    promise.then(resolve, reject).finally(() => clearTimeout(timeout));
-  });
 }
 
 function ignore(): void {}

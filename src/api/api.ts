@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { within } from '#src/async/timeout.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
@@ -49,7 +49,7 @@ export async function startApi(
     setCertificate: (certificate) => setCertificate(server, certificate),
     async [Symbol.asyncDispose]() {
       const closed = server.close();
-      await Promise.race([closed, pause(DRAIN_MS, undefined, { ref: false })]);
+      await within(DRAIN_MS, closed, () => undefined);
       server.server.closeAllConnections();
       await closed;
     },

@@ -1,4 +1,5 @@
 import type { SessionState } from '#events/session.ts';
+import { within } from '#src/async/timeout.ts';
 import { isSettled } from '#src/domain/session/session.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 
@@ -29,13 +30,9 @@ export function watchSession(sessionEvents: SessionEvents, sessionId: string) {
   async function settled(accepted: Seen, waitMs: number): Promise<Seen> {
     const seen = () => (newest !== null && newest.sequence > accepted.sequence ? newest : accepted);
     if (isSettled(seen().state) || waitMs === 0) return seen();
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, waitMs);
-      wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    wake = resolve;
+    await within(waitMs, promise, () => undefined);
     return seen();
   }
   /**

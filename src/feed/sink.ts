@@ -1,3 +1,5 @@
+import { within } from '#src/async/timeout.ts';
+
 /** Port: the byte stream to a client. The API implements it with an open HTTP response. */
 export type Sink = {
   /** False if the buffer is full: write no more until it drains. */
@@ -40,10 +42,8 @@ export function createBufferedSink(sink: Sink, onDrained: () => void): BufferedS
     async drained(withinMs) {
       if (fullSince === null || isReleased) return true;
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, withinMs);
       wake = resolve;
-      await promise;
-      clearTimeout(timer);
+      await within(withinMs, promise, () => undefined);
       wake = null;
       return fullSince === null || isReleased;
     },

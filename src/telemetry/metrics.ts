@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { ErrorName } from '#src/errors.ts';
+import { within } from '#src/async/timeout.ts';
 import {
   families,
   type CreatePhase,
@@ -63,7 +64,7 @@ export function openMetrics(options: { roles: string; owners: readonly FamilyOwn
     await Promise.all(
       watched.map(async ({ gives, read }) => {
         const unknown = Object.fromEntries(gives.map((name) => [name, null])) as Readings;
-        show({ ...unknown, ...(await within(READ_MS_MAX, read)) });
+        show({ ...unknown, ...(await readOrNone(read)) });
       }),
     );
     show({ bss_event_loop_delay_seconds: loop.take() });
@@ -133,16 +134,12 @@ function labelled(name: FamilyName, value: string): Record<string, string> {
   return label === undefined ? {} : { [label.name]: value };
 }
 
-/** Empty if the read throws or takes longer than `ms`. */
-async function within(ms: number, read: () => Readings | Promise<Readings>): Promise<Readings> {
-  const { promise: late, resolve } = Promise.withResolvers<Readings>();
-  const timer = setTimeout(() => resolve({}), ms);
+/** Empty if the read throws or takes longer than READ_MS_MAX. */
+async function readOrNone(read: () => Readings | Promise<Readings>): Promise<Readings> {
   try {
-    return await Promise.race([read(), late]);
+    return await within(READ_MS_MAX, Promise.resolve(read()));
   } catch {
     return {};
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -20,6 +20,7 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
 import packageJson from '../../package.json' with { type: 'json' };
+import { within } from '#src/async/timeout.ts';
 import type { Logger } from './logger.ts';
 import { isTraceparent, type Span, type Tracer, type TracingOptions } from './tracer.ts';
 
@@ -75,10 +76,7 @@ export function createOtlpTracer(options: TracingOptions & { endpoint: string })
     begin: (name, { kind, parent, attributes = {} }) =>
       wrap(tracer, tracer.startSpan(name, { kind: kinds[kind], attributes }, contextOf(parent))),
     async [Symbol.asyncDispose]() {
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, LAST_WITHIN_MS);
-      await Promise.race([provider.shutdown().catch(() => undefined), late]);
-      clearTimeout(timer);
+      await within(LAST_WITHIN_MS, provider.shutdown()).catch(() => undefined);
     },
   };
 }

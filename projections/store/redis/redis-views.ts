@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { Unavailable } from '#src/errors.ts';
 import { createSerialQueue } from '#src/async/serial-queue.ts';
+import { within } from '#src/async/timeout.ts';
 import { assertBatch, assertPage } from '../limits.ts';
 import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
 import {
@@ -171,13 +172,9 @@ function watchStatus(redis: Redis, onStatus: RedisViewsOptions['onStatus']) {
   return {
     isUp: () => isUp,
     async firstUp(timeoutMs: number): Promise<void> {
-      await new Promise<void>((resolve) => {
-        const timeout = setTimeout(resolve, timeoutMs);
-        redis.once('ready', () => {
-          clearTimeout(timeout);
-          resolve();
-        });
-      });
+      const { promise: ready, resolve } = Promise.withResolvers<void>();
+      redis.once('ready', () => resolve());
+      await within(timeoutMs, ready, () => undefined);
     },
     stop() {
       isStopped = true;

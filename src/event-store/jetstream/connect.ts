@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   jetstream,
   JetStreamApiError,
@@ -17,6 +16,7 @@ import {
 } from '@nats-io/transport-node';
 import { EVENTS_STREAM, isId } from '#events/subjects.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { within } from '#src/async/timeout.ts';
 import type { ConnectionStatus, JetStreamConnection } from './connection.ts';
 import { REQUEST_MS } from './request.ts';
 import { replicasFor } from './replicas.ts';
@@ -264,9 +264,7 @@ function watch(
       if (isConnected || nc.isClosed()) return isConnected;
       const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add(resolve);
-      const timer = setTimeout(resolve, withinMs);
-      await promise;
-      clearTimeout(timer);
+      await within(withinMs, promise, () => undefined);
       waiting.delete(resolve);
       return isConnected;
     },
@@ -277,6 +275,6 @@ async function disconnect(nc: NatsConnection, isConnected: boolean): Promise<voi
   if (nc.isClosed()) return;
   // Draining waits for the server's answer, which may not come.
   const drained = isConnected ? nc.drain().catch(() => {}) : Promise.resolve();
-  await Promise.race([drained, delay(DRAIN_MS, undefined, { ref: false })]);
+  await within(DRAIN_MS, drained, () => undefined);
   await nc.close();
 }

@@ -1,4 +1,5 @@
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { within } from '#src/async/timeout.ts';
 import type { Connection } from '../connections/connection.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -102,15 +103,4 @@ function draining(): Rejection {
     {},
     { message: 'The gateway is restarting; connect again.', retryAfterSeconds: 1 },
   );
-}
-
-/** @throws Error after `ms`; the promise itself goes on unheard. */
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

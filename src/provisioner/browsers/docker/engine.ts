@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Docker from 'dockerode';
 import { sleep } from '#src/async/sleep.ts';
+import { within } from '#src/async/timeout.ts';
 
 /** A Docker engine that answers and can run browsers. */
 export type Engine = {
@@ -100,9 +101,7 @@ export function bounded(signal?: AbortSignal): { abortSignal: AbortSignal } {
 
 /** A time limit for a request that takes no options. @throws Error where no answer comes in time */
 export async function answered<Answer>(answer: Promise<Answer>, withinMs = ANSWER_MS) {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`no answer in ${withinMs} ms`)), withinMs);
-  return Promise.race([answer, late.promise]).finally(() => clearTimeout(timer));
+  return within(withinMs, answer);
 }
 
 /** The HTTP status of an engine's refusal; null where the engine did not answer. */

@@ -1,6 +1,7 @@
 import { BlockList } from 'node:net';
 import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
+import { within } from '#src/async/timeout.ts';
 import {
   removeContainer,
   runContainer,
@@ -220,21 +221,18 @@ async function startNeighbour(
     if (line === 'listening') resolve();
   };
   const started = await startContainer(docker, options, { onLine });
-  const late = setTimeout(
-    () => reject(new NotIsolated('the neighbour container of the check did not start')),
-    PROBE_MS,
-  );
   void started.ended.then(() =>
     reject(new NotIsolated(`the neighbour container of the check ended: ${started.tail()}`)),
   );
   try {
-    await promise;
+    await within(PROBE_MS, promise, () => {
+      throw new NotIsolated('the neighbour container of the check did not start');
+    });
     return started;
   } catch (error) {
     await removeContainer(started.container);
     throw error;
   } finally {
-    clearTimeout(late);
     started.detach();
   }
 }

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { within } from '#src/async/timeout.ts';
 import { LaunchFailed, type BrowserSpec, type RunningBrowser } from '../browsers.ts';
 import {
   type CdpEndpoint,
@@ -59,6 +59,7 @@ const DISPLAYS_TRIED_MAX = 3;
  * What Chromium writes into its profile when its user closes it; entrypoint.sh looks for it too.
  */
 const CLOSED_MARK = '"exit_type":"Normal"';
+const DRAINED_WITHIN_MS = 200;
 /** The longest time to read a profile's preferences, some 10 KB. */
 const MARK_MS = 2_000;
 
@@ -101,7 +102,8 @@ export async function endBrowser(site: Site, processes: BrowserProcesses): Promi
   await endProcesses({ ...record, leaderless: true });
   await Promise.all(children.map(({ exited }) => exited));
   // A program's last output may arrive after its exit.
-  await Promise.race([Promise.all(children.map(({ drained }) => drained)), sleep(200)]);
+  const drained = Promise.all(children.map((child) => child.drained));
+  await within(DRAINED_WITHIN_MS, drained, () => undefined);
   await removeTraces(site, record);
 }
 

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '#src/async/timeout.ts';
 import type {
   BrowserExit,
   Browsers,
@@ -146,7 +146,7 @@ class ProcessBrowsers implements Browsers {
     const first = await Promise.race(ends);
     const endedAt = Date.now();
     // Chromium ends with its X server, not the other way round; the order of the exits varies.
-    const end = await Promise.race([...ends.slice(0, -1), delay(OTHER_END_MS, first)]);
+    const end = await within(OTHER_END_MS, Promise.race(ends.slice(0, -1)), () => first);
     // Read now: the profile, which shows a close, is removed with the browser.
     const isClosed = end.child === chromium && (await wasClosed(this.#site, processes, end));
     if (own.stopped.signal.aborted) return;
