@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { RecordedEvent } from '#events/events.ts';
 import { subjectOf } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
+import { doubling, retry } from '#src/async/retry.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import type { DeadLetterStore, NewDeadLetter } from '#src/messaging/dead-letters.ts';
 import { createFolder, keyOf, type Folder } from './fold.ts';
@@ -73,8 +73,8 @@ export type RunProjectionOptions<View> = {
 
 export type ProjectionSource = Pick<EventStore, 'subscribe' | 'lastSequence' | 'info'>;
 
-const BACKOFF_MS_MIN = 25;
-const BACKOFF_MS_MAX = 1000;
+/** Pause after a failure: 25 ms, doubled at each one after it, at most 1 s. */
+export const BACKOFF_MS = [25, 1_000] as const;
 /** Characters of a dead letter's reason: a schema's full error runs to pages. */
 const REASON_MAX = 1_000;
 /** Dead letters stored at once. */
@@ -208,21 +208,14 @@ export async function retryUntilAvailable<T>(
 ): Promise<T> {
   const { signal } = projector.options;
   const { mode } = projector.progress;
-  for (let failures = 1; ; failures += 1) {
-    signal.throwIfAborted();
-    try {
-      const answer = await ask();
-      enterMode(projector, mode);
-      return answer;
-    } catch (error) {
-      if (!(error instanceof Unavailable)) throw error;
-      enterMode(projector, 'waiting-for-store');
-      await delay(backoffMs(failures), undefined, { signal });
-    }
-  }
-}
-
-/** 25 ms after the first failure, doubled at each one after it, at most 1 s. */
-export function backoffMs(failures: number): number {
-  return Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** Math.min(failures - 1, 10));
+  signal.throwIfAborted();
+  const options = {
+    pauseMs: doubling(...BACKOFF_MS),
+    isTransient: (error: unknown) => error instanceof Unavailable,
+    onRetry: () => enterMode(projector, 'waiting-for-store'),
+    signal,
+  };
+  const answer = await retry(options, ask);
+  enterMode(projector, mode);
+  return answer;
 }

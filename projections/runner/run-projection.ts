@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Unavailable } from '#src/errors.ts';
+import { createBackOff } from '#src/async/back-off.ts';
 import { subscribeProjector } from './subscribe.ts';
 import {
-  backoffMs,
+  BACKOFF_MS,
   createProjector,
   enterMode,
   type Progress,
@@ -16,18 +16,18 @@ import {
 export async function runProjection<View>(options: RunProjectionOptions<View>): Promise<void> {
   const { signal } = options;
   const projector = createProjector(options);
-  let failures = 0;
+  const backOff = createBackOff(...BACKOFF_MS);
   try {
     while (!signal.aborted) {
       const before = projector.progress.checkpoint;
       try {
         await subscribeProjector(projector);
-        failures = 0;
+        backOff.reset();
       } catch (error) {
         if (!(error instanceof Unavailable)) throw error;
-        failures = projector.progress.checkpoint > before ? 1 : failures + 1;
+        if (projector.progress.checkpoint > before) backOff.reset();
         enterMode(projector, 'waiting-for-log');
-        await delay(backoffMs(failures), undefined, { signal });
+        await backOff.pause(signal);
       }
     }
   } catch (error) {

@@ -3,7 +3,7 @@ import { sleep } from './sleep.ts';
 const FIRST_MS = 100;
 const MAX_MS = 5_000;
 
-/** Pauses between retries: 100 ms at first, doubled each time, at most 5 s. */
+/** Pauses between retries: the shortest at first, doubled each time up to the longest. */
 export type BackOff = {
   /** Waits before the next attempt; returns at once if the signal aborts. */
   pause(signal: AbortSignal): Promise<void>;
@@ -13,19 +13,22 @@ export type BackOff = {
   reset(): void;
 };
 
-/** Each failure may be logged: after some seconds there is at most one in 5 s. */
-export function createBackOff(): BackOff {
-  let ms = FIRST_MS;
+/**
+ * By default the pauses are 100 ms to 5 s, so that each failure may be logged: after some seconds
+ * there is at most one in 5 s.
+ */
+export function createBackOff(firstMs: number = FIRST_MS, maxMs: number = MAX_MS): BackOff {
+  let ms = firstMs;
   function nextMs(): number {
     const now = ms;
-    ms = Math.min(MAX_MS, 2 * ms);
+    ms = Math.min(maxMs, 2 * ms);
     return now;
   }
   return {
     nextMs,
     pause: (signal) => sleep(nextMs(), signal),
     reset() {
-      ms = FIRST_MS;
+      ms = firstMs;
     },
   };
 }

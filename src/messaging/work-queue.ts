@@ -1,5 +1,6 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
+import { doubling } from '#src/async/retry.ts';
 import { sleep } from '#src/async/sleep.ts';
 
 /** One message of a work queue, held by one consumer until it is acknowledged or its lease ends. */
@@ -54,8 +55,7 @@ export type ConsumeOptions<Item> = {
 /** One pull waits this long; then the next one begins. */
 const PULL_MS = 30_000;
 /** Pause before a retry: 100 ms, doubled by each delivery, 10 s at most. */
-const RETRY_MIN_MS = 100;
-const RETRY_MAX_MS = 10_000;
+const retryMs = doubling(100, 10_000);
 /** Pause while the queue is unavailable. */
 const AWAY_MS = 250;
 
@@ -97,6 +97,6 @@ async function handleOne<Item>(
     const isParked = deliveries >= deliveriesMax && !(error instanceof Unavailable);
     onFailure(error, item, isParked ? 'parked' : 'retried');
     if (isParked) delivery.deadLetter(String(error));
-    else delivery.retryAfter(Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (deliveries - 1)));
+    else delivery.retryAfter(retryMs(deliveries));
   }
 }

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { EventMetadata } from '#events/envelope.ts';
 import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
+import { doubling, retry } from '#src/async/retry.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
 import {
@@ -14,8 +14,7 @@ import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
 /** Pause between attempts while the event store is unavailable: 100 ms, doubled, 2 s at most. */
-const PAUSE_MIN_MS = 100;
-const PAUSE_MAX_MS = 2_000;
+const pauseMs = doubling(100, 2_000);
 
 /**
  * Appends what has happened on this server. These are facts, so a report is retried while the event
@@ -53,16 +52,15 @@ export function createReporter(
   log: Logger,
   signal: AbortSignal,
 ): Reporter {
-  async function withRetry<Result>(append: () => Promise<Result>): Promise<Result> {
-    for (let waitMs = PAUSE_MIN_MS; ; waitMs = Math.min(2 * waitMs, PAUSE_MAX_MS)) {
-      try {
-        return await append();
-      } catch (error) {
-        if (!(error instanceof Unavailable) || signal.aborted) throw error;
-        log.debug({ err: error }, 'event store unavailable; the report is retried');
-        await pause(waitMs, undefined, { signal });
-      }
-    }
+  const options = {
+    pauseMs,
+    isTransient: (error: unknown) => error instanceof Unavailable && !signal.aborted,
+    onRetry: (error: unknown) =>
+      log.debug({ err: error }, 'event store unavailable; the report is retried'),
+    signal,
+  };
+  function withRetry<Result>(append: () => Promise<Result>): Promise<Result> {
+    return retry(options, append);
   }
   async function workload(
     id: string,

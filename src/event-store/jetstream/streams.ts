@@ -5,7 +5,7 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { ARCHIVE_STREAM } from '#events/subjects.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { again, retry } from '#src/async/retry.ts';
 import { isForbidden, isOutage } from './request.ts';
 import { isShortOfServers } from './replicas.ts';
 import { differences, streamSpecs, incompatibilityOf, type StreamSpec } from './stream-config.ts';
@@ -35,17 +35,18 @@ export async function prepareStreams(
   options: PrepareOptions,
 ): Promise<void> {
   const deadline = performance.now() + options.withinMs;
-  for (const plan of streamSpecs(options)) {
-    for (;;) {
-      try {
-        if (await prepareStream(jsm, plan, options)) break;
-        if (performance.now() > deadline) throw new Error(NOBODY_MADE_IT);
-      } catch (error) {
-        const isEarly = isOutage(error) || isShortOfServers(error);
-        if (!isEarly || performance.now() > deadline) throw explained(error, options);
-      }
-      await sleep(RETRY_MS);
+  try {
+    for (const plan of streamSpecs(options)) {
+      const retried = {
+        withinMs: deadline - performance.now(),
+        pauseMs: () => RETRY_MS,
+        isTransient: (error: unknown) => isOutage(error) || isShortOfServers(error),
+        onExhausted: () => new Error(NOBODY_MADE_IT),
+      };
+      await retry(retried, async () => (await prepareStream(jsm, plan, options)) || again);
     }
+  } catch (error) {
+    throw explained(error, options);
   }
 }
 

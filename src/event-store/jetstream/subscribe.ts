@@ -1,6 +1,7 @@
 import { MalformedEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { EVENTS_STREAM } from '#events/subjects.ts';
+import { createBackOff } from '#src/async/back-off.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { SubscribeOptions } from '../event-store.ts';
@@ -27,7 +28,7 @@ export async function* follow(
 ): AsyncGenerator<RecordedEvent[], void, void> {
   const { subjects, signal, batchMax = BATCH_MAX } = options;
   let after = options.after;
-  let backoffMs = 0;
+  const backOff = createBackOff(BACKOFF_MS, BACKOFF_MAX_MS);
   while (!signal.aborted) {
     try {
       after = after === 'end' ? await endOf(connection) : after;
@@ -37,7 +38,7 @@ export async function* follow(
       for (;;) {
         const arrivals = await reader.take(batchMax);
         if (arrivals.length === 0) return;
-        backoffMs = 0;
+        backOff.reset();
         options.onHearing?.(true);
         const batch = readAll(arrivals, options);
         after = arrivals.at(-1)?.sequence ?? after;
@@ -47,8 +48,7 @@ export async function* follow(
       options.onHearing?.(false);
       if (!(error instanceof ReaderLost) && !isOutage(error)) throw error;
     }
-    backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MS, 2 * backoffMs));
-    await sleep(backoffMs, signal);
+    await backOff.pause(signal);
     while (!connection.isConnected() && !signal.aborted) await sleep(BACKOFF_MS, signal);
   }
 }

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import type Docker from 'dockerode';
-import { sleep } from '#src/async/sleep.ts';
+import { retry } from '#src/async/retry.ts';
 import { answered, bounded, statusOf } from './engine.ts';
 import { keepTail, splitLines } from '../output.ts';
 
@@ -100,16 +100,16 @@ export async function runContainer(
 
 /** Ends and removes a container. Idempotent. */
 export async function removeContainer(container: Docker.Container): Promise<void> {
-  const deadline = performance.now() + REMOVAL_MS;
-  for (;;) {
-    try {
-      return await container.remove({ force: true, v: true, ...bounded() });
-    } catch (error) {
-      if (statusOf(error) === 404) return;
-      // Another client is removing it: the next attempt shows when it is gone.
-      if (statusOf(error) !== 409 || performance.now() > deadline) throw error;
-    }
-    await sleep(10);
+  const options = {
+    withinMs: REMOVAL_MS,
+    pauseMs: () => 10,
+    // Another client is removing it: the next attempt shows when it is gone.
+    isTransient: (error: unknown) => statusOf(error) === 409,
+  };
+  try {
+    await retry(options, () => container.remove({ force: true, v: true, ...bounded() }));
+  } catch (error) {
+    if (statusOf(error) !== 404) throw error;
   }
 }
 

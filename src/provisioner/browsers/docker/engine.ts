@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Docker from 'dockerode';
-import { sleep } from '#src/async/sleep.ts';
+import { retry } from '#src/async/retry.ts';
 import { within } from '#src/async/timeout.ts';
 
 /** A Docker engine that answers and can run browsers. */
@@ -45,20 +45,21 @@ export async function connectEngine(host: string, signal?: AbortSignal): Promise
 type EngineInfo = { OSType: string; NCPU: number; SecurityOptions: string[] };
 
 async function firstAnswer(docker: Docker, host: string, signal?: AbortSignal): Promise<unknown> {
-  const deadline = performance.now() + START_WITHIN_MS;
-  for (;;) {
-    try {
-      return await answered(docker.info(), FIRST_ANSWER_MS);
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (performance.now() > deadline || isSocketFolderMissing(host))
-        throw new DockerUnavailable(
-          `DOCKER_HOST: no Docker engine answers at ${host} (${messageOf(error)}). ` +
-            'Start one, name another in DOCKER_HOST, or set BROWSERS=process.',
-          { cause: error },
-        );
-    }
-    await sleep(START_RETRY_MS);
+  const options = {
+    withinMs: START_WITHIN_MS,
+    pauseMs: () => START_RETRY_MS,
+    isTransient: () => !isSocketFolderMissing(host),
+    signal,
+  };
+  try {
+    return await retry(options, () => answered(docker.info(), FIRST_ANSWER_MS));
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new DockerUnavailable(
+      `DOCKER_HOST: no Docker engine answers at ${host} (${messageOf(error)}). ` +
+        'Start one, name another in DOCKER_HOST, or set BROWSERS=process.',
+      { cause: error },
+    );
   }
 }
 

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { retry } from '#src/async/retry.ts';
 import { LaunchFailed } from '../browsers.ts';
 import type { BrowserSpec, Endpoint, RunningBrowser } from '../browsers.ts';
 import { parseListening } from '../chromium/flags.ts';
@@ -88,16 +88,10 @@ function endpointOf(
 }
 
 /** Retries while the port is closed, or open without a program behind it. */
-async function untilReady(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!isTooEarly(error)) throw error;
-    }
-    await pause(RETRY_MS, undefined, { signal });
-  }
+function untilReady(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  // After an abort whatever fails ends with the signal's reason.
+  const isTransient = (error: unknown) => signal.aborted || isTooEarly(error);
+  return retry({ pauseMs: () => RETRY_MS, isTransient, signal }, attempt);
 }
 
 function isTooEarly(error: unknown): boolean {

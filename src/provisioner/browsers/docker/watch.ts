@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { createBackOff } from '#src/async/back-off.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { workloadIdOf } from './naming.ts';
 import { splitLines } from '../output.ts';
@@ -28,9 +29,6 @@ export type ContainerWatcher = AsyncDisposable & {
   reconnect(): void;
 };
 
-const RECONNECT_MIN_MS = 100;
-const RECONNECT_MAX_MS = 5_000;
-
 /**
  * Follows the engine's events about the filtered containers, reconnecting after each failure.
  * Resolves once the first stream has begun: no event is missed from then on.
@@ -47,11 +45,12 @@ export async function watchContainers(
   let current: Readable | null = null;
 
   async function follow(): Promise<void> {
-    for (let awayMs = RECONNECT_MIN_MS; !signal.aborted;) {
+    const backOff = createBackOff();
+    while (!signal.aborted) {
       try {
         const stream = await open(docker, filter, cursor.since, signal);
         current = stream;
-        awayMs = RECONNECT_MIN_MS;
+        backOff.reset();
         begun.resolve();
         try {
           await Promise.all([read(stream, cursor, watch), watch.onConnected()]);
@@ -64,8 +63,7 @@ export async function watchContainers(
         begun.reject(error);
         watch.onDisconnected(error);
       }
-      await sleep(awayMs, signal, { ref: false });
-      awayMs = Math.min(awayMs * 2, RECONNECT_MAX_MS);
+      await sleep(backOff.nextMs(), signal, { ref: false });
     }
   }
   const ended = follow();
