@@ -38,7 +38,7 @@ describe('the walk sees what it judges', () => {
     const handle = files.find(({ path }) => path === 'src/commands/handle-command.ts');
     expect(handle?.imports).toEqual(
       expect.arrayContaining([
-        'node:timers/promises',
+        'src/async/retry.ts',
         'events/subjects.ts',
         'src/event-store/load-state.ts',
       ]),

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
 import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
+import { again, againAtOnce, fullJitter, retry } from '#src/async/retry.ts';
 import type { LedgerCommand } from '#src/domain/organization/ledger.ts';
 import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
 import { loadState, type Loaded } from '#src/event-store/load-state.ts';
@@ -107,71 +107,42 @@ export async function handleTransaction<Kind extends AggregateKind>(
   plan: (reads: Reads) => Promise<(Decision | LedgerDecision)[] | Rejection>,
 ): Promise<CommandResult<Kind> | Rejection> {
   let mustAppendAlone = false;
-  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+  async function attempt(count: number) {
     // The append whose answer was lost may have been stored after all, and late.
     if (mustAppendAlone && (await isStored(context.eventStore, main, metadata)))
       return readResult(context, main);
-    const isFirst = attempt === 1;
-    const attempted: Attempted<Kind> = await tryOnce(context, main, metadata, plan, {
-      isFirst,
-      mustAppendAlone,
-    });
-    if (attempted.outcome === 'done') return attempted.result;
-    if (attempted.outcome === 'rejected') return attempted.rejection;
-    mustAppendAlone ||= attempted.outcome === 'outcome-unknown';
-    if (attempted.outcome !== 'unconfirmed')
-      await pause(Math.random() * Math.min(PAUSE_MAX_MS, 2 ** attempt));
+    const isFirst = count === 1;
+    const reads = openReads(context, isFirst);
+    const decisions = await plan(reads);
+    if (isRejection(decisions)) return isFirst ? againAtOnce : decisions;
+    if (isFirst && !decisions.some(isWriting)) return againAtOnce;
+
+    const changes = decisions
+      .filter(isRecording)
+      .map((one) => toStreamAppend(one, reads.loaded(one.aggregate), context.now(), metadata));
+    if (changes.length === 0) return result(await reads.read<Kind>(main), main, false);
+
+    const asked = decisions.find(isAsking);
+    const appended = await append(context, changes, asked, { reads, metadata, mustAppendAlone });
+    if (isRejection(appended)) return isFirst ? againAtOnce : appended;
+    if (appended.outcome === 'appended') {
+      remember(context, changes, appended.sequences);
+      return done<Kind>(main, changes, appended.sequences);
+    }
+    for (const { aggregate } of changes) context.stateCache?.delete(aggregate);
+    if (appended.outcome === 'duplicate') return readResult(context, main);
+    mustAppendAlone ||= isOutcomeUnknown(appended);
+    return again;
   }
-  throw new Unavailable(
-    'event-log',
-    new Error(`${ATTEMPTS_MAX} conflicts on ${streamFilter(main)}`),
+  return retry(
+    {
+      attemptsMax: ATTEMPTS_MAX,
+      pauseMs: fullJitter(PAUSE_MAX_MS),
+      onExhausted: (attempts) =>
+        new Unavailable('event-log', new Error(`${attempts} conflicts on ${streamFilter(main)}`)),
+    },
+    attempt,
   );
-}
-
-/**
- * - done: appended, stored by an earlier attempt, or nothing to do.
- * - rejected: confirmed by the leader.
- * - unconfirmed: rejected or nothing to do, according to a cache or a replica; ask the leader.
- * - conflict: another command was faster; nothing was stored.
- * - outcome-unknown: a conflict after a lost answer; the append may still be stored.
- */
-type Attempted<Kind extends AggregateKind> =
-  | { outcome: 'done'; result: CommandResult<Kind> }
-  | { outcome: 'rejected'; rejection: Rejection }
-  | { outcome: 'unconfirmed' | 'conflict' | 'outcome-unknown' };
-
-/** One attempt: read, decide, append. */
-async function tryOnce<Kind extends AggregateKind>(
-  context: CommandContext,
-  main: RefOf<Kind>,
-  metadata: EventMetadata,
-  plan: (reads: Reads) => Promise<(Decision | LedgerDecision)[] | Rejection>,
-  { isFirst, mustAppendAlone }: { isFirst: boolean; mustAppendAlone: boolean },
-): Promise<Attempted<Kind>> {
-  const reads = openReads(context, isFirst);
-  const decisions = await plan(reads);
-  if (isRejection(decisions))
-    return isFirst ? { outcome: 'unconfirmed' } : { outcome: 'rejected', rejection: decisions };
-  if (isFirst && !decisions.some(isWriting)) return { outcome: 'unconfirmed' };
-
-  const changes = decisions
-    .filter(isRecording)
-    .map((one) => toStreamAppend(one, reads.loaded(one.aggregate), context.now(), metadata));
-  if (changes.length === 0)
-    return { outcome: 'done', result: result(await reads.read<Kind>(main), main, false) };
-
-  const asked = decisions.find(isAsking);
-  const appended = await append(context, changes, asked, { reads, metadata, mustAppendAlone });
-  if (isRejection(appended))
-    return isFirst ? { outcome: 'unconfirmed' } : { outcome: 'rejected', rejection: appended };
-  if (appended.outcome === 'appended') {
-    remember(context, changes, appended.sequences);
-    return { outcome: 'done', result: done<Kind>(main, changes, appended.sequences) };
-  }
-  for (const { aggregate } of changes) context.stateCache?.delete(aggregate);
-  if (appended.outcome === 'duplicate')
-    return { outcome: 'done', result: await readResult(context, main) };
-  return { outcome: isOutcomeUnknown(appended) ? 'outcome-unknown' : 'conflict' };
 }
 
 /** Reads the aggregate as an earlier attempt of the same command left it. */

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import { streamFilter } from '#events/subjects.ts';
 import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
+import { again, againAtOnce, fullJitter, retry } from '#src/async/retry.ts';
 import {
   decideLedger,
   emptyLedger,
@@ -63,7 +63,7 @@ const TOGETHER_MAX = 64;
  */
 const WAITING_MAX = 5_000;
 /** Attempts to append one group, and the longest pause between two; full jitter below it. */
-const TRIES_MAX = 100;
+const ATTEMPTS_MAX = 100;
 const PAUSE_MAX_MS = 20;
 
 type LedgerContext = { eventStore: EventStore; now: () => number; stateCache?: StateCache };
@@ -170,14 +170,23 @@ async function settleGroup(
   entries: readonly QueuedRequest[],
   known: Loaded<'ledger'> | null,
 ): Promise<Loaded<'ledger'> | null> {
-  let group = entries;
   const aggregate = { kind: 'ledger', organizationId } as const;
   const fromLeader = () => loadState<'ledger'>(context.eventStore, aggregate, { fromLeader: true });
   const remembered =
-    known ?? group[0]?.request.ledger ?? context.stateCache?.get<'ledger'>(aggregate);
+    known ?? entries[0]?.request.ledger ?? context.stateCache?.get<'ledger'>(aggregate);
   let ledger = remembered ?? (await loadState<'ledger'>(context.eventStore, aggregate));
   let isCurrent = false;
-  for (let attempt = 1; attempt <= TRIES_MAX; attempt += 1) {
+  let group = entries;
+  let conflicting: Planned | null = null;
+
+  async function attempt(count: number) {
+    if (conflicting !== null) {
+      const now = await fromLeader();
+      // The ledger is unchanged, so a session has changed.
+      if (now.sequence === ledger.sequence) return settleAll(conflicting, { outcome: 'conflict' });
+      ledger = now;
+      isCurrent = true;
+    }
     let planned = plan(context, organizationId, group, ledger);
     if (planned.refused.length + planned.impossible.length > 0 && !isCurrent) {
       // A rejection counts only if a read of the leader that began after the request confirms it.
@@ -201,18 +210,27 @@ async function settleGroup(
       context.stateCache?.set(aggregate, after);
       return after;
     }
-    // Pause before the read, not after it, so that the read is as fresh as possible.
-    if (attempt > 1) await pause(Math.random() * Math.min(PAUSE_MAX_MS, 2 ** attempt));
-    const now = appended.outcome === 'conflict' ? await fromLeader() : null;
-    if (now === null || isOutcomeUnknown(appended) || now.sequence === ledger.sequence) {
-      settleRefused(refused);
-      for (const { settle } of accepted) settle(appended);
-      return null;
-    }
-    ledger = now;
-    isCurrent = true;
+    if (appended.outcome === 'duplicate' || isOutcomeUnknown(appended))
+      return settleAll(planned, appended);
+    conflicting = planned;
+    return count === 1 ? againAtOnce : again;
   }
-  throw new Unavailable('event-log', new Error(`${TRIES_MAX} conflicts on a ledger`));
+  return retry(
+    {
+      attemptsMax: ATTEMPTS_MAX,
+      pauseMs: fullJitter(PAUSE_MAX_MS),
+      onExhausted: (attempts) =>
+        new Unavailable('event-log', new Error(`${attempts} conflicts on a ledger`)),
+    },
+    attempt,
+  );
+}
+
+/** Answers what was refused, and all others alike. @returns null: the ledger is not known */
+function settleAll({ accepted, refused }: Planned, result: LedgerResult): null {
+  settleRefused(refused);
+  for (const { settle } of accepted) settle(result);
+  return null;
 }
 
 /** Whether an answer was lost, so that the event store may still store that append later. */

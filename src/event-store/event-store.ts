@@ -85,8 +85,8 @@ export type StreamAppend = {
 /**
  * - appended: stored; `sequences` in the order of the changes' events.
  * - duplicate: the store already holds these events (an earlier attempt whose answer was lost).
- * - conflict: an aggregate has changed since it was read; nothing was stored. With `outcomeUnknown`, an
- *   earlier answer was lost, and that append may still be stored later.
+ * - conflict: an aggregate has changed since it was read; nothing was stored. With
+ *   `outcomeUnknown`, an earlier answer was lost, and that append may still be stored later.
  */
 export type AppendResult =
   | { outcome: 'appended'; sequences: number[] }
