@@ -15,6 +15,7 @@ export function createNotifier(): Notifier {
       for (const wake of waiting) wake();
     },
     async wait(signal, withinMs) {
+      if (signal.aborted) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       const wake = () => resolve();
       const timer = withinMs === undefined ? undefined : setTimeout(wake, withinMs);

@@ -47,7 +47,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   const redis = connect(options.url, tls);
   const subscriber = connect(options.url, tls);
   const waiting = createCheckpointWaiters((projection) => checkpoint(projection));
-  const intersections = createSerialQueue(INTERSECTIONS_MAX);
+  const intersections = createSerialQueue(INTERSECTIONS_MAX, 'read-model');
   const status = watchStatus(redis, options.onStatus);
   // Detects a Redis that hangs while no command is sent: the client closes and reconnects.
   const pings = setInterval(() => {

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { createAccess, type Access } from '#projections/access.ts';
 import { keepTrying } from '#src/async/back-off.ts';
+import { createNotifier } from '#src/async/notifier.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { TierLimits, Tiers } from '#src/domain/organization/tiers.ts';
@@ -38,10 +38,19 @@ export async function followCredentials(
 ): Promise<Credentials> {
   const access = createAccess();
   const stop = new AbortController();
-  const applied = createMark();
-
+  const notifier = createNotifier();
+  /** The sequence up to which events are applied, or were found unreadable. */
+  let applied = 0;
   let after = 0;
 
+  function moveTo(sequence: number): void {
+    applied = Math.max(applied, sequence);
+    notifier.notify();
+  }
+  const isApplied = (sequence: number) => applied >= sequence;
+  async function appliedUpTo(sequence: number, signal: AbortSignal): Promise<void> {
+    while (!isApplied(sequence) && !signal.aborted) await notifier.wait(signal);
+  }
   async function run(wentWell: () => void): Promise<void> {
     const batches = eventStore.subscribe({
       subjects: filters.organizations,
@@ -51,14 +60,14 @@ export async function followCredentials(
         logger.error(poison, 'malformed event of an organization');
         // The event will never be applied: callers that wait for it go on, once the events before
         // it are applied.
-        setImmediate(() => applied.move(poison.sequence));
+        setImmediate(() => moveTo(poison.sequence));
       },
     });
     for await (const batch of batches)
       for (const event of batch) {
         await apply(eventStore, access, event);
         after = event.sequence;
-        applied.move(after);
+        moveTo(after);
         wentWell();
       }
   }
@@ -67,7 +76,7 @@ export async function followCredentials(
   const running = keepTrying(stop.signal, run, (error) =>
     logger.error({ err: error }, 'credentials are not followed; trying again'),
   );
-  await applied.reached(upTo);
+  await appliedUpTo(upTo, stop.signal);
 
   function holderOf(keyHash: string): Caller | null {
     const holder = access.byKeyHash(keyHash);
@@ -80,8 +89,7 @@ export async function followCredentials(
     return organization === null ? null : tiers[organization.tier];
   }
   async function reached(sequence: number): Promise<void> {
-    const late = pause(REACHED_WITHIN_MS, undefined, { ref: false });
-    await Promise.race([applied.reached(sequence), late]);
+    if (!isApplied(sequence)) await appliedUpTo(sequence, AbortSignal.timeout(REACHED_WITHIN_MS));
   }
   async function dispose(): Promise<void> {
     stop.abort();
@@ -97,27 +105,4 @@ async function apply(eventStore: EventStore, access: Access, event: RecordedEven
     fromLeader: true,
   });
   if (state !== null) access.apply({ ...event, state } as RecordedEvent);
-}
-
-/** A position that only grows, and the callers that wait for one. */
-function createMark() {
-  let position = 0;
-  const waiting = new Set<{ sequence: number; resolve: () => void }>();
-  return {
-    move(to: number): void {
-      position = Math.max(position, to);
-      for (const one of waiting)
-        if (one.sequence <= position) {
-          waiting.delete(one);
-          one.resolve();
-        }
-    },
-    /** Resolves when the position is reached. */
-    reached(sequence: number): Promise<void> {
-      if (sequence <= position) return Promise.resolve();
-      const { promise, resolve } = Promise.withResolvers<void>();
-      waiting.add({ sequence, resolve });
-      return promise;
-    },
-  };
 }

@@ -6,6 +6,7 @@ import { workloads } from '#projections/workloads.ts';
 import { filters, sessionsOf } from '#events/subjects.ts';
 import type { SessionState } from '#events/session.ts';
 import { Unavailable } from '#src/errors.ts';
+import { createSerialQueue } from '#src/async/serial-queue.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { loadState, sequenceAt } from '#src/event-store/load-state.ts';
 import { foldUpTo, nothing, type Fold } from './past-fold.ts';
@@ -38,8 +39,8 @@ const KEPT_VIEWS_MAX = 300_000;
 
 export function openPast(parts: { context: CommandContext; queueTimeoutMs: number }): Past {
   let kept: { of: string; fold: Fold }[] = [];
-  let line: Promise<unknown> = Promise.resolve();
-  let waiting = 0;
+  /** One fold at a time: queries for the past must not slow down the present. */
+  const inTurn = createSerialQueue(WAITING_MAX, 'event-log');
 
   function keep(of: string, fold: Fold): void {
     const others = kept.filter((one) => one.of !== of || one.fold.upTo !== fold.upTo);
@@ -48,15 +49,6 @@ export function openPast(parts: { context: CommandContext; queueTimeoutMs: numbe
       views += one.fold.views.size;
       return place === 0 || views <= KEPT_VIEWS_MAX;
     });
-  }
-
-  /** One fold at a time: queries for the past must not slow down the present. */
-  async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (waiting >= WAITING_MAX) throw new Unavailable('event-log', new Error('too many folds'));
-    waiting += 1;
-    const turn = line.then(work);
-    line = turn.catch(() => undefined);
-    return turn.finally(() => (waiting -= 1));
   }
 
   async function fold<View>(

@@ -3,7 +3,7 @@ import { createSerialQueue } from '#src/async/serial-queue.ts';
 import { Unavailable } from '#src/errors.ts';
 
 test('tasks run one after the other, also after a failure; beyond the limit they are rejected', async () => {
-  const inTurn = createSerialQueue(3);
+  const inTurn = createSerialQueue(3, 'event-log');
   const doors = [0, 1, 2].map(() => Promise.withResolvers<void>());
   const begun: number[] = [];
   const asked = doors.map(({ promise }, n) =>
@@ -13,7 +13,9 @@ test('tasks run one after the other, also after a failure; beyond the limit they
       return n;
     }),
   );
-  await expect(inTurn(() => Promise.resolve())).rejects.toThrow(Unavailable);
+  const refused = inTurn(() => Promise.resolve());
+  await expect(refused).rejects.toThrow(Unavailable);
+  await expect(refused).rejects.toMatchObject({ part: 'event-log' });
   await new Promise(setImmediate);
   expect(begun).toEqual([0]);
   doors[0]?.reject(new Error('not this one'));
