@@ -92,7 +92,7 @@ export function decode(
   sequence: number,
 ): RecordedEvent {
   const parsed = parseSubject(subject);
-  if (parsed === null) throw new MalformedEvent(`${subject} is no subject of an event`);
+  if (parsed === null) throw new MalformedEvent(`${subject} is not an event subject`);
   const schema = SCHEMA.exec(header('ce-dataschema'));
   if (schema === null || schema[1] !== parsed.type)
     throw new MalformedEvent(`${subject}: ce-dataschema ${header('ce-dataschema')}`);
@@ -116,7 +116,7 @@ export function decode(
 function parseBody(subject: string, body: string) {
   const parsed = parseJson(subject, body);
   if (typeof parsed !== 'object' || parsed === null)
-    throw new MalformedEvent(`${subject}: the body is no object`);
+    throw new MalformedEvent(`${subject}: the body is not an object`);
   return parsed as { data: unknown; state: unknown; stateVersion: unknown };
 }
 
@@ -124,7 +124,7 @@ function parseJson(subject: string, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    throw new MalformedEvent(`${subject}: the body is no JSON`);
+    throw new MalformedEvent(`${subject}: the body is not JSON`);
   }
 }
 
@@ -154,7 +154,7 @@ function readActor(text: string): EventMetadata['actor'] {
   try {
     return { kind, id: decodeURIComponent(id) };
   } catch {
-    throw new MalformedEvent(`ce-actor ${kind}: its id cannot be read`);
+    throw new MalformedEvent(`ce-actor ${kind}: the id is not URI-encoded`);
   }
 }
 

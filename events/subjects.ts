@@ -111,7 +111,7 @@ export function streamFilter(aggregate: AggregateRef): string {
 export function subjectOf(aggregate: AggregateRef, type: string): string {
   const [kind, event, ...more] = type.split('.');
   if (kind !== aggregate.kind || event === undefined || more.length > 0)
-    throw new RangeError(`${type} is no event of a ${aggregate.kind}`);
+    throw new RangeError(`${type} is not an event of a ${aggregate.kind}`);
   return `${prefixOf(aggregate)}.${token(event)}`;
 }
 
@@ -121,7 +121,8 @@ export function subjectOf(aggregate: AggregateRef, type: string): string {
  */
 export function publicSubjectOf(aggregate: AggregateRef, type: string): string {
   const subject = subjectOf(aggregate, type);
-  if (!('organizationId' in aggregate)) throw new RangeError(`${subject} is no organization's`);
+  if (!('organizationId' in aggregate))
+    throw new RangeError(`${subject} belongs to no organization`);
   return `pub.${subject.slice('evt.'.length)}`;
 }
 
@@ -209,7 +210,7 @@ export function filtersFor(organizationId: string | null, type: string | null): 
   const organization = organizationId === null ? '*' : token(organizationId);
   if (type === null) return organizationId === null ? filters.all : [`evt.${organization}.>`];
   const [kind = '', event = '', ...more] = type.split('.');
-  if (more.length > 0) throw new RangeError(`${type} is no type of an event`);
+  if (more.length > 0) throw new RangeError(`${type} is not an event type`);
   if (kind === 'server' || kind === 'workload')
     return organizationId === null ? [`fleet.${kind}.*.${token(event)}`] : [];
   const aggregate = kind === 'session' ? 'session.*' : token(kind);
@@ -234,7 +235,7 @@ export function firedSubject(organizationId: string, sessionId: string, kind: Ti
 /** The subject of a projection's dead letter: the projection's version and the event's sequence. */
 export function parkedSubject(projection: string, sequence: number): string {
   if (!/^[A-Za-z0-9_:-]{1,128}$/.test(projection) || !Number.isSafeInteger(sequence))
-    throw new RangeError(`not parked by a projection: ${projection} ${sequence}`);
+    throw new RangeError(`not an event parked by a projection: ${projection} ${sequence}`);
   return `parked.${projection}.${sequence}`;
 }
 

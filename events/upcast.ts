@@ -33,7 +33,7 @@ export function createUpcasts(steps: Readonly<Record<string, readonly Step[]>>) 
     dataVersion: (type: string) => stepsOf(type).length + 1,
     upcast(type: string, version: number, data: unknown): unknown {
       if (!Number.isInteger(version) || version < 1 || version > stepsOf(type).length + 1)
-        throw new RangeError(`${type}: version ${version} is not known here`);
+        throw new RangeError(`${type}: unknown version ${version}`);
       return stepsOf(type)
         .slice(version - 1)
         .reduce((shape, step) => step(shape), data);

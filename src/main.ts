@@ -29,7 +29,7 @@ async function main(): Promise<void> {
       if (service.welcome !== null) print(service.welcome);
     } else if (!ending.aborted) log.error({ waitingFor: service.missing() }, 'service not ready');
     await aborted(ending);
-    log.info({ signal: String(ending.reason) }, 'ending');
+    log.info({ signal: String(ending.reason) }, 'shutting down');
   } catch (error) {
     if (error === ending.reason) return;
     process.stderr.write(`${explain(error)}\n`);

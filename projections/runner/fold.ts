@@ -30,7 +30,8 @@ function evolveView<View>(projection: Projection<View>, before: View | null, eve
     const view = projection.evolve(before, event);
     return { view, place: view === null ? undefined : projection.lists?.(view, event) };
   }
-  if (!hasState(event)) throw new Error('its state is of another version than this service folds');
+  if (!hasState(event))
+    throw new Error('the state in the event has another version than this service folds');
   const view = projection.evolve(null, event);
   return { view, place: view === null ? undefined : projection.lists?.(view, event) };
 }

@@ -31,7 +31,7 @@ export async function takeSnapshot(
   };
   // Of what was under way then, some is lost.
   const forget = connection.onReconnect(() => giveUp('the connection was lost'));
-  const silence = setTimeout(() => giveUp('the server fell silent'), SILENCE_MS);
+  const silence = setTimeout(() => giveUp('the server sent nothing for a minute'), SILENCE_MS);
   try {
     const request = { deliver_subject: deliver, no_consumers: true, chunk_size: CHUNK_BYTES };
     const subject = `$JS.API.STREAM.SNAPSHOT.${stream}`;
@@ -70,7 +70,7 @@ export async function restoreSnapshot(
     timeout: REQUEST_MS,
   });
   const { deliver_subject: target } = answerIn(begin, what);
-  if (target === undefined) throw new Error(`${what}: the server says not where to`);
+  if (target === undefined) throw new Error(`${what}: the server named no subject for the data`);
   for await (const chunk of chunks) {
     const taken = await nc.request(target, chunk, { timeout: SILENCE_MS });
     // It says something only where it will have no more.

@@ -124,7 +124,8 @@ async function lineOf(
     if (!billedTypes.has(event.type)) continue;
     events.push({ id: event.id, sequence: event.sequence, type: event.type });
   }
-  if (bill === null) throw new MalformedEvent(`line ${sequence} is for no session`);
+  if (bill === null)
+    throw new MalformedEvent(`ledger event ${sequence} names a session without events`);
   events.push({ id, sequence, type });
   return { ...bill, sessionId, creditsUsed, creditsRefunded, events };
 }

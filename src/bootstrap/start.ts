@@ -52,7 +52,7 @@ export async function start(
       dataDir,
       ...servers,
       nats: { ...natsPlace(config), issuer: issuer?.publicKey ?? '' },
-      onEvent: (event) => log.info(event, 'embedded'),
+      onEvent: (event) => log.info(event, 'embedded server changed'),
     }),
   );
   const masterKey =

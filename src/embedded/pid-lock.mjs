@@ -31,7 +31,7 @@ export function takeLock(path) {
       }
       if (text !== null) setAside(path, text);
     }
-    throw new Error(`the lock ${path} changes hands too fast to be taken`);
+    throw new Error(`the lock ${path} changed its owner too often to be acquired`);
   } finally {
     rmSync(draft, { force: true });
   }

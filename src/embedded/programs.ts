@@ -134,7 +134,8 @@ async function installRedisServer(): Promise<void> {
   await rm(link, { force: true });
   await symlink(program, link);
   const outcome = await runCommand([link, '--version'], { timeoutMs: 10_000 });
-  if (!outcome.output.startsWith('Redis server')) throw new Error(`${program} is no redis-server`);
+  if (!outcome.output.startsWith('Redis server'))
+    throw new Error(`${program} is not a redis-server`);
 }
 
 async function refusesNatsServer(path: string): Promise<string | null> {

@@ -55,7 +55,8 @@ export function commandsOf(changes: readonly StreamAppend[]): {
 } {
   const first = changes[0];
   const commandId = first?.events[0]?.metadata.commandId;
-  if (first === undefined || commandId === undefined) throw new RangeError('an append of nothing');
+  if (first === undefined || commandId === undefined)
+    throw new RangeError('an append without events');
   const commandIds = new Set(
     changes.flatMap(({ events }) => events.map(({ metadata }) => metadata.commandId)),
   );

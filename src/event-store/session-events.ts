@@ -45,7 +45,7 @@ export async function subscribeToSessions(
       try {
         listener(event);
       } catch (error) {
-        onError(error, 'a listener of the tail failed');
+        onError(error, 'a listener for session events failed');
       }
     }
   }
@@ -59,7 +59,7 @@ export async function subscribeToSessions(
       return await withState<'session'>(eventStore, event);
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      onError(error, `the state of session ${event.aggregate.id} cannot be folded`);
+      onError(error, `the history of session ${event.aggregate.id} is unreadable; event skipped`);
       return null;
     }
   }
@@ -69,7 +69,8 @@ export async function subscribeToSessions(
       subjects: filters.ledgersAndSessions,
       after,
       signal: stop.signal,
-      onUnreadable: (poison) => onError(new Error(poison.reason), `malformed ${poison.subject}`),
+      onUnreadable: (poison) =>
+        onError(new Error(poison.reason), `malformed event ${poison.subject} skipped`),
     });
     for await (const batch of batches)
       for (const event of batch) {
@@ -82,7 +83,7 @@ export async function subscribeToSessions(
       }
   }
   const running = keepTrying(stop.signal, run, (error) =>
-    onError(error, 'the sessions are not followed; trying again'),
+    onError(error, 'following session events failed; retrying'),
   );
 
   function watch(sessionId: string, listener: Listener): () => void {

@@ -156,7 +156,7 @@ function startReader(
       keep(batch);
       onHearing(true);
     }
-    if (!signal.aborted) throw new Error('the reader ended by itself');
+    if (!signal.aborted) throw new Error('the subscription to the event store ended unexpectedly');
   }
   async function readOn(): Promise<void> {
     while (!signal.aborted) {
@@ -166,7 +166,7 @@ function startReader(
         // Unreadable events that are not kept yet are read again.
         poisons = [];
         onHearing(false);
-        onFailure(error, 'the event log is not heard by this process; trying again');
+        onFailure(error, 'this process receives no events from the event store; retrying');
         await backOff.pause(signal);
       }
     }
@@ -229,7 +229,7 @@ async function* catchUp(
       }
     } catch (error) {
       if (refused !== null) throw (refused as { error: unknown }).error;
-      onFailure(error, 'an older part of the event log is not read; trying again');
+      onFailure(error, 'reading older events failed; retrying');
       await backOff.pause(signal);
     }
   }
@@ -251,7 +251,7 @@ async function endOf(
       if (error instanceof Unavailable) {
         await sleep(AWAY_MS, signal);
       } else {
-        onFailure(error, 'the event log does not say how far it goes; trying again');
+        onFailure(error, 'reading the last sequence of the event store failed; retrying');
         await backOff.pause(signal);
       }
     }

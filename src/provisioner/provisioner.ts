@@ -188,7 +188,7 @@ async function rejoin(
   report: ReportServer,
   signal: AbortSignal,
 ): Promise<void> {
-  pool.log.error('server was taken for lost; it terminates its browsers and joins again');
+  pool.log.error('this server was declared lost; terminating its browsers and joining again');
   pool.isOpen = false;
   await drainPool(pool, 'server_lost');
   await until(pool, () => pool.roster.ids().size === 0, signal);

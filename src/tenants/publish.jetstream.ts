@@ -92,7 +92,8 @@ async function placeOf(connection: JetStreamConnection): Promise<Place> {
     if (state.last_seq === 0) return { published: 0, sequence: 0 };
     const last = await jsm.streams.getMessage(PUBLIC_STREAM, { seq: state.last_seq });
     const sequence = Number(last?.header.get('ce-sequence'));
-    if (!Number.isSafeInteger(sequence)) throw new Error('a message in PUBLIC is not of its kind');
+    if (!Number.isSafeInteger(sequence))
+      throw new Error('a message in the stream PUBLIC has no sequence of its event');
     return { published: state.last_seq, sequence };
   });
 }

@@ -44,7 +44,7 @@ export async function watchServers(
     } catch (error) {
       // The event store or the read model is unavailable; the checks start again afterwards.
       missed.clear();
-      dependencies.log.debug({ err: error }, 'server leases not checked');
+      dependencies.log.debug({ err: error }, 'failed to check server leases');
     }
     await sleep(CHECK_EVERY_MS, signal);
   }
@@ -85,7 +85,7 @@ async function declareLost(
   { context, views, log }: TimekeeperDependencies,
   serverId: string,
 ): Promise<void> {
-  log.warn({ serverId }, 'server lost: its lease ran out');
+  log.warn({ serverId }, 'server lost: its lease expired');
   const running = await readList<SessionState>(
     views,
     projectionId(sessionView),

@@ -30,7 +30,10 @@ export async function startTimekeeper(
   const stop = new AbortController();
   const { signal } = stop;
   function onFailure(error: unknown, item: RecordedEvent | Timer, fate: 'retried' | 'parked') {
-    log.warn({ err: error, fate, item: 'kind' in item ? item : item.id }, 'timekeeper');
+    log.warn(
+      { err: error, fate, item: 'kind' in item ? item : item.id },
+      'failed to handle an event or a timer',
+    );
   }
   const [events, fired] = await Promise.all([
     openWorkQueue('timekeeper', filters.sessionTimers),

@@ -26,12 +26,14 @@ test('a process that may not subscribe to the event store is not ready, and serv
 
   await nats.reconfigure(users(false));
   // More than one attempt has failed; each is logged.
-  const failed = 'the event log is not heard by this process';
+  const failed = 'this process receives no events from the event store';
   await eventually(() => service.output().split(failed).length > 2, 'it is tried again');
   await eventually(async () => (await database()) === 'degraded', 'its health says so');
   const unready = await service.request('GET', '/api/ready');
   expect(unready.status).toBe(503);
-  expect(unready.body.context.waiting_for).toContain('event log, which this process does not hear');
+  expect(unready.body.context.waiting_for).toContain(
+    'event log, from which this process receives no events',
+  );
 
   await nats.reconfigure(users(true));
   await eventually(async () => (await database()) === 'healthy', 'it is heard again');

@@ -57,7 +57,7 @@ export async function followCredentials(
       after,
       signal: stop.signal,
       onUnreadable(poison) {
-        logger.error(poison, 'malformed event of an organization');
+        logger.error(poison, 'malformed organization event skipped');
         // The event will never be applied: callers that wait for it go on, once the events before
         // it are applied.
         setImmediate(() => moveTo(poison.sequence));
@@ -74,7 +74,7 @@ export async function followCredentials(
   const upTo = await eventStore.lastSequence(filters.organizations);
   // Retries without a limit: otherwise a revoked key would stay valid.
   const running = keepTrying(stop.signal, run, (error) =>
-    logger.error({ err: error }, 'credentials are not followed; trying again'),
+    logger.error({ err: error }, 'following API keys failed; retrying'),
   );
   await appliedUpTo(upTo, stop.signal);
 

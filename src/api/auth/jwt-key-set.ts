@@ -149,11 +149,12 @@ async function fetchKeys(
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > BODY_BYTES_MAX) throw new Error(`it answers more than ${BODY_BYTES_MAX} bytes`);
+    if (bytes > BODY_BYTES_MAX)
+      throw new Error(`the response is larger than ${BODY_BYTES_MAX} bytes`);
     chunks.push(chunk);
   }
   const keys = keysIn(Buffer.concat(chunks).toString());
-  if (!Array.isArray(keys)) throw new Error('it answers no key set');
+  if (!Array.isArray(keys)) throw new Error('the response is not a JSON Web Key Set');
   return keys;
 }
 

@@ -101,8 +101,8 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     missing() {
       const missing = [];
       if (!isLogConnected()) missing.push('event log');
-      else if (!isLogSame()) missing.push('restart, as the event log is another one');
-      else if (!isLogHeard()) missing.push('event log, which this process does not hear');
+      else if (!isLogSame()) missing.push('restart, as the event log was emptied or replaced');
+      else if (!isLogHeard()) missing.push('event log, from which this process receives no events');
       if (!views.isReachable()) missing.push('read model');
       else if (!hasCaughtUp()) missing.push('read model, which is being folded');
       return missing;

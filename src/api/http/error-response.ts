@@ -42,11 +42,14 @@ export function createErrorHandler(log: Logger) {
   ): Promise<FastifyReply> {
     const rejection = validationRejection(error, request) ?? rejectionFor(error);
     if (rejection.code === 'INTERNAL')
-      log.error({ err: error, requestId: request.id, route: request.routeOptions.url }, 'bug');
+      log.error(
+        { err: error, requestId: request.id, route: request.routeOptions.url },
+        'unexpected error',
+      );
     else if (error instanceof Unavailable)
       log.warn(
         { part: error.part, cause: String(error.cause), requestId: request.id },
-        'unavailable',
+        'a part of the service is unavailable',
       );
     return sendRejection(reply, (await request.admitted) ?? rejection);
   };

@@ -27,7 +27,8 @@ export async function queuePlaceAt(
   const begin = await sequenceAt(context, at - queueTimeoutMs - LATE_MS);
   const from = { ...nothing, upTo: begin };
   const folded = await foldUpTo(eventStore, organizationSessions, filters.sessions, { from, upTo });
-  if (!folded.isWhole) throw new Unavailable('event-log', new Error('too much to fold at once'));
+  if (!folded.isWhole)
+    throw new Unavailable('event-log', new Error('too many events to fold in one request'));
   const { views } = folded;
   const key = sessionKey(session.organizationId, session.id);
   const own = views.get(key);

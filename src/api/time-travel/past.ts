@@ -66,7 +66,10 @@ export function openPast(parts: { context: CommandContext; queueTimeoutMs: numbe
     });
     keep(of, folded);
     if (folded.isWhole) return folded;
-    throw new Unavailable('event-log', new Error(`folded up to ${folded.upTo} of ${upTo} so far`));
+    throw new Unavailable(
+      'event-log',
+      new Error(`folded events up to ${folded.upTo} of ${upTo} in time; a retry continues`),
+    );
   }
   const foldSessions = (organizationId: string, upTo: number) =>
     fold(organizationSessions, [sessionsOf(organizationId)], upTo);

@@ -120,7 +120,7 @@ function send(nc: NatsConnection, members: readonly BatchMessage[]): Promise<Msg
     if (isLast) return nc.request(message.subject, message.body, options);
     nc.publish(message.subject, message.body, { headers: fields });
   }
-  throw new RangeError('an append of nothing');
+  throw new RangeError('an append without events');
 }
 
 function remember(unanswered: Set<string>, commandId: string): void {

@@ -209,7 +209,7 @@ async function requireLog(jsm: JetStreamManager, hosts: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NOT_FOUND) throw error;
     throw new EventStoreMissing(
-      `there is no service's log at ${hosts}; a start of the service makes it`,
+      `the event store at ${hosts} has no streams; a start of the service creates them`,
     );
   }
 }
@@ -231,7 +231,7 @@ function watch(
       else if (type === 'disconnect') {
         isConnected = false;
         onStatus?.('disconnected');
-        for (const fail of asking) fail(new ConnectionError('the connection broke'));
+        for (const fail of asking) fail(new ConnectionError('the connection to NATS was lost'));
       } else if (type === 'reconnect') {
         isConnected = true;
         onStatus?.('connected');

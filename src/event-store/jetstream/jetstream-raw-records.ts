@@ -71,5 +71,5 @@ async function requireNone(
     connection.jsm.streams.getMessage(stream, query),
   );
   if (more !== null && more.seq <= upTo)
-    throw new Unavailable('event-log', new Error(`${stream} has more than its copy`));
+    throw new Unavailable('event-log', new Error(`${stream} has events that its copy lacks`));
 }

@@ -41,7 +41,7 @@ export async function prepareStreams(
         withinMs: deadline - performance.now(),
         pauseMs: () => RETRY_MS,
         isTransient: (error: unknown) => isOutage(error) || isShortOfServers(error),
-        onExhausted: () => new Error(NOBODY_MADE_IT),
+        onExhausted: () => new Error(STREAMS_MISSING),
       };
       await retry(retried, async () => (await prepareStream(jsm, plan, options)) || again);
     }
@@ -50,18 +50,19 @@ export async function prepareStreams(
   }
 }
 
-const NOBODY_MADE_IT =
-  'there is no service’s log yet; a process with the role api makes it, where NATS lets it';
+const STREAMS_MISSING =
+  'the event store has no streams yet: a process with the role api creates them, ' +
+  'if its NATS user may';
 
 function explained(error: unknown, { withinMs, replicas }: PrepareOptions): unknown {
   const within = `within ${Math.round(withinMs)} ms`;
   if (isShortOfServers(error))
     return new Error(
-      `no servers for ${replicas} copies of a stream ${within}; NATS_REPLICAS asks for fewer`,
+      `too few NATS servers for ${replicas} replicas ${within}; NATS_REPLICAS sets fewer`,
       { cause: error },
     );
   if (!isOutage(error)) return error;
-  return new Error(`JetStream is not ready ${within}; is the server run with it?`, {
+  return new Error(`JetStream is not ready ${within}; is it enabled on the NATS server?`, {
     cause: error,
   });
 }
@@ -146,8 +147,8 @@ async function change(
     await jsm.streams.update(wanted.name, wanted);
   } catch (error) {
     if (!isForbidden(error)) throw error;
-    const differs = `stream ${wanted.name} is not as this version wants it: ${unlike.join('; ')}`;
-    throw new Error(`${differs}. Its user may not change it: bss doctor --fix does`, {
+    const differs = `stream ${wanted.name} needs other settings: ${unlike.join('; ')}`;
+    throw new Error(`${differs}. This NATS user may not change them: run bss doctor --fix`, {
       cause: error,
     });
   }
@@ -156,5 +157,5 @@ async function change(
 function refuseUnfit(config: StreamConfig, plan: StreamSpec): void {
   const unfit = incompatibilityOf(config, plan);
   if (unfit.length > 0)
-    throw new Error(`stream ${plan.wanted.name} exists and cannot serve: ${unfit.join('; ')}`);
+    throw new Error(`stream ${plan.wanted.name} exists and is incompatible: ${unfit.join('; ')}`);
 }

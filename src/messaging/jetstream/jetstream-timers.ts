@@ -66,7 +66,7 @@ function readTimer(message: Readable): Timer {
   const { organizationId, sessionId, kind } = parse(message);
   const known = timerKinds.find((one) => one === kind);
   if (!isText(organizationId) || !isText(sessionId) || known === undefined)
-    throw new MalformedEvent(`${message.subject} is no timer`);
+    throw new MalformedEvent(`${message.subject} is not a timer subject`);
   return { organizationId, sessionId, kind: known };
 }
 
@@ -74,7 +74,7 @@ function parse(message: Readable): Record<string, unknown> {
   try {
     return { ...message.json<Record<string, unknown>>() };
   } catch {
-    throw new MalformedEvent(`${message.subject}: the body is no JSON`);
+    throw new MalformedEvent(`${message.subject}: the body is not JSON`);
   }
 }
 

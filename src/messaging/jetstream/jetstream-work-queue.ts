@@ -142,7 +142,7 @@ function createRecovery(connection: JetStreamConnection, options: WorkQueueOptio
     objection = cause;
     failures += 1;
     if (failures > 1 && !(cause instanceof Unavailable))
-      connection.report(cause, `the work queue ${name} of ${stream} is not served; trying again`);
+      connection.report(cause, `work queue ${name} of stream ${stream} is unavailable; retrying`);
   }
   async function recover(): Promise<void> {
     while (!connection.nc.isClosed()) {
@@ -180,7 +180,7 @@ async function makeConsumer(
   connection: JetStreamConnection,
   { stream, name, subjects, leaseMs = LEASE_MS }: WorkQueueOptions<unknown>,
 ): Promise<void> {
-  if (!isId(name)) throw new RangeError(`not a name of a work queue: ${name}`);
+  if (!isId(name)) throw new RangeError(`invalid name of a work queue: ${name}`);
   const { consumers } = connection.jsm;
   const changeable = {
     filter_subjects: [...subjects],

@@ -32,14 +32,14 @@ export async function redeliver(
     const reply = await nc.request(subject, JSON.stringify({ sequence }), { timeout: ANSWER_MS });
     return reply.json<Redelivered>();
   } catch (error) {
-    if (isNobodyThere(error)) return fails('nobody who runs takes from this work queue');
+    if (hasNoConsumer(error)) return fails('no running process consumes this work queue');
     if (error instanceof TimeoutError)
-      return fails(`whoever takes from it said nothing for ${ANSWER_MS / 1000} s`);
+      return fails(`the consumer of the work queue did not answer within ${ANSWER_MS / 1000} s`);
     throw error;
   }
 }
 
-function isNobodyThere(error: unknown): boolean {
+function hasNoConsumer(error: unknown): boolean {
   if (error instanceof NoRespondersError) return true;
   return error instanceof RequestError && error.isNoResponders();
 }
@@ -73,14 +73,15 @@ export function takeRetries<Item>(
     const stored = await requestWithRetry(connection, READ_MS, () =>
       jsm.streams.getMessage(stream, query),
     );
-    if (stored === null) return answer(request, fails(`${stream} does not hold it any more`));
+    if (stored === null)
+      return answer(request, fails(`the event no longer exists in stream ${stream}`));
     const { subject, data, header: headers } = stored;
     const item = read({ subject, data, headers, json: () => stored.json() }, sequence);
     const delivery = deliveryOf(request, item, deliveries, () => remove(subject, sequence));
     const deadline = performance.now() + TAKEN_MS;
     while (!give(delivery)) {
       if (performance.now() > deadline || nc.isClosed())
-        return answer(request, fails('all who take from this work queue are busy'));
+        return answer(request, fails('all consumers of this work queue are busy'));
       await sleep(POLL_MS);
     }
   }
@@ -93,7 +94,7 @@ export function takeRetries<Item>(
   const closed = new AbortController();
   void nc.closed().then(() => closed.abort());
   void keepTrying(closed.signal, takeAll, (error) =>
-    connection.report(error, `retries for the work queue ${name} are not heard; trying again`),
+    connection.report(error, `receiving retry requests for work queue ${name} failed; retrying`),
   );
 }
 
@@ -112,7 +113,10 @@ function deliveryOf<Item>(
       answer(request, { outcome: 'mended' });
     },
     retryAfter() {
-      answer(request, fails('it could not be done now; the service’s log says why'));
+      answer(
+        request,
+        fails('handling failed and may succeed later; the process’s log has the cause'),
+      );
     },
     extendLease() {},
     deadLetter(reason) {

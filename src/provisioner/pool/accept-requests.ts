@@ -166,7 +166,7 @@ export async function acceptRequest(
     const isReady =
       isSame(idle.options, options) || (await resizeToOptions(pool, idle, identity, event));
     if (isReady) return assignBrowser(pool, idle, identity, event);
-    if (!pool.isOpen) throw new Error('the server is leaving');
+    if (!pool.isOpen) throw new Error('this server is shutting down');
   }
   const assigned = Promise.withResolvers<unknown>();
   pool.waiting.push({ identity, event, options, failures: 0, assigned: assigned.promise });

@@ -106,7 +106,7 @@ async function reconcileOnce(
   let left = await findSteps();
   for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
     for (const step of left) {
-      pool.log.warn({ step: step.do, ...idsOf(step) }, 'log and server differed');
+      pool.log.warn({ step: step.do, ...idsOf(step) }, 'event store and server differ; correcting');
       if (await tryStep(dependencies, step)) done.push(step);
     }
     left = await findSteps();

@@ -95,7 +95,7 @@ test('a work queue’s dead letter is listed too, until an operator decides on i
   await real.eventStore.append([change(0, requested(session))]);
   const inbox = await real.openWorkQueue(by, [streamFilter(session)]);
   const delivery = await inbox.next(5_000, new AbortController().signal);
-  delivery?.deadLetter('nobody  can do\nthis');
+  delivery?.deadLetter('cannot  be\nhandled');
   const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
   await eventually(async () => (await mine()).length === 1, 'it is listed');
   expect(await mine()).toMatchObject([
@@ -103,7 +103,7 @@ test('a work queue’s dead letter is listed too, until an operator decides on i
       kind: 'inbox',
       stream: 'EVENTS',
       sequence: delivery?.item.sequence,
-      reason: 'nobody can do this',
+      reason: 'cannot be handled',
     },
   ]);
   await deadLetters.skip({ by, sequence: delivery?.item.sequence ?? 0 }, 'ada');
@@ -121,7 +121,7 @@ describe('a retry of a work queue’s dead letter', () => {
     await real.eventStore.append([change(0, requested(session))]);
     const inbox = await real.openWorkQueue(by, [streamFilter(session)]);
     const delivery = await inbox.next(15_000, signal);
-    delivery?.deadLetter('nobody can do this');
+    delivery?.deadLetter('cannot be handled');
     const deadLetters = createJetStreamDeadLetters(real.connection);
     const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
     await eventually(async () => (await mine()).length === 1, 'it is listed');
@@ -159,10 +159,14 @@ describe('a retry of a work queue’s dead letter', () => {
 
   test('fails if the queue has no consumer, or the event does not exist', async () => {
     const { deadLetters, event, mine } = await aParked();
-    const nobody = await deadLetters.redeliver({ ...event, by: freshId('queue') });
-    expect(nobody).toMatchObject({ outcome: 'fails', reason: expect.stringContaining('nobody') });
+    const unread = await deadLetters.redeliver({ ...event, by: freshId('queue') });
+    const reason = 'no running process consumes this work queue';
+    expect(unread).toEqual({ outcome: 'fails', reason });
     const gone = await deadLetters.redeliver({ ...event, sequence: 1_000_000 });
-    expect(gone).toMatchObject({ outcome: 'fails', reason: expect.stringContaining('not hold') });
+    expect(gone).toMatchObject({
+      outcome: 'fails',
+      reason: expect.stringContaining('no longer exists'),
+    });
     expect(await mine()).toEqual([event]);
   });
 });

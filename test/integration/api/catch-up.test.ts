@@ -126,7 +126,7 @@ test('a service is not ready until it can follow the event store', async () => {
   await using views = createMemoryViews();
   let isHeard = false;
   using health = startMonitor({ isLogHeard: () => isHeard, views });
-  const deaf = 'event log, which this process does not hear';
+  const deaf = 'event log, from which this process receives no events';
   expect([health.database(), health.missing()]).toEqual([
     'degraded',
     expect.arrayContaining([deaf]),

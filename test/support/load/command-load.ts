@@ -25,7 +25,7 @@ export async function startCommandLoad() {
       ledger: { slotsInUse: 1 },
     });
     expect(api.held()).toBeGreaterThan(answersMin);
-    expect(service.output()).not.toContain('"msg":"bug"');
+    expect(service.output()).not.toContain('"msg":"unexpected error"');
   }
   return {
     api,

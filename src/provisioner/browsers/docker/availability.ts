@@ -41,7 +41,7 @@ export function createAvailability(
       isGuarded = true;
     } catch (error) {
       isGuarded = false;
-      log.warn({ err: error }, 'launches paused: network isolation is not proved');
+      log.warn({ err: error }, 'launches paused: network isolation is not verified');
     }
   }
   function check(): Promise<void> {

@@ -37,7 +37,7 @@ export async function openGuard({ dependencies, isolation, log }: GuardOptions):
     proved = await readRules(dependencies);
     log.info(
       { network: name },
-      'network isolation proved: sessions reach neither each other nor private networks',
+      'network isolation verified: sessions reach neither each other nor private networks',
     );
   }
   async function recheck(): Promise<void> {
@@ -46,7 +46,7 @@ export async function openGuard({ dependencies, isolation, log }: GuardOptions):
       network.subnet === dependencies.network.subnet &&
       network.bridge === dependencies.network.bridge;
     if (isSame && proved !== null && (await readRules(dependencies)) === proved) return;
-    log.warn({ network: name }, 'network rules are not as they were proved; restoring them');
+    log.warn({ network: name }, 'network rules changed since they were verified; restoring them');
     proved = null;
     dependencies.network = network;
     await prove();
