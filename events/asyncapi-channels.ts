@@ -19,7 +19,7 @@ export const servers = {
     host: '{host}',
     protocol: 'http',
     pathname: '/api',
-    description: 'The API; `https` where a proxy ends TLS.',
+    description: 'The API; `https` if a proxy terminates TLS.',
     variables: { host: { default: '127.0.0.1:8080', description: 'host and port' } },
     security: [{ $ref: '#/components/securitySchemes/bearer' }],
   },
@@ -27,10 +27,9 @@ export const servers = {
     host: '{host}',
     protocol: 'nats',
     description:
-      'The event log’s own server, JetStream included. An API key is the password: as user ' +
-      '`live` ' +
-      'it opens the live subjects of its organization, as user `durable` the organization’s ' +
-      'durable consumer `org_{organizationId}` of the stream `PUBLIC`, and nothing else.',
+      'The NATS server of the event store, with JetStream. The password is an API key. User ' +
+      '`live` may subscribe to the live subjects of its organization, user `durable` may use ' +
+      'the organization’s durable consumer `org_{organizationId}` of the stream `PUBLIC`.',
     variables: { host: { default: '127.0.0.1:4222', description: 'host and port' } },
     security: [{ $ref: '#/components/securitySchemes/apiKey' }],
   },
@@ -41,9 +40,8 @@ const event = { event: { description: 'last word of the type, as `activated`' } 
 
 const STREAM =
   'Server-Sent Events: `event` is the type, `id` the sequence, `data` the CloudEvent on one ' +
-  'line. ' +
-  'A comment comes every 15 s. `Last-Event-ID: n` goes on behind n, 0 is the whole backlog. A ' +
-  'stream that ends before its time says why in an event `end` with `{reason, message}`: ' +
+  'line. A comment is sent every 15 s. With `Last-Event-ID: n` the stream begins after n; 0: all ' +
+  'events. A stream that the service ends early sends an event `end` with `{reason, message}`: ' +
   '`slow_reader`, `credential_revoked`, `shutting_down`, `interrupted`.';
 
 const query = {
@@ -71,7 +69,7 @@ export const addressed: readonly Addressed[] = [
     server: 'http',
     address: '/events',
     summary: 'All events of the caller’s organization.',
-    description: `${STREAM} Without a position it begins with what comes from now on.`,
+    description: `${STREAM} Without a position it begins with new events.`,
     kinds: ['session', 'ledger', 'organization'],
     form: 'structured',
     bindings: query,
@@ -94,7 +92,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.evt.{organizationId}.session.{sessionId}.{event}',
     summary: 'The events of an organization’s sessions, live.',
-    description: 'At most once: what is missed is in the stream.',
+    description: 'Delivered at most once; missed events are in the stream.',
     kinds: ['session'],
     form: 'binary',
     parameters: { ...organizationId, sessionId: { description: 'the session’s id' }, ...event },
@@ -104,7 +102,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.evt.{organizationId}.ledger.{event}',
     summary: 'The lines of an organization’s ledger, live.',
-    description: 'At most once: what is missed is in the stream.',
+    description: 'Delivered at most once; missed events are in the stream.',
     kinds: ['ledger'],
     form: 'binary',
     parameters: { ...organizationId, ...event },
@@ -114,7 +112,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.evt.{organizationId}.organization.{event}',
     summary: 'What happens to an organization itself, live.',
-    description: 'At most once: what is missed is in the stream.',
+    description: 'Delivered at most once; missed events are in the stream.',
     kinds: ['organization'],
     form: 'binary',
     parameters: { ...organizationId, ...event },
@@ -124,7 +122,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.fleet.server.{serverId}.{event}',
     summary: 'What happens to servers, live. For operators.',
-    description: 'At most once: what is missed is in the stream.',
+    description: 'Delivered at most once; missed events are in the stream.',
     kinds: ['server'],
     form: 'binary',
     parameters: { serverId: { description: 'the server’s id' }, ...event },
@@ -134,7 +132,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.fleet.workload.{workloadId}.{event}',
     summary: 'What happens to browsers, live. For operators.',
-    description: 'At most once: what is missed is in the stream.',
+    description: 'Delivered at most once; missed events are in the stream.',
     kinds: ['workload'],
     form: 'binary',
     parameters: { workloadId: { description: 'the browser’s id' }, ...event },

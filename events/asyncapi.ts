@@ -194,13 +194,13 @@ function binary(kind: AggregateKind, type: string, example: ExampleMessage): Doc
             reference(stateName(kind)),
             {
               type: isPublic ? 'null' : 'object',
-              description: 'where another version of the service wrote it',
+              description: 'if another version of the service wrote the event',
             },
           ],
         },
         stateVersion: {
           type: 'integer',
-          description: `of the fold that made it; here is ${aggregates[kind].stateVersion}`,
+          description: `version of the fold; current: ${aggregates[kind].stateVersion}`,
         },
       },
     },

@@ -7,9 +7,9 @@ const PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 export const OrganizationId = Type.String({ pattern: PATTERN, description: 'the organization' });
 export const SessionId = Type.String({ pattern: PATTERN, description: 'the session' });
 export const WorkloadId = Type.String({ pattern: PATTERN, description: 'the browser' });
-export const ServerId = Type.String({ pattern: PATTERN, description: 'the server it is on' });
-export const KeyId = Type.String({ pattern: PATTERN, description: 'the key; no secret' });
+export const ServerId = Type.String({ pattern: PATTERN, description: 'the server of the browser' });
+export const KeyId = Type.String({ pattern: PATTERN, description: 'id of the key, not a secret' });
 
 export const ExitCode = Type.Union([Type.Integer(), Type.Null()], {
-  description: 'of the browser’s process; null: it was killed, or never ran',
+  description: 'exit code of the browser’s process; null: it was killed, or never ran',
 });

@@ -25,7 +25,7 @@ export type LedgerEvent = EventOf<typeof ledgerEvents>;
  */
 export const LedgerState = Type.Object({
   slotsInUse: Type.Integer({ minimum: 0 }),
-  sessionsEnded: Type.Integer({ minimum: 0, description: 'how many ever gave their slot back' }),
+  sessionsEnded: Type.Integer({ minimum: 0, description: 'number of sessions that have ended' }),
   creditsGranted: Credits,
   creditsAvailable: Credits,
   creditsReserved: Credits,

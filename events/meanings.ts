@@ -10,64 +10,66 @@ export type Meaning = {
 export const meanings: Record<string, Meaning> = {
   'session.requested': {
     when:
-      'A session was asked for and accepted: credential, limits, credits and duration are ' +
-      'good. Its slot and its credits are reserved in the same step.',
+      'A request for a session was accepted: credential, limits, credits and duration are ' +
+      'valid. The session’s slot and credits are reserved in the same batch.',
     by: 'api (create)',
   },
   'session.queued': {
     when:
-      'No server has taken the request in time (`QUEUE_AFTER`); it goes on waiting, until ' +
+      'No server has accepted the request within `QUEUE_AFTER`; it waits until ' +
       '`QUEUE_TIMEOUT`.',
-    by: 'timekeeper (no server took it in time)',
+    by: 'timekeeper (no server accepted it in time)',
   },
   'session.assigned': {
     when:
-      'A server has taken the request and launches a browser for it. Left out where a browser ' +
-      'waits already.',
-    by: 'provisioner (launches a browser for it)',
+      'A server has accepted the request and launches a browser for it. Not recorded if a ' +
+      'browser is idle.',
+    by: 'provisioner (launches a browser)',
   },
   'session.requeued': {
-    when: 'The server that had taken the request could not launch a browser; another may take it.',
-    by: 'provisioner (could launch no browser for it)',
+    when:
+      'The server that had accepted the request could not launch a browser; another server ' +
+      'may accept it.',
+    by: 'provisioner (launch failed)',
   },
   'session.activated': {
     when:
-      'A browser that answers was given to the session: it can be driven and watched from now ' +
-      'on, and is billed from `startedAt`.',
-    by: 'provisioner (a browser answers)',
+      'A ready browser was assigned to the session: clients can connect from now on, and the ' +
+      'session is billed from `startedAt`.',
+    by: 'provisioner (browser ready)',
   },
   'session.extended': {
-    when: 'The session may live longer; the credits for it are reserved in the same step.',
+    when: 'The session’s expiry was moved; the credits for it are reserved in the same batch.',
     by: 'api (extend)',
   },
   'session.expiry-warning': {
     when:
-      'The session ends in 60 s unless it is extended. Once for each end; an end that was ' +
-      'moved is warned of again.',
+      'The session expires in 60 s unless it is extended. Recorded once for each expiry; an ' +
+      'extension leads to another warning.',
     by: 'timekeeper (60 s before the end)',
   },
   'session.accessed': {
     when:
-      'Somebody asked how to connect, or connected. At most once a minute for a session; it ' +
-      'moves the idle time-out.',
+      'A client read the session’s addresses or connected. Recorded at most once a minute for ' +
+      'a session; it moves the idle timeout.',
     by: 'api (access), gateway (connections)',
   },
   'session.stop-requested': {
     when:
-      'The session is to end: somebody stopped it, its time is over, it was idle too long, or ' +
-      'its user closed the browser. It is billed until `at`, however long the browser takes.',
+      'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +
+      'closed the browser. It is billed until `at`, however long the browser takes to stop.',
     by: 'api (stop), timekeeper (expired, idle), provisioner (operator, browser closed)',
   },
   'session.stopped': {
     when:
-      'The last event of a session that was stopped: nothing of its browser is left. What was ' +
-      'reserved and not used is given back in the same step.',
-    by: 'provisioner (it is gone), with the request where there was no browser left',
+      'The last event of a session that was stopped: its browser is removed. Unused credits ' +
+      'are given back in the same batch.',
+    by: 'provisioner (browser removed), or with `stop-requested` if there is no browser',
   },
   'session.failed': {
     when:
-      'The last event of a session that ended by itself: no browser could be had, it crashed, ' +
-      'or its server was lost. What was reserved and not used is given back in the same step.',
+      'The last event of a session that failed: no browser was available, the browser crashed, ' +
+      'or its server was lost. Unused credits are given back in the same batch.',
     by: 'provisioner, timekeeper (queue time-out, lost server)',
   },
   'ledger.credits-granted': {
@@ -85,7 +87,7 @@ export const meanings: Record<string, Meaning> = {
     by: 'in one batch with `session.extended`',
   },
   'ledger.slot-released': {
-    when: 'A session has ended: its slot is free, what it used is spent, the rest is given back.',
+    when: 'A session has ended: its slot is free, and its unused credits are given back.',
     by: 'in one batch with `session.stopped` or `.failed`',
   },
   'organization.registered': {
@@ -93,7 +95,7 @@ export const meanings: Record<string, Meaning> = {
     by: 'command line, embedded start',
   },
   'organization.tier-changed': {
-    when: 'Other limits hold for the organization from now on.',
+    when: 'The organization has another tier, and with it other limits.',
     by: 'command line',
   },
   'organization.key-issued': {
@@ -101,67 +103,67 @@ export const meanings: Record<string, Meaning> = {
     by: 'api (keys), command line, embedded start',
   },
   'organization.key-revoked': {
-    when: 'An API key opens nothing any more; streams and connections that it opened end.',
+    when: 'An API key was revoked; streams and connections that it opened are closed.',
     by: 'api (keys), command line, embedded start',
   },
   'server.joined': {
-    when: 'A server runs and takes sessions: at each start of its provisioner.',
+    when: 'A server has started and accepts sessions; recorded at each start of its provisioner.',
     by: 'provisioner (each start)',
   },
   'server.draining': {
-    when: 'The server takes no new sessions; those that it runs end as they would.',
-    by: 'command line; again with `joined` where its server starts anew',
+    when: 'The server accepts no new sessions; its running sessions continue.',
+    by: 'command line; again with `joined` if a draining server restarts',
   },
   'server.drained': {
-    when: 'Nothing runs on a draining server any more: it can be switched off.',
-    by: 'provisioner (nothing of a draining server is left)',
+    when: 'A draining server has no browsers left: it can be shut down.',
+    by: 'provisioner (a draining server has no browsers left)',
   },
   'server.undrained': {
-    when: 'A draining server takes sessions again.',
+    when: 'A draining server accepts sessions again.',
     by: 'command line',
   },
   'server.pool-resized': {
     when:
-      'Another number of browsers is to wait, or what limits them has changed; with all that ' +
-      'it was decided on.',
-    by: 'provisioner (each change of mind, with all it was decided on)',
+      'The target number of idle browsers, or what limits it, has changed; with all inputs of ' +
+      'the decision.',
+    by: 'provisioner (each change of the target)',
   },
   'server.reconciled': {
     when:
-      'What runs on the server was held against the log: what was put right, and what is left ' +
-      'to be.',
-    by: 'provisioner (held what runs against the log)',
+      'The server’s browsers were reconciled with the event store: the differences that were ' +
+      'corrected, and those that are left.',
+    by: 'provisioner (each reconciliation that finds a change)',
   },
   'server.restarting': {
     when:
-      'The server’s provisioner ends and leaves its browsers, with their sessions, to the next ' +
-      'one; for a minute it is not taken for lost.',
-    by: 'provisioner (ends, to be back)',
+      'The server’s provisioner shuts down and leaves its browsers, with their sessions, to the ' +
+      'next one; for a minute the server is not declared lost.',
+    by: 'provisioner (shuts down for a restart)',
   },
   'server.left': {
-    when: 'The server’s provisioner has ended in good order.',
+    when: 'The server’s provisioner has shut down in order.',
     by: 'provisioner',
   },
   'server.lost': {
-    when: 'The server has given no sign of life for too long; its sessions fail.',
-    by: 'timekeeper (its lease is gone)',
+    when: 'The server’s lease has expired; its sessions fail.',
+    by: 'timekeeper (its lease has expired)',
   },
   'workload.provisioning': {
-    when: 'A browser is to be launched.',
-    by: 'provisioner (will launch one)',
+    when: 'The pool decided to launch a browser.',
+    by: 'provisioner (decides to launch)',
   },
-  'workload.launching': { when: 'Its programs are being started.', by: 'provisioner' },
+  'workload.launching': { when: 'The browser’s programs are being started.', by: 'provisioner' },
   'workload.idle': {
-    when: 'The browser answers and waits for a session.',
-    by: 'provisioner (it answers)',
+    when: 'The browser is ready and waits for a session.',
+    by: 'provisioner (browser ready)',
   },
   'workload.assigned': {
-    when: 'The browser belongs to a session, and to no other ever.',
-    by: 'provisioner (it serves a session)',
+    when: 'The browser was assigned to a session; it never serves another.',
+    by: 'provisioner (serves a session)',
   },
-  'workload.terminating': { when: 'The browser is being ended.', by: 'provisioner' },
+  'workload.terminating': { when: 'The browser is being terminated.', by: 'provisioner' },
   'workload.terminated': {
-    when: 'Nothing of the browser is left.',
+    when: 'The browser and all its resources are removed.',
     by: 'provisioner, timekeeper (lost server)',
   },
 };

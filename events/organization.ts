@@ -4,13 +4,13 @@ import { KeyId, OrganizationId } from './fields.ts';
 
 export const tierNames = ['free', 'pro', 'max'] as const;
 export const Tier = Type.Union([Type.Literal('free'), Type.Literal('pro'), Type.Literal('max')], {
-  description: 'sets the limits',
+  description: 'selects the limits',
 });
 export type Tier = Static<typeof Tier>;
 
 export const Role = Type.Union(
   [Type.Literal('owner'), Type.Literal('admin'), Type.Literal('member'), Type.Literal('viewer')],
-  { description: 'what it allows' },
+  { description: 'role of the key' },
 );
 export type Role = Static<typeof Role>;
 
@@ -19,7 +19,7 @@ export const ApiKey = Type.Object({
   keyId: KeyId,
   hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the key, in hex' }),
   role: Role,
-  userId: Type.String({ minLength: 1, maxLength: 256, description: 'whose it is' }),
+  userId: Type.String({ minLength: 1, maxLength: 256, description: 'user of the key' }),
   /** ISO 8601 UTC; keys issued before this field existed have none. */
   issuedAt: Type.Optional(
     Type.String({
@@ -45,6 +45,6 @@ export const OrganizationState = Type.Object({
   id: OrganizationId,
   name: Type.String(),
   tier: Tier,
-  keys: Type.Array(ApiKey, { description: 'those that are not revoked' }),
+  keys: Type.Array(ApiKey, { description: 'keys that are not revoked' }),
 });
 export type OrganizationState = Static<typeof OrganizationState>;

@@ -5,7 +5,7 @@ const Counted = (description: string) => Type.Integer({ minimum: 0, description 
 
 /** The resource that keeps a server from launching more browsers. */
 export const PoolLimit = Type.Union([Type.Literal('memory'), Type.Literal('cpu'), Type.Null()], {
-  description: 'what keeps it from launching more; null: nothing',
+  description: 'resource that prevents further launches; null: none',
 });
 export type PoolLimit = Static<typeof PoolLimit>;
 
@@ -15,7 +15,7 @@ export type PoolLimit = Static<typeof PoolLimit>;
 export const PoolInputs = Type.Object(
   {
     isDraining: Type.Boolean({ description: 'it takes no new sessions' }),
-    idle: Counted('browsers that wait'),
+    idle: Counted('idle browsers'),
     launching: Counted('browsers that are being launched'),
     spare: Type.Optional(
       Counted('browsers being launched that will wait; in decisions of policy 2 and later'),
@@ -24,53 +24,55 @@ export const PoolInputs = Type.Object(
     ending: Counted('browsers that are being ended'),
     waiting: Type.Integer({
       minimum: 0,
-      description: 'requests it has taken that have no browser',
+      description: 'accepted requests that have no browser yet',
     }),
     unserved: Type.Optional(
       Counted(
         'requests among them that no launch under way is for; in decisions of policy 2 and later',
       ),
     ),
-    arrivals10s: Type.Integer({ minimum: 0, description: 'requests taken in the last 10 s' }),
-    arrivals60s: Type.Integer({ minimum: 0, description: 'requests taken in the last 60 s' }),
+    arrivals10s: Type.Integer({ minimum: 0, description: 'requests accepted in the last 10 s' }),
+    arrivals60s: Type.Integer({ minimum: 0, description: 'requests accepted in the last 60 s' }),
     launchMs: Type.Integer({ minimum: 0, description: 'median of the last launches' }),
-    minIdle: Counted('the fewest that are to wait'),
-    maxIdle: Counted('the most that are to wait'),
-    max: Type.Integer({ minimum: 1, description: 'the most browsers it runs' }),
-    launchesAtOnce: Type.Integer({ minimum: 1, description: 'the most launches at once' }),
-    memoryFreeBytes: Type.Union([Count, Type.Null()], { description: 'null: not known' }),
-    browserBytes: Type.Integer({ minimum: 0, description: 'what a browser is expected to take' }),
-    cpuPressure: Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()], {
-      description: 'share of the last minute in which something waited for a core; null: not known',
+    minIdle: Counted('lower bound of idle browsers'),
+    maxIdle: Counted('upper bound of idle browsers'),
+    max: Type.Integer({ minimum: 1, description: 'upper bound of browsers' }),
+    launchesAtOnce: Type.Integer({ minimum: 1, description: 'upper bound of concurrent launches' }),
+    memoryFreeBytes: Type.Union([Count, Type.Null()], {
+      description: 'free memory; null: unknown',
     }),
-    target: Type.Integer({ minimum: 0, description: 'browsers that were to wait until now' }),
+    browserBytes: Type.Integer({ minimum: 0, description: 'expected memory of a browser' }),
+    cpuPressure: Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()], {
+      description: 'share of the last minute in which a task waited for a core; null: unknown',
+    }),
+    target: Type.Integer({ minimum: 0, description: 'target number of idle browsers so far' }),
     limitedBy: PoolLimit,
     calmMs: Type.Integer({
       minimum: 0,
-      description: 'for how long less was needed than the target',
+      description: 'how long demand has been below the target, milliseconds',
     }),
-    calmPeak: Type.Integer({ minimum: 0, description: 'the most that was needed in that time' }),
+    calmPeak: Type.Integer({ minimum: 0, description: 'peak demand in that time' }),
     surplusMs: Type.Integer({
       minimum: 0,
-      description: 'for how long more waited than the target',
+      description: 'how long more browsers have been idle than the target, milliseconds',
     }),
   },
-  { description: 'all that it was decided on' },
+  { description: 'inputs of the decision' },
 );
 export type PoolInputs = Static<typeof PoolInputs>;
 
 export const PoolDecision = Type.Object(
   {
-    need: Type.Integer({ minimum: 0, description: 'browsers that the arrivals ask for' }),
-    target: Type.Integer({ minimum: 0, description: 'browsers that are to wait from now on' }),
+    need: Type.Integer({ minimum: 0, description: 'demand: browsers for the expected requests' }),
+    target: Type.Integer({ minimum: 0, description: 'target number of idle browsers from now on' }),
     limitedBy: PoolLimit,
     room: Type.Integer({
       minimum: 0,
-      description: 'browsers that it may launch beyond what it has',
+      description: 'browsers that may still be launched',
     }),
     launch: Counted('browsers to launch now'),
-    retire: Counted('waiting browsers to end now'),
+    retire: Counted('idle browsers to terminate now'),
   },
-  { description: 'what was decided' },
+  { description: 'the decision' },
 );
 export type PoolDecision = Static<typeof PoolDecision>;

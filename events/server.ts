@@ -9,22 +9,25 @@ const Counted = (description: string) => Type.Integer({ minimum: 0, description 
 /** Browsers that run without a reason, and reasons to run without a browser: both should be 0. */
 export const Leaks = Type.Object(
   {
-    browsers: Type.Integer({ minimum: 0, description: 'without a session or a place in the pool' }),
-    sessions: Type.Integer({ minimum: 0, description: 'that should have a browser and have none' }),
+    browsers: Type.Integer({
+      minimum: 0,
+      description: 'browsers without a session or a place in the pool',
+    }),
+    sessions: Type.Integer({ minimum: 0, description: 'sessions that have no browser but should' }),
   },
-  { description: 'what is left to be put right; both are to be 0' },
+  { description: 'differences that are left; both should be 0' },
 );
 export type Leaks = Static<typeof Leaks>;
 
 /** A server is a machine that runs browsers; its provisioner records its events. */
 export const serverEvents = {
   'server.joined': Type.Object({
-    ip: Type.String({ description: 'its private address' }),
+    ip: Type.String({ description: 'private address of the server' }),
     browsers: Type.Union(
       [Type.Literal('docker'), Type.Literal('process'), Type.Literal('simulated')],
-      { description: 'as what it runs them' },
+      { description: 'how the server runs browsers' },
     ),
-    poolMax: Type.Integer({ minimum: 1, description: 'the most browsers it runs' }),
+    poolMax: Type.Integer({ minimum: 1, description: 'upper bound of browsers' }),
   }),
   /** It accepts no new sessions; those that it runs continue until they end. */
   'server.draining': Type.Object({}),
@@ -36,7 +39,7 @@ export const serverEvents = {
    * decision.
    */
   'server.pool-resized': Type.Object({
-    policy: Type.Integer({ minimum: 1, description: 'version of the rules that decided' }),
+    policy: Type.Integer({ minimum: 1, description: 'version of the pool policy' }),
     inputs: PoolInputs,
     decision: PoolDecision,
   }),
@@ -47,7 +50,7 @@ export const serverEvents = {
     adopted: Counted('browsers that go on as they are'),
     stopped: Counted('browsers that were ended'),
     failed: Counted('sessions whose browser is gone'),
-    corrected: Type.Integer({ minimum: 0, description: 'other records that were behind' }),
+    corrected: Type.Integer({ minimum: 0, description: 'other differences that were corrected' }),
     leaks: Leaks,
   }),
   /**

@@ -9,8 +9,8 @@ const Timestamp = Type.String({
   description: 'ISO 8601 UTC, milliseconds',
 });
 const Credits = Type.Integer({ minimum: 0, description: 'one credit is one session-minute' });
-const Host = Type.String({ description: 'for the gateway, never for clients' });
-const Port = Type.Integer({ description: 'for the gateway, never for clients' });
+const Host = Type.String({ description: 'internal address, never shown to clients' });
+const Port = Type.Integer({ description: 'internal port, never shown to clients' });
 
 export const statuses = ['creating', 'queued', 'active', 'stopping', 'stopped', 'failed'] as const;
 export type SessionStatus = (typeof statuses)[number];
@@ -25,7 +25,7 @@ export const StopReason = Type.Union(
     Type.Literal('operator'),
     Type.Literal('browser_closed'),
   ],
-  { description: 'why it was to end' },
+  { description: 'why the session was stopped' },
 );
 export type StopReason = Static<typeof StopReason>;
 
@@ -38,7 +38,7 @@ export const FailureReason = Type.Union(
     Type.Literal('out_of_memory'),
     Type.Literal('server_lost'),
   ],
-  { description: 'why it ended by itself' },
+  { description: 'why the session failed' },
 );
 export type FailureReason = Static<typeof FailureReason>;
 
@@ -49,12 +49,16 @@ export const SessionWorkload = Type.Object(
     serverId: ServerId,
     serverIp: Type.String({ description: 'the server’s private address' }),
     cdp: Type.Object(
-      { host: Host, port: Port, path: Type.String({ description: 'of the browser’s own socket' }) },
-      { description: 'where the gateway reaches it by CDP' },
+      {
+        host: Host,
+        port: Port,
+        path: Type.String({ description: 'path of the browser’s CDP WebSocket' }),
+      },
+      { description: 'CDP address of the browser inside the network' },
     ),
     vnc: Type.Object(
       { host: Host, port: Port },
-      { description: 'where the gateway reaches it by VNC' },
+      { description: 'VNC address of the browser inside the network' },
     ),
   },
   { description: 'the browser that serves the session' },
@@ -81,32 +85,32 @@ export const BrowserOptions = Type.Object(
       description: 'as `Europe/Zurich`; null: the default',
     }),
     headless: Type.Optional(
-      Type.Boolean({ description: 'true: without a screen, and so without VNC' }),
+      Type.Boolean({ description: 'true: the browser has no screen and no VNC' }),
     ),
   },
-  { description: 'what was asked of the browser' },
+  { description: 'options of the browser' },
 );
 export type BrowserOptions = Static<typeof BrowserOptions>;
 
 const Labels = Type.Record(Type.String(), Type.String(), {
-  description: 'of the caller’s own, by name',
+  description: 'labels that the client chose',
 });
 
 /** Attributes of a session that are known from its request on. */
 const requested = {
   name: Type.String({ minLength: 1, maxLength: 128, description: 'for people' }),
-  description: Type.String({ maxLength: 1024, description: 'what it is for' }),
-  userId: Type.String({ description: 'who asked for it' }),
+  description: Type.String({ maxLength: 1024, description: 'free text' }),
+  userId: Type.String({ description: 'user that created the session' }),
   labels: Labels,
   browser: BrowserOptions,
   idleTimeoutMs: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
-    description: 'it ends after so long without a connection; null: it does not',
+    description: 'idle timeout in milliseconds without a connection; null: none',
   }),
   createdAt: Timestamp,
   expiresAt: Timestamp,
   creditsReserved: Credits,
   fingerprint: Type.Union([Type.String(), Type.Null()], {
-    description: 'hash of the request body that an Idempotency-Key came with',
+    description: 'hash of the request body, if the request had an Idempotency-Key',
   }),
 };
 
@@ -116,7 +120,7 @@ export const Repeatable = Type.Object(
     key: Type.String({ pattern: ID, description: 'hash of the Idempotency-Key' }),
     fingerprint: Type.String({ description: 'hash of the request body' }),
   },
-  { description: 'of a request that came with an Idempotency-Key' },
+  { description: 'set if the request had an Idempotency-Key' },
 );
 export type Repeatable = Static<typeof Repeatable>;
 
@@ -138,14 +142,17 @@ export const sessionEvents = {
   }),
   'session.activated': Type.Object({ workload: SessionWorkload, startedAt: Timestamp }),
   'session.extended': Type.Object({
-    byMs: Type.Integer({ minimum: 0, description: 'by so much, milliseconds' }),
+    byMs: Type.Integer({ minimum: 0, description: 'milliseconds added to the expiry' }),
     expiresAt: Timestamp,
-    creditsReserved: Type.Integer({ minimum: 0, description: 'reserved on top by this extension' }),
+    creditsReserved: Type.Integer({
+      minimum: 0,
+      description: 'credits reserved for this extension',
+    }),
     repeatable: Type.Optional(Repeatable),
   }),
   'session.accessed': Type.Object({
     via: Type.Union([Type.Literal('api'), Type.Literal('cdp'), Type.Literal('vnc')], {
-      description: 'by which way',
+      description: 'protocol or request of the access',
     }),
     at: Timestamp,
   }),

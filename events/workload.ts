@@ -15,7 +15,7 @@ export const TerminationReason = Type.Union(
     Type.Literal('server_stopped'),
     Type.Literal('server_lost'),
   ],
-  { description: 'why it is ended' },
+  { description: 'why the browser is terminated' },
 );
 export type TerminationReason = Static<typeof TerminationReason>;
 
@@ -29,7 +29,7 @@ export const workloadEvents = {
   'workload.provisioning': Type.Object({ serverId: ServerId, browser: Launched }),
   'workload.launching': Type.Object({}),
   'workload.idle': Type.Object({
-    launchMs: Type.Integer({ minimum: 0, description: 'from launching to ready' }),
+    launchMs: Type.Integer({ minimum: 0, description: 'milliseconds from launching to ready' }),
   }),
   'workload.assigned': Type.Object({ organizationId: OrganizationId, sessionId: SessionId }),
   'workload.terminating': Type.Object({ reason: TerminationReason }),

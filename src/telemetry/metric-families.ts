@@ -31,82 +31,84 @@ export const families = {
   bss_pool_size: {
     kind: 'gauge',
     of: ['service'],
-    help: 'Browsers of all servers, whatever they do.',
+    help: 'Browsers of all servers, in every state.',
   },
   bss_pool_browsers: {
     kind: 'gauge',
     of: ['service'],
-    help: 'Browsers of all servers by what they do; together bss_pool_size.',
+    help: 'Browsers of all servers by state; the sum is bss_pool_size.',
     label: { name: 'state', values: ['idle', 'busy', 'provisioning', 'launching', 'terminating'] },
   },
   bss_queue_length: {
     kind: 'gauge',
     of: ['service'],
-    help: 'Requests for a session that no server has taken yet.',
+    help: 'Requests for a session that no server has accepted yet.',
   },
   bss_queue_oldest_age_seconds: {
     kind: 'gauge',
     of: ['service'],
-    help: 'How long the longest waiting of them has waited; 0 where none waits.',
+    help:
+      'Age of the oldest request for a session that no server has accepted yet; 0 if there ' +
+      'is none.',
   },
   bss_leaked_browsers: {
     kind: 'gauge',
     of: ['service'],
     help:
-      'Browsers that run without a session or a place in the pool, at the servers’ last ' +
-      'comparisons with the log.',
+      'Browsers that run without a session or a place in the pool, at each server’s last ' +
+      'reconciliation with the event store.',
   },
   bss_leaked_sessions: {
     kind: 'gauge',
     of: ['service'],
     help:
-      'Sessions that have a server but no browser there, at the servers’ last comparisons ' +
-      'with the log.',
+      'Sessions assigned to a server that has no browser for them, at each server’s last ' +
+      'reconciliation with the event store.',
   },
   bss_parked_events: {
     kind: 'gauge',
     of: ['service'],
     help:
-      'Events that somebody could make nothing of and passed over, until an operator decides: ' +
-      'by projections, or by work queues (inbox).',
+      'Dead letters: events that a projection or a work queue (inbox) could not handle and ' +
+      'skipped, until an operator retries or skips them.',
     label: { name: 'kind', values: ['projection', 'inbox'] },
   },
   bss_part_reachable: {
     kind: 'gauge',
     of: ['service'],
-    help: '1 while this process reaches the part, else 0.',
+    help: '1 if this process reaches the part, else 0.',
     label: { name: 'part', values: ['event_log', 'read_model'] },
   },
   bss_create_phase_seconds: {
     kind: 'histogram',
     of: ['api', 'gateway'],
     help:
-      'How long the phases of a create take: until the request is admitted, its events are ' +
-      'stored, a server has taken it, a browser is launched where none waited, and ' +
-      '(first_cdp, at the gateway) from a session’s first CDP handshake to the browser’s ' +
-      'answer.',
+      'Duration of the phases of a session’s creation: admission (the request is ' +
+      'admitted), append (its events are stored), placement (a server has accepted it), ' +
+      'launch (a browser is launched, if none was idle), first_cdp (at the gateway, from ' +
+      'the session’s first CDP handshake to the browser’s answer).',
     label: { name: 'phase', values: createPhases },
     buckets: PHASE_SECONDS,
   },
   bss_refusals_total: {
     kind: 'counter',
     of: ['api'],
-    help: 'Requests refused, by the name of the error.',
+    help: 'Requests answered with an error, by the name of the error.',
     label: { name: 'error', values: Object.keys(errors) },
   },
   bss_session_starts_total: {
     kind: 'counter',
     of: ['provisioner'],
     help:
-      'Sessions that got a browser of this server: one that waited (warm), or one launched ' +
-      'for them (cold).',
+      'Sessions that got a browser of this server: an idle one (warm), or one launched for ' +
+      'the session (cold).',
     label: { name: 'start', values: ['warm', 'cold'] },
   },
   bss_browser_launch_seconds: {
     kind: 'histogram',
     of: ['provisioner'],
     help:
-      'How long this server’s launches take until the browser answers CDP, or until they have ' +
+      'Duration of this server’s launches, until the browser answers CDP or the launch has ' +
       'failed.',
     label: { name: 'outcome', values: ['launched', 'failed'] },
     buckets: LAUNCH_SECONDS,
@@ -115,30 +117,34 @@ export const families = {
     kind: 'gauge',
     of: ['provisioner'],
     help:
-      'Of this server: browsers without a session or a place in the pool, at its last ' +
-      'comparison with the log.',
+      'Browsers of this server without a session or a place in the pool, at its last ' +
+      'reconciliation with the event store.',
   },
   bss_server_leaked_sessions: {
     kind: 'gauge',
     of: ['provisioner'],
-    help: 'Of this server: sessions without a browser, at its last comparison with the log.',
+    help:
+      'Sessions of this server without a browser, at its last reconciliation with the ' +
+      'event store.',
   },
   bss_gateway_open_connections: {
     kind: 'gauge',
     of: ['gateway'],
-    help: 'Sockets to browsers that are open through this gateway.',
+    help: 'Open WebSocket connections to browsers through this gateway.',
     label: { name: 'kind', values: kinds },
   },
   bss_gateway_connections_total: {
     kind: 'counter',
     of: ['gateway'],
-    help: 'Sockets to browsers that this gateway has joined.',
+    help: 'WebSocket connections to browsers that this gateway has opened.',
     label: { name: 'kind', values: kinds },
   },
   bss_gateway_bytes_total: {
     kind: 'counter',
     of: ['gateway'],
-    help: 'Bytes from clients (in) and to them (out), over all sockets.',
+    help:
+      'Bytes received from clients (in) and sent to clients (out) over all connections to ' +
+      'browsers.',
     label: { name: 'direction', values: ['in', 'out'] },
   },
   bss_gateway_refusals_total: {
@@ -150,27 +156,25 @@ export const families = {
   bss_projection_lag_events: {
     kind: 'gauge',
     of: ['projector'],
-    help: 'How many events the projection is behind the log, at most.',
+    help: 'Upper bound of the number of events that the projection is behind the event store.',
     label: { name: 'projection', values: 'name and version of each read model' },
   },
   bss_projection_lag_seconds: {
     kind: 'gauge',
     of: ['projector'],
-    help:
-      'Since when there is something in the log that the projection has not folded; 0 where ' +
-      'it has all.',
+    help: 'How long the projection has been behind the event store; 0 if it has folded all events.',
     label: { name: 'projection', values: 'name and version of each read model' },
   },
   bss_event_loop_delay_seconds: {
     kind: 'gauge',
     of: ['process'],
-    help: 'How late this process’ timers ran since the last time it was asked.',
+    help: 'Delay of this process’ event loop since the metrics were last read.',
     label: { name: 'stat', values: ['mean', 'p99', 'max'] },
   },
   bss_process_info: {
     kind: 'gauge',
     of: ['process'],
-    help: '1, for the roles that this process has.',
+    help: 'Always 1; the label has the roles of this process.',
     label: { name: 'roles', values: 'the variable ROLES, in full' },
   },
 } as const satisfies Record<string, Family>;

@@ -28,7 +28,7 @@ export const sharedHeaders: Record<string, DocumentHeader> = {
     description: 'how to authenticate',
     schema: { type: 'string', const: 'Bearer' },
   },
-  Allow: { description: 'the methods that the path takes', schema: { type: 'string' } },
+  Allow: { description: 'the methods that the path supports', schema: { type: 'string' } },
 };
 
 /** Every response has them. */

@@ -33,10 +33,13 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     },
     servers: [{ url: '/' }],
     tags: [
-      { name: 'Sessions', description: 'Browsers: from their request to their end.' },
-      { name: 'Events', description: 'What happens, as it happens.' },
-      { name: 'Organization', description: 'What it may and has, and who acts for it.' },
-      { name: 'Service', description: 'How the service is, and what it is.' },
+      { name: 'Sessions', description: 'Create, use and stop browser sessions.' },
+      { name: 'Events', description: 'Streams of events in real time.' },
+      {
+        name: 'Organization',
+        description: 'Limits, credits, usage and API keys of the organization.',
+      },
+      { name: 'Service', description: 'Health, metrics and documentation of the service.' },
     ],
     components: {
       securitySchemes: {

@@ -34,8 +34,8 @@ export function eventQuery(kinds: readonly TenantKind[]) {
           // Every event store has the first position.
           examples: ['1'],
           description:
-            'a sequence, which is the first to be sent, or a time (RFC 3339), from which on; ' +
-            '`Last-Event-ID` wins over it',
+            'start of the stream: a sequence, or a time (RFC 3339), both included; ' +
+            '`Last-Event-ID` takes precedence',
           refusal: (from: unknown) =>
             invalid(
               { field: 'from', from },
@@ -45,7 +45,7 @@ export function eventQuery(kinds: readonly TenantKind[]) {
       ),
       type: Type.Optional(
         Type.Array(Words(known, { examples: [known[0]] }), {
-          description: 'events of this type alone; repeat it for several',
+          description: 'only events of this type; repeat the parameter for several',
           refusal: (sent: unknown, flaw: Flaw) =>
             invalid(
               { field: 'type', type: itemOf(sent, flaw), known },
@@ -71,8 +71,7 @@ export const EventHeaders = Type.Object({
       // An EventSource that has received no id yet sends an empty one, or none.
       pattern: '^([0-9]{1,15})?$',
       examples: ['0'],
-      description:
-        'the `id` of the last event received: what follows it is sent; 0: the whole backlog',
+      description: 'the `id` of the last event received; the stream begins after it. 0: all events',
       refusal: (sent: unknown) =>
         invalid(
           { field: 'Last-Event-ID', last_event_id: sent },

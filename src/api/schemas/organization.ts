@@ -13,9 +13,12 @@ const RoleName = Words(
 const keyFields = {
   key_id: Type.String({ examples: [KEY_ID] }),
   role: RoleName,
-  user_id: Type.String({ examples: ['ci'], description: 'whose sessions it makes' }),
+  user_id: Type.String({
+    examples: ['ci'],
+    description: 'user of the sessions that the key creates',
+  }),
   issued_at: Nullable(Type.String({ format: 'date-time' }), {
-    description: 'ISO 8601 UTC; null where it was not recorded',
+    description: 'ISO 8601 UTC; null if it was not recorded',
     examples: ['2026-11-20T09:30:00.000Z'],
   }),
 };
@@ -29,7 +32,7 @@ export const IssuedKey = Type.Object(
   {
     ...keyFields,
     api_key: Type.String({
-      description: 'the credential itself, shown this once: only its hash is kept',
+      description: 'the credential, returned only once: the service stores its hash',
       examples: ['bss_acme_mBq0wX4v7sYt1uJkZc9Rf3LhN6aPdE2o'],
     }),
   },
@@ -55,7 +58,7 @@ export const IssueKeyBody = Type.Object(
         minLength: 1,
         maxLength: 256,
         pattern: USER,
-        description: "whose key it is; the caller's own where it is left out",
+        description: 'user of the key; default: the caller',
       }),
     ),
   },
@@ -75,11 +78,17 @@ export const Organization = Type.Object(
     concurrent_sessions: Type.Integer({
       minimum: 0,
       examples: [3],
-      description: 'sessions that have not ended: those that the limit counts',
+      description: 'sessions that have not ended; they count towards the limit',
     }),
     credits: Type.Object({
-      balance: Type.Integer({ examples: [29_500], description: 'what a create can reserve' }),
-      reserved: Type.Integer({ examples: [270], description: 'held by sessions that go on' }),
+      balance: Type.Integer({
+        examples: [29_500],
+        description: 'credits that a new session can reserve',
+      }),
+      reserved: Type.Integer({
+        examples: [270],
+        description: 'credits reserved by sessions that have not ended',
+      }),
       used: Count(230),
       granted: Count(30_000),
     }),

@@ -52,7 +52,7 @@ const Labels = Type.Unsafe<Record<string, string>>({
   propertyNames: { pattern: '^[A-Za-z0-9_.-]{1,63}$' },
   additionalProperties: Type.String({ maxLength: 128, pattern: `^${LINE}*$` }),
   maxProperties: 16,
-  description: 'yours to find it by: at most 16, values of at most 128 characters',
+  description: 'for searching sessions: at most 16, values of at most 128 characters',
 });
 
 export const CreateSessionBody = Type.Object(
@@ -62,7 +62,7 @@ export const CreateSessionBody = Type.Object(
         minLength: 1,
         maxLength: 128,
         pattern: `^${LINE}+$`,
-        description: 'for people; a readable one is made where it is left out',
+        description: 'for people; a readable name is generated if it is left out',
       }),
     ),
     description: Type.Optional(Type.String({ maxLength: 1024, pattern: `^${LINES}*$` })),
@@ -78,8 +78,8 @@ export const CreateSessionBody = Type.Object(
         {
           additionalProperties: false,
           description:
-            'size of the screen, which the window fills; the page is smaller by its bars. ' +
-            'A waiting browser takes it on where it is wider than 500; default 1280 x 800',
+            'size of the screen; the window fills it, and the page is smaller by the bars of the ' +
+            'window. An idle browser is resized if the width exceeds 500; default 1280 x 800',
         },
       ),
     ),
@@ -87,21 +87,21 @@ export const CreateSessionBody = Type.Object(
       Type.String({
         maxLength: 35,
         pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$',
-        description: 'a language tag, like de-CH; launches a browser for it',
+        description: 'a language tag, like de-CH; a browser is launched for the session',
       }),
     ),
     timezone: Type.Optional(
       Type.String({
         maxLength: 64,
         pattern: '^[A-Za-z0-9_+/-]+$',
-        description: 'an IANA time zone, like Europe/Zurich; launches a browser for it',
+        description: 'an IANA time zone, like Europe/Zurich; a browser is launched for the session',
       }),
     ),
     headless: Type.Optional(
       Type.Boolean({
         description:
-          'true: a browser without a screen, driven by CDP alone: `vnc_url`, `vnc_password` and ' +
-          '`viewer_url` are null; launches a browser for it. Default false',
+          'true: a browser without a screen, driven by CDP only: `vnc_url`, `vnc_password` and ' +
+          '`viewer_url` are null; a browser is launched for the session. Default false',
       }),
     ),
   },

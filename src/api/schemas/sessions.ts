@@ -7,16 +7,16 @@ import { Count, Nullable, Timestamp, Words } from './fields.ts';
 
 const Status = Words(statuses, { title: 'SessionStatus', examples: ['active'] });
 const Named = (examples: string[]) => Type.String({ examples });
-const ENDED = { examples: [null], description: 'null until it has ended' };
+const ENDED = { examples: [null], description: 'null until the session has ended' };
 const wordsOf = ({ anyOf }: typeof StopReason | typeof FailureReason) =>
   anyOf.map((one) => one.const).join(', ');
 const WHY_ENDED = {
   examples: [null],
   description:
-    `null until it has ended; of a stopped one: ${wordsOf(StopReason)}; ` +
-    `of a failed one: ${wordsOf(FailureReason)}`,
+    `null until the session has ended; stopped: ${wordsOf(StopReason)}; ` +
+    `failed: ${wordsOf(FailureReason)}`,
 };
-const HEADLESS = { description: 'null where it is headless' };
+const HEADLESS = { description: 'null if the session is headless' };
 
 const EXAMPLE = {
   id: 'ses_J5mYt3QKX2m0bq1uHcR8Vw',
@@ -48,7 +48,7 @@ const AccessUrls = Type.Object(
     vnc_url: Nullable(Named([EXAMPLE.vncUrl])),
     cdp_url: Nullable(Named([EXAMPLE.cdpUrl])),
   },
-  { title: 'AccessUrls', description: 'the same two once more' },
+  { title: 'AccessUrls', description: '`cdp_url` and `vnc_url`, repeated' },
 );
 
 export const Session = Type.Object(
@@ -61,27 +61,28 @@ export const Session = Type.Object(
     organization_id: Named(['acme']),
     organization_role: Words(
       Role.anyOf.map((role) => role.const),
-      { description: "the caller's", examples: ['member'] },
+      { description: 'role of the caller', examples: ['member'] },
     ),
     created_at: Timestamp(EXAMPLE.created),
     started_at: Nullable(Timestamp(EXAMPLE.started), {
-      description: 'null until it has a browser',
+      description: 'null until the session has a browser',
     }),
     last_accessed_at: Nullable(Timestamp(EXAMPLE.accessed)),
     expires_at: Timestamp(EXAMPLE.expires),
     ended_at: Nullable(Timestamp(EXAMPLE.expires), ENDED),
     ended_reason: Nullable(Named(['expired']), WHY_ENDED),
     vnc_url: Nullable(Named([EXAMPLE.vncUrl]), {
-      description: 'VNC over WebSocket; null once it is ending, for a viewer, or where headless',
+      description:
+        'VNC over WebSocket; null if the session is ending or headless, or the caller is a viewer',
     }),
     cdp_url: Nullable(Named([EXAMPLE.cdpUrl]), {
-      description: 'for connectOverCDP; null once it is ending, or for a viewer',
+      description: 'for connectOverCDP; null if the session is ending, or the caller is a viewer',
     }),
     vnc_password: Nullable(Named([EXAMPLE.password]), {
-      description: 'a secret; set while there is a browser with a screen',
+      description: 'a secret; null without a browser that has a screen',
     }),
     viewer_url: Nullable(Named([EXAMPLE.viewerUrl]), {
-      description: 'a page that shows the screen; holds the password',
+      description: 'a page that shows the screen; the address contains the password',
     }),
     access_urls: AccessUrls,
     autoscaler_workload_id: Nullable(Named(['wl_q3Zc8mYB0t1uK5nXw7Rd2A'])),
@@ -94,20 +95,20 @@ export const Session = Type.Object(
     }),
     locale: Nullable(Type.String(), { examples: [null] }),
     timezone: Nullable(Type.String(), { examples: [null] }),
-    headless: Type.Boolean({ description: 'true: it has no screen', examples: [false] }),
+    headless: Type.Boolean({ description: 'true: the browser has no screen', examples: [false] }),
     credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
     credits_used: Nullable(Type.Integer(), ENDED),
     queue_position: Type.Optional(
       Type.Integer({
         minimum: 1,
         examples: [],
-        description: 'while no server has taken it; 1 is the next',
+        description: 'set until a server has accepted the request; 1 is the next',
       }),
     ),
     estimated_wait_seconds: Type.Optional(
       Nullable(Type.Integer({ minimum: 0 }), {
         examples: [],
-        description: 'beside it: at the pace of the last minutes; null where nobody was served',
+        description: 'estimated from the last minutes; null if no session got a browser then',
       }),
     ),
   },
@@ -175,7 +176,7 @@ export const ServiceStatus = Type.Object(
       status: HealthWord,
       pool_status: Type.Object(
         Object.fromEntries(poolCounters.map((name) => [name, Count(POOL_EXAMPLE[name])])),
-        { description: 'all browsers of the service, by what they do' },
+        { description: 'all browsers of the service, by state' },
       ),
     }),
     current_load: Type.Object({

@@ -8,7 +8,7 @@ const Time = Type.String({ format: 'date-time' });
 const UsageEvent = Type.Object(
   {
     id: Type.String({ examples: ['evt_c0Zq4nRk1mT8yXwU5sLd2B'], description: 'CloudEvents id' }),
-    sequence: Count(48_211, 'its position in the event log'),
+    sequence: Count(48_211, 'position in the event store'),
     type: Type.String({ examples: ['ledger.slot-released'] }),
   },
   { title: 'UsageEvent' },
@@ -23,13 +23,16 @@ const UsageLine = Type.Object(
     billed_until: Nullable(Time, { examples: ['2026-11-20T09:41:12.806Z'] }),
     ended_at: Nullable(Time, { examples: ['2026-11-20T09:41:13.120Z'] }),
     ended_reason: Nullable(Type.String(), { examples: ['user'] }),
-    minutes: Count(12, 'minutes begun from started_at to billed_until, at most those reserved'),
+    minutes: Count(
+      12,
+      'started minutes from started_at to billed_until, at most the reserved ones',
+    ),
     credits_reserved: Count(90),
     credits_used: Count(12),
     credits_refunded: Count(78),
-    events: Type.Array(UsageEvent, { description: 'all that made this line, oldest first' }),
+    events: Type.Array(UsageEvent, { description: 'the events behind this line, oldest first' }),
   },
-  { title: 'UsageLine', description: 'one session; a session without a browser has no start' },
+  { title: 'UsageLine', description: 'one session; `started_at` is null if it had no browser' },
 );
 
 export const Usage = Type.Object(
@@ -39,21 +42,21 @@ export const Usage = Type.Object(
     to: Timestamp('2026-12-01T00:00:00.000Z', 'not included'),
     totals: Type.Object(
       {
-        sessions: Count(1, 'sessions whose use was settled between from and to'),
+        sessions: Count(1, 'sessions that were billed between from and to'),
         minutes: Count(12),
         credits: Count(12, 'one credit is one minute'),
       },
-      { description: 'of all pages' },
+      { description: 'sums over all pages' },
     ),
     open: Type.Object(
       { sessions: Count(3), credits_reserved: Count(270) },
-      { description: 'at `to`: sessions that had not ended, settled with their end' },
+      { description: 'sessions that had not ended at `to`; they are billed when they end' },
     ),
-    lines: Type.Array(UsageLine, { description: 'in the order in which they were settled' }),
+    lines: Type.Array(UsageLine, { description: 'in the order of settlement' }),
     pagination: Type.Object({
       limit: Count(20),
       next: Nullable(Type.String(), {
-        description: '`after` of the next page; null: this is the last',
+        description: '`after` of the next page; null on the last page',
         examples: [null],
       }),
     }),

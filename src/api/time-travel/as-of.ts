@@ -11,8 +11,8 @@ export const asOfParameter = {
       pattern: MOMENT_PATTERN,
       examples: ['2026-11-20T09:30:00.000Z'],
       description:
-        'answers as it would have been answered at that moment, from the log: RFC 3339, its ' +
-        'millisecond included, by the clock of the event log, and not in the future',
+        'answers with the state at this time (RFC 3339, the millisecond included) by the clock ' +
+        'of the event store; must not be in the future',
       refusal: (as_of: unknown) =>
         invalid({ as_of }, 'as_of must be one time, like 2026-11-20T09:30:00.000Z.'),
     }),

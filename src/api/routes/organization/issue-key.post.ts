@@ -25,8 +25,8 @@ export function issueKey(
       tags: ['Organization'],
       summary: 'Issue an API key',
       description:
-        'The key is in this answer and nowhere else: only its hash is kept. It is let in from ' +
-        'the answer on. Only an owner issues a key of the role `owner`.',
+        'Only this answer contains the key: the service stores its hash. The key is valid once ' +
+        'the request is answered. Only an owner may issue a key with the role `owner`.',
       body: IssueKeyBody,
       response: { 201: response('The key', IssuedKey) },
     },

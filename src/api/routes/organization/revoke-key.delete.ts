@@ -25,8 +25,8 @@ export function revokeKey(
       tags: ['Organization'],
       summary: 'Revoke an API key',
       description:
-        'The key is refused from this answer on, everywhere within two seconds. Only an owner ' +
-        'revokes a key of the role `owner`.',
+        'This process refuses the key once it has answered, all others within two seconds. Only ' +
+        'an owner may revoke a key with the role `owner`.',
       params: KeyPath,
       response: { 200: response('It is revoked', RevokedKey) },
     },

@@ -13,13 +13,13 @@ export function streamEvents(server: ApiServer, dependencies: ApiDependencies): 
       tags: ['Events'],
       summary: "The organization's events, as they happen",
       description:
-        'Server-Sent Events: `event` is the type, `id` the position in the log, `data` a ' +
-        'CloudEvent in JSON on one line. Without a position it begins with what comes from now ' +
-        'on; with one what was missed comes first, then it is live, and nothing is lost or ' +
-        'doubled between. A comment comes every 15 s. A stream that ends before its time says ' +
-        'why in an event `end` (`slow_reader`, `credential_revoked`, `shutting_down`, ' +
-        '`interrupted`): reconnect with the last `id`. The events themselves are at ' +
-        '`/docs/events`.',
+        'Server-Sent Events: `event` is the type, `id` the position in the event store, `data` a ' +
+        'CloudEvent in JSON on one line. Without a position the stream sends events from now ' +
+        'on. With a position it first sends the stored events from there, then new ones, without ' +
+        'gaps or duplicates. A comment is sent every 15 s. A stream that the service ends early ' +
+        'sends an event `end` with the reason (`slow_reader`, `credential_revoked`, ' +
+        '`shutting_down`, `interrupted`): reconnect with the last `id`. The event types are ' +
+        'documented at `/docs/events`.',
       querystring: eventQuery(['session', 'ledger', 'organization']),
       headers: EventHeaders,
       response: { 200: EVENT_STREAM_RESPONSE },

@@ -39,7 +39,7 @@ const UsageQuery = Type.Object(
         minimum: 1,
         maximum: LIMIT_MAX,
         default: LIMIT_DEFAULT,
-        description: 'lines of a page, 1 to 100',
+        description: 'lines per page, 1 to 100',
         refusal: (limit: unknown) =>
           invalid({ limit }, `limit must be a whole number from 1 to ${LIMIT_MAX}.`),
       }),
@@ -47,7 +47,7 @@ const UsageQuery = Type.Object(
     after: Type.Optional(
       Type.String({
         pattern: '^[0-9]{1,15}$',
-        description: '`pagination.next` of the page before',
+        description: '`pagination.next` of the previous page',
         refusal: (after: unknown) => invalid({ after }, 'after must be what a page gave as next.'),
       }),
     ),
@@ -69,10 +69,10 @@ export function organizationUsage(
     schema: {
       operationId: 'getUsage',
       tags: ['Organization'],
-      summary: 'What the organization used, session by session',
+      summary: "The organization's usage, session by session",
       description:
-        'Sessions whose use was settled between `from` and `to` by the clock of the event log, ' +
-        'with every event that made each line. Ranges that meet share nothing and miss nothing.',
+        'Sessions that were billed between `from` and `to` by the clock of the event store, with ' +
+        'all events behind each line. Adjacent ranges neither overlap nor leave a gap.',
       querystring: UsageQuery,
       response: { 200: response('The range with a page of its lines', Usage) },
     },

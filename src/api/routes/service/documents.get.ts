@@ -36,7 +36,7 @@ export function serveDocuments(server: ApiServer): void {
     schema: {
       operationId: 'getDocs',
       tags: ['Service'],
-      summary: 'This page',
+      summary: 'API reference, as a page',
       response: {
         200: response('All operations, for people', Type.String(), { contentType: 'text/html' }),
       },
@@ -53,7 +53,7 @@ export function serveDocuments(server: ApiServer): void {
     schema: {
       operationId: 'getEventDocs',
       tags: ['Service'],
-      summary: 'The events, as a page',
+      summary: 'Event reference, as a page',
       response: {
         200: response('All events, for people', Type.String(), { contentType: 'text/html' }),
       },
@@ -87,7 +87,7 @@ function serveJson(server: ApiServer): void {
     schema: {
       operationId: 'getOpenApi',
       tags: ['Service'],
-      summary: 'This document',
+      summary: 'API reference, as an OpenAPI document',
       response: { 200: response('All operations, for programs', OpenApi) },
     },
     config,
@@ -102,7 +102,7 @@ function serveJson(server: ApiServer): void {
     schema: {
       operationId: 'getAsyncApi',
       tags: ['Service'],
-      summary: 'The events, as a document',
+      summary: 'Event reference, as an AsyncAPI document',
       response: { 200: response('All events, for programs', AsyncApi) },
     },
     config,

@@ -15,7 +15,7 @@ export function serviceHealth(
       operationId: 'getHealth',
       tags: ['Service'],
       summary: 'Health, without credentials',
-      description: 'Answers 200 in any health: the words say how it is. Readiness is `/api/ready`.',
+      description: 'Always answers 200; the body has the health. For readiness use `/api/ready`.',
       response: { 200: response('healthy, degraded or unhealthy', Health) },
     },
     config: { action: 'public', refusals: [] },

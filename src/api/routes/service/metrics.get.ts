@@ -18,9 +18,9 @@ export function serviceMetrics(
       tags: ['Service'],
       summary: 'Metrics of this process, for Prometheus',
       description:
-        'For clients on the same machine alone, and not by way of a proxy; for others there is ' +
-        'nothing here. Where `METRICS_TOKEN` is set, a client that sends it as bearer may read ' +
-        'them, and no other.',
+        'Without `METRICS_TOKEN`, only for clients on the same machine that come through no ' +
+        'proxy; all others get 404. With `METRICS_TOKEN`, only for clients that send it as ' +
+        'bearer token.',
       response: {
         200: response('Text format 0.0.4', Type.String(), { contentType: METRICS_TYPE }),
       },

@@ -17,9 +17,9 @@ export function serviceReady(server: ApiServer, { health }: Pick<ApiDependencies
       tags: ['Service'],
       summary: 'Readiness, without credentials',
       description:
-        'Whether this process can serve requests: for a proxy that chooses among several. ' +
-        'The state of the other parts is in `/api/health`. Without a live server for browsers ' +
-        'creates answer 503 (`NO_SERVERS_AVAILABLE`), and all else goes on.',
+        'Whether this process can serve requests, for a load balancer. The state of the other ' +
+        'parts is in `/api/health`. Without a live server for browsers, creating a session ' +
+        'answers 503 (`NO_SERVERS_AVAILABLE`), and all other requests work.',
       response: { 200: response('This process can serve requests', Readiness) },
     },
     config: { action: 'public', refusals: ['UNAVAILABLE'] },

@@ -31,9 +31,8 @@ export function extendSession(server: ApiServer, dependencies: ApiDependencies):
       tags: ['Sessions'],
       summary: 'Extend a session',
       description:
-        'Moves the expiry by the duration, counted from the present one, and reserves its ' +
-        'credits. An `Idempotency-Key` is the session’s own; the last 32 are known again, ' +
-        'however late.',
+        'Adds the duration to the expiry and reserves its credits. The service recognizes the ' +
+        'last 32 values of `Idempotency-Key` of each session, without a time limit.',
       params: SessionPath,
       headers: Type.Object(
         idempotencyHeader('a repeat with the same key and body extends nothing once more'),

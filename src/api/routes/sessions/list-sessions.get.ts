@@ -33,14 +33,14 @@ const ListQuery = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 0,
-        description: 'rows to pass over',
+        description: 'number of sessions to skip',
         refusal: (offset: unknown) =>
           invalid({ offset }, 'offset must be a whole number from 0 on.'),
       }),
     ),
     status: Type.Optional(
       Words(statuses, {
-        description: 'only these',
+        description: 'only sessions with this status',
         refusal: (status: unknown) =>
           invalid({ status, known: statuses }, 'There is no such status.'),
       }),

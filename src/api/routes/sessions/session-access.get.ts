@@ -25,9 +25,9 @@ export function sessionAccess(server: ApiServer, dependencies: ApiDependencies):
       tags: ['Sessions'],
       summary: 'How to connect to a session',
       description:
-        'The CDP address goes to `connectOverCDP` or `puppeteer.connect` as it is; the VNC ' +
-        'address to any viewer that speaks websockify, with the password; a headless session has ' +
-        'none. Reading it counts as use of the session.',
+        'Pass the CDP address unchanged to `connectOverCDP` or `puppeteer.connect`. Pass the VNC ' +
+        'address and the password to a viewer that speaks websockify; a headless session has ' +
+        'none. This request counts as use of the session.',
       params: SessionPath,
       response: { 200: response('Addresses and password', SessionAccess) },
     },

@@ -26,9 +26,9 @@ export function stopSession(
       tags: ['Sessions'],
       summary: 'Stop a session',
       description:
-        'Answers once the stop is durable; the browser goes after that, and credits not used ' +
-        'come back. Stopping a session that is stopping or has ended is no error and changes ' +
-        'nothing; the message says where it had failed.',
+        'Answers once the stop is durable. The browser is terminated after that, and unused ' +
+        'credits are given back. Stopping a session that is stopping or has ended changes ' +
+        'nothing and is not an error; the message tells if the session had failed.',
       params: SessionPath,
       response: { 200: response('It is stopped, or had ended', SessionStopped) },
     },
