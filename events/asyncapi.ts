@@ -55,24 +55,24 @@ export type AsyncApiDocument = {
 /** The kinds of aggregates, in the order of the documentation. */
 const about: Record<AggregateKind, string> = {
   session: 'A browser session, from its request to its end.',
-  ledger: 'An organization’s slots and credits; each line but a grant names the session it is for.',
+  ledger: 'An organization’s slots and credits; each event except a grant names its session.',
   organization: 'An organization, its tier and its API keys.',
-  server: 'A machine that runs browsers. For operators: no organization hears of it.',
-  workload: 'One browser, used once. For operators: no organization hears of it.',
+  server: 'A machine that runs browsers. For operators: organizations do not receive its events.',
+  workload: 'One browser, used once. For operators: organizations do not receive its events.',
 };
 const kinds = Object.keys(about) as AggregateKind[];
 
 const ABOUT = [
   'Every fact about a session — who, when, why it ended, what it cost — is an event in an ' +
-    'append-only log. Programs hear of it without polling: as Server-Sent Events over HTTP, or ' +
+    'append-only log. Programs receive it without polling: as Server-Sent Events over HTTP, or ' +
     'by NATS.',
-  'An event is a CloudEvent 1.0. Beside the standard’s attributes it has its `sequence` in the ' +
-    'log, who caused it (`actor`) and why (`correlationid`, `causationid`); `data` is what ' +
-    'happened, `state` what is true after it. No event holds a password, a ticket or a key, and ' +
-    'what goes out to an organization says nothing of where its browsers are reached.',
-  'Over HTTP it comes in structured mode: one JSON object. By NATS it comes in binary mode: the ' +
+  'An event is a CloudEvent 1.0. In addition to the standard attributes it has its `sequence` ' +
+    'in the event store, the actor that caused it (`actor`) and the cause (`correlationid`, ' +
+    '`causationid`). `data` is the change, `state` the state after it. No event has a password, ' +
+    'a ticket or a key; events for organizations have no internal addresses of browsers.',
+  'Over HTTP an event is in structured mode: one JSON object. By NATS it is in binary mode: the ' +
     'attributes as headers `ce-…`, `data` and `state` as the body.',
-  'Shapes change only by adding: read what is known to you and leave the rest.',
+  'Schemas change only by additions: clients must ignore unknown fields.',
 ].join('\n\n');
 
 /**

@@ -34,9 +34,9 @@ export async function foldDigests(
     /** Used only by projections with `readsView`. */
     views: new Map<string, unknown>(),
   }));
-  const heard = new Set(projections.flatMap((projection) => projection.subjects));
+  const wanted = new Set(projections.flatMap((projection) => projection.subjects));
   // With several filters the server takes longer than with all events, unneeded ones included.
-  const subjects = heard.size === 1 ? [...heard] : filters.all;
+  const subjects = wanted.size === 1 ? [...wanted] : filters.all;
   for await (const batch of readLog(eventStore, subjects, upTo, signal)) {
     for (const event of batch)
       for (const { projection, digests, views } of folds) {

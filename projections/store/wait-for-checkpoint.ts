@@ -28,14 +28,14 @@ export function createCheckpointWaiters(
   let count = 0;
   let poll: NodeJS.Timeout | undefined;
 
-  function heard(projection: string, checkpoint: number): void {
+  function observe(projection: string, checkpoint: number): void {
     for (const waiter of waiting.get(projection) ?? [])
       if (checkpoint >= waiter.sequence) waiter.settle(true);
   }
 
   function look(projection: string): void {
     // If the store does not answer, the poll retries.
-    read(projection).then((checkpoint) => heard(projection, checkpoint), ignore);
+    read(projection).then((checkpoint) => observe(projection, checkpoint), ignore);
   }
 
   function recheck(): void {
@@ -60,7 +60,7 @@ export function createCheckpointWaiters(
   }
 
   return {
-    notify: heard,
+    notify: observe,
     recheck,
     waitForCheckpoint(projection, sequence, timeoutMs) {
       if (count >= WAITERS_MAX) return Promise.resolve(false);

@@ -18,11 +18,11 @@ import { listSessions } from './routes/sessions/list-sessions.get.ts';
 import { sessionAccess } from './routes/sessions/session-access.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
-import { openPast } from './time-travel/past.ts';
+import { createHistoryReader } from './time-travel/history-reader.ts';
 
 /** Registers every operation of the API, in the order of the documentation. */
 export function registerRoutes(server: ApiServer, dependencies: ApiDependencies): void {
-  const past = openPast(dependencies);
+  const past = createHistoryReader(dependencies);
   createSession(server, dependencies);
   listSessions(server, dependencies, past);
   getSession(server, dependencies, past);

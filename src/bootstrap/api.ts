@@ -10,7 +10,7 @@ import { createJwtAuthenticator, secretKeys, type JwtKeys } from '#src/api/auth/
 import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
 import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
-import { watchService } from '#src/api/health/service-metrics.ts';
+import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { JwtConfig } from '#src/config/jwt.ts';
 import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
@@ -27,10 +27,10 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   const health = await composeHealth(infrastructure, () => rateLimiter.isShared(), stack);
   const authenticate = await composeAuthenticate(infrastructure, credentials, stack);
   await startTenantAuth(infrastructure, credentials, stack);
-  watchService(metrics, {
+  registerServiceMetrics(metrics, {
     views: infrastructure.views,
     deadLetters: createJetStreamDeadLetters(connection),
-    isLogConnected: () => connection.isConnected(),
+    isEventStoreConnected: () => connection.isConnected(),
     now: context.now,
   });
   const feed = createFeed({
@@ -81,7 +81,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
 }
 
 async function composeHealth(
-  { connection, context, views, sessionEvents, log, isLogHeard }: Infrastructure,
+  { connection, context, views, sessionEvents, log, isReceivingEvents }: Infrastructure,
   isRateLimitShared: () => boolean,
   stack: AsyncDisposableStack,
 ): Promise<HealthMonitor> {
@@ -93,12 +93,12 @@ async function composeHealth(
         ? 'event store is available again'
         : 'event store was emptied or replaced; restart this process',
     );
-  const sameLog = stack.use(await watchStoreIdentity(context.eventStore, onChange));
+  const storeIdentity = stack.use(await watchStoreIdentity(context.eventStore, onChange));
   return stack.use(
     startHealthMonitor({
-      isLogConnected: () => connection.isConnected(),
-      isLogSame: () => sameLog.isSame(),
-      isLogHeard,
+      isEventStoreConnected: () => connection.isConnected(),
+      isSameEventStore: () => storeIdentity.isSame(),
+      isReceivingEvents,
       views,
       isRateLimitShared,
       hasCaughtUp: () => catchUp.isDone(),

@@ -31,7 +31,7 @@ export type BootstrapOptions = {
   /** Aborts when the process gets a signal to end; the start then stops waiting. */
   ending: AbortSignal;
   /** Prints a line to the terminal about a step that takes long. */
-  say: (line: string) => void;
+  print: (line: string) => void;
   /** Paths of the browsers' programs; null where this process runs none. */
   programs: { chromium: string; xvnc: string; vncpasswd: string } | null;
 };
@@ -42,7 +42,7 @@ export type Infrastructure = BootstrapOptions &
     connection: JetStreamConnection;
     context: CommandContext;
     /** False while this process cannot read from the event store. */
-    isLogHeard: () => boolean;
+    isReceivingEvents: () => boolean;
     views: Views;
     /** The stores without the monotonic-read guard, for the projector. */
     rawViews: RedisViews;
@@ -94,7 +94,7 @@ export async function openInfrastructure(
     ...options,
     connection,
     context,
-    isLogHeard: () => eventLog.isHearing(),
+    isReceivingEvents: () => eventLog.isReceiving(),
     views: monotonicViews(stored),
     rawViews: stored,
     redis: stored.redis,

@@ -69,7 +69,7 @@ export async function start(
       masterKey,
       serverId,
       programs,
-      say: print,
+      print,
       issuer,
       ending,
     }),

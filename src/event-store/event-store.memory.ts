@@ -105,9 +105,9 @@ function appendTo(store: Store, changes: readonly StreamAppend[]): AppendResult 
 async function* follow(
   { log }: Store,
   notifier: Notifier,
-  { subjects, after, signal, batchMax = BATCH_MAX, onHearing }: SubscribeOptions,
+  { subjects, after, signal, batchMax = BATCH_MAX, onReceiving }: SubscribeOptions,
 ): AsyncGenerator<RecordedEvent[], void, void> {
-  onHearing?.(true);
+  onReceiving?.(true);
   let position = after === 'end' ? log.length : after;
   while (!signal.aborted) {
     const batch: RecordedEvent[] = [];

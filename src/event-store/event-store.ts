@@ -70,7 +70,7 @@ export type SubscribeOptions = {
    * Called with false when the store stops sending, and with true at the first sign of life after
    * that, which need not be an event. An adapter need not call it.
    */
-  onHearing?: (isHearing: boolean) => void;
+  onReceiving?: (isReceiving: boolean) => void;
   /** Called for an event that cannot be decoded. It is in no batch; the subscription continues. */
   onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
 };

@@ -13,14 +13,14 @@ import { createRecentEvents, type RecentEvents, type UnreadableEvent } from './n
  */
 export type SharedSubscriptionStore = EventStore & {
   /** False once the shared reader has received nothing for 3 s: its subscribers get no events. */
-  isHearing(): boolean;
+  isReceiving(): boolean;
 } & AsyncDisposable;
 
 export type SharedSubscriptionOptions = {
   /** Newest events that are kept, at least; default 5,000. */
   keptMin?: number;
-  /** How long the reader may receive nothing before it counts as deaf; default 3 s. */
-  deafAfterMs?: number;
+  /** How long the reader may receive nothing before `isReceiving` is false; default 3 s. */
+  silentAfterMs?: number;
   /** Called at each failed read that is not an outage; the read is tried again. */
   onFailure?: (error: unknown, what: string) => void;
 };
@@ -32,9 +32,9 @@ export type SharedSubscriptionOptions = {
 const KEPT_MIN = 5_000;
 /**
  * A lost reader is replaced within milliseconds. But if no events are appended, its first sign of
- * life, a heartbeat, comes only 2 s later; until then it does not count as deaf.
+ * life, a heartbeat, comes only 2 s later, and `isReceiving` stays true until then.
  */
-const DEAF_AFTER_MS = 3_000;
+const SILENT_AFTER_MS = 3_000;
 /** Pause before the next attempt when the event store does not return its last sequence. */
 const AWAY_MS = 250;
 
@@ -55,7 +55,7 @@ export async function withSharedSubscription(
   eventStore: EventStore,
   {
     keptMin = KEPT_MIN,
-    deafAfterMs = DEAF_AFTER_MS,
+    silentAfterMs = SILENT_AFTER_MS,
     onFailure = () => undefined,
   }: SharedSubscriptionOptions = {},
 ): Promise<SharedSubscriptionStore> {
@@ -65,7 +65,7 @@ export async function withSharedSubscription(
   const reader = startReader(eventStore, {
     newest,
     notifier,
-    deafAfterMs,
+    silentAfterMs,
     signal: stop.signal,
     onFailure,
   });
@@ -95,7 +95,7 @@ export async function withSharedSubscription(
   return {
     ...eventStore,
     subscribe: follow,
-    isHearing: reader.isHearing,
+    isReceiving: reader.isReceiving,
     async [Symbol.asyncDispose]() {
       stop.abort();
       await reader.ended;
@@ -112,12 +112,12 @@ function startReader(
   parts: {
     newest: RecentEvents;
     notifier: Notifier;
-    deafAfterMs: number;
+    silentAfterMs: number;
     signal: AbortSignal;
     onFailure: OnFailure;
   },
-): { isHearing: () => boolean; ended: Promise<void> } {
-  const { newest, notifier, deafAfterMs, signal, onFailure } = parts;
+): { isReceiving: () => boolean; ended: Promise<void> } {
+  const { newest, notifier, silentAfterMs, signal, onFailure } = parts;
   const backOff = createBackOff();
   /** When the first sign of life was missed; null while the reader gets some. */
   let silentSince: number | null = null;
@@ -136,7 +136,7 @@ function startReader(
   function keepAlone(): void {
     if (poisons.length > 0) keep([]);
   }
-  function onHearing(isHeard: boolean): void {
+  function onReceiving(isHeard: boolean): void {
     silentSince = isHeard ? null : (silentSince ?? performance.now());
     if (isHeard) backOff.reset();
   }
@@ -145,7 +145,7 @@ function startReader(
       subjects: filters.all,
       after: newest.end(),
       signal,
-      onHearing,
+      onReceiving,
       onUnreadable(poison) {
         poisons.push(poison);
         // The batch of an unreadable event, if there is one, arrives before this callback runs.
@@ -154,7 +154,7 @@ function startReader(
     });
     for await (const batch of batches) {
       keep(batch);
-      onHearing(true);
+      onReceiving(true);
     }
     if (!signal.aborted) throw new Error('the subscription to the event store ended unexpectedly');
   }
@@ -165,14 +165,14 @@ function startReader(
       } catch (error) {
         // Unreadable events that are not kept yet are read again.
         poisons = [];
-        onHearing(false);
+        onReceiving(false);
         onFailure(error, 'this process receives no events from the event store; retrying');
         await backOff.pause(signal);
       }
     }
   }
-  const isHearing = () => silentSince === null || performance.now() - silentSince < deafAfterMs;
-  return { isHearing, ended: readOn().finally(() => notifier.notify()) };
+  const isReceiving = () => silentSince === null || performance.now() - silentSince < silentAfterMs;
+  return { isReceiving, ended: readOn().finally(() => notifier.notify()) };
 }
 
 type OnFailure = NonNullable<SharedSubscriptionOptions['onFailure']>;
@@ -200,11 +200,11 @@ async function* catchUp(
    * Unreadable events up to here were reported. `refused`: the error that the subscriber's callback
    * threw.
    */
-  let told = after;
+  let reportedUpTo = after;
   let refused: { error: unknown } | null = null;
   const onUnreadable: SubscribeOptions['onUnreadable'] = (poison) => {
-    if (poison.sequence <= told) return;
-    told = poison.sequence;
+    if (poison.sequence <= reportedUpTo) return;
+    reportedUpTo = poison.sequence;
     try {
       options.onUnreadable(poison);
     } catch (error) {
@@ -212,7 +212,7 @@ async function* catchUp(
       throw error;
     }
     // The last event of the range is unreadable: no batch will end here.
-    if (told >= target) isThere.abort();
+    if (reportedUpTo >= target) isThere.abort();
   };
   while (!signal.aborted) {
     try {
@@ -233,7 +233,7 @@ async function* catchUp(
       await backOff.pause(signal);
     }
   }
-  return Math.max(place, told);
+  return Math.max(place, reportedUpTo);
 }
 
 /** The last sequence of the subjects, asked until the store answers; null: the signal aborted. */

@@ -25,8 +25,8 @@ export function trustProxies(networks: readonly string[]): Proxies {
 
   function clientOf(request: IncomingMessage): string {
     let client = plainAddress(request.socket.remoteAddress ?? '');
-    const said = headerOf(request, 'x-forwarded-for').split(',').slice(-HOPS_MAX);
-    for (const before of said.toReversed()) {
+    const forwarded = headerOf(request, 'x-forwarded-for').split(',').slice(-HOPS_MAX);
+    for (const before of forwarded.toReversed()) {
       const address = plainAddress(before.trim());
       if (!isOurs(client) || address === '') break;
       client = address;

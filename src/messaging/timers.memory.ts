@@ -8,20 +8,20 @@ export type MemoryTimers = Timers & {
 };
 
 /**
- * Timers of this process, fired by tests: set the clock, then call `fireDue`. A timer that is armed
- * for a past moment fires at once.
+ * Timers of this process, fired by tests: set the clock, then call `fireDue`. A timer that is
+ * scheduled for a past moment fires at once.
  */
 export function createMemoryTimers(clock: Clock): MemoryTimers {
-  const armed = new Map<string, { timer: Timer; at: number }>();
+  const scheduled = new Map<string, { timer: Timer; at: number }>();
   const fired: Timer[] = [];
   const queues = new Map<string, MemoryWorkQueue<Timer>>();
 
   function fireDue(): number {
-    const due = [...armed]
+    const due = [...scheduled]
       .filter(([, { at }]) => at <= clock.now())
       .toSorted(([, a], [, b]) => a.at - b.at);
     for (const [subject, { timer }] of due) {
-      armed.delete(subject);
+      scheduled.delete(subject);
       fired.push(timer);
       for (const queue of queues.values()) queue.push(timer);
     }
@@ -30,15 +30,16 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
 
   return {
     fireDue,
-    arm({ organizationId, sessionId, kind }, at) {
+    schedule({ organizationId, sessionId, kind }, at) {
       const timer = { organizationId, sessionId, kind };
-      armed.set(timerSubject(organizationId, sessionId, kind), { timer, at: at.getTime() });
+      scheduled.set(timerSubject(organizationId, sessionId, kind), { timer, at: at.getTime() });
       if (at.getTime() <= clock.now()) fireDue();
       return Promise.resolve();
     },
     cancel(organizationId, sessionId) {
       const prefix = timersFilter(organizationId, sessionId).replace('>', '');
-      for (const subject of armed.keys()) if (subject.startsWith(prefix)) armed.delete(subject);
+      for (const subject of scheduled.keys())
+        if (subject.startsWith(prefix)) scheduled.delete(subject);
       return Promise.resolve();
     },
     fired(name) {

@@ -11,7 +11,7 @@ export type Timer = { organizationId: string; sessionId: string; kind: TimerKind
  */
 export type Timers = {
   /** Sets the timer, or moves it if it is set already. `at` in the past fires at once. */
-  arm(timer: Timer, at: Date): Promise<void>;
+  schedule(timer: Timer, at: Date): Promise<void>;
   /** Removes all timers of a session. */
   cancel(organizationId: string, sessionId: string): Promise<void>;
   /** The work queue of the timers that have fired. */

@@ -64,7 +64,7 @@ async function scheduleTimers(
   const { organizationId, id: sessionId } = event.aggregate;
   for (const step of timersAfter(await withState(context.eventStore, event), queue)) {
     if (step === 'cancel-all') await timers.cancel(organizationId, sessionId);
-    else await timers.arm({ organizationId, sessionId, kind: step.kind }, new Date(step.at));
+    else await timers.schedule({ organizationId, sessionId, kind: step.kind }, new Date(step.at));
   }
 }
 
@@ -85,5 +85,5 @@ async function handleTimer(
   // No such session: the timer is from before the event store was wiped.
   if (isRejection(handled)) return;
   const again = handled.isChanged ? null : rescheduleAt(kind, handled.state, now);
-  if (again !== null) await timers.arm(timer, new Date(again));
+  if (again !== null) await timers.schedule(timer, new Date(again));
 }

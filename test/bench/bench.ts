@@ -33,7 +33,7 @@ const TIERS = JSON.stringify({
   max: { requests_per_minute: 1e9, concurrent_sessions: 1e5, credits: 1e9 },
 });
 
-function say(line = ''): void {
+function print(line = ''): void {
   process.stdout.write(`${line}\n`);
 }
 
@@ -47,29 +47,29 @@ async function withService<Result>(
 
 async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
   const real = { BROWSERS: 'process', TIERS, POOL_MAX: '10' };
-  say(`milliseconds${' '.repeat(32)}      p50      p95      p99     n`);
+  print(`milliseconds${' '.repeat(32)}      p50      p95      p99     n`);
   const headless = await measureBare(programs, 'headless', ROUNDS);
-  say(row('bare headless Chromium: launch → first reply', headless.launch));
+  print(row('bare headless Chromium: launch → first reply', headless.launch));
   const headful = await measureBare(programs, 'headful', ROUNDS);
-  say(row('bare headful + X server: launch → first reply', headful.launch));
-  say(row('bare headful: exit', headful.exit));
+  print(row('bare headful + X server: launch → first reply', headful.launch));
+  print(row('bare headful: exit', headful.exit));
   const one = { ...real, POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1' };
   const lives = await withService(one, (service) => measureLives(service, ROUNDS));
-  say(row('create, warm: POST → active', lives.create));
-  say(row('create, warm: POST → first CDP reply', lives.firstReply));
-  say(row('release: DELETE → answer', lives.release));
-  say(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
-  say(row('release: DELETE → a browser waits again', lives.capacityBack));
+  print(row('create, warm: POST → active', lives.create));
+  print(row('create, warm: POST → first CDP reply', lives.firstReply));
+  print(row('release: DELETE → answer', lives.release));
+  print(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
+  print(row('release: DELETE → a browser waits again', lives.capacityBack));
   const none = { ...real, POOL_MIN_IDLE: '0', POOL_MAX_IDLE: '0' };
   const coldReply = await withService(none, (service) => measureCold(service, ROUNDS));
-  say(row('create, cold: POST → first CDP reply', coldReply));
+  print(row('create, cold: POST → first CDP reply', coldReply));
   const bareTogether = await measureBare(programs, 'headless', Math.ceil(ROUNDS / 4), TOGETHER);
-  say(row(`bare headless, ${TOGETHER} at once: → first reply`, bareTogether.launch));
+  print(row(`bare headless, ${TOGETHER} at once: → first reply`, bareTogether.launch));
   const four = { ...real, POOL_MIN_IDLE: `${TOGETHER}`, POOL_MAX_IDLE: `${TOGETHER}` };
   const together = await withService(four, (service) =>
     measureTogether(service, TOGETHER, Math.ceil(ROUNDS / 4)),
   );
-  say(row(`create, warm, ${TOGETHER} at once: → first CDP reply`, together));
+  print(row(`create, warm, ${TOGETHER} at once: → first CDP reply`, together));
   const bare = headless.launch.p50;
   const turnover = headful.exit.p50 + headful.launch.p50;
   return [
@@ -88,8 +88,8 @@ async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
 async function benchGateway(): Promise<Verdict[]> {
   const env = { BROWSERS: 'process', TIERS };
   const { direct, gateway } = await withService(env, (service) => measureGateway(service, 10));
-  say(row('CDP round trip, straight', direct));
-  say(row('CDP round trip, through the gateway', gateway));
+  print(row('CDP round trip, straight', direct));
+  print(row('CDP round trip, through the gateway', gateway));
   return [
     atMost('gateway adds to p50, ms', gateway.p50 - direct.p50, 0.1),
     atMost('gateway adds to p99, ms', gateway.p99 - direct.p99, 1.5),
@@ -120,7 +120,7 @@ async function benchControlPlane(): Promise<Verdict[]> {
       session: `${service.apiUrl}/api/sessions/${id}`,
       list: `${service.apiUrl}/api/sessions?limit=20`,
     };
-    say(`\nrequests a second${' '.repeat(27)}     mean  p50 ms  p99 ms errors`);
+    print(`\nrequests a second${' '.repeat(27)}     mean  p50 ms  p99 ms errors`);
     const measured = {} as Record<keyof typeof paths, Throughput>;
     for (const [name, url] of Object.entries(paths)) {
       await load(url, 1);
@@ -128,7 +128,7 @@ async function benchControlPlane(): Promise<Verdict[]> {
       measured[name as keyof typeof paths] = one;
       const figures = [one.perSecond.toFixed(0), one.p50.toFixed(1), one.p99.toFixed(1)];
       const cells = [...figures, String(one.errors)].map((cell) => cell.padStart(8));
-      say(`${name.padEnd(44)}${cells.join('')}`);
+      print(`${name.padEnd(44)}${cells.join('')}`);
     }
     const limit = measured.fastify.perSecond;
     return [
@@ -152,8 +152,8 @@ async function benchContention(): Promise<Verdict[]> {
     ['creates on one organization, two contending', measured.twoProcesses],
     [`creates through the API (${api.answers})`, api.perSecond],
   ];
-  say('a second');
-  for (const [name, rate] of rows) say(`${name.padEnd(56)}${rate.toFixed(0).padStart(8)}`);
+  print('a second');
+  for (const [name, rate] of rows) print(`${name.padEnd(56)}${rate.toFixed(0).padStart(8)}`);
   const { bare } = measured;
   return [
     atLeast('creates of one process ÷ bare batches', measured.oneProcess / bare, 0.34),
@@ -165,21 +165,23 @@ async function benchFeed(): Promise<Verdict[]> {
   await using apart = await startApart();
   const load = { clients: 200, createsPerSecond: 10, seconds: 20 };
   const { core, append, ratio, events, wrong } = await measureFeed(apart, load);
-  say(`200 streams of one process, ${events} events; streams that missed or doubled one: ${wrong}`);
-  say(row('NATS itself: publish → subscriber', core));
-  say(row('append → client', append));
+  print(
+    `200 streams of one process, ${events} events; streams that missed or doubled one: ${wrong}`,
+  );
+  print(row('NATS itself: publish → subscriber', core));
+  print(row('append → client', append));
   return [atMost('append → client p50 ÷ NATS publish → subscriber', ratio, 10)];
 }
 
-const { chromium, Xtigervnc } = await ensurePrograms(['chromium', 'Xtigervnc'], say);
+const { chromium, Xtigervnc } = await ensurePrograms(['chromium', 'Xtigervnc'], print);
 const sections: Record<string, () => Promise<Verdict[]>> = {
   lifecycle: () => benchLifecycle({ chromium, xvnc: Xtigervnc }),
   gateway: benchGateway,
   'control-plane': benchControlPlane,
   contention: benchContention,
   feed: benchFeed,
-  rebuild: () => benchRebuild(say),
-  docker: () => benchDocker(say, { rounds: ROUNDS, tiers: TIERS }),
+  rebuild: () => benchRebuild(print),
+  docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
 };
 const asked = process.argv.slice(2);
 const unknown = asked.find((name) => !(name in sections));
@@ -187,12 +189,12 @@ if (unknown !== undefined)
   throw new Error(`no section ${unknown}: ${Object.keys(sections).join(', ')}`);
 
 const machine = `${cpus()[0]?.model}, ${availableParallelism()} cores, Node ${process.version}`;
-say(`${new Date().toISOString()}  ${machine}\n`);
+print(`${new Date().toISOString()}  ${machine}\n`);
 const verdicts: Verdict[] = [];
 for (const [name, measure] of Object.entries(sections))
   if (asked.length === 0 || asked.includes(name)) verdicts.push(...(await measure()));
-say(`\n${'ratio'.padEnd(48)}measured    goal`);
+print(`\n${'ratio'.padEnd(48)}measured    goal`);
 for (const { name, ratio, goal, isMet } of verdicts) {
   const cells = [ratio.toFixed(3).padStart(9), String(goal).padStart(8), isMet ? 'met' : 'NOT MET'];
-  say(`${name.padEnd(47)}${cells[0]}${cells[1]}  ${cells[2]}`);
+  print(`${name.padEnd(47)}${cells[0]}${cells[1]}  ${cells[2]}`);
 }

@@ -68,8 +68,8 @@ export async function measureApiContention(): Promise<{ perSecond: number; answe
   });
   const answers = new Map<number, number>();
   const rate = await perSecond(IN_FLIGHT, () => createOne(service, answers));
-  const told = [...answers].map(([status, count]) => `${count} × ${status}`).join(', ');
-  return { perSecond: rate, answers: told };
+  const counts = [...answers].map(([status, count]) => `${count} × ${status}`).join(', ');
+  return { perSecond: rate, answers: counts };
 }
 
 async function createOne({ apiUrl }: RunningService, answers: Map<number, number>): Promise<void> {

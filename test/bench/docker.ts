@@ -22,36 +22,36 @@ const POLL_MS = 5;
  * port, polled until CDP answers, and `docker rm -f`.
  */
 export async function benchDocker(
-  say: (line?: string) => void,
+  print: (line?: string) => void,
   { rounds, tiers }: { rounds: number; tiers: string },
 ): Promise<Verdict[]> {
   if (!(await findDocker())) {
-    say(`no Docker engine answers at ${dockerHost}: nothing to measure`);
+    print(`no Docker engine answers at ${dockerHost}: nothing to measure`);
     return [];
   }
   const engine = new Docker({ socketPath: dockerHost.slice('unix://'.length) });
-  const image = await ensureBrowserImage(engine, null, say);
+  const image = await ensureBrowserImage(engine, null, print);
   const few = Math.ceil(rounds / 4);
   const real = { BROWSERS: 'docker', DOCKER_NETWORK: NETWORK, TIERS: tiers, POOL_MAX: '10' };
-  say(`milliseconds${' '.repeat(32)}      p50      p95      p99     n`);
+  print(`milliseconds${' '.repeat(32)}      p50      p95      p99     n`);
   try {
     const plain = await measurePlain(image, rounds);
-    say(row('docker run → first CDP reply', plain.launch));
-    say(row('docker rm -f', plain.exit));
+    print(row('docker run → first CDP reply', plain.launch));
+    print(row('docker rm -f', plain.exit));
     const lives = await withService({ ...real, ...idle(1) }, (one) => measureLives(one, rounds));
-    say(row('create, warm: POST → active', lives.create));
-    say(row('create, warm: POST → first CDP reply', lives.firstReply));
-    say(row('release: DELETE → answer', lives.release));
-    say(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
-    say(row('release: DELETE → a browser waits again', lives.capacityBack));
+    print(row('create, warm: POST → active', lives.create));
+    print(row('create, warm: POST → first CDP reply', lives.firstReply));
+    print(row('release: DELETE → answer', lives.release));
+    print(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
+    print(row('release: DELETE → a browser waits again', lives.capacityBack));
     const cold = await withService({ ...real, ...idle(0) }, (none) => measureCold(none, rounds));
-    say(row('create, cold: POST → first CDP reply', cold));
+    print(row('create, cold: POST → first CDP reply', cold));
     const plainFour = await measurePlain(image, few, TOGETHER);
-    say(row(`docker run, ${TOGETHER} at once → first CDP reply`, plainFour.launch));
+    print(row(`docker run, ${TOGETHER} at once → first CDP reply`, plainFour.launch));
     const four = await withService({ ...real, ...idle(TOGETHER) }, (service) =>
       measureTogether(service, TOGETHER, few),
     );
-    say(row(`create, warm, ${TOGETHER} at once → first CDP reply`, four));
+    print(row(`create, warm, ${TOGETHER} at once → first CDP reply`, four));
     const turnover = plain.exit.p50 + plain.launch.p50;
     const run = plain.launch.p50;
     return [

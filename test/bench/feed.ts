@@ -79,10 +79,10 @@ export async function measureFeed(
   for await (const event of readEvents(eventStore, filtersFor('dev', null), fail, { after: begin }))
     expected.push(event.sequence);
   const asked = probes.appends.map(({ sequence }) => sequence);
-  const { wrong, arrivals, heard } = await listeners.tell(expected, asked);
+  const { wrong, arrivals, received } = await listeners.tell(expected, asked);
   const cores = probes.core.flatMap((at, index) => {
-    const heardAt = heard[index];
-    return heardAt === undefined ? [] : [{ at, ms: heardAt - at }];
+    const receivedAt = received[index];
+    return receivedAt === undefined ? [] : [{ at, ms: receivedAt - at }];
   });
   const appends = probes.appends.flatMap(({ at }, index) =>
     (arrivals[index] ?? []).map((arrival) => ({ at, ms: arrival - at })),

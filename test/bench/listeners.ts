@@ -18,11 +18,11 @@ export type Answer = {
   /** By probe, its arrival at each stream. */
   arrivals: number[][];
   /** The arrival of each message of the subject, in the order of their numbers. */
-  heard: number[];
+  received: number[];
 };
 
 const streams: RawStream[] = [];
-const heard: number[] = [];
+const received: number[] = [];
 
 async function obey(order: Order): Promise<Answer | null> {
   if (order.do === 'open') {
@@ -42,7 +42,7 @@ async function obey(order: Order): Promise<Answer | null> {
     nc.subscribe(order.subject, {
       callback(_, message) {
         const at = clockMs();
-        heard[Number.parseInt(message.string(), 10)] = at;
+        received[Number.parseInt(message.string(), 10)] = at;
       },
     });
     await nc.flush();
@@ -61,7 +61,7 @@ async function tell(expected: number[], probes: number[]): Promise<Answer> {
     arrivals: probes.map((probe) =>
       streams.flatMap((stream) => stream.arrivals[placeOf(stream, probe)] ?? []),
     ),
-    heard,
+    received,
   };
 }
 

@@ -40,7 +40,7 @@ type Bench = {
   /** The service that the command line finds. */
   env: Record<string, string>;
   views: RedisViews;
-  say: (line: string) => void;
+  print: (line: string) => void;
 };
 
 /** The command line's report of a rebuild, and the most memory that it took. */
@@ -51,7 +51,7 @@ type Rebuilt = { events: number; events_per_second: number; parked: number } & P
 
 /** A million events: rebuilds, a verification, and pages of long lists. */
 export async function benchRebuild(
-  say: (line: string) => void,
+  print: (line: string) => void,
   events = EVENTS,
 ): Promise<Verdict[]> {
   await using stack = new AsyncDisposableStack();
@@ -62,11 +62,11 @@ export async function benchRebuild(
   const connection = stack.use(await connectJetStream({ url: nats.url }));
   const views = stack.use(await createRedisViews({ url: redis.url }));
   const env = { NATS_URL: nats.url, REDIS_URL: redis.url, DATA_DIR: directory };
-  const bench = { natsUrl: nats.url, env, views, say };
+  const bench = { natsUrl: nats.url, env, views, print };
   const filled = await timed(() => fillLog(connection.nc, events));
   const { state } = await connection.jsm.streams.info(EVENTS_STREAM);
   const mib = (state.bytes / 2 ** 20).toFixed(0);
-  say(`${state.messages} events, ${mib} MiB, written in ${(filled.ms / 1000).toFixed(1)} s\n`);
+  print(`${state.messages} events, ${mib} MiB, written in ${(filled.ms / 1000).toFixed(1)} s\n`);
   return [
     ...(await measureRebuilds(bench)),
     await verifyAll(bench),
@@ -76,7 +76,7 @@ export async function benchRebuild(
 
 /** Each beside the bare consumer before and after it; projections of few events without. */
 async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
-  const { say } = bench;
+  const { print } = bench;
   const verdicts: Verdict[] = [];
   let most = { parked: 0, rssMib: 0 };
   const note = ({ parked, rssMib }: Rebuilt) => {
@@ -90,7 +90,9 @@ async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
       const after = await readBare(bench);
       const byClock = (2 * rebuilt.events_per_second) / (before.rate + after.rate);
       const byProcessor = (before.cpuSeconds + after.cpuSeconds) / (2 * rebuilt.cpuSeconds);
-      say(`ratio by the clock ${byClock.toFixed(2)}, by processor time ${byProcessor.toFixed(2)}`);
+      print(
+        `ratio by the clock ${byClock.toFixed(2)}, by processor time ${byProcessor.toFixed(2)}`,
+      );
       best = Math.max(best, byClock);
       before = after;
       note(rebuilt);
@@ -107,35 +109,37 @@ async function measureRebuilds(bench: Bench): Promise<Verdict[]> {
   ];
 }
 
-async function readBare({ natsUrl, say }: Bench): Promise<{ rate: number; cpuSeconds: number }> {
+async function readBare({ natsUrl, print }: Bench): Promise<{ rate: number; cpuSeconds: number }> {
   const { printed, cpuSeconds } = await runApart([BARE, natsUrl]);
   const rate = Number(printed);
-  say(`${'bare ordered consumer that parses, a second'.padEnd(48)}${rate.toFixed(0).padStart(8)}`);
+  print(
+    `${'bare ordered consumer that parses, a second'.padEnd(48)}${rate.toFixed(0).padStart(8)}`,
+  );
   return { rate, cpuSeconds };
 }
 
-async function rebuildOne({ env, say }: Bench, { name }: { name: string }): Promise<Rebuilt> {
+async function rebuildOne({ env, print }: Bench, { name }: { name: string }): Promise<Rebuilt> {
   const apart = await runApart([BSS, 'projections', 'rebuild', name, '--json'], env);
   const { printed, rssMib, cpuSeconds } = apart;
   const [rebuilt] = JSON.parse(printed) as Omit<Rebuilt, keyof Apart>[];
   if (rebuilt === undefined) throw new Error(`nothing was rebuilt: ${printed}`);
   const { events, events_per_second: rate } = rebuilt;
   const what = `rebuild of ${name}: ${events} events, a second`.padEnd(48);
-  say(`${what}${rate.toString().padStart(8)}, ${rssMib.toFixed(0)} MiB`);
+  print(`${what}${rate.toString().padStart(8)}, ${rssMib.toFixed(0)} MiB`);
   return { ...rebuilt, rssMib, cpuSeconds };
 }
 
-async function verifyAll({ env, say }: Bench): Promise<Verdict> {
+async function verifyAll({ env, print }: Bench): Promise<Verdict> {
   const { ms, result } = await timed(() => runApart([BSS, 'projections', 'verify'], env));
-  say(`verified in ${(ms / 1000).toFixed(1)} s, ${result.rssMib.toFixed(0)} MiB:`);
-  say(result.printed);
+  print(`verified in ${(ms / 1000).toFixed(1)} s, ${result.rssMib.toFixed(0)} MiB:`);
+  print(result.printed);
   const isEqual = result.code === 0 && result.printed.trimEnd().endsWith('\nequal');
   return atLeast('verify ends with equal', isEqual ? 1 : 0, 1);
 }
 
 /** Pages of any status and offset, each beside a round trip without work. */
 async function measurePages(bench: Bench): Promise<Verdict[]> {
-  const { views, say } = bench;
+  const { views, print } = bench;
   const one = [[], [['team', 'shop']], [['team', 'web']]] as [string, string][][];
   const both = [
     [
@@ -144,15 +148,15 @@ async function measurePages(bench: Bench): Promise<Verdict[]> {
     ],
   ] as [string, string][][];
   let best = Infinity;
-  say(`\nmilliseconds${' '.repeat(32)}      p50      p95      p99     n`);
+  print(`\nmilliseconds${' '.repeat(32)}      p50      p95      p99     n`);
   for (let round = 1; round <= ROUNDS_MAX && best > 3; round += 1) {
     const { trip, page, total } = await timePages(views, one, PAGES);
-    say(row('Redis round trip', trip));
-    say(row(`page of 20 of ${total} sessions`, page));
+    print(row('Redis round trip', trip));
+    print(row(`page of 20 of ${total} sessions`, page));
     best = Math.min(best, page.p99 / trip.p99);
   }
   const { page } = await timePages(views, both, PAGES / 10);
-  say(row('page of those with two labels', page));
+  print(row('page of those with two labels', page));
   return [atMost('list page p99 ÷ Redis round trip p99', best, 3)];
 }
 

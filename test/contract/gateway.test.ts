@@ -180,14 +180,14 @@ describe('the end of the gateway', () => {
     await using site = await startSession();
     const driver = await openSocket(site.cdpUrl('s1'));
     const viewer = await openSocket(site.vncUrl('s1'));
-    const deaf = await openSocket(site.vncUrl('s1'));
-    deaf.socket.pause();
+    const paused = await openSocket(site.vncUrl('s1'));
+    paused.socket.pause();
     const start = performance.now();
     await site.gateway[Symbol.asyncDispose]();
     expect(performance.now() - start).toBeLessThan(2000);
     expect(await viewer.closed).toEqual({ code: 4015, reason: 'gateway_closing' });
     expect((await driver.closed).code).toBe(1006);
-    deaf.socket.terminate();
+    paused.socket.terminate();
     await site.isClean();
     await expect(fetch(site.http)).rejects.toThrow();
   });

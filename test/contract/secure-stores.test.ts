@@ -104,10 +104,10 @@ describe('the read model by TLS', () => {
     await Promise.all(refused);
 
     // A failed connection may fail once more after the test has stopped waiting.
-    await using stranger = await createRedisViews({ url });
+    await using otherClient = await createRedisViews({ url });
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const again = () => resolve(stranger.redis.stream.emit('error', new Error('once more')));
-    stranger.redis.once('error', again);
+    const again = () => resolve(otherClient.redis.stream.emit('error', new Error('once more')));
+    otherClient.redis.once('error', again);
     expect(await promise).toBe(true);
   });
 });

@@ -75,12 +75,12 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
 
   test('stops a session whose browser was closed, also while the service was down', async () => {
     const [one, other] = [await createWarm(service), await createWarm(service)];
-    const told = { status: 'stopped', ended_reason: 'browser_closed', credits_used: 1 };
+    const closedByUser = { status: 'stopped', ended_reason: 'browser_closed', credits_used: 1 };
     {
       using cdp = await attach(one);
       await cdp.send('Browser.close').catch(() => undefined);
     }
-    expect(await ended(one)).toMatchObject(told);
+    expect(await ended(one)).toMatchObject(closedByUser);
 
     const container = containerOf(other);
     const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
@@ -95,7 +95,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     const state = () => docker('inspect', '--format', '{{.State.Status}}', container);
     await eventually(() => state() === 'exited', 'its container has ended');
     await service.startAgain();
-    expect(await ended(other)).toMatchObject(told);
+    expect(await ended(other)).toMatchObject(closedByUser);
     expect(docker('ps', '-aq', '--filter', `id=${container}`)).toBe('');
   }, 120_000);
 

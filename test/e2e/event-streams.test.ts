@@ -96,8 +96,8 @@ describe('the stream of a session', () => {
       [id, never].map((one) => api.as(key).get(`/api/sessions/${one}/events`)),
     );
     expect(errorOf(theirs as never)).toBe('404 SESSION_NOT_FOUND');
-    const told = JSON.stringify(theirs?.body).replaceAll(id, never);
-    expect(told).toBe(JSON.stringify(nobodys?.body));
+    const foreign = JSON.stringify(theirs?.body).replaceAll(id, never);
+    expect(foreign).toBe(JSON.stringify(nobodys?.body));
     expect(Object.keys(theirs?.headers ?? {})).toEqual(Object.keys(nobodys?.headers ?? {}));
     using own = await stream('/api/events', { key, lastId: '0' });
     await eventually(() => own.events().length === 3, 'its own');
@@ -117,12 +117,12 @@ describe('the stream of an organization', () => {
     const other = await liveSession();
     using second = await stream('/api/events', { lastId: first.lastId() });
     using fromMark = await stream(`/api/events?from=${Number(mark) + 1}`);
-    const heard = () => [...first.events(), ...second.events()];
-    await eventually(() => hasEnded(heard(), other), 'the end of the other');
+    const received = () => [...first.events(), ...second.events()];
+    await eventually(() => hasEnded(received(), other), 'the end of the other');
     const written = (await logOf(subjects)).filter(({ sequence }) => sequence > Number(mark));
     expect(Number(mark)).toBeLessThanOrEqual(end);
-    await eventually(() => heard().length >= written.length, 'the rest');
-    expect(heard()).toEqual(written);
+    await eventually(() => received().length >= written.length, 'the rest');
+    expect(received()).toEqual(written);
     await eventually(() => fromMark.events().length >= written.length, 'all of it once more');
     expect(fromMark.events()).toEqual(written);
   });
@@ -201,8 +201,11 @@ describe('the stream of an organization', () => {
 
   it('arrives at curl -N at once, with a comment every 15 s', async () => {
     const id = await liveSession();
-    const told = `"subject":"${id}"`;
-    await eventually(() => shown.split('\n\n').some((block) => block.includes(told)), 'it tells');
+    const ownSubject = `"subject":"${id}"`;
+    await eventually(
+      () => shown.split('\n\n').some((block) => block.includes(ownSubject)),
+      'it tells',
+    );
     expect(shown).toMatch(/\n\nid: \d+\nevent: session\.stopped\ndata: {"specversion":"1\.0",/);
     await eventually(() => shown.includes('\n\n: heartbeat\n\n'), 'a heartbeat', 16_000);
   });

@@ -137,8 +137,8 @@ describe('GET /api/usage', () => {
     const viewer = anybody.as(await log.issueKey('acme', 'viewer', anybody));
     expect((await viewer.get('/api/usage')).body.totals.sessions).toBe(5);
     await log.register('umbrella', 'pro', 100);
-    const stranger = anybody.as(await log.issueKey('umbrella', 'owner', anybody));
-    const { body } = await stranger.get(`/api/usage?from=${between}`);
+    const otherOwner = anybody.as(await log.issueKey('umbrella', 'owner', anybody));
+    const { body } = await otherOwner.get(`/api/usage?from=${between}`);
     expect(body).toMatchObject({ organization_id: 'umbrella', totals: { sessions: 0 }, lines: [] });
     expect((await anybody.as(null).get('/api/usage')).status).toBe(401);
   });
@@ -185,9 +185,9 @@ describe('bss credits statement', () => {
       agrees: true,
       differences: [],
     });
-    const told = (statement as { lines: { session_id: string; events: unknown }[] }).lines;
-    expect(linesOf({ lines: told })).toEqual(ids);
-    expect(told.map(({ events }) => events)).toEqual(
+    const itemized = (statement as { lines: { session_id: string; events: unknown }[] }).lines;
+    expect(linesOf({ lines: itemized })).toEqual(ids);
+    expect(itemized.map(({ events }) => events)).toEqual(
       lines.map(({ events }: { events: unknown }) => events),
     );
   });

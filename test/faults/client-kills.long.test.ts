@@ -5,17 +5,17 @@ import { DEV_KEY, eventually, startService } from '#test/support/service/service
 test('the client receives each event once and in order although the service is killed five times', async () => {
   await using service = await startService({ POOL_MAX: '10' });
   const client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
-  const heard: number[] = [];
+  const received: number[] = [];
   const stop = new AbortController();
   const listening = (async () => {
     const events = client.events({ from: 1, signal: stop.signal });
-    for await (const { sequence } of events) heard.push(sequence);
+    for await (const { sequence } of events) received.push(sequence);
   })();
   for (let round = 1; round <= 5; round += 1) {
-    const before = heard.length;
+    const before = received.length;
     await using session = await client.sessions.create({ duration: '5m' });
     await session.access();
-    await eventually(() => heard.length > before, 'the client receives events');
+    await eventually(() => received.length > before, 'the client receives events');
     await service.end('SIGKILL');
     await service.startAgain();
   }
@@ -30,7 +30,7 @@ test('the client receives each event once and in order although the service is k
   };
   await last.stop();
   const end = (await lifeOf()).at(-1) ?? 0;
-  await eventually(() => (heard.at(-1) ?? 0) >= end, 'the client has the last event');
+  await eventually(() => (received.at(-1) ?? 0) >= end, 'the client has the last event');
   stop.abort();
   await listening.catch(() => undefined);
 
@@ -39,5 +39,5 @@ test('the client receives each event once and in order although the service is k
     log.push(sequence);
     if (sequence >= end) break;
   }
-  expect(heard.slice(0, log.length)).toEqual(log);
+  expect(received.slice(0, log.length)).toEqual(log);
 });

@@ -36,7 +36,7 @@ test('a process that may not subscribe to the event store is not ready, and serv
   );
 
   await nats.reconfigure(users(true));
-  await eventually(async () => (await database()) === 'healthy', 'it is heard again');
+  await eventually(async () => (await database()) === 'healthy', 'it receives events again');
   await eventually(
     async () => (await service.request('GET', '/api/ready')).status === 200,
     'it is ready again',

@@ -13,7 +13,7 @@ const SESSIONS = 12;
 
 /** Follows events as a client program does: when a stream ends, resumes at the next API. */
 function follow(apis: readonly RunningService[], lastId: string) {
-  const heard: CloudEvent[] = [];
+  const received: CloudEvent[] = [];
   const ends: string[] = [];
   let current: Stream | null = null;
   const over = new AbortController();
@@ -25,7 +25,7 @@ function follow(apis: readonly RunningService[], lastId: string) {
         const id = current?.lastId() ?? lastId;
         current = await openStream(`${apiUrl}/api/events`, { lastId: id });
         await current.ended;
-        heard.push(...current.events());
+        received.push(...current.events());
         ends.push(current.blocks.findLast(({ event }) => event === 'end')?.data ?? 'cut');
         lastId = current.lastId() ?? id;
       } catch {
@@ -35,17 +35,17 @@ function follow(apis: readonly RunningService[], lastId: string) {
   }
   const running = run();
   return {
-    heard: () => [...heard, ...(current?.events() ?? []).filter(isNew)],
+    received: () => [...received, ...(current?.events() ?? []).filter(isNew)],
     ends,
     async stop() {
       over.abort();
       current?.[Symbol.dispose]();
       await running;
-      return heard;
+      return received;
     },
   };
   function isNew({ sequence }: CloudEvent): boolean {
-    return sequence > (heard.at(-1)?.sequence ?? 0);
+    return sequence > (received.at(-1)?.sequence ?? 0);
   }
 }
 
@@ -81,11 +81,13 @@ it('a stream whose API is killed or shut down resumes at another API, with no ev
   }))
     expected.push(toPublicEvent(event));
   for (const client of clients) {
-    const hasAll = () => client.heard().length >= expected.length;
-    await eventually(hasAll, 'each client has heard the rest');
-    const heard = await client.stop();
-    expect(heard.map(({ sequence }) => sequence)).toEqual(expected.map(({ sequence }) => sequence));
-    expect(heard).toEqual(expected);
+    const hasAll = () => client.received().length >= expected.length;
+    await eventually(hasAll, 'each client has received the rest');
+    const received = await client.stop();
+    expect(received.map(({ sequence }) => sequence)).toEqual(
+      expected.map(({ sequence }) => sequence),
+    );
+    expect(received).toEqual(expected);
   }
   const ends = clients.flatMap((client) => client.ends);
   expect(ends).toContain('cut');

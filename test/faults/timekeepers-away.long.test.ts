@@ -41,7 +41,7 @@ test('a session expires although its timer fired while no timekeeper ran', async
   const { connection } = service;
   const id = await service.createArmed();
   service.pass(HOUR + SECOND);
-  await createJetStreamTimers(connection).arm(expiryOf(id), new Date());
+  await createJetStreamTimers(connection).schedule(expiryOf(id), new Date());
   const fired = await eventually(() => firing(connection, id), 'it has fired');
   // It has no TTL: only a timekeeper's acknowledgement removes it.
   expect(fired.header.get('Nats-TTL')).toBe('');
@@ -60,7 +60,7 @@ test('a session expires although its timer was lost, as by an earlier version', 
   const schedule = { specification: new Date(), target, ttl: '1s' };
   const timer = JSON.stringify(expiryOf(id));
   await connection.js.publish(timerSubject(organizationId, id, 'expiry'), timer, { schedule });
-  await eventually(async () => !(await service.isArmed(id)), 'it has fired');
+  await eventually(async () => !(await service.isScheduled(id)), 'it has fired');
   await eventually(async () => (await stored(connection)) === 0, 'the server has removed it');
   await service.startTimekeeper();
   await eventually(async () => (await service.read(id))?.status === 'stopped', 'it has expired');
@@ -114,7 +114,7 @@ async function openService() {
       onLogReconnect: () => () => undefined,
       log: pino({ level: 'silent' }),
     });
-  const isArmed = async (id: string) =>
+  const isScheduled = async (id: string) =>
     (await held(connection, timerSubject(organizationId, id, 'expiry'))) > 0;
 
   return {
@@ -122,7 +122,7 @@ async function openService() {
     pass(ms: number) {
       offsetMs += ms;
     },
-    /** Creates a session of an hour and arms its timers, then stops the timekeeper. */
+    /** Creates a session of an hour and schedules its timers, then stops the timekeeper. */
     async createArmed(): Promise<string> {
       const id = freshId('ses');
       const command = createSession({ durationMs: HOUR, now: now(), fingerprint: null });
@@ -135,7 +135,7 @@ async function openService() {
         newMetadata('test'),
         limits,
       );
-      await eventually(() => isArmed(id), 'its expiry is armed');
+      await eventually(() => isScheduled(id), 'its expiry is scheduled');
       await timekeeper[Symbol.asyncDispose]();
       return id;
     },
@@ -144,7 +144,7 @@ async function openService() {
         await loadState<'session'>(context.eventStore, { kind: 'session', organizationId, id })
       ).state;
     },
-    isArmed,
+    isScheduled,
     /** Runs until the end of the test. */
     async startTimekeeper() {
       parts.use(await keepTime());

@@ -3,7 +3,7 @@ import { errors, problemBody, reject, type ErrorName } from '#src/errors.ts';
 import { mayDo } from '#src/domain/organization/roles.ts';
 import { Problem } from '../schemas/sessions.ts';
 import type { RouteConfig } from '../http/route.ts';
-import { problemContexts } from './problem-contexts.ts';
+import { errorContexts } from './error-contexts.ts';
 import type { DocumentHeader } from './openapi-document.ts';
 
 /** Headers that more than one response has, as components of the document. */
@@ -76,7 +76,7 @@ function errorResponse(status: number, names: ErrorName[]) {
   };
   const examples = names.map((name) => [
     name,
-    { value: problemBody(reject(name, problemContexts[name])) },
+    { value: problemBody(reject(name, errorContexts[name])) },
   ]);
   return {
     description: names.map((name) => `\`${name}\`: ${errors[name].message}`).join(' '),

@@ -32,11 +32,11 @@ const COUNT_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 50;
 
 export type HealthOptions = {
-  isLogConnected: () => boolean;
+  isEventStoreConnected: () => boolean;
   /** False if the event store was emptied or replaced under this process. */
-  isLogSame: () => boolean;
+  isSameEventStore: () => boolean;
   /** False while this process cannot follow the event store: it receives no events. */
-  isLogHeard: () => boolean;
+  isReceivingEvents: () => boolean;
   views: Views;
   isRateLimitShared: () => boolean;
   /** Whether the read model has caught up with the event store since this process started. */
@@ -47,7 +47,7 @@ export type HealthOptions = {
 };
 
 export function startHealthMonitor(options: HealthOptions): HealthMonitor {
-  const { isLogConnected, isLogSame, isLogHeard } = options;
+  const { isEventStoreConnected, isSameEventStore, isReceivingEvents } = options;
   const { views, isRateLimitShared, hasCaughtUp } = options;
   const { position, now } = options;
   let live: number | null = null;
@@ -77,9 +77,9 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   void keepCounting();
 
   function database(): HealthWord {
-    if (!isLogConnected() || !isLogSame()) return 'unhealthy';
+    if (!isEventStoreConnected() || !isSameEventStore()) return 'unhealthy';
     const isLate = lists.lag().seconds > lagSecondsMax;
-    const isWhole = isLogHeard() && views.isReachable() && hasCaughtUp() && !isLate;
+    const isWhole = isReceivingEvents() && views.isReachable() && hasCaughtUp() && !isLate;
     return isWhole ? 'healthy' : 'degraded';
   }
   function rateLimit(): HealthWord {
@@ -100,9 +100,11 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
     },
     missing() {
       const missing = [];
-      if (!isLogConnected()) missing.push('event log');
-      else if (!isLogSame()) missing.push('restart, as the event log was emptied or replaced');
-      else if (!isLogHeard()) missing.push('event log, from which this process receives no events');
+      if (!isEventStoreConnected()) missing.push('event log');
+      else if (!isSameEventStore())
+        missing.push('restart, as the event log was emptied or replaced');
+      else if (!isReceivingEvents())
+        missing.push('event log, from which this process receives no events');
       if (!views.isReachable()) missing.push('read model');
       else if (!hasCaughtUp()) missing.push('read model, which is being folded');
       return missing;

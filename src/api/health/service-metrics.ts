@@ -9,18 +9,18 @@ import type { Metrics } from '#src/telemetry/metrics.ts';
 import { poolCounters } from '../schemas/sessions.ts';
 
 /** Metrics of the whole service: from the read model, and from the event store. */
-export function watchService(
+export function registerServiceMetrics(
   metrics: Pick<Metrics, 'watch'>,
   parts: {
     views: Views;
     deadLetters: Pick<DeadLetterStore, 'list'>;
-    isLogConnected: () => boolean;
+    isEventStoreConnected: () => boolean;
     now: () => number;
   },
 ): void {
-  const { views, deadLetters, isLogConnected, now } = parts;
+  const { views, deadLetters, isEventStoreConnected, now } = parts;
   metrics.watch(['bss_part_reachable'], () => ({
-    bss_part_reachable: { event_log: +isLogConnected(), read_model: +views.isReachable() },
+    bss_part_reachable: { event_log: +isEventStoreConnected(), read_model: +views.isReachable() },
   }));
   metrics.watch(['bss_pool_size', 'bss_pool_browsers'], () => readPool(views));
   metrics.watch(['bss_queue_length', 'bss_queue_oldest_age_seconds'], () => readQueue(views, now));

@@ -32,20 +32,20 @@ export async function* follow(
   while (!signal.aborted) {
     try {
       after = after === 'end' ? await endOf(connection) : after;
-      const onHeartbeat = () => options.onHearing?.(true);
+      const onHeartbeat = () => options.onReceiving?.(true);
       const place = { stream, after, subjects, signal, batchMax, onHeartbeat };
       await using reader = await openReader(connection, place);
       for (;;) {
         const arrivals = await reader.take(batchMax);
         if (arrivals.length === 0) return;
         backOff.reset();
-        options.onHearing?.(true);
+        options.onReceiving?.(true);
         const batch = readAll(arrivals, options);
         after = arrivals.at(-1)?.sequence ?? after;
         if (batch.length > 0) yield batch;
       }
     } catch (error) {
-      options.onHearing?.(false);
+      options.onReceiving?.(false);
       if (!(error instanceof ReaderLost) && !isOutage(error)) throw error;
     }
     await backOff.pause(signal);

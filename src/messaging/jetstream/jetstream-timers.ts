@@ -33,7 +33,7 @@ export function createJetStreamTimers(
 ): Timers {
   const { js, jsm } = connection;
   return {
-    async arm(timer, at) {
+    async schedule(timer, at) {
       const { organizationId, sessionId, kind } = timer;
       const target = firedSubject(organizationId, sessionId, kind);
       const schedule = { specification: at, target };

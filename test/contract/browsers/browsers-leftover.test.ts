@@ -58,15 +58,15 @@ describe('after the service was killed', () => {
   });
 
   test('an unrelated process that has the pid of one of its programs is not killed', async () => {
-    const stranger = spawn('sleep', ['100'], { detached: true });
-    onTestFinished(() => void stranger.kill('SIGKILL'));
+    const unrelated = spawn('sleep', ['100'], { detached: true });
+    onTestFinished(() => void unrelated.kill('SIGKILL'));
     await using place = await openPlace();
-    await leaveRecord(place, { display: 999, pid: stranger.pid ?? 0 });
+    await leaveRecord(place, { display: 999, pid: unrelated.pid ?? 0 });
     await using browsers = await openIn(place);
     expect(await browsers.list()).toMatchObject([{ workloadId: 'wl_old', adoptable: null }]);
     await browsers.stop('wl_old');
     expect(place.traces()).toEqual([]);
-    expect([stranger.exitCode, stranger.signalCode]).toEqual([null, null]);
+    expect([unrelated.exitCode, unrelated.signalCode]).toEqual([null, null]);
   });
 
   test('the browsers of another running service are neither listed nor stopped', async () => {

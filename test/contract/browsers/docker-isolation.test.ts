@@ -98,9 +98,9 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
   }
 
   test('the services of the host are not reachable by any of its addresses', async () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     const server = createServer((request, response) => {
-      heard.push(String(request.socket.localAddress));
+      received.push(String(request.socket.localAddress));
       response.end('hello');
     }).listen(0, '0.0.0.0');
     onTestFinished(() => void server.close());
@@ -110,9 +110,9 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
     const gateway = docker('network', 'inspect', '--format', format, testNetwork());
     for (const host of [gateway, hosts.machine]) {
       expect((await fetch(`http://${host}:${port}/`)).status).toBe(200);
-      expect(heard.splice(0)).toHaveLength(1);
+      expect(received.splice(0)).toHaveLength(1);
       expect(await errorAt(host, port)).toBe(REFUSED);
     }
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   });
 });

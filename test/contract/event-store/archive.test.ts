@@ -17,19 +17,19 @@ test('the archive delivers the events of the store, the newest too, without a co
     ...{ subjects: filters.all, after: early[1] ?? 0, signal: stop.signal },
     onUnreadable: ({ reason }: { reason: string }) => expect.fail(reason),
   };
-  const heard: number[] = [];
+  const received: number[] = [];
   const followers = async (stream: string) =>
     (await connection.jsm.streams.info(stream)).state.consumer_count;
-  const isBefore = () => heard.length < early.length - 2;
+  const isBefore = () => received.length < early.length - 2;
   let late: number[] = [];
   for await (const batch of follow(connection, options, ARCHIVE_STREAM)) {
-    heard.push(...batch.map(({ sequence }) => sequence));
+    received.push(...batch.map(({ sequence }) => sequence));
     if (isBefore()) continue;
     if (late.length === 0) {
       expect([await followers(ARCHIVE_STREAM), await followers('EVENTS')]).toEqual([1, 0]);
       late = await appendEach(eventStore, aSession(), 4);
     }
-    if (heard.length === 7) stop.abort();
+    if (received.length === 7) stop.abort();
   }
-  expect(heard).toEqual([...early.slice(2), ...late]);
+  expect(received).toEqual([...early.slice(2), ...late]);
 });

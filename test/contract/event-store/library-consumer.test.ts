@@ -38,10 +38,10 @@ describe('an event whose delivery is lost with the connection', () => {
   test('the library’s ordered consumer delivers it only when another event is appended', async () => {
     const consumer = await connection.js.consumers.get(EVENTS_STREAM, { opt_start_seq: 1 });
     const messages = await consumer.consume({ idle_heartbeat: 500 });
-    const heard: number[] = [];
+    const received: number[] = [];
     const statuses: string[] = [];
     const reading = (async () => {
-      for await (const message of messages) heard.push(message.seq);
+      for await (const message of messages) received.push(message.seq);
     })();
     const noting = (async () => {
       for await (const { type } of messages.status()) statuses.push(type);
@@ -52,37 +52,37 @@ describe('an event whose delivery is lost with the connection', () => {
     statuses.splice(0);
     await expect.poll(() => statuses.filter((type) => type === 'heartbeat').length).toBe(2);
     const { delivered, num_pending: pending } = await consumer.info();
-    expect({ heard, last: delivered.stream_seq, pending }).toEqual({
-      heard: [],
+    expect({ received, last: delivered.stream_seq, pending }).toEqual({
+      received: [],
       last: 1,
       pending: 0,
     });
 
     await appendEach(opened.eventStore, aSession(), 1);
-    await expect.poll(() => heard, SOON).toEqual([1, 2]);
+    await expect.poll(() => received, SOON).toEqual([1, 2]);
     await messages.close();
     await Promise.all([reading, noting]);
   });
 
   test('ours delivers it after the reconnect', async () => {
     const stop = new AbortController();
-    const heard: number[] = [];
-    let isHearing = false;
+    const received: number[] = [];
+    let isReceiving = false;
     const options = {
       subjects: filters.all,
       after: 0,
       signal: stop.signal,
       onUnreadable: () => undefined,
-      onHearing: (hears: boolean) => (isHearing = hears),
+      onReceiving: (hears: boolean) => (isReceiving = hears),
     };
     const reading = (async () => {
       for await (const batch of createJetStreamEventStore(connection).subscribe(options))
-        heard.push(...batch.map(({ sequence }) => sequence));
+        received.push(...batch.map(({ sequence }) => sequence));
     })();
-    await expect.poll(() => isHearing, SOON).toBe(true);
+    await expect.poll(() => isReceiving, SOON).toBe(true);
 
     await appendAndLose();
-    await expect.poll(() => heard, SOON).toEqual([1]);
+    await expect.poll(() => received, SOON).toEqual([1]);
     stop.abort();
     await reading;
   });

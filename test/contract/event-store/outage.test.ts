@@ -56,9 +56,9 @@ describe('the event store on JetStream', () => {
     const end = await eventStore.lastSequence();
     const every = Array.from({ length: end }, (_, index) => index + 1);
     for (const following of all) {
-      await expect.poll(() => following.heard.length).toBe(end);
+      await expect.poll(() => following.received.length).toBe(end);
       await following.stop();
-      expect(following.heard).toEqual(every);
+      expect(following.received).toEqual(every);
     }
     for (const { session, acknowledged } of writers) {
       const commands = (await historyOf(eventStore, session)).map(
@@ -134,12 +134,12 @@ describe('the event store on JetStream', () => {
       signal: stop.signal,
       onUnreadable,
     };
-    const heard: number[] = [];
+    const received: number[] = [];
     for await (const batch of eventStore.subscribe(options)) {
-      heard.push(...batch.map((event) => event.sequence));
-      if (heard.length === 2) break;
+      received.push(...batch.map((event) => event.sequence));
+      if (received.length === 2) break;
     }
-    expect(heard).toEqual([first, seq + 1]);
+    expect(received).toEqual([first, seq + 1]);
     expect(poison).toEqual([seq]);
     await expect(historyOf(eventStore, session)).rejects.toThrow('queued');
 
@@ -230,15 +230,15 @@ function writeOn(eventStore: EventStore) {
 /** The sequences of all events that a subscription to the whole store receives. */
 function followUntilStopped(eventStore: EventStore) {
   const stop = new AbortController();
-  const heard: number[] = [];
+  const received: number[] = [];
   async function run() {
     const options = { subjects: filters.all, after: 0, signal: stop.signal, onUnreadable() {} };
     for await (const batch of eventStore.subscribe(options))
-      heard.push(...batch.map((event) => event.sequence));
+      received.push(...batch.map((event) => event.sequence));
   }
   const running = run();
   return {
-    heard,
+    received,
     async stop() {
       stop.abort();
       await running;

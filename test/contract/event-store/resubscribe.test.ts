@@ -67,17 +67,17 @@ function refusing(eventStore: EventStore) {
 /** The sequences that a subscription receives. */
 function listen(eventStore: EventStore, subjects: readonly string[], after = 0) {
   const stop = new AbortController();
-  const heard: number[] = [];
+  const received: number[] = [];
   async function follow() {
     const options = { subjects, after, signal: stop.signal, onUnreadable: () => undefined };
     for await (const batch of eventStore.subscribe(options))
-      heard.push(...batch.map(({ sequence }: RecordedEvent) => sequence));
+      received.push(...batch.map(({ sequence }: RecordedEvent) => sequence));
   }
   const following = follow();
   // A subscription that ends is detected by the events that are missing.
   following.catch(() => undefined);
   return {
-    heard,
+    received,
     async [Symbol.asyncDispose]() {
       stop.abort();
       await following.catch(() => undefined);
@@ -97,12 +97,12 @@ describe.each(adapters)('a shared subscription ($adapter)', ({ open }) => {
     const odd = refusing(opened.eventStore);
     const failures: unknown[] = [];
     const onFailure = (failure: unknown) => failures.push(failure);
-    await using log = await withSharedSubscription(odd.log, { onFailure, deafAfterMs: 0 });
+    await using log = await withSharedSubscription(odd.log, { onFailure, silentAfterMs: 0 });
     const session = aSession();
     await using early = listen(log, [streamFilter(session)]);
     const sequences = await appendEach(opened.other, session, 3);
-    await expect.poll(() => early.heard, SOON).toEqual(sequences);
-    expect(log.isHearing()).toBe(true);
+    await expect.poll(() => early.received, SOON).toEqual(sequences);
+    expect(log.isReceiving()).toBe(true);
 
     odd.set(error);
     const more = async (minute: number) => {
@@ -114,12 +114,13 @@ describe.each(adapters)('a shared subscription ($adapter)', ({ open }) => {
     for (const minute of [4, 5, 6]) await more(minute);
     // Once while it is read, and once at another attempt.
     await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
-    await expect.poll(() => log.isHearing(), SOON).toBe(false);
+    await expect.poll(() => log.isReceiving(), SOON).toBe(false);
     odd.set(null);
     await more(7);
     await using late = listen(log, [streamFilter(session)]);
-    for (const { heard } of [early, late]) await expect.poll(() => heard, SOON).toEqual(sequences);
-    expect(log.isHearing()).toBe(true);
+    for (const { received } of [early, late])
+      await expect.poll(() => received, SOON).toEqual(sequences);
+    expect(log.isReceiving()).toBe(true);
     expect(new Set(failures)).toEqual(new Set([error]));
   });
 
@@ -132,34 +133,34 @@ describe.each(adapters)('a shared subscription ($adapter)', ({ open }) => {
     await using late = listen(log, [streamFilter(session)]);
     await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
     odd.set(null);
-    await expect.poll(() => late.heard, SOON).toEqual(sequences);
+    await expect.poll(() => late.received, SOON).toEqual(sequences);
   });
 
   test('a subscriber at the end continues after its last event and reports the failure', async () => {
     const odd = refusing(opened.eventStore);
     const failures: unknown[] = [];
     await using tail = await subscribeToSessions(odd.log, (failure) => failures.push(failure));
-    const heard: number[] = [];
-    tail.watchAll(({ sequence }) => heard.push(sequence));
+    const received: number[] = [];
+    tail.watchAll(({ sequence }) => received.push(sequence));
     const first = await appendEach(opened.other, aSession(), 2);
-    await expect.poll(() => heard, SOON).toEqual(first);
+    await expect.poll(() => received, SOON).toEqual(first);
     odd.set(new Error('not now'));
     const second = await appendEach(opened.other, aSession(), 2);
     await expect.poll(() => odd.refused(), SOON).toBeGreaterThan(1);
     odd.set(null);
-    await expect.poll(() => heard, SOON).toEqual([...first, ...second]);
+    await expect.poll(() => received, SOON).toEqual([...first, ...second]);
     expect(failures).toContainEqual(new Error('not now'));
   });
 });
 
 describe('on a server that revokes a permission for a while', () => {
   /** Whether consumers may be created, as nats.conf states it. */
-  const users = (mayMake: boolean, mayHear = true) => {
+  const users = (mayMake: boolean, mayReceive = true) => {
     const denied = mayMake ? [] : ['$JS.API.CONSUMER.CREATE.>', '$JS.API.CONSUMER.DURABLE.>'];
-    const deaf = mayHear ? [] : ['_INBOX_app.>', 'retry.>'];
+    const deniedReplies = mayReceive ? [] : ['_INBOX_app.>', 'retry.>'];
     const permissions = JSON.stringify({
       publish: { allow: ['>'], deny: denied },
-      subscribe: { allow: ['>'], deny: deaf },
+      subscribe: { allow: ['>'], deny: deniedReplies },
     });
     return `authorization: { users: [ { user: app, password: pw, permissions: ${permissions} } ] }`;
   };
@@ -186,22 +187,22 @@ describe('on a server that revokes a permission for a while', () => {
     const tailed: number[] = [];
     tail.watchAll(({ sequence }) => tailed.push(sequence));
     const first = await log.append([change(0, requested(session))]);
-    await expect.poll(() => [early.heard, tailed], SOON).toEqual([[1], [1]]);
+    await expect.poll(() => [early.received, tailed], SOON).toEqual([[1], [1]]);
     expect(first.outcome).toBe('appended');
 
     await nats.reconfigure(users(false));
     await expect.poll(() => failures.length, SOON).toBeGreaterThan(1);
-    await expect.poll(() => log.isHearing(), SOON).toBe(false);
+    await expect.poll(() => log.isReceiving(), SOON).toBe(false);
     await log.append([change(1, accessed(session, 1))]);
     await nats.reconfigure(users(true));
     await log.append([change(2, accessed(session, 2))]);
     await expect
-      .poll(() => [early.heard, tailed], SOON)
+      .poll(() => [early.received, tailed], SOON)
       .toEqual([
         [1, 2, 3],
         [1, 2, 3],
       ]);
-    await expect.poll(() => log.isHearing(), SOON).toBe(true);
+    await expect.poll(() => log.isReceiving(), SOON).toBe(true);
     expect(failures.every((error) => /ermission/.test(String(error)))).toBe(true);
   }, 60_000);
 

@@ -48,13 +48,13 @@ test('a subscriber that fell behind the kept events reads what it missed, and jo
     return (value as RecordedEvent[] | undefined)?.map(({ sequence }) => sequence) ?? [];
   }
   const first = appendEach(log, aSession(), 2);
-  const heard = await next();
+  const received = await next();
   await first;
   // The subscriber takes nothing while these arrive.
   const missed = await appendEach(log, aSession(), 40);
   const last = missed.at(-1) ?? 0;
-  while ((heard.at(-1) ?? 0) < last) heard.push(...(await next()));
-  expect(heard).toEqual(Array.from({ length: last }, (_, index) => index + 1));
+  while ((received.at(-1) ?? 0) < last) received.push(...(await next()));
+  expect(received).toEqual(Array.from({ length: last }, (_, index) => index + 1));
   expect(counted.followers()).toBe(2);
   const hearing = next();
   expect(await appendEach(log, aSession(), 1)).toEqual(await hearing);
@@ -99,17 +99,17 @@ describe('events that cannot be decoded', () => {
   /** What a subscriber from the beginning receives, in its order: `3`, or `3 unreadable`. */
   function listen(eventStore: EventStore, subjects: readonly string[] = filters.all) {
     const stop = new AbortController();
-    const heard: string[] = [];
+    const received: string[] = [];
     async function follow() {
       const onUnreadable = ({ sequence }: { sequence: number }) =>
-        void heard.push(`${sequence} unreadable`);
+        void received.push(`${sequence} unreadable`);
       const options = { subjects, after: 0, signal: stop.signal, onUnreadable };
       for await (const batch of eventStore.subscribe(options))
-        heard.push(...batch.map(({ sequence }) => `${sequence}`));
+        received.push(...batch.map(({ sequence }) => `${sequence}`));
     }
     const following = follow();
     return {
-      heard,
+      received,
       async [Symbol.asyncDispose]() {
         stop.abort();
         await following;
@@ -139,9 +139,9 @@ describe('events that cannot be decoded', () => {
     const expected = [1, 2, 3, 4, 5].map((sequence) =>
       isSpoilt(sequence) ? `${sequence} unreadable` : `${sequence}`,
     );
-    for (const { heard } of [waiting, waitingToo, late]) {
-      await expect.poll(() => heard).toContain(`${other}`);
-      expect(heard).toEqual([...expected, `${other}`]);
+    for (const { received } of [waiting, waitingToo, late]) {
+      await expect.poll(() => received).toContain(`${other}`);
+      expect(received).toEqual([...expected, `${other}`]);
     }
   });
 
@@ -150,7 +150,7 @@ describe('events that cannot be decoded', () => {
     await using waiting = listen(log);
     await turn();
     await appendEach(log, aSession(), 1);
-    await expect.poll(() => waiting.heard).toEqual(['1 unreadable']);
+    await expect.poll(() => waiting.received).toEqual(['1 unreadable']);
   });
 
   test('cost no subscriber of a real store a good event', async () => {
@@ -165,9 +165,9 @@ describe('events that cannot be decoded', () => {
       const publish = (text: Uint8Array | string) =>
         real.connection.js.publish(subject, text, { headers: all });
       await Promise.all([publish(body), publish('not an event'), publish(body)]);
-      await expect.poll(() => waiting.heard.at(-1)).toBe(`${3 * round}`);
+      await expect.poll(() => waiting.received.at(-1)).toBe(`${3 * round}`);
     }
-    expect(waiting.heard).toEqual(
+    expect(waiting.received).toEqual(
       Array.from({ length: 30 }, (_, at) => (at % 3 === 1 ? `${at + 1} unreadable` : `${at + 1}`)),
     );
   });

@@ -19,10 +19,10 @@ describe.each(eventLogs)('a subscription to the event store ($adapter)', ({ open
   test('yields all events in order, without gap', async () => {
     await appendEach(opened.eventStore, aSession(), 5);
     const end = await opened.eventStore.lastSequence();
-    const heard = (
+    const received = (
       await followed(opened.eventStore, { subjects: filters.all, after: 0 }, end)
     ).flat();
-    expect(heard.map((event) => event.sequence)).toEqual(
+    expect(received.map((event) => event.sequence)).toEqual(
       Array.from({ length: end }, (_, index) => index + 1),
     );
   });
@@ -32,8 +32,8 @@ describe.each(eventLogs)('a subscription to the event store ($adapter)', ({ open
     const [first = 0, ...others] = await appendEach(opened.eventStore, session, 7);
     await appendEach(opened.eventStore, aSession(), 2);
     const subjects = [streamFilter(session)];
-    const heard = (await followed(opened.eventStore, { subjects, after: first }, 6)).flat();
-    expect(heard.map((event) => event.sequence)).toEqual(others);
+    const received = (await followed(opened.eventStore, { subjects, after: first }, 6)).flat();
+    expect(received.map((event) => event.sequence)).toEqual(others);
   });
 
   test('yields events as they are appended, to every subscriber, in bounded batches', async () => {
@@ -64,11 +64,11 @@ describe.each(eventLogs)('a subscription to the event store ($adapter)', ({ open
       expected = appended.outcome === 'appended' ? (appended.sequences[0] ?? 0) : 0;
       await new Promise(setImmediate);
     }
-    const heard = (await hearing).flat().map((event) => event.sequence);
+    const received = (await hearing).flat().map((event) => event.sequence);
     const all = (await historyOf(opened.eventStore, session)).map((event) => event.sequence);
-    const start = all.indexOf(heard[0] ?? 0);
+    const start = all.indexOf(received[0] ?? 0);
     expect(start).toBeGreaterThanOrEqual(before.length);
-    expect(heard).toEqual(all.slice(start, start + heard.length));
+    expect(received).toEqual(all.slice(start, start + received.length));
   });
 
   test('skips, if allowed, only events that a later one of the aggregate supersedes', async () => {
@@ -87,16 +87,16 @@ describe.each(eventLogs)('a subscription to the event store ($adapter)', ({ open
         return may;
       };
       const options = { subjects: filters.all, after, canSkip, batchMax: 4_000 };
-      const heard: number[] = [];
+      const received: number[] = [];
       const { signal } = new AbortController();
       for await (const batch of eventStore.subscribe({ ...options, signal, onUnreadable() {} })) {
-        heard.push(...batch.map((event) => event.sequence));
-        if (heard.at(-1) === last) break;
+        received.push(...batch.map((event) => event.sequence));
+        if (received.at(-1) === last) break;
       }
-      expect([...heard, ...left.keys()].toSorted((a, b) => a - b)).toEqual(appended);
-      expect(heard).toEqual(heard.toSorted((a, b) => a - b));
+      expect([...received, ...left.keys()].toSorted((a, b) => a - b)).toEqual(appended);
+      expect(received).toEqual(received.toSorted((a, b) => a - b));
       for (const [sequence, by] of left) {
-        expect(heard).toContain(by);
+        expect(received).toContain(by);
         expect(by).toBeGreaterThan(sequence);
         expect(appended.indexOf(sequence) < 6).toBe(appended.indexOf(by) < 6);
       }

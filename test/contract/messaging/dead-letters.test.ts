@@ -177,7 +177,7 @@ test('an event that cannot be decoded supersedes no earlier event of its aggrega
   const sequence = await real.eventStore.lastSequence();
   const garbage = `${streamFilter(session).slice(0, -1)}queued`;
   await real.connection.js.publish(garbage, '{"not":"an event"}');
-  const heard: number[] = [];
+  const received: number[] = [];
   const unreadable: number[] = [];
   const stop = new AbortController();
   const options = {
@@ -194,8 +194,8 @@ test('an event that cannot be decoded supersedes no earlier event of its aggrega
       stop.abort();
     },
   });
-  for await (const batch of batches) heard.push(...batch.map((event) => event.sequence));
-  expect([heard, unreadable]).toEqual([[sequence], [sequence + 1]]);
+  for await (const batch of batches) received.push(...batch.map((event) => event.sequence));
+  expect([received, unreadable]).toEqual([[sequence], [sequence + 1]]);
 });
 
 test('more dead letters than fit in one answer are listed', async () => {

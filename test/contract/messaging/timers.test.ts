@@ -35,8 +35,8 @@ describe.each([
   });
   afterAll(() => opened[Symbol.asyncDispose]());
 
-  function arm(timer: Timer, inMs: number): Promise<void> {
-    return opened.timers.arm(timer, new Date(opened.now() + inMs));
+  function schedule(timer: Timer, inMs: number): Promise<void> {
+    return opened.timers.schedule(timer, new Date(opened.now() + inMs));
   }
 
   /**
@@ -58,8 +58,8 @@ describe.each([
     const inbox = await opened.timers.fired(freshId('inbox'));
     const [timer, later] = [aTimer(), aTimer()];
     const due = opened.now() + 300;
-    await arm(timer, 300);
-    await arm(later, 900);
+    await schedule(timer, 300);
+    await schedule(later, 900);
     opened.pass(due);
     const delivery = await takeOf(inbox, timer);
     expect(delivery.item).toEqual(timer);
@@ -72,16 +72,16 @@ describe.each([
 
   test('fire at once when their time has passed', async () => {
     const timer = aTimer();
-    await arm(timer, -60_000);
+    await schedule(timer, -60_000);
     expect(await firedUpTo(timer, 0)).toContainEqual(timer);
   });
 
-  test('move when they are armed again', async () => {
+  test('move when they are scheduled again', async () => {
     const [moved, between, last] = [aTimer(), aTimer(), aTimer()];
-    await arm(moved, 200);
-    await arm(moved, 1_000);
-    await arm(between, 500);
-    await arm(last, 1_500);
+    await schedule(moved, 200);
+    await schedule(moved, 1_000);
+    await schedule(between, 500);
+    await schedule(last, 1_500);
     const fired = await firedUpTo(last, 1_500);
     const ours = fired.filter((timer) => [moved, between, last].some((one) => isSame(one, timer)));
     expect(ours).toEqual([between, moved, last]);
@@ -92,8 +92,8 @@ describe.each([
     const warning: Timer = { ...expiry, kind: 'expiry-warning' };
     const [kept, last] = [aTimer('expiry'), aTimer('idle')];
     const idle: Timer = { ...kept, kind: 'idle' };
-    for (const timer of [expiry, warning, kept, idle]) await arm(timer, 300);
-    await arm(last, 900);
+    for (const timer of [expiry, warning, kept, idle]) await schedule(timer, 300);
+    await schedule(last, 900);
     await opened.timers.cancel(expiry.organizationId, expiry.sessionId);
     const fired = await firedUpTo(last, 900);
     expect(fired).toContainEqual(kept);
@@ -109,7 +109,7 @@ describe.each([
   test('are delivered again when their consumer asks for a retry', async () => {
     const inbox = await opened.timers.fired(freshId('inbox'));
     const timer = aTimer();
-    await arm(timer, -1);
+    await schedule(timer, -1);
     (await takeOf(inbox, timer)).retryAfter(100);
     opened.pass(opened.now() + 100);
     const again = await takeOf(inbox, timer);
@@ -128,7 +128,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     await using connection = await connectJetStream({ url: nats.url });
     const timers = createJetStreamTimers(connection);
     await timers.fired('timekeeper');
-    await timers.arm(timer, new Date());
+    await timers.schedule(timer, new Date());
   }
   async function heldBy(connection: JetStreamConnection): Promise<string[]> {
     const { state } = await connection.jsm.streams.info(TIMERS_STREAM, { subjects_filter: '>' });
@@ -198,7 +198,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     const timers = createJetStreamTimers(connection);
     const inbox = await timers.fired('timekeeper');
     const first = await take(inbox);
-    await timers.arm(timer, new Date());
+    await timers.schedule(timer, new Date());
     const second = await take(inbox);
     await first.ack();
     expect(await heldBy(connection)).toHaveLength(1);
@@ -214,15 +214,15 @@ describe('timers (JetStream) across a kill of the server', () => {
   });
   afterAll(() => nats[Symbol.asyncDispose]());
 
-  test('stay armed, and those that became due meanwhile fire', async () => {
+  test('stay scheduled, and those that became due meanwhile fire', async () => {
     await using connection = await connectJetStream({ url: nats.url });
     const timers = createJetStreamTimers(connection);
     const inbox = await timers.fired('timekeeper');
     const [overdue, cancelled, later] = [aTimer(), aTimer(), aTimer()];
     const dueAt = Date.now() + 400;
-    await timers.arm(overdue, new Date(dueAt));
-    await timers.arm(cancelled, new Date(dueAt));
-    await timers.arm(later, new Date(dueAt + 1_500));
+    await timers.schedule(overdue, new Date(dueAt));
+    await timers.schedule(cancelled, new Date(dueAt));
+    await timers.schedule(later, new Date(dueAt + 1_500));
     await timers.cancel(cancelled.organizationId, cancelled.sessionId);
     await nats.kill();
     await expect.poll(() => Date.now(), { timeout: SOON_MS }).toBeGreaterThan(dueAt);

@@ -89,7 +89,7 @@ describe('members and admins', () => {
 
 describe('another organization', () => {
   it('cannot see a session: the answers are those for an unknown id', async () => {
-    const stranger = await organization('umbrella');
+    const otherOwner = await organization('umbrella');
     const { id } = (await owner.create({ labels: { secret: 'plan' } })).body;
     const before = await log.eventStore.lastSequence(['evt.acme.>']);
     for (const path of ['', '/access', '/extend'])
@@ -99,7 +99,7 @@ describe('another organization', () => {
         );
         const body = method === 'POST' ? { duration: '1h' } : undefined;
         const [theirs, nobodys] = await Promise.all(
-          paths.map((one) => stranger.send(method, one, { body })),
+          paths.map((one) => otherOwner.send(method, one, { body })),
         );
         expect(theirs?.status).toBe(nobodys?.status);
         if (theirs?.status === 405) continue;
@@ -107,9 +107,9 @@ describe('another organization', () => {
         expect(theirs?.body.context).toEqual({ session_id: id });
         expect(theirs?.body.message).toBe(nobodys?.body.message);
       }
-    expect((await stranger.get('/api/sessions')).body).toMatchObject({ sessions: [], total: 0 });
-    expect((await stranger.get('/api/sessions?label=secret=plan')).body.total).toBe(0);
-    expect((await stranger.get('/api/status')).body.current_load).toEqual({
+    expect((await otherOwner.get('/api/sessions')).body).toMatchObject({ sessions: [], total: 0 });
+    expect((await otherOwner.get('/api/sessions?label=secret=plan')).body.total).toBe(0);
+    expect((await otherOwner.get('/api/status')).body.current_load).toEqual({
       active_sessions: 0,
       organization_id: 'umbrella',
     });

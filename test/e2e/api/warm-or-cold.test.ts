@@ -31,7 +31,7 @@ async function createBeside(body: object): Promise<Reply> {
 }
 
 test('options that an idle browser can take on do not launch another', async () => {
-  for (const wish of [
+  for (const options of [
     {},
     { idle_timeout: '5m' },
     { labels: { team: 'web' } },
@@ -39,18 +39,18 @@ test('options that an idle browser can take on do not launch another', async () 
     { viewport: { width: 800, height: 600 } },
     { viewport: { width: 1280, height: 800 }, labels: { size: 'default' } },
   ])
-    expect([wish, startOf(await createBeside(wish))]).toEqual([wish, 'warm']);
+    expect([options, startOf(await createBeside(options))]).toEqual([options, 'warm']);
 });
 
 test('other options launch a browser, and the answer says cold', async () => {
-  for (const wish of [
+  for (const options of [
     { locale: 'fr-FR' },
     { timezone: 'Europe/Rome' },
     { headless: true },
     { viewport: { width: 400, height: 600 } },
     { viewport: { width: 800, height: 600 }, timezone: 'Europe/Rome' },
   ])
-    expect([wish, startOf(await createBeside(wish))]).toEqual([wish, 'cold']);
+    expect([options, startOf(await createBeside(options))]).toEqual([options, 'cold']);
 });
 
 test('a create that does not wait for its browser, or is a repeat, says neither', async () => {

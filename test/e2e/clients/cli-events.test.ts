@@ -105,13 +105,13 @@ describe('bss events tail', () => {
     using tail = tailing(service, '--type', 'organization.registered', '--json');
     const names = new Set<string>();
     const first = tail.next();
-    const heard = eventually(async () => {
+    const received = eventually(async () => {
       const name = `n${names.size}`;
       names.add(name);
       await newOrganization(service, '--tier', 'free', '--name', name);
       return Promise.race([first, Promise.resolve(false as const)]);
     }, 'the tail tells of a new organization');
-    const event = JSON.parse(await heard) as { data: { name: string } };
+    const event = JSON.parse(await received) as { data: { name: string } };
     expect(names).toContain(event.data.name);
   });
 

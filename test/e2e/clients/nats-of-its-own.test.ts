@@ -26,8 +26,8 @@ test('tenants connect to a nats-server configured with deploy/nats-minimal.conf'
     using wire = await openWire(service, { user, pass: DEV_KEY });
     expect(await wire.ask('')).toMatch(/^INFO [^]*PONG/);
     expect(await wire.publish('$JS.API.INFO')).toContain('Permissions Violation');
-    using stranger = await openWire(service, { user, pass: 'bss_dev_an-unknown-key' });
-    expect(await stranger.ask('')).toContain('-ERR');
+    using unauthenticated = await openWire(service, { user, pass: 'bss_dev_an-unknown-key' });
+    expect(await unauthenticated.ask('')).toContain('-ERR');
   }
 
   // A key that is revoked while no service runs: its connections end when one does.

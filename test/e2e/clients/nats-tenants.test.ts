@@ -63,21 +63,21 @@ async function newSession({ key }: { key: string }): Promise<string> {
 describe('a tenant', () => {
   it('receives only its organization’s events, as they happen', async () => {
     const nc = await connectTenant(service, 'live', own.key);
-    const heard: string[] = [];
+    const received: string[] = [];
     const bodies: string[] = [];
     nc.subscribe(`live.evt.${own.organization}.>`, {
       callback(_, message) {
         const { headers, subject } = message;
         bodies.push(message.string());
-        heard.push(`${headers?.get('ce-type')} ${subject}`);
+        received.push(`${headers?.get('ce-type')} ${subject}`);
       },
     });
     await nc.flush();
     await newSession(other);
     const id = await newSession(own);
     const activated = `session.activated live.evt.${own.organization}.session.${id}.activated`;
-    await eventually(() => heard.includes(activated), 'it hears of its session');
-    expect(heard.filter((one) => !one.includes(own.organization))).toEqual([]);
+    await eventually(() => received.includes(activated), 'it hears of its session');
+    expect(received.filter((one) => !one.includes(own.organization))).toEqual([]);
     expect(bodies.join('\n')).toContain('"workload":{"workloadId":');
     expect(bodies.filter((body) => INSIDE.test(body))).toEqual([]);
     await nc.close();
@@ -171,10 +171,10 @@ describe('a tenant', () => {
 
   it('receives events again after nats-server was killed', async () => {
     const nc = await connectTenant(service, 'live', DEV_KEY);
-    let heard = 0;
+    let received = 0;
     nc.subscribe('live.evt.dev.>', {
       callback() {
-        heard += 1;
+        received += 1;
       },
     });
     await nc.flush();
@@ -187,7 +187,7 @@ describe('a tenant', () => {
         { duration: '1m' },
         { prefer: 'respond-async' },
       );
-      return heard > 0;
+      return received > 0;
     }, 'it hears again');
     await nc.close();
   });
@@ -267,7 +267,7 @@ test('a reply subject cannot redirect an answer to another subject', async () =>
   await wire.subscribe(`${inboxOf(own.key)}.>`);
   await wire.publish(`${TENANT_API}.CONSUMER.INFO.${name}`, '', `${inboxOf(own.key)}.done`);
   await eventually(
-    async () => (await wire.ask('')) !== '' && wire.heard().includes('"num_pending"'),
+    async () => (await wire.ask('')) !== '' && wire.received().includes('"num_pending"'),
     'it',
   );
   expect(await operator.look()).toEqual(before);

@@ -14,13 +14,13 @@ const WITHIN_MS = 60_000;
 
 type Row = { stream: string; messages: number; last_sequence: number };
 /** The data that must be equal after a restore: every stored record, balances, a history. */
-type Told = { records: RawRecord[]; statement: unknown; history: unknown[] };
+type Snapshot = { records: RawRecord[]; statement: unknown; history: unknown[] };
 
 describe('an event store that is backed up, wiped and restored', () => {
   let service: RunningService;
   let folder: string;
   let backup: string;
-  let before: Told;
+  let before: Snapshot;
   const ids: string[] = [];
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'bss-backup-'));
@@ -50,7 +50,7 @@ describe('an event store that is backed up, wiped and restored', () => {
     );
   }
 
-  async function told(upTo: number): Promise<Told> {
+  async function snapshotOf(upTo: number): Promise<Snapshot> {
     const url = service.runtime.nats_url;
     await using connection = await connectJetStream({ url, makesStreams: false });
     const range = { after: 0, upTo, organizationId: null };
@@ -75,7 +75,7 @@ describe('an event store that is backed up, wiped and restored', () => {
     const { streams } = (await json(service, 'backup', '--to', backup)) as { streams: Row[] };
     const events = streams.at(-1);
     expect(events).toMatchObject({ stream: 'EVENTS', messages: events?.last_sequence });
-    before = await told(events?.last_sequence ?? 0);
+    before = await snapshotOf(events?.last_sequence ?? 0);
     expect(before.records.at(-1)?.sequence).toBe(events?.last_sequence);
     const again = await bss(service, 'backup', '--to', backup, '--json');
     expect(again.code).toBe(1);
@@ -107,7 +107,7 @@ describe('an event store that is backed up, wiped and restored', () => {
     expect([restored.code, restored.stderr]).toEqual([0, '']);
     await service.startAgain();
 
-    const after = await told(before.records.length);
+    const after = await snapshotOf(before.records.length);
     expect(after.records).toEqual(before.records);
     expect(after.statement).toEqual(before.statement);
     // This session ran during the backup: its end is recorded after the restored events.

@@ -75,7 +75,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
       async () => {
         const mine: Counted[] = [];
         for (let claimed = 1; claimed <= 6; claimed += 1)
-          mine.push(await stranger({ 'x-forwarded-for': `203.0.113.${claimed}` }));
+          mine.push(await unauthenticated({ 'x-forwarded-for': `203.0.113.${claimed}` }));
         const other = countedElsewhere(topology);
         // Either all requests are in one window, or they are repeated.
         return mine.every(({ reset }) => reset === other.reset) ? { mine, other } : null;
@@ -90,7 +90,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     expect(other.remaining).toBe(99);
   });
 
-  async function stranger(headers: Record<string, string>): Promise<Counted> {
+  async function unauthenticated(headers: Record<string, string>): Promise<Counted> {
     const none = { authorization: '', ...headers };
     return countedBy(await topology.request('GET', '/api/sessions', undefined, none));
   }

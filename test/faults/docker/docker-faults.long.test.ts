@@ -100,15 +100,15 @@ describe.runIf(hasDocker())('the return of an engine that went away during a lau
     await using engine = await openEngineDoor();
     const options = dockerOptions({ host: engine.host, log: { info: () => {}, warn: () => {} } });
     await using browsers = await createDockerBrowsers(options);
-    const told: (boolean | 'failed')[] = [];
-    browsers.onAvailable?.((isAvailable) => told.push(isAvailable));
+    const reported: (boolean | 'failed')[] = [];
+    browsers.onAvailable?.((isAvailable) => reported.push(isAvailable));
 
     await browsers.launch(aSpec());
     engine.shut({ butEvents: true });
-    await browsers.launch(aSpec()).catch(() => told.push('failed'));
-    expect(told).toEqual([false, 'failed']);
+    await browsers.launch(aSpec()).catch(() => reported.push('failed'));
+    expect(reported).toEqual([false, 'failed']);
     engine.open();
-    await expect.poll(() => told).toEqual([false, 'failed', true]);
+    await expect.poll(() => reported).toEqual([false, 'failed', true]);
     await browsers.launch(aSpec());
   });
 });

@@ -124,7 +124,7 @@ const OWNER = `
   const { adapter, options, spec, sessionId } = JSON.parse(process.argv[1]);
   const { createDockerBrowsers } = await import(adapter);
   const log = { info() {}, warn() {} };
-  const browsers = await createDockerBrowsers({ ...options, say() {}, log });
+  const browsers = await createDockerBrowsers({ ...options, print() {}, log });
   await browsers.launch(spec);
   await browsers.assign(spec.workloadId, sessionId);
   console.log('launched');

@@ -32,10 +32,10 @@ describe('a session whose user closed the browser', () => {
     app.pass(4 * MINUTE + 30_000);
     app.browsers.close(closed.autoscaler_workload_id);
     await stop(stopped.id);
-    const told = await reaches(closed.id, 'stopped');
+    const shown = await reaches(closed.id, 'stopped');
     const { credits_used } = await reaches(stopped.id, 'stopped');
     expect(credits_used).toBe(5);
-    expect(told).toMatchObject({
+    expect(shown).toMatchObject({
       ended_reason: 'browser_closed',
       ended_at: expect.any(String),
       credits_used,

@@ -17,9 +17,9 @@ import { eventually } from '#test/support/service/service.ts';
 /** The monitor of a healthy service, except for the given parts. */
 function startMonitor(given: Partial<HealthOptions> & Pick<HealthOptions, 'views'>) {
   return startHealthMonitor({
-    isLogConnected: () => true,
-    isLogSame: () => true,
-    isLogHeard: () => true,
+    isEventStoreConnected: () => true,
+    isSameEventStore: () => true,
+    isReceivingEvents: () => true,
     isRateLimitShared: () => true,
     hasCaughtUp: () => true,
     position: () => 0,
@@ -98,13 +98,13 @@ test('health is degraded once lists are more than ten seconds behind the event s
 test('health reports that a service has to be restarted if its event store was replaced', async () => {
   await using views = createMemoryViews();
   let look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
-  const told: boolean[] = [];
-  await using sameLog = await watchStoreIdentity(
+  const reported: boolean[] = [];
+  await using storeIdentity = await watchStoreIdentity(
     { info: () => look() },
-    (isSame) => told.push(isSame),
+    (isSame) => reported.push(isSame),
     5,
   );
-  using health = startMonitor({ isLogSame: () => sameLog.isSame(), views });
+  using health = startMonitor({ isSameEventStore: () => storeIdentity.isSame(), views });
   let asked = 0;
   look = () => {
     asked += 1;
@@ -119,19 +119,19 @@ test('health reports that a service has to be restarted if its event store was r
   await eventually(() => health.database() === 'healthy', 'the first is there again');
   look = () => Promise.reject(new Error('stream not found'));
   await eventually(() => health.database() === 'unhealthy', 'there is none');
-  expect(told).toEqual([false, true, false]);
+  expect(reported).toEqual([false, true, false]);
 });
 
 test('a service is not ready until it can follow the event store', async () => {
   await using views = createMemoryViews();
-  let isHeard = false;
-  using health = startMonitor({ isLogHeard: () => isHeard, views });
-  const deaf = 'event log, from which this process receives no events';
+  let isReceiving = false;
+  using health = startMonitor({ isReceivingEvents: () => isReceiving, views });
+  const notReceiving = 'event log, from which this process receives no events';
   expect([health.database(), health.missing()]).toEqual([
     'degraded',
-    expect.arrayContaining([deaf]),
+    expect.arrayContaining([notReceiving]),
   ]);
-  isHeard = true;
+  isReceiving = true;
   expect(health.database()).toBe('healthy');
-  expect(health.missing()).not.toContain(deaf);
+  expect(health.missing()).not.toContain(notReceiving);
 });

@@ -74,12 +74,12 @@ describe('credentials', () => {
     const { decide, follow } = await open((eventStore) => ({
       lastSequence: async (subjects) => (await eventStore.lastSequence(subjects)) + 1,
       async *subscribe(options) {
-        let isTold = false;
+        let isReported = false;
         for await (const batch of eventStore.subscribe(options)) {
           yield batch;
           const [subject, reason] = ['evt.acme.organization.renamed', 'of tomorrow'];
-          if (!isTold) options.onUnreadable({ sequence: 1_000, subject, reason });
-          isTold = true;
+          if (!isReported) options.onUnreadable({ sequence: 1_000, subject, reason });
+          isReported = true;
         }
       },
     }));

@@ -65,8 +65,8 @@ describe('a key of the set', () => {
     issuer.state.keys = [signer.jwk];
     const ask = await open();
     expect(await ask(await signer.sign(goodClaims()))).toBe('taken');
-    const stranger = await newSigner(alg, 'one');
-    expect(await ask(await stranger.sign(goodClaims()))).toBe('refused');
+    const otherSigner = await newSigner(alg, 'one');
+    expect(await ask(await otherSigner.sign(goodClaims()))).toBe('refused');
   });
 
   it('without an algorithm is for the usual one of its type', async () => {
@@ -146,11 +146,11 @@ describe('a rotation', () => {
 });
 
 it('the key set is fetched only from the configured address: redirects are not followed', async () => {
-  const stranger = await newSigner('ES256', 'a');
+  const otherSigner = await newSigner('ES256', 'a');
   issuer.state.answer = (request, response) =>
     request.url === '/keys'
       ? response.writeHead(302, { location: '/elsewhere' }).end()
-      : response.end(JSON.stringify({ keys: [stranger.jwk] }));
+      : response.end(JSON.stringify({ keys: [otherSigner.jwk] }));
   await expect(open()).rejects.toThrow(/^JWT_JWKS_URL: no key set at .*redirect/);
 });
 

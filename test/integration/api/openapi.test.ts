@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/schema';
 import { describe, expect, it, test } from 'vitest';
 import type { DocumentOperation, DocumentSchema } from '#src/api/docs/openapi-document.ts';
-import { problemContexts } from '#src/api/docs/problem-contexts.ts';
+import { errorContexts } from '#src/api/docs/error-contexts.ts';
 import { errors, type ErrorName } from '#src/errors.ts';
 import { readText } from '#test/support/source-files.ts';
 import { readOpenApi } from '#test/support/service/api-in-memory.ts';
@@ -183,9 +183,9 @@ test('a duration is documented as a pattern, though the handler validates any va
 test('the example contexts are those of the table of errors', () => {
   const rows = readText('src/api/README.md').matchAll(/^\| \d+ \| (\w+) \|[^|]*\|([^|]*)\|$/gm);
   for (const [, name = '', context = ''] of rows) {
-    const told = [...context.matchAll(/`(\w+)`/g)].map(([, field]) => field);
-    const shown = Object.keys(problemContexts[name as ErrorName]);
-    expect([name, ...shown]).toEqual(expect.arrayContaining([name, ...told]));
+    const documented = [...context.matchAll(/`(\w+)`/g)].map(([, field]) => field);
+    const shown = Object.keys(errorContexts[name as ErrorName]);
+    expect([name, ...shown]).toEqual(expect.arrayContaining([name, ...documented]));
   }
 });
 

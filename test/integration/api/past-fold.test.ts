@@ -4,7 +4,7 @@ import { sessionsOf, type AggregateKind } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { foldUpTo, nothing, type Fold } from '#src/api/time-travel/past-fold.ts';
-import { openPast } from '#src/api/time-travel/past.ts';
+import { createHistoryReader } from '#src/api/time-travel/history-reader.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { accessed, aSession, change, queued, requested } from '#test/support/events.fixture.ts';
@@ -42,7 +42,7 @@ function withOldStates(eventStore: EventStore, upTo: number): EventStore {
   };
 }
 
-function told({ upTo, views }: Fold) {
+function summary({ upTo, views }: Fold) {
   return [upTo, [...views].map(([key, { text, names, order }]) => [key, text, [...names], order])];
 }
 
@@ -58,7 +58,7 @@ describe('a fold of the past', () => {
       const half = { from: nothing, upTo: Math.floor(upTo / 2) };
       const from = await foldUpTo(eventStore, organizationSessions, subjects, half);
       const continued = await foldUpTo(eventStore, organizationSessions, subjects, { from, upTo });
-      expect(told(continued)).toEqual(told(whole));
+      expect(summary(continued)).toEqual(summary(whole));
     }
   });
 
@@ -72,13 +72,13 @@ describe('a fold of the past', () => {
     for (const old of [upTo, upTo / 2, 7]) {
       const aged = withOldStates(eventStore, old);
       const same = await foldUpTo(aged, organizationSessions, subjects, { from: nothing, upTo });
-      expect(told(same)).toEqual(told(whole));
+      expect(summary(same)).toEqual(summary(whole));
       const from = await foldUpTo(eventStore, organizationSessions, subjects, {
         from: nothing,
         upTo: 9,
       });
       const on = await foldUpTo(aged, organizationSessions, subjects, { from, upTo });
-      expect(told(on)).toEqual(told(whole));
+      expect(summary(on)).toEqual(summary(whole));
     }
   });
 });
@@ -96,7 +96,7 @@ describe('the past of an organization', () => {
         }
       },
     };
-    const past = openPast({
+    const past = createHistoryReader({
       context: createCommandContext(watched, Date.now),
       queueTimeoutMs: 60_000,
     });
@@ -112,7 +112,7 @@ describe('the past of an organization', () => {
 
   it('is refused if too many requests wait, and answered again afterwards', async () => {
     const eventStore = await someLog();
-    const past = openPast({
+    const past = createHistoryReader({
       context: createCommandContext(eventStore, Date.now),
       queueTimeoutMs: 60_000,
     });

@@ -73,7 +73,7 @@ describe('a session with an idle_timeout', () => {
     await app.request('GET', `/api/sessions/${id}/access`);
     app.pass(5 * MINUTE);
     expect((await read(id)).status).toBe('active');
-    // A timer that fires while the session is in use is armed again, for the next possible end.
+    // A timer that fires while the session is in use is scheduled again, for the next possible end.
     await eventually(async () => {
       app.pass(MINUTE);
       return (await read(id)).status !== 'active';

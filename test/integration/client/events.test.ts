@@ -15,12 +15,12 @@ type Scripted = Awaited<ReturnType<typeof startScripted>>;
 
 /** The sequences of the next `count` events. */
 async function hear(service: Scripted, count: number, options: EventsOptions = {}) {
-  const heard: number[] = [];
+  const received: number[] = [];
   for await (const { sequence } of service.client.events(options)) {
-    heard.push(sequence);
-    if (heard.length === count) break;
+    received.push(sequence);
+    if (received.length === count) break;
   }
-  return heard;
+  return received;
 }
 
 describe('the events', () => {
@@ -74,10 +74,10 @@ describe('the events', () => {
       (response) => void response.writeHead(204).end(),
     ]);
     for (const expected of [[1, 2], [1]]) {
-      const heard = [];
+      const received = [];
       for await (const { sequence } of service.client.sessions.events('ses_1'))
-        heard.push(sequence);
-      expect(heard).toEqual(expected);
+        received.push(sequence);
+      expect(received).toEqual(expected);
     }
     expect(service.asked.length).toBe(3);
   });

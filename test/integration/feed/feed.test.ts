@@ -33,7 +33,7 @@ function append(count: number, organizationId = ORGANIZATION): Promise<number[]>
   return appendEach(eventStore, aSession(organizationId), count);
 }
 
-function heard(listener: Listener, sequences: readonly number[]): Promise<true> {
+function hasReceived(listener: Listener, sequences: readonly number[]): Promise<true> {
   const isAll = () => listener.sequences().length >= sequences.length;
   return eventually(isAll, `${sequences.length} events`).then(() => {
     expect(listener.sequences()).toEqual(sequences);
@@ -49,7 +49,7 @@ describe('a stream', () => {
     listener.leave();
     await append(2);
     const again = await listen(feed, { organizationId: ORGANIZATION, begin: listener.lastId() });
-    await heard(again, [4, 5]);
+    await hasReceived(again, [4, 5]);
     expect(listener.sequences()).toEqual([]);
   });
 
@@ -58,13 +58,13 @@ describe('a stream', () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
     const live: number[] = [];
     for (let round = 0; round < 20; round += 1) live.push(...(await append(5)));
-    await heard(listener, [...backlog, ...live]);
+    await hasReceived(listener, [...backlog, ...live]);
   });
 
   it('sends an event as type, sequence and a CloudEvent on one line', async () => {
     const listener = await listen(feed, { organizationId: ORGANIZATION });
     await append(1);
-    await heard(listener, [1]);
+    await hasReceived(listener, [1]);
     const [opening, event] = listener.text().split('\n\n');
     expect(opening).toMatch(/^: events of acme, from behind 0\nretry: \d+\nid: 0$/);
     const [id, type, data = ''] = event?.split('\n') ?? [];
@@ -82,7 +82,7 @@ describe('a stream', () => {
     await append(2, 'other');
     const own = await append(2);
     await append(2, 'acme2');
-    await heard(listener, own);
+    await hasReceived(listener, own);
   });
 
   it('of a session ends with the session’s final event, even if filtered by type', async () => {
@@ -135,7 +135,7 @@ describe('a stream', () => {
     const since = new Date(2_000_000).toISOString();
     const listener = await listen(feed, { organizationId: ORGANIZATION, begin: 'since', since });
     const end = await eventStore.lastSequence();
-    await heard(
+    await hasReceived(
       listener,
       Array.from({ length: end - before }, (_, index) => before + 1 + index),
     );
@@ -161,13 +161,13 @@ describe('a reader that stops', () => {
     const quick = await listen(feed, { organizationId: ORGANIZATION });
     const other = await listen(feed, { organizationId: 'other' });
     const sequences = await append(1_200);
-    await heard(quick, sequences);
+    await hasReceived(quick, sequences);
     await eventually(() => slow.isEnded(), 'it is cut off');
     expect(slow.text()).toMatch(/event: end\ndata: {"reason":"slow_reader",.*}\n\n$/);
     expect(slow.sequences()).toEqual(sequences.slice(0, slow.sequences().length));
     expect([quick, filtered, other].map((one) => one.isEnded())).toEqual([false, false, false]);
     const rest = await listen(feed, { organizationId: ORGANIZATION, begin: slow.lastId() });
-    await heard(rest, sequences.slice(slow.sequences().length));
+    await hasReceived(rest, sequences.slice(slow.sequences().length));
   });
 
   it('misses nothing if it continues in time', async () => {
@@ -175,7 +175,7 @@ describe('a reader that stops', () => {
     const sequences = await append(500);
     expect(listener.sequences().length).toBeLessThan(10);
     listener.take(Infinity);
-    await heard(listener, sequences);
+    await hasReceived(listener, sequences);
   });
 
   it('reads its backlog at its own pace, and gives its read slot to others', async () => {
@@ -186,10 +186,10 @@ describe('a reader that stops', () => {
       ),
     );
     const quick = await listen(feed, { organizationId: ORGANIZATION, begin: 0 });
-    await heard(quick, sequences);
+    await hasReceived(quick, sequences);
     for (const one of slow) expect(one.sequences().length).toBeLessThan(100);
     for (const one of slow) one.take(Infinity);
-    await Promise.all(slow.map((one) => heard(one, sequences)));
+    await Promise.all(slow.map((one) => hasReceived(one, sequences)));
   });
 });
 
@@ -255,7 +255,7 @@ describe('the feed', () => {
       Array.from({ length: 10 }, () => listen(feed, { organizationId: ORGANIZATION })),
     );
     const sequences = await append(5);
-    await Promise.all(many.map((one) => heard(one, sequences)));
+    await Promise.all(many.map((one) => hasReceived(one, sequences)));
     expect(followers).toBe(1);
   });
 });

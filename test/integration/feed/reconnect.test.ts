@@ -56,7 +56,7 @@ it('the events over any number of reconnects are all events, once and in order',
       await using two = createFeed({ ...limits, eventStore, logger });
       const feeds = [one, two];
       const expected: number[] = [];
-      const heard: number[] = [];
+      const received: number[] = [];
       const appending: Promise<unknown>[] = [];
       let listener: Listener = await listen(one, { organizationId: ORGANIZATION });
 
@@ -66,7 +66,7 @@ it('the events over any number of reconnects are all events, once and in order',
       }
       async function reconnect(process: number, newRoom: number): Promise<void> {
         listener.leave();
-        heard.push(...listener.sequences());
+        received.push(...listener.sequences());
         const options = { organizationId: ORGANIZATION, room: newRoom };
         const feed = feeds[process] ?? one;
         listener = await listen(feed, { ...options, begin: listener.lastId() });
@@ -82,9 +82,9 @@ it('the events over any number of reconnects are all events, once and in order',
       }
       await Promise.all(appending);
       await reconnect(0, Infinity);
-      const all = () => heard.length + listener.sequences().length >= expected.length;
+      const all = () => received.length + listener.sequences().length >= expected.length;
       await eventually(all, 'the rest');
-      expect([...heard, ...listener.sequences()]).toEqual(expected.toSorted((a, b) => a - b));
+      expect([...received, ...listener.sequences()]).toEqual(expected.toSorted((a, b) => a - b));
     }),
     { numRuns: 60 },
   );

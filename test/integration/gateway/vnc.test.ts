@@ -127,9 +127,9 @@ describe('a password', () => {
     await using site = await startSession();
     const viewer = await openSocket(site.vncUrl('s1'));
     const socket = await site.screen.socket();
-    const heard = () => Buffer.concat(viewer.messages).length;
+    const receivedBytes = () => Buffer.concat(viewer.messages).length;
     socket.setNoDelay(true).write('RFB 003.008\n');
-    await until(() => heard() === 12, 'the greeting');
+    await until(() => receivedBytes() === 12, 'the greeting');
     const answer = Buffer.from(`RFB 003.00${version[2]}\n`);
     for (const byte of [...answer, ...choice]) viewer.socket.send(Buffer.from([byte]));
     await until(
@@ -138,7 +138,7 @@ describe('a password', () => {
     );
     for (const [index, byte] of screen.entries()) {
       socket.write(Buffer.from([byte]));
-      await until(() => heard() === 12 + index + 1, 'the byte');
+      await until(() => receivedBytes() === 12 + index + 1, 'the byte');
     }
     socket.end();
     return await viewer.closed;

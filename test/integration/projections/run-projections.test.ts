@@ -39,8 +39,8 @@ afterEach(async () => {
 function running(eventStore: EventStore, ...projections: Projection<unknown>[]): ProjectionRunner {
   const onRemoved = (store: string) => removed.push(store);
   const onSourceFailure = (error: unknown) => failures.push(error);
-  const told = { onDeadLetter() {}, onRemoved, onSourceFailure };
-  return startProjections({ projections, eventStore, views, deadLetters, ...told });
+  const callbacks = { onDeadLetter() {}, onRemoved, onSourceFailure };
+  return startProjections({ projections, eventStore, views, deadLetters, ...callbacks });
 }
 
 /** The same projection with another way to count. */

@@ -4,7 +4,7 @@ import { errors } from '#src/errors.ts';
 import { families, type Family } from '#src/telemetry/metric-families.ts';
 import { refuseMetrics } from '#src/telemetry/metrics-access.ts';
 import { openMetrics } from '#src/telemetry/metrics.ts';
-import { metricsDocument, UNTOLD } from '#test/support/service/metrics-document.ts';
+import { metricsDocument, UNEXPLAINED } from '#test/support/service/metrics-document.ts';
 import { parseMetrics } from '#test/support/service/metrics-text.ts';
 
 const DOCUMENT = new URL('../../../deploy/metrics.md', import.meta.url);
@@ -13,10 +13,10 @@ const table = Object.entries<Family>(families);
 
 describe('the metrics of a process with all roles', () => {
   test('are those of the table with their help texts, and the default process metrics', async () => {
-    const told = parseMetrics(await openMetrics({ roles: 'all', owners: everyOwner }).text());
+    const exported = parseMetrics(await openMetrics({ roles: 'all', owners: everyOwner }).text());
     for (const [name, { help, kind }] of table)
-      expect(told.get(name), name).toMatchObject({ name, help, type: kind });
-    const others = [...told.keys()].filter((name) => !(name in families));
+      expect(exported.get(name), name).toMatchObject({ name, help, type: kind });
+    const others = [...exported.keys()].filter((name) => !(name in families));
     expect(others.length).toBeGreaterThan(10);
     for (const name of others) expect(name).toMatch(/^(process|nodejs)_/);
   });
@@ -51,13 +51,13 @@ describe('the metrics of a process with all roles', () => {
       if (isAway) throw new Error('away');
       return { bss_queue_length: 3, bss_pool_browsers: { idle: 2 } };
     });
-    const told = async () => {
+    const exported = async () => {
       const all = parseMetrics(await metrics.text());
       return [...(all.get('bss_queue_length')?.samples ?? [])].map(({ value }) => value);
     };
-    expect(await told()).toEqual([3]);
+    expect(await exported()).toEqual([3]);
     isAway = true;
-    expect(await told()).toEqual([Number.NaN]);
+    expect(await exported()).toEqual([Number.NaN]);
   });
 
   test('leave out those of other roles, and ignore their counts', async () => {
@@ -65,11 +65,11 @@ describe('the metrics of a process with all roles', () => {
     metrics.refused('INTERNAL');
     metrics.sessionStarted('warm');
     metrics.createPhase('first_cdp', 12);
-    const told = parseMetrics(await metrics.text());
+    const exported = parseMetrics(await metrics.text());
     const own = table.filter(([, { of }]) => of.includes('gateway') || of.includes('process'));
-    const names = [...told.keys()].filter((name) => name.startsWith('bss_'));
+    const names = [...exported.keys()].filter((name) => name.startsWith('bss_'));
     expect(names.toSorted()).toEqual(own.map(([name]) => name).toSorted());
-    const count = told
+    const count = exported
       .get('bss_create_phase_seconds')
       ?.samples.find(({ name }) => name.endsWith('_count'));
     expect(count).toMatchObject({ labels: { phase: 'first_cdp' }, value: 1 });
@@ -79,10 +79,10 @@ describe('the metrics of a process with all roles', () => {
 /** `UPDATE_GOLDEN=1` updates its rows; the explanation of a metric's changes is written by hand. */
 test('deploy/metrics.md has a row for each metric that explains its changes', () => {
   const current = readFileSync(DOCUMENT, 'utf8');
-  const asItShouldBe = metricsDocument(current);
-  if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(DOCUMENT, asItShouldBe);
-  else expect(current).toBe(asItShouldBe);
-  expect(asItShouldBe).not.toContain(UNTOLD);
+  const expectedDocument = metricsDocument(current);
+  if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(DOCUMENT, expectedDocument);
+  else expect(current).toBe(expectedDocument);
+  expect(expectedDocument).not.toContain(UNEXPLAINED);
 });
 
 describe('access to the metrics', () => {
@@ -108,9 +108,9 @@ describe('access to the metrics', () => {
 
   test('with a token, only requests with it are answered, from any address', () => {
     const ask = (address: string, authorization?: string) =>
-      refuseMetrics({ address, headers: { authorization } }, token)?.code ?? 'told';
-    expect(ask('10.0.0.1', `Bearer ${token}`)).toBe('told');
-    expect(ask('127.0.0.1', `bearer ${token}`)).toBe('told');
+      refuseMetrics({ address, headers: { authorization } }, token)?.code ?? 'admitted';
+    expect(ask('10.0.0.1', `Bearer ${token}`)).toBe('admitted');
+    expect(ask('127.0.0.1', `bearer ${token}`)).toBe('admitted');
     for (const wrong of [undefined, '', token, `Basic ${token}`, `Bearer ${token}x`, 'Bearer '])
       expect(ask('127.0.0.1', wrong)).toBe('UNAUTHORIZED');
   });

@@ -21,9 +21,9 @@ async function listen(text: () => Promise<string>) {
 
 test('METRICS_PORT serves metrics to requests with the token', async () => {
   await using port = await listen(async () => 'one 1\n');
-  const told = await port.ask('/metrics', bearer);
-  expect(told).toMatchObject({ status: 200, text: 'one 1\n' });
-  expect(told.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  const admitted = await port.ask('/metrics', bearer);
+  expect(admitted).toMatchObject({ status: 200, text: 'one 1\n' });
+  expect(admitted.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
   expect(await port.ask('/metrics', bearer, 'HEAD')).toMatchObject({ status: 200, text: '' });
   const refused = await port.ask('/metrics');
   expect(refused.status).toBe(401);

@@ -177,8 +177,8 @@ test('a gateway counts its connections, their bytes, and refusals', async () => 
     bytes.in += socket.bytesWritten - before.in;
     bytes.out += socket.bytesRead - before.out;
   }
-  const stranger = new WebSocket(`${body.cdp_url}x`);
-  await once(stranger, 'error');
+  const wrongTicket = new WebSocket(`${body.cdp_url}x`);
+  await once(wrongTicket, 'error');
   const all = await eventually(
     async () => {
       const found = await atFront();
@@ -227,21 +227,21 @@ test('after traffic there are no leaks, no dead letters and no projection lag', 
 });
 
 test('each process exports the documented metrics of its roles, without ids as labels', async () => {
-  const told = [await atFront(), await atWorkers()] as const;
+  const exported = [await atFront(), await atWorkers()] as const;
   const owners = [
     ['service', 'api', 'gateway', 'process'],
     ['projector', 'provisioner', 'process'],
   ];
   const projections = allProjections.map((projection) => projectionId(projection));
-  for (const [at, { families: all, text }] of told.entries()) {
+  for (const [at, { families: all, text }] of exported.entries()) {
     const own = Object.entries<Family>(families).filter(([, { of }]) =>
       of.some((owner) => owners[at]?.includes(owner)),
     );
     const names = [...all.keys()].filter((name) => name.startsWith('bss_'));
     expect(names.toSorted()).toEqual(own.map(([name]) => name).toSorted());
     for (const [name, { help, label }] of own) {
-      const { help: told = '', samples = [] } = all.get(name) ?? {};
-      expect(told).toBe(help);
+      const { help: helpText = '', samples = [] } = all.get(name) ?? {};
+      expect(helpText).toBe(help);
       for (const { labels } of samples) {
         const { le: _bound, ...others } = labels;
         expect(Object.keys(others), name).toEqual(label === undefined ? [] : [label.name]);
@@ -255,9 +255,11 @@ test('each process exports the documented metrics of its roles, without ids as l
     expect(text).not.toMatch(/(ses|srv|wl|key|evt)_[A-Za-z0-9]{8,}|"dev"/);
   }
   const roles = { roles: WORKERS };
-  expect(told[1].value('bss_process_info', roles)).toBe(1);
-  expect(told[1].value('bss_event_loop_delay_seconds', { stat: 'max' })).toBeGreaterThanOrEqual(0);
-  expect(told[0].families.has('process_cpu_seconds_total')).toBe(true);
+  expect(exported[1].value('bss_process_info', roles)).toBe(1);
+  expect(exported[1].value('bss_event_loop_delay_seconds', { stat: 'max' })).toBeGreaterThanOrEqual(
+    0,
+  );
+  expect(exported[0].families.has('process_cpu_seconds_total')).toBe(true);
 });
 
 test('the API serves metrics to local clients, not to proxied requests', async () => {

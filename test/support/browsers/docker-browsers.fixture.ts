@@ -22,7 +22,7 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
     isolation: 'required',
     limits: { memoryBytes: 1024 ** 3, cpus: 2, pids: 512 },
     launchTimeoutMs: 30_000,
-    say: console.log,
+    print: console.log,
     log: { info: () => {}, warn: console.warn },
     ...changes,
   };

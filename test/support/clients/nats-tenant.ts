@@ -29,14 +29,14 @@ export function connectTenant(
 export async function openWire(service: RunningService, login: object) {
   const { hostname, port } = new URL(`nats://${tenantAddress(service)}`);
   const socket = dial(Number(port), hostname);
-  let heard = '';
+  let received = '';
   const asking: (() => void)[] = [];
   const { promise: closed, resolve: close } = Promise.withResolvers<void>();
   socket.on('close', () => close());
   socket.on('error', () => {});
   socket.setEncoding('utf8').on('data', (text: string) => {
-    const answered = pongsIn(heard + text) - pongsIn(heard);
-    heard += text;
+    const answered = pongsIn(received + text) - pongsIn(received);
+    received += text;
     for (const resolve of asking.splice(0, answered)) resolve();
   });
   await once(socket, 'connect');
@@ -44,17 +44,17 @@ export async function openWire(service: RunningService, login: object) {
 
   /** All text up to the answer to a ping, or to the connection's end. */
   async function ask(command: string): Promise<string> {
-    const from = heard.length;
+    const from = received.length;
     const { promise: answered, resolve } = Promise.withResolvers<void>();
     asking.push(resolve);
     socket.write(`${command}PING\r\n`);
     await Promise.race([answered, closed]);
-    return heard.slice(from);
+    return received.slice(from);
   }
   return {
     ask,
     closed,
-    heard: () => heard,
+    received: () => received,
     publish: (subject: string, body = '', reply = '') =>
       ask(`PUB ${subject} ${reply === '' ? '' : `${reply} `}${body.length}\r\n${body}\r\n`),
     subscribe: (subject: string, id = '9') => ask(`SUB ${subject} ${id}\r\n`),

@@ -31,9 +31,9 @@ const LISTENER = `
   const { createSocket } = require('node:dgram');
   const server = createServer((request, response) => response.end('hello'));
   server.on('connection', (socket) => console.log('tcp ' + socket.localAddress));
-  const heard = createSocket('udp4');
-  heard.on('message', (text) => console.log('udp ' + text.toString().trim()));
-  heard.bind(${PORT}, () => server.listen(${PORT}, '0.0.0.0', () => console.log('ready')));
+  const udp = createSocket('udp4');
+  udp.on('message', (text) => console.log('udp ' + text.toString().trim()));
+  udp.bind(${PORT}, () => server.listen(${PORT}, '0.0.0.0', () => console.log('ready')));
 `;
 
 /** Needs root. */

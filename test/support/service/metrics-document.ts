@@ -29,14 +29,14 @@ export function metricsDocument(current: string): string {
     }),
   );
   const rows = (Object.entries(families) as [FamilyName, Family][]).map(([name, family]) => {
-    const words = moves.get(`\`${name}\``) || UNTOLD;
+    const words = moves.get(`\`${name}\``) || UNEXPLAINED;
     return `| \`${name}\` | ${kindOf(family)} | ${ownersOf(family)} | ${family.help} | ${words} |`;
   });
   return [...lines.slice(0, begin), ...rows, ...lines.slice(end)].join('\n');
 }
 
 /** A metric that is not in the document: its author adds its meaning. */
-export const UNTOLD = '(not told yet)';
+export const UNEXPLAINED = '(not explained yet)';
 
 function kindOf({ kind, label }: Family): string {
   if (label === undefined) return kind;

@@ -109,8 +109,9 @@ export async function followed(
     if (batches.flat().length >= count) break;
   }
   clearTimeout(timer);
-  const heard = batches.flat().length;
-  if (heard < count) throw new Error(`heard ${heard} of ${count} events within ${withinMs} ms`);
+  const received = batches.flat().length;
+  if (received < count)
+    throw new Error(`received ${received} of ${count} events within ${withinMs} ms`);
   return batches;
 }
 

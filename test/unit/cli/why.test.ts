@@ -17,38 +17,38 @@ import { context, watchedLog } from '#test/support/watched-event-store.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 
 /** What happened, by whom: of the session, of its browser, of its server. */
-type Told =
+type Step =
   | { by: string; session: SessionCommand }
   | { by: string; workload: WorkloadCommand }
   | { by: string; server: ServerCommand };
 
 const user = 'user/ada';
 const me = 'provisioner';
-const create: Told = { by: user, session: createSession({ idleTimeoutMs: 10 * MINUTE }) };
-const activate: Told = {
+const create: Step = { by: user, session: createSession({ idleTimeoutMs: 10 * MINUTE }) };
+const activate: Step = {
   by: me,
   session: { type: 'ActivateSession', workload: browser(), now: T0 },
 };
-const launched: Told[] = [
+const launched: Step[] = [
   { by: me, workload: { type: 'Provision', serverId: 'srv_1' } },
   { by: me, workload: { type: 'ReportIdle', launchMs: 300 } },
 ];
-const confirm: Told = { by: me, session: { type: 'ConfirmStopped', now: T0 + 3 * HOUR } };
+const confirm: Step = { by: me, session: { type: 'ConfirmStopped', now: T0 + 3 * HOUR } };
 
 function fail(
   reason: 'browser_crashed' | 'server_lost' | 'queue_timeout' | 'launch_failed',
   by: string,
-): Told {
+): Step {
   const failure = { reason, detail: 'as recorded', exitCode: null, now: T0 + MINUTE };
   return { by, session: { type: 'FailSession', ...failure } };
 }
 
-function stop(reason: 'user' | 'operator', by: string): Told {
+function stop(reason: 'user' | 'operator', by: string): Step {
   return { by, session: { type: 'StopSession', reason, now: T0 + MINUTE } };
 }
 
 /** A log in which that has happened. */
-async function logOf(life: readonly Told[]) {
+async function logOf(life: readonly Step[]) {
   const log = await watchedLog();
   for (const one of life) {
     const metadata = newMetadata(one.by);
@@ -76,17 +76,17 @@ async function logOf(life: readonly Told[]) {
 }
 
 /** What `bss why` prints of the session. */
-async function textOf(...life: Told[]): Promise<string> {
+async function textOf(...life: Step[]): Promise<string> {
   const log = await logOf(life);
   const why = showWhy.read(readArguments(showWhy, [sessionRef.id]));
   const warn = (text: string) => expect.unreachable(text);
-  const told = await why({ context: context(log), warn } as unknown as CommandSession);
-  if (told === null || isRejection(told)) throw new Error(JSON.stringify(told));
-  return told.text;
+  const result = await why({ context: context(log), warn } as unknown as CommandSession);
+  if (result === null || isRejection(result)) throw new Error(JSON.stringify(result));
+  return result.text;
 }
 
 /** The chain as types of its events, and the timers; the end first. */
-async function chainOf(...life: Told[]): Promise<string[]> {
+async function chainOf(...life: Step[]): Promise<string[]> {
   const log = await logOf(life);
   const warn = (text: string) => expect.unreachable(text);
   const steps = await readSteps(log, sessionRef.id, warn);
@@ -105,11 +105,11 @@ describe('the chain of causes of a session’s end', () => {
   });
 
   it('leads from an expiry to the extension that set its moment', async () => {
-    const extend: Told = {
+    const extend: Step = {
       by: user,
       session: { type: 'ExtendSession', byMs: HOUR, maxLifetimeMs: 72 * HOUR, duration: '1h' },
     };
-    const expire: Told = {
+    const expire: Step = {
       by: 'timekeeper/expiry',
       session: { type: 'ExpireSession', now: T0 + 3 * HOUR },
     };
@@ -131,8 +131,8 @@ describe('the chain of causes of a session’s end', () => {
   });
 
   it('leads from an idle time-out to the last use', async () => {
-    const use: Told = { by: user, session: { type: 'RecordAccess', via: 'cdp', now: T0 + MINUTE } };
-    const idle: Told = {
+    const use: Step = { by: user, session: { type: 'RecordAccess', via: 'cdp', now: T0 + MINUTE } };
+    const idle: Step = {
       by: 'timekeeper/idle',
       session: { type: 'StopIdleSession', now: T0 + HOUR },
     };
@@ -145,7 +145,7 @@ describe('the chain of causes of a session’s end', () => {
   });
 
   it('leads from a crash to the browser’s end, which is recorded later', async () => {
-    const gone: Told = {
+    const gone: Step = {
       by: me,
       workload: { type: 'ReportTerminated', reason: 'crashed', exitCode: 139 },
     };
@@ -155,11 +155,11 @@ describe('the chain of causes of a session’s end', () => {
   });
 
   it('leads from a close to the browser’s end, which is recorded later', async () => {
-    const close: Told = {
+    const close: Step = {
       by: me,
       session: { type: 'ReportBrowserClosed', closedAt: T0 + MINUTE, now: T0 + MINUTE },
     };
-    const gone: Told = {
+    const gone: Step = {
       by: me,
       workload: { type: 'ReportTerminated', reason: 'closed', exitCode: 0 },
     };
@@ -175,22 +175,22 @@ describe('the chain of causes of a session’s end', () => {
 
   it('leads from a lost server to the server', async () => {
     const keeper = 'timekeeper/lost-server';
-    const joined: Told = {
+    const joined: Step = {
       by: me,
       server: { type: 'Join', ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 },
     };
-    const lost: Told = { by: keeper, server: { type: 'ReportLost' } };
+    const lost: Step = { by: keeper, server: { type: 'ReportLost' } };
     expect(
       await chainOf(joined, ...launched, create, activate, fail('server_lost', keeper), lost),
     ).toEqual(['session.failed', 'server.lost']);
   });
 
   it('leads from a queue that took too long to the request', async () => {
-    const queue: Told = {
+    const queue: Step = {
       by: 'timekeeper/queue-after',
       session: { type: 'QueueSession', now: T0 + MINUTE },
     };
-    const late: Told = {
+    const late: Step = {
       by: 'timekeeper/queue-timeout',
       session: { type: 'FailQueuedSession', queueTimeoutMs: MINUTE, now: T0 + 2 * MINUTE },
     };
@@ -202,11 +202,11 @@ describe('the chain of causes of a session’s end', () => {
   });
 
   it('leads from a stop by the operator to the server that was drained', async () => {
-    const joined: Told = {
+    const joined: Step = {
       by: me,
       server: { type: 'Join', ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 },
     };
-    const drain: Told = { by: 'operator', server: { type: 'Drain' } };
+    const drain: Step = { by: 'operator', server: { type: 'Drain' } };
     expect(
       await chainOf(joined, ...launched, create, activate, drain, stop('operator', me), confirm),
     ).toEqual(['session.stopped', 'session.stop-requested', 'server.draining']);
@@ -215,7 +215,7 @@ describe('the chain of causes of a session’s end', () => {
 
 describe('the last output of a browser', () => {
   const words = 'Chromium: killed by SIGTRAP\n\nfirst\u001b[2J\r\n42  +1ms  forged  service:x\n';
-  const crash: Told = {
+  const crash: Step = {
     by: me,
     session: {
       ...{ type: 'FailSession', reason: 'browser_crashed', detail: words, exitCode: null },

@@ -14,8 +14,8 @@ const documented = [...readme.matchAll(/^\| (\d{3}) \| ([A-Z_]+) \| (.+) \| (.+)
 
 it('the table in the code equals the documented one', () => {
   const coded = Object.entries(errors).map(([name, { status }]) => `${status} ${name}`);
-  const told = documented.map(({ status, name }) => `${status} ${name}`);
-  expect(told.toSorted()).toEqual(coded.toSorted());
+  const inErrorTable = documented.map(({ status, name }) => `${status} ${name}`);
+  expect(inErrorTable.toSorted()).toEqual(coded.toSorted());
 });
 
 it('every error is documented once, with the case it is for', () => {

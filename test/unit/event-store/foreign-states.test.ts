@@ -81,19 +81,19 @@ it('connections of a session are closed when it ends, and not before', async () 
   await expect.poll(() => closed).toContain(`${sessionRef.organizationId} ses_1 user`);
 });
 
-it('timers are armed for the session’s times', async () => {
+it('timers are scheduled for the session’s times', async () => {
   const { inner, eventStore, ask } = await open();
   let now = T0;
   const timers = createMemoryTimers({ now: () => now });
-  const armed: string[] = [];
+  const scheduled: string[] = [];
   await using _ = await startTimekeeper({
     context: createCommandContext(eventStore, () => now),
     openWorkQueue: withForeignItems(createMemoryWorkQueues(inner)),
     timers: {
       ...timers,
-      async arm(timer, at) {
-        armed.push(`${timer.kind} ${at.getTime() - T0}`);
-        await timers.arm(timer, at);
+      async schedule(timer, at) {
+        scheduled.push(`${timer.kind} ${at.getTime() - T0}`);
+        await timers.schedule(timer, at);
       },
     },
     leases: createMemoryLeases({ now: () => now }),
@@ -105,6 +105,6 @@ it('timers are armed for the session’s times', async () => {
   now = T0 + 1_000;
   await ask(createSession());
   await expect
-    .poll(() => armed)
+    .poll(() => scheduled)
     .toEqual(['expiry 7200000', 'queue-after 30000', 'queue-timeout 90000']);
 });

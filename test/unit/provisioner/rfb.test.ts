@@ -11,13 +11,13 @@ const size = { width: 800, height: 600 };
 
 /** A server that sends each answer of its script after so many bytes of the viewer. */
 async function scripted(script: readonly (readonly [bytes: number, answer: Buffer])[]) {
-  const heard: Buffer[] = [];
+  const received: Buffer[] = [];
   const server = createServer((socket) => {
     const left = [...script];
     let buffered = Buffer.alloc(0);
     const go = (): void => {
       for (let next = left[0]; next !== undefined && buffered.length >= next[0]; next = left[0]) {
-        heard.push(buffered.subarray(0, next[0]));
+        received.push(buffered.subarray(0, next[0]));
         buffered = buffered.subarray(next[0]);
         socket.write(next[1]);
         left.shift();
@@ -34,7 +34,7 @@ async function scripted(script: readonly (readonly [bytes: number, answer: Buffe
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  return { heard, endpoint: { host: '127.0.0.1', port } };
+  return { received, endpoint: { host: '127.0.0.1', port } };
 }
 
 const init = Buffer.alloc(24);
@@ -70,19 +70,19 @@ function update(...rectangles: Buffer[]): Buffer {
 }
 
 async function resizeOn(script: [number, Buffer][]) {
-  const { heard, endpoint } = await scripted([...hello, ...script]);
+  const { received, endpoint } = await scripted([...hello, ...script]);
   using display = await openDisplay(endpoint, 'pass0rd1', AbortSignal.timeout(20_000));
   await display.resize(size);
-  return heard;
+  return received;
 }
 
 test('the existing screen gets the size, whatever other messages arrive meanwhile', async () => {
   const others = update(pixel, layout(0, 0));
-  const heard = await resizeOn([
+  const received = await resizeOn([
     [REQUEST, Buffer.concat([bell, cutText, update(pixel), others])],
     [RESIZE, Buffer.concat([others, bell, update(layout(1, 0), pixel)])],
   ]);
-  const message = heard.at(-1);
+  const message = received.at(-1);
   expect([message?.[0], message?.readUInt16BE(2), message?.readUInt16BE(4)]).toEqual([
     251, 800, 600,
   ]);

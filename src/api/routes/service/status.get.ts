@@ -8,13 +8,17 @@ import { response, type ApiServer } from '../../http/route.ts';
 import { poolCounters, ServiceStatus } from '../../schemas/sessions.ts';
 import { untilCurrent } from '../../sessions/read-model-freshness.ts';
 import { AsOfQuery, readAsOf } from '../../time-travel/as-of.ts';
-import type { Past } from '../../time-travel/past.ts';
+import type { HistoryReader } from '../../time-travel/history-reader.ts';
 
 /** The data of the answer, of now or of a past moment. */
 type Load = { word: string; pool: readonly number[]; active: number; at: number };
 
 /** GET /api/status: the pool's browsers by state, and the organization's load. */
-export function serviceStatus(server: ApiServer, dependencies: ApiDependencies, past: Past): void {
+export function serviceStatus(
+  server: ApiServer,
+  dependencies: ApiDependencies,
+  past: HistoryReader,
+): void {
   const { views, health, context } = dependencies;
   const lists = poolCounters.map((name) =>
     name === 'total' ? allWorkloads : workloadsInStatus(name),

@@ -11,13 +11,17 @@ import { SessionPath } from '../../schemas/requests.ts';
 import { Session } from '../../schemas/sessions.ts';
 import { mayWait, queuePlace } from '../../sessions/queue-place.ts';
 import { AsOfQuery, readAsOf } from '../../time-travel/as-of.ts';
-import type { Past } from '../../time-travel/past.ts';
+import type { HistoryReader } from '../../time-travel/history-reader.ts';
 
 /**
  * GET /api/sessions/{id}: from the read model if it is current, else from the event store; with
  * `as_of` always from the event store.
  */
-export function getSession(server: ApiServer, dependencies: ApiDependencies, past: Past): void {
+export function getSession(
+  server: ApiServer,
+  dependencies: ApiDependencies,
+  past: HistoryReader,
+): void {
   const render = createRenderer(dependencies.addresses);
 
   server.route({

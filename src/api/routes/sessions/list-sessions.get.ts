@@ -12,7 +12,7 @@ import { LABELS_MAX, labelParameter, readLabel } from '../../schemas/label.ts';
 import { SessionList } from '../../schemas/sessions.ts';
 import { catchingUp, CURRENT_WITHIN_MS } from '../../sessions/read-model-freshness.ts';
 import { asOfParameter, readAsOf } from '../../time-travel/as-of.ts';
-import type { Past } from '../../time-travel/past.ts';
+import type { HistoryReader } from '../../time-travel/history-reader.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
@@ -59,7 +59,11 @@ const ListQuery = Type.Object(
  * GET /api/sessions: a page of the organization's sessions, newest first; rows are sent as they are
  * stored.
  */
-export function listSessions(server: ApiServer, dependencies: ApiDependencies, past: Past): void {
+export function listSessions(
+  server: ApiServer,
+  dependencies: ApiDependencies,
+  past: HistoryReader,
+): void {
   server.route({
     method: 'GET',
     url: '/api/sessions',

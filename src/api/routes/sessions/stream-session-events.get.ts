@@ -26,9 +26,7 @@ export function streamSessionEvents(server: ApiServer, dependencies: ApiDependen
       headers: EventHeaders,
       response: {
         200: EVENT_STREAM_RESPONSE,
-        204: emptyResponse(
-          'The session has ended, and all of it was heard: nothing is left to follow',
-        ),
+        204: emptyResponse('The session has ended, and the client has received all its events'),
       },
     },
     config: { action: 'read', refusals: ['SESSION_NOT_FOUND', 'STREAM_LIMIT_EXCEEDED'] },

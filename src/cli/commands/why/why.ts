@@ -85,12 +85,12 @@ function describeLink({ words, event }: Link, because: string): readonly string[
 /** A table; the further lines of a text follow its row, because they may be wider than a column. */
 function describeTimeline(events: readonly RecordedEvent[]): readonly string[] {
   const begin = events[0]?.time ?? '';
-  const told = events.map((event) => ({ event, ...printableLines(describeEvent(event)) }));
-  const rows = told.map(({ event, first }) => {
+  const described = events.map((event) => ({ event, ...printableLines(describeEvent(event)) }));
+  const rows = described.map(({ event, first }) => {
     return [String(event.sequence), formatElapsed(begin, event.time), first, describeActor(event)];
   });
   const [heads = '', ...lines] = formatTable(['SEQ', 'AT', 'WHAT', 'BY'], rows);
-  const below = told.map(({ others }) => others.map((line) => `      ${line}`));
+  const below = described.map(({ others }) => others.map((line) => `      ${line}`));
   return [heads, ...lines.flatMap((line, index) => [line, ...(below[index] ?? [])])];
 }
 

@@ -31,15 +31,15 @@ export function readSeccomp(): string {
 
 /**
  * The image of the browsers: the given one, or our own, built if this version of it is missing.
- * `say` gets a line for each step of the build.
+ * `print` gets a line for each step of the build.
  * @throws DockerUnavailable
  */
 export async function ensureBrowserImage(
   docker: Docker,
   given: string | null,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<string> {
-  if (given === null) return ensureBuilt(docker, BROWSER, say);
+  if (given === null) return ensureBuilt(docker, BROWSER, print);
   if (await isThere(docker, given)) return given;
   throw new DockerUnavailable(
     `BROWSER_IMAGE: the engine has no image ${given}. Pull it, or leave the variable empty: ` +
@@ -57,21 +57,21 @@ export async function findBrowserImage(
 }
 
 /** The image of the one-shot container that sets packet rules. @throws DockerUnavailable */
-export function ensureRulesImage(docker: Docker, say: (line: string) => void): Promise<string> {
-  return ensureBuilt(docker, RULES, say);
+export function ensureRulesImage(docker: Docker, print: (line: string) => void): Promise<string> {
+  return ensureBuilt(docker, RULES, print);
 }
 
 async function ensureBuilt(
   docker: Docker,
   recipe: Recipe,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<string> {
   const tag = `${recipe.repository}:${versionOf(recipe)}`;
   if (await isThere(docker, tag)) return tag;
   const begunAt = performance.now();
-  say(`Building ${recipe.what} (first use; some minutes)…`);
+  print(`Building ${recipe.what} (first use; some minutes)…`);
   try {
-    await build(docker, recipe, { tag, say });
+    await build(docker, recipe, { tag, print });
   } catch (error) {
     throw new DockerUnavailable(
       `BROWSER_IMAGE: ${recipe.what} could not be built: ${messageOf(error).trim()}\n` +
@@ -79,7 +79,7 @@ async function ensureBuilt(
       { cause: error },
     );
   }
-  say(`Built ${recipe.what} in ${Math.round((performance.now() - begunAt) / 1000)} s.`);
+  print(`Built ${recipe.what} in ${Math.round((performance.now() - begunAt) / 1000)} s.`);
   return tag;
 }
 
@@ -105,7 +105,7 @@ type Progress = { stream?: string; error?: string };
 async function build(
   docker: Docker,
   { files, dockerfile, what }: Recipe,
-  { tag, say }: { tag: string; say: (line: string) => void },
+  { tag, print }: { tag: string; print: (line: string) => void },
 ): Promise<void> {
   const context = { context: FOLDER, src: [...files] };
   const abortSignal = AbortSignal.timeout(BUILD_MS);
@@ -118,7 +118,7 @@ async function build(
     (error: Error | null) => (error === null ? resolve() : reject(error)),
     ({ stream, error }: Progress) => {
       const step = /^Step (\d+)\/(\d+)/.exec(stream ?? '');
-      if (step !== null) say(`  ${what}: step ${step[1]} of ${step[2]}`);
+      if (step !== null) print(`  ${what}: step ${step[1]} of ${step[2]}`);
       if (error !== undefined) reject(new Error(`${error}\n${last}`));
       if (stream?.trim()) last = stream.trim().slice(-500);
     },

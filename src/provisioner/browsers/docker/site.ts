@@ -27,7 +27,7 @@ export type DockerSiteOptions = {
   isolation: 'required' | 'best-effort';
   limits: BrowserLimits;
   /** Gets a line for each long step. */
-  say: (line: string) => void;
+  print: (line: string) => void;
   log: Pick<Logger, 'info' | 'warn'>;
   /** Aborts the wait for the engine. */
   signal?: AbortSignal;
@@ -44,9 +44,9 @@ export type DockerSite = {
 
 /** @throws DockerUnavailable */
 export async function openSite(options: DockerSiteOptions): Promise<DockerSite> {
-  const { serverId, dns, limits, say } = options;
+  const { serverId, dns, limits, print } = options;
   const { docker, cpus } = await connectEngine(options.host, options.signal);
-  const image = await ensureBrowserImage(docker, options.image, say);
+  const image = await ensureBrowserImage(docker, options.image, print);
   const network = await ensureNetwork(docker, options.network);
   const confinement: Confinement = {
     image,
@@ -58,7 +58,7 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
     // The engine refuses more cores than it has.
     limits: { ...limits, cpus: Math.min(limits.cpus, cpus) },
   };
-  const rulesImage = () => ensureRulesImage(docker, say);
+  const rulesImage = () => ensureRulesImage(docker, print);
   const { isolation, log } = options;
   const guard = await isolate({
     dependencies: { docker, network, confinement, rulesImage },

@@ -31,14 +31,14 @@ type Life = {
   waiting: { options: BrowserOptions }[];
 };
 
-const wishes: BrowserOptions[] = [
+const optionSets: BrowserOptions[] = [
   DEFAULTS,
   { ...DEFAULTS, locale: 'fr-FR' },
   { ...DEFAULTS, timezone: 'Europe/Rome' },
   { ...DEFAULTS, headless: true },
   { ...DEFAULTS, viewport: { width: 800, height: 600 } },
 ];
-const wish = fc.constantFrom(...wishes);
+const anyOptions = fc.constantFrom(...optionSets);
 const count = (max: number) => fc.integer({ min: 0, max });
 
 const lives: fc.Arbitrary<Life> = fc
@@ -53,10 +53,10 @@ const lives: fc.Arbitrary<Life> = fc
     idle: count(12),
     busy: count(12),
     launching: fc.array(
-      fc.record({ options: wish, left: fc.integer({ min: 1, max: LAUNCH_SECONDS }) }),
+      fc.record({ options: anyOptions, left: fc.integer({ min: 1, max: LAUNCH_SECONDS }) }),
       { maxLength: 6 },
     ),
-    waiting: fc.array(fc.record({ options: wish }), { minLength: 1, maxLength: 12 }),
+    waiting: fc.array(fc.record({ options: anyOptions }), { minLength: 1, maxLength: 12 }),
   })
   .map((life) => {
     // An idle browser serves a request with the same options at once.

@@ -19,7 +19,7 @@ import { type QueuePlace } from '../sessions/queue-place.ts';
  * moment. `at` is in ms since the epoch and not in the future. Every method throws Unavailable if
  * the event store does not answer or the query needs more folding than is possible now.
  */
-export type Past = {
+export type HistoryReader = {
   session(organizationId: string, id: string, at: number): Promise<PastSession | null>;
   /** A page in the read model's form; `checkpoint` is the sequence of the moment. */
   sessions(organizationId: string, query: PageQuery, at: number): Promise<Page>;
@@ -37,7 +37,10 @@ const WAITING_MAX = 20;
 const KEPT_MAX = 12;
 const KEPT_VIEWS_MAX = 300_000;
 
-export function openPast(parts: { context: CommandContext; queueTimeoutMs: number }): Past {
+export function createHistoryReader(parts: {
+  context: CommandContext;
+  queueTimeoutMs: number;
+}): HistoryReader {
   let kept: { of: string; fold: Fold }[] = [];
   /** One fold at a time: queries for the past must not slow down the present. */
   const inTurn = createSerialQueue(WAITING_MAX, 'event-log');
@@ -66,10 +69,7 @@ export function openPast(parts: { context: CommandContext; queueTimeoutMs: numbe
     });
     keep(of, folded);
     if (folded.isWhole) return folded;
-    throw new Unavailable(
-      'event-log',
-      new Error(`folded events up to ${folded.upTo} of ${upTo} in time; a retry continues`),
-    );
+    throw new Unavailable('event-log', new Error(`folded up to ${folded.upTo} of ${upTo} so far`));
   }
   const foldSessions = (organizationId: string, upTo: number) =>
     fold(organizationSessions, [sessionsOf(organizationId)], upTo);

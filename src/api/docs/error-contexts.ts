@@ -3,7 +3,7 @@ import type { ErrorName } from '#src/errors.ts';
 const ID = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
 
 /** An example context of each error, for the documentation. */
-export const problemContexts: Record<ErrorName, Record<string, unknown>> = {
+export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   INVALID_REQUEST: { field: 'viewport.width' },
   INVALID_DURATION: { duration: '25h' },
   UNAUTHORIZED: {},
