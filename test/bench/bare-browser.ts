@@ -17,8 +17,8 @@ const FLAGS = [
   '--disable-gpu',
   '--password-store=basic',
 ];
-/** Chromium's sandbox needs a user other than root: `nobody`, as for the service's browsers. */
-const NOBODY = 65_534;
+/** Chromium's sandbox needs a user other than root: uid 65534, as for the service's browsers. */
+const NOBODY_UID = 65_534;
 
 /** An unmanaged Chromium, ready: the limit that a cold create is compared with. */
 export type BareBrowser = {
@@ -37,8 +37,8 @@ export async function launchBare(
 ): Promise<BareBrowser> {
   const folder = await mkdtemp(join(tmpdir(), 'bss-bare-'));
   const isRoot = process.getuid?.() === 0;
-  if (isRoot) await chown(folder, NOBODY, NOBODY);
-  const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  if (isRoot) await chown(folder, NOBODY_UID, NOBODY_UID);
+  const user = isRoot ? { uid: NOBODY_UID, gid: NOBODY_UID } : {};
   const display = mode === 'headful' ? await startDisplay(programs.xvnc, user, folder) : null;
   const chromium = spawn(
     programs.chromium,

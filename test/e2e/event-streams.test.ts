@@ -92,13 +92,13 @@ describe('the stream of a session', () => {
     await opened.register('stranger', 'free', 10);
     const key = await opened.issueKey('stranger', 'owner', api);
     const never = 'ses_neverneverneverneverne'.slice(0, id.length);
-    const [theirs, nobodys] = await Promise.all(
+    const [theirs, missing] = await Promise.all(
       [id, never].map((one) => api.as(key).get(`/api/sessions/${one}/events`)),
     );
     expect(errorOf(theirs as never)).toBe('404 SESSION_NOT_FOUND');
     const foreign = JSON.stringify(theirs?.body).replaceAll(id, never);
-    expect(foreign).toBe(JSON.stringify(nobodys?.body));
-    expect(Object.keys(theirs?.headers ?? {})).toEqual(Object.keys(nobodys?.headers ?? {}));
+    expect(foreign).toBe(JSON.stringify(missing?.body));
+    expect(Object.keys(theirs?.headers ?? {})).toEqual(Object.keys(missing?.headers ?? {}));
     using own = await stream('/api/events', { key, lastId: '0' });
     await eventually(() => own.events().length === 3, 'its own');
     expect(new Set(own.events().map(({ subject }) => subject))).toEqual(new Set(['stranger']));

@@ -174,13 +174,13 @@ describe('a request is refused for', () => {
     await log.register('umbrella', 'pro', 500);
     const otherOwner = anybody.as(await log.issueKey('umbrella', 'owner', anybody));
     const { key_id, api_key } = (await issue(owner, { role: 'member' })).body;
-    const [theirs, nobodys] = [
+    const [theirs, missing] = [
       await revoke(otherOwner, key_id),
       await revoke(otherOwner, 'key_AAAAAAAAAAAAAAAAAAAAAA'),
     ];
     expect(errorOf(theirs)).toBe('404 KEY_NOT_FOUND');
     expect(JSON.stringify(theirs.body).replace(key_id, '…')).toBe(
-      JSON.stringify(nobodys.body).replace('key_AAAAAAAAAAAAAAAAAAAAAA', '…'),
+      JSON.stringify(missing.body).replace('key_AAAAAAAAAAAAAAAAAAAAAA', '…'),
     );
     expect((await anybody.as(api_key).get('/api/status')).status).toBe(200);
     expect((await keysOf(otherOwner)).map(({ role }) => role)).toEqual(['owner']);

@@ -91,14 +91,14 @@ describe('the rate limit', () => {
 
   it('counts unauthenticated callers by address, with the free tier’s limit, except on health', async () => {
     await freshWindow();
-    const nobody = api.as(null);
+    const anonymous = api.as(null);
     const replies = [];
     for (let request = 0; request < REQUESTS + 2; request += 1)
-      replies.push(await nobody.get('/api/sessions'));
+      replies.push(await anonymous.get('/api/sessions'));
     expect(errorOf(replies.at(-1) as Reply)).toBe('429 RATE_LIMIT_EXCEEDED');
-    expect(errorOf(await nobody.get('/nowhere'))).toBe('429 RATE_LIMIT_EXCEEDED');
+    expect(errorOf(await anonymous.get('/nowhere'))).toBe('429 RATE_LIMIT_EXCEEDED');
     for (const path of ['/api/health', '/api/ready', '/api/openapi.json', '/docs']) {
-      const reply = await nobody.get(path);
+      const reply = await anonymous.get(path);
       expect(reply.status).toBe(200);
       expect(allowance(reply)).toMatchObject({ limit: REQUESTS, remaining: 0 });
     }

@@ -98,14 +98,14 @@ describe('another organization', () => {
           (one) => `/api/sessions/${one}${path}`,
         );
         const body = method === 'POST' ? { duration: '1h' } : undefined;
-        const [theirs, nobodys] = await Promise.all(
+        const [theirs, missing] = await Promise.all(
           paths.map((one) => otherOwner.send(method, one, { body })),
         );
-        expect(theirs?.status).toBe(nobodys?.status);
+        expect(theirs?.status).toBe(missing?.status);
         if (theirs?.status === 405) continue;
         expect(errorOf(theirs as never)).toBe('404 SESSION_NOT_FOUND');
         expect(theirs?.body.context).toEqual({ session_id: id });
-        expect(theirs?.body.message).toBe(nobodys?.body.message);
+        expect(theirs?.body.message).toBe(missing?.body.message);
       }
     expect((await otherOwner.get('/api/sessions')).body).toMatchObject({ sessions: [], total: 0 });
     expect((await otherOwner.get('/api/sessions?label=secret=plan')).body.total).toBe(0);

@@ -141,7 +141,7 @@ test('refusals are counted by error, in routes and in hooks', async () => {
         .map(({ labels, value }) => [labels['error'], value]),
     );
   expect(refused(await atFront())).toEqual({ INVALID_DURATION: 1 });
-  const none = { authorization: 'Bearer nobody' };
+  const none = { authorization: 'Bearer unknown' };
   for (let time = 0; time < 3; time += 1)
     await front.request('GET', '/api/status', undefined, none);
   await front.request('GET', '/api/nothing');
