@@ -17,12 +17,11 @@ import {
 } from './manifest.ts';
 
 /**
- * Writes the log's streams to a folder, while the service goes on. EVENTS comes last and each
- * consumer as it stood before all of them: whatever was done of the other streams' work meanwhile
- * is done again after a restore, which all of it bears, and nothing that EVENTS lacks is in
- * another.
- * An archive is left out: the server makes it again.
- * @throws BadBackup where the folder has something in it already; Error where the log breaks off
+ * Writes the streams of the event store to a folder while the service runs. The positions of the
+ * consumers are read first, and the stream EVENTS is written last. So no other stream refers to an
+ * event that EVENTS lacks. Work that was done during the backup is repeated after a restore; all
+ * consumers are idempotent. The archive stream is not written: the server creates it again.
+ * @throws BadBackup if the folder is not empty; Error if a snapshot fails
  */
 export async function takeBackup(
   connection: JetStreamConnection,
@@ -30,7 +29,7 @@ export async function takeBackup(
 ): Promise<Manifest> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   if ((await readdir(folder)).length > 0)
-    throw new BadBackup(`${folder} is not empty: a backup goes to a folder of its own`);
+    throw new BadBackup(`${folder} is not empty: a backup needs an empty folder`);
   const { jsm, nc } = connection;
   const names = await streamsOf(jsm);
   const consumers = new Map<string, ConsumerBackup[]>();
@@ -50,8 +49,8 @@ export async function takeBackup(
 }
 
 /**
- * Makes the streams again as a backup has them, in a log that has none of them.
- * @throws BadBackup before anything is changed, where the backup is not whole or there is a log
+ * Creates the streams of a backup in an event store that has none of them.
+ * @throws BadBackup before anything is changed: the backup is incomplete, or a stream exists
  */
 export async function restoreBackup(
   connection: JetStreamConnection,
@@ -62,8 +61,8 @@ export async function restoreBackup(
   const there = await streamsOf(jsm);
   if (there.length > 0)
     throw new BadBackup(
-      `there is a log already (${there.join(', ')}): a restore never overwrites. ` +
-        'Stop the service and take away the log’s own data first; deploy/README.md says how',
+      `the event store has streams already (${there.join(', ')}): a restore never overwrites. ` +
+        'Stop the service and remove the data of NATS first; see deploy/runbook.md',
     );
   for (const stream of manifest.streams) {
     const { name, config, state, file } = stream;
@@ -76,7 +75,7 @@ export async function restoreBackup(
   return manifest;
 }
 
-/** Those that are there, EVENTS last. */
+/** Names of the existing streams, EVENTS last. */
 async function streamsOf(jsm: JetStreamManager): Promise<string[]> {
   const standings = await examineStreams(jsm, false);
   const names = standings.filter(({ info }) => info !== null).map(({ name }) => name);
@@ -113,14 +112,14 @@ async function writeSnapshot(
 const SAME = ['messages', 'first_seq', 'last_seq'] as const;
 
 function requireSame({ name, state }: StreamBackup, restored: Record<string, unknown>): void {
-  // Where the first one would be, had an empty stream one, is no fact.
+  // The first sequence of an empty stream has no meaning.
   const facts = state.messages === 0 ? (['messages', 'last_seq'] as const) : SAME;
   for (const key of facts)
     if (restored[key] !== state[key])
-      throw new Error(`${name}: ${key} is ${String(restored[key])}, and was ${state[key]}`);
+      throw new Error(`${name}: ${key} is ${String(restored[key])}; expected ${state[key]}`);
 }
 
-/** It goes on after what it had done, with the settings that it had. */
+/** Creates a consumer with the settings of the backup; it continues after its position there. */
 async function restoreConsumer(
   jsm: JetStreamManager,
   stream: string,

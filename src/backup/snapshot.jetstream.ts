@@ -1,20 +1,20 @@
 import type { Msg } from '@nats-io/transport-node';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 
-/** How large the pieces are that the server sends and takes. */
+/** Size of the chunks of a snapshot, in both directions. */
 export const CHUNK_BYTES = 128 * 1024;
 const REQUEST_MS = 30_000;
-/** The server itself gives up a receiver that says nothing for some seconds. */
+/** The server itself drops a receiver that acknowledges nothing for some seconds. */
 const SILENCE_MS = 60_000;
-/** Once it has all, the server indexes it: as long as that takes for a hundred million events. */
+/** After the last chunk the server builds its index; enough for a hundred million events. */
 const FINISH_MS = 20 * 60_000;
 
 type Answer = { error?: { description: string }; deliver_subject?: string } & Partial<Snapshotted>;
 type Snapshotted = { config: Record<string, unknown>; state: Record<string, unknown> };
 
 /**
- * Has the server write down a stream as it is now, sequences and times included, in its own format;
- * appends go on meanwhile. @throws Error where it breaks off: what was written then is of no use
+ * Writes a snapshot of a stream in the server's own format, sequences and times included. Appends
+ * continue meanwhile. @throws Error if the snapshot is interrupted: the chunks so far are useless
  */
 export async function takeSnapshot(
   connection: JetStreamConnection,
@@ -26,10 +26,10 @@ export async function takeSnapshot(
   const chunks = nc.subscribe(deliver);
   let trouble: string | null = null;
   const giveUp = (why: string) => {
-    trouble ??= `the snapshot of ${stream} broke off: ${why}`;
+    trouble ??= `the snapshot of ${stream} failed: ${why}`;
     chunks.unsubscribe();
   };
-  // Of what was under way then, some is lost.
+  // Chunks that were in transit at a reconnect may be lost.
   const forget = connection.onReconnect(() => giveUp('the connection was lost'));
   const silence = setTimeout(() => giveUp('the server sent nothing for a minute'), SILENCE_MS);
   try {
@@ -57,15 +57,15 @@ export async function takeSnapshot(
 }
 
 /**
- * Has the server make a stream of what `takeSnapshot` wrote. @throws Error where there is a stream
- * of that name, or it does not take what it is given
+ * Creates a stream from what `takeSnapshot` wrote. @throws Error if a stream of that name exists,
+ * or the server rejects the data
  */
 export async function restoreSnapshot(
   { nc }: JetStreamConnection,
   { name, ...saved }: Snapshotted & { name: string },
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Snapshotted> {
-  const what = `the restoring of ${name}`;
+  const what = `the restore of ${name}`;
   const begin = await nc.request(`$JS.API.STREAM.RESTORE.${name}`, JSON.stringify(saved), {
     timeout: REQUEST_MS,
   });
@@ -73,7 +73,7 @@ export async function restoreSnapshot(
   if (target === undefined) throw new Error(`${what}: the server named no subject for the data`);
   for await (const chunk of chunks) {
     const taken = await nc.request(target, chunk, { timeout: SILENCE_MS });
-    // It says something only where it will have no more.
+    // The server's reply to a chunk is empty unless it rejects the data.
     if (taken.data.length > 0) answerIn(taken, what);
   }
   const end = await nc.request(target, '', { timeout: FINISH_MS });

@@ -33,13 +33,13 @@ export type Config = StoresConfig & {
   gateway: {
     port: number;
     tlsPort: number;
-    /** The gateway's addresses in what clients get. */
+    /** Addresses of the gateway as clients get them. */
     publicWsUrl: string;
     publicWssUrl: string;
   };
   incoming: IncomingConfig;
   dataDir: string;
-  /** Whether the log has an archive: a copy that is read where much is. */
+  /** Whether there is an archive stream: a compressed copy for readers of much history. */
   hasArchive: boolean;
   roles: readonly RoleName[];
   browsers: {
@@ -54,12 +54,12 @@ export type Config = StoresConfig & {
   maxLifetimeMs: number;
   tiers: Tiers;
   tenants: TenantsConfig;
-  /** Event streams that a process takes. */
+  /** Limits of the open event streams of one process. */
   eventStreams: { max: number; perOrganizationMax: number };
-  /** Given ones; null: made at first start and kept in the data folder. */
+  /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
   devApiKey: string | null;
   masterKey: string | null;
-  /** null: API keys alone. */
+  /** null: only API keys are accepted. */
   jwt: JwtConfig | null;
   telemetry: TelemetryConfig;
   logLevel: string;
@@ -198,20 +198,19 @@ export function readConfig(given: Record<string, string | undefined>): Config {
   };
 }
 
-/** As long as the shortest duration that may be asked for. */
+/** The shortest duration that a session may request. */
 const LIFETIME_MIN_MS = 60_000;
 
 function lifetime(read: Read<VariableName>): number {
   const ms = duration('MAX_LIFETIME', read);
-  if (ms < LIFETIME_MIN_MS) throw new BadConfig('MAX_LIFETIME: no session lives less than 1m');
+  if (ms < LIFETIME_MIN_MS) throw new BadConfig('MAX_LIFETIME: must be at least 1m');
   return ms;
 }
 
 function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway'] {
   const port = integer('GATEWAY_PORT', read, 1, 65_535);
   const tlsPort = integer('GATEWAY_TLS_PORT', read, 1, 65_535);
-  // For a process that listens on every address, only its operator knows the public name; loopback
-  // is a guess.
+  // If the process listens on every address, the public name is unknown here: use loopback.
   const host = ['0.0.0.0', '::'].includes(read('HOST')) ? '127.0.0.1' : read('HOST');
   const name = host.includes(':') ? `[${host}]` : host;
   const secure = `wss://${name}:${tlsPort}`;

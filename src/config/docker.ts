@@ -1,18 +1,18 @@
 import { isIP, isIPv4 } from 'node:net';
 import { BadConfig, integer, oneOf, type Read } from './parse.ts';
 
-/** Where Docker browsers run, what they may take, and what they may reach. */
+/** Docker engine and network of the browsers, and their resource limits. */
 export type DockerConfig = {
   host: string;
   network: string;
-  /** null: built from deploy/browser. */
+  /** null: the image is built from deploy/browser. */
   image: string | null;
-  /** null: chosen by where the service runs. */
+  /** Address by which gateways reach browsers; null: derived from where the service runs. */
   publish: string | null;
-  /** Empty: the engine's. */
+  /** Name servers of the browsers; empty: those of the engine. */
   dns: readonly string[];
   isolation: 'required' | 'best-effort';
-  /** What becomes of its browsers when the service is asked to end. */
+  /** What happens to the browsers when the provisioner shuts down. */
   onShutdown: 'stop' | 'leave';
   limits: { memoryBytes: number; cpus: number; pids: number };
 };
@@ -71,7 +71,7 @@ export function readDocker(read: Read<Name>): DockerConfig {
   };
 }
 
-/** Ending a service that is all in one process ends its browsers, too. */
+/** A service that is one process (embedded NATS) stops its browsers when it shuts down. */
 function readOnShutdown(read: Read<Name>): DockerConfig['onShutdown'] {
   if (read('DOCKER_ON_SHUTDOWN') === '') return read('NATS_URL') === '' ? 'stop' : 'leave';
   return oneOf('DOCKER_ON_SHUTDOWN', read, ['stop', 'leave']);
@@ -88,7 +88,7 @@ function readHost(text: string): string {
 
 function readName(text: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/.test(text))
-    throw new BadConfig(`DOCKER_NETWORK: ${text} is no name of a network`);
+    throw new BadConfig(`DOCKER_NETWORK: ${text} is not a valid network name`);
   return text;
 }
 
@@ -96,7 +96,7 @@ function readName(text: string): string {
 function readPublish(text: string): string | null {
   if (text === '') return null;
   if (isIP(text) === 0 || ['0.0.0.0', '::'].includes(text))
-    throw new BadConfig(`DOCKER_PUBLISH: ${text} is no address of a host`);
+    throw new BadConfig(`DOCKER_PUBLISH: ${text} is not the address of a host`);
   return text;
 }
 
@@ -104,7 +104,7 @@ function readDns(text: string): readonly string[] {
   const addresses = text.split(',').map((part) => part.trim());
   if (text === '') return [];
   const wrong = addresses.find((address) => !isIPv4(address));
-  if (wrong !== undefined) throw new BadConfig(`DOCKER_DNS: ${wrong} is no IPv4 address`);
+  if (wrong !== undefined) throw new BadConfig(`DOCKER_DNS: ${wrong} is not an IPv4 address`);
   return addresses;
 }
 

@@ -1,4 +1,4 @@
-/** Reads a variable's text, trimmed; its default where it is not set. */
+/** Returns a variable's text, trimmed, or its default if it is not set. */
 export type Read<Name extends string = string> = (name: Name) => string;
 
 /** A variable that is unknown, missing or malformed; the message begins with its name. */
@@ -15,7 +15,7 @@ export function integer<Name extends string>(
   const text = read(name);
   const value = Number(text);
   if (!/^\d+$/.test(text) || value < min || value > max)
-    throw new BadConfig(`${name}: ${text} is no whole number from ${min} to ${max}`);
+    throw new BadConfig(`${name}: ${text} is not a whole number from ${min} to ${max}`);
   return value;
 }
 
@@ -29,14 +29,14 @@ export function share<Name extends string>(name: Name, read: Read<Name>): number
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** The longest that a timer waits; a longer one would fire at once. */
+/** The maximum of Node's timers; a longer one would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** A duration that a timer is set to. */
+/** A duration that one timer can wait. */
 export function wait<Name extends string>(name: Name, read: Read<Name>): number {
   const ms = duration(name, read);
   if (ms > TIMER_MS_MAX)
-    throw new BadConfig(`${name}: ${read(name)} is longer than a timer runs, 596h`);
+    throw new BadConfig(`${name}: ${read(name)} is longer than 596h, the maximum of a timer`);
   return ms;
 }
 
@@ -65,12 +65,12 @@ export function url<Name extends string>(
     address.hash === '';
   if (!isGood)
     throw new BadConfig(
-      `${name}: ${withoutLogin(text)} is no ${protocols.join('// or ')}// address`,
+      `${name}: ${withoutLogin(text)} is not a ${protocols.join('// or ')}// address`,
     );
   return text.replace(/\/+$/, '');
 }
 
-/** What may be shown of an address, however malformed: a password stands before an @. */
+/** The address without a user and password, even if it is malformed: they stand before an @. */
 function withoutLogin(text: string): string {
   return text.replace(/^.*@/s, '…@');
 }
@@ -101,12 +101,12 @@ export function parseJson(name: string, text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw new BadConfig(`${name}: no JSON`);
+    throw new BadConfig(`${name}: is not JSON`);
   }
 }
 
 export function entries(name: string, value: unknown): [string, unknown][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new BadConfig(`${name}: no JSON object`);
+    throw new BadConfig(`${name}: is not a JSON object`);
   return Object.entries(value);
 }

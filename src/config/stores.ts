@@ -2,7 +2,7 @@ import { readText } from './secrets.ts';
 import { readCertificate, readPair } from './tls.ts';
 import { BadConfig, integer, url, type Read } from './parse.ts';
 
-/** TLS to a server: files in PEM. Empty: the machine's own authorities, no certificate of ours. */
+/** TLS to a server: PEM files. Empty: the authorities of the system, no client certificate. */
 export type ServerTls = { caFile?: string; certFile?: string; keyFile?: string };
 
 /** How to connect to the event store and the read model. */
@@ -16,7 +16,7 @@ export type StoresConfig = {
     tls: ServerTls | null;
     /** Prefix of reply subjects; null: `_INBOX_<user>`, or `_INBOX` without a user. */
     inboxPrefix: string | null;
-    /** Copies of each stream; null: 3 in a cluster, else 1, and existing ones keep theirs. */
+    /** Replicas of each new stream; null: 3 in a cluster, else 1. */
     replicas: number | null;
   };
   redisTls: ServerTls | null;
@@ -150,6 +150,6 @@ function readTls(of: 'NATS' | 'REDIS', isSecure: boolean, read: Read<Name>): Ser
 function readInboxPrefix(text: string): string | null {
   if (text === '') return null;
   if (!/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/.test(text) || text.length > 128)
-    throw new BadConfig(`NATS_INBOX_PREFIX: ${text} is no subject without wildcards`);
+    throw new BadConfig(`NATS_INBOX_PREFIX: ${text} is not a subject without wildcards`);
   return text;
 }

@@ -1,8 +1,8 @@
 import { integer, secret, url, type Read } from './parse.ts';
 
-/** Who may look at how this process does, and where its traces go. */
+/** Access to the metrics of this process, and the destination of its traces. */
 export type TelemetryConfig = {
-  /** Port of `/metrics` alone, beside the API's or instead of it; null: none. */
+  /** Port that serves only `/metrics`, with or without the API in this process; null: none. */
   metricsPort: number | null;
   /** Required to read the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;

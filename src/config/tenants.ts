@@ -1,14 +1,14 @@
 import { BadConfig, integer, url, type Read } from './parse.ts';
 
-/** How tenants reach the event log by NATS. */
+/** How tenants connect to NATS. */
 export type TenantsConfig = {
-  /** Port of the embedded nats-server, which then listens where the API does; null: a free one. */
+  /** Port of the embedded nats-server, on the host of the API; null: a free port on loopback. */
   natsPort: number | null;
-  /** NATS' address as tenants get it; null: the address that the service itself uses. */
+  /** Address of NATS for tenants; null: the address that the service itself uses. */
   publicNatsUrl: string | null;
-  /** Account seed (`SA…`) whose public key the servers at NATS_URL name as issuer; null: none. */
+  /** Account seed (`SA…`); its public key is the issuer in the NATS servers' configuration. */
   issuerSeed: string | null;
-  /** Connections of one API key at once. */
+  /** Upper bound of concurrent NATS connections with one API key. */
   connectionsPerKeyMax: number;
 };
 
@@ -32,7 +32,9 @@ export const tenantVariables = {
 export function readTenants(read: Read<keyof typeof tenantVariables>): TenantsConfig {
   const seed = read('NATS_ISSUER_SEED');
   if (seed !== '' && !/^SA[A-Z2-7]{56}$/.test(seed))
-    throw new BadConfig('NATS_ISSUER_SEED: is no seed of an account key, SA and 56 more');
+    throw new BadConfig(
+      'NATS_ISSUER_SEED: is not the seed of an account key: SA and 56 more characters',
+    );
   return {
     natsPort: read('NATS_PORT') === '' ? null : integer('NATS_PORT', read, 1, 65_535),
     publicNatsUrl: url('PUBLIC_NATS_URL', read, ['nats:', 'tls:']),

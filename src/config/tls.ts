@@ -6,11 +6,11 @@ import { BadConfig, type Read } from './parse.ts';
 /** Files of a certificate and its key, PEM. */
 export type CertificateFiles = { certFile: string; keyFile: string };
 
-/** How connections come in. */
+/** TLS and proxies of incoming connections. */
 export type IncomingConfig = {
-  /** null: the API speaks plain HTTP, and the gateway's TLS port has a certificate of its own. */
+  /** null: the API uses plain HTTP, and the gateway's TLS port a self-signed certificate. */
   certificate: CertificateFiles | null;
-  /** Addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* headers are believed. */
+  /** Addresses and networks (`10.0.0.0/8`) whose X-Forwarded-* headers are trusted. */
   trustedProxies: readonly string[];
 };
 
@@ -39,7 +39,7 @@ export function readIncoming(read: Read<keyof typeof incomingVariables>): Incomi
   };
 }
 
-/** @throws BadConfig where only one is given, or they cannot be read or do not fit */
+/** @throws BadConfig if only one is set, a file cannot be read, or the key does not match */
 export function readPair<Name extends string>(
   certName: Name,
   keyName: Name,
@@ -61,7 +61,7 @@ export function readPair<Name extends string>(
   return { certFile, keyFile };
 }
 
-/** @throws BadConfig where the file cannot be read or has no certificate */
+/** @throws BadConfig if the file cannot be read or has no certificate */
 export function readCertificate(name: string, path: string): X509Certificate {
   const text = readText(name, path);
   try {
@@ -79,8 +79,8 @@ function readNetworks(text: string): readonly string[] {
     const most = isIPv6(address) ? 128 : 32;
     const isWidth = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
     if (isIP(address) === 0 || !isWidth || more.length > 0)
-      throw new BadConfig(`TRUSTED_PROXIES: ${network} is no address and no network`);
-    if (bits === '0') throw new BadConfig(`TRUSTED_PROXIES: ${network} is everybody`);
+      throw new BadConfig(`TRUSTED_PROXIES: ${network} is neither an address nor a network`);
+    if (bits === '0') throw new BadConfig(`TRUSTED_PROXIES: ${network} would trust every address`);
     return network;
   });
 }

@@ -21,20 +21,20 @@ type Row = [value: string, reason: RegExp, beside?: Record<string, string>];
 const ANY: Row[] = [];
 
 const port: Row[] = [
-  ['eighty', /no whole number from 1 to 65535/],
-  ['0', /no whole number/],
-  ['65536', /no whole number/],
-  ['80.5', /no whole number/],
+  ['eighty', /not a whole number from 1 to 65535/],
+  ['0', /not a whole number/],
+  ['65536', /not a whole number/],
+  ['80.5', /not a whole number/],
 ];
 const duration: Row[] = [
   ['soon', /is not like 500ms, 3s, 5m or 72h/],
   ['-3s', /is not like/],
   ['1d', /is not like/],
 ];
-const wait: Row[] = [...duration, ['597h', /longer than a timer runs/]];
+const wait: Row[] = [...duration, ['597h', /longer than 596h, the maximum of a timer/]];
 const count: Row[] = [
-  ['many', /no whole number/],
-  ['-1', /no whole number/],
+  ['many', /not a whole number/],
+  ['-1', /not a whole number/],
 ];
 const file = (beside: Record<string, string>, what: RegExp): Row[] => [
   ['/nowhere/at/all.pem', /\/nowhere\/at\/all\.pem cannot be read \(ENOENT\)/, beside],
@@ -61,11 +61,11 @@ export const table: Record<keyof typeof variables, Row[]> = {
   GATEWAY_PORT: port,
   GATEWAY_TLS_PORT: port,
   PUBLIC_GATEWAY_WS_URL: [
-    ['http://browsers.example', /is no ws:\/\/ or wss:\/\/ address/],
-    ['browsers.example', /is no ws/],
-    ['ws://browsers.example?a=b', /is no ws/],
+    ['http://browsers.example', /is not a ws:\/\/ or wss:\/\/ address/],
+    ['browsers.example', /is not a ws/],
+    ['ws://browsers.example?a=b', /is not a ws/],
   ],
-  PUBLIC_GATEWAY_WSS_URL: [['ws://browsers.example', /is no wss:\/\/ address/]],
+  PUBLIC_GATEWAY_WSS_URL: [['ws://browsers.example', /is not a wss:\/\/ address/]],
   TLS_CERT_FILE: [
     ...file({ TLS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),
     ['', /needed beside TLS_KEY_FILE/, { TLS_KEY_FILE: 'KEY' }],
@@ -76,20 +76,20 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['OTHER_KEY', /is not the key of/, { TLS_CERT_FILE: 'CERT' }],
   ],
   TRUSTED_PROXIES: [
-    ['proxy.example', /is no address and no network/],
-    ['10.0.0.0/33', /is no address/],
-    ['10.0.0.0/8/8', /is no address/],
-    ['10.0.0.1,,10.0.0.2', /is no address/],
-    ['0.0.0.0/0', /is everybody/],
-    ['::/0', /is everybody/],
+    ['proxy.example', /is neither an address nor a network/],
+    ['10.0.0.0/33', /is neither an address/],
+    ['10.0.0.0/8/8', /is neither an address/],
+    ['10.0.0.1,,10.0.0.2', /is neither an address/],
+    ['0.0.0.0/0', /would trust every address/],
+    ['::/0', /would trust every address/],
   ],
   DATA_DIR: ANY,
   NATS_URL: [
-    ['http://127.0.0.1:4222', /is no nats:\/\/ or tls:\/\/ address/],
-    ['127.0.0.1:4222', /is no nats/],
+    ['http://127.0.0.1:4222', /is not a nats:\/\/ or tls:\/\/ address/],
+    ['127.0.0.1:4222', /is not a nats/],
     ['nats://a:4222,', /is empty/],
     ['nats://a:4222,tls://b:4222', /are mixed/],
-    ['nats://user:hunter2@ho st:4222', /^NATS_URL: …@ho st:4222 is no/],
+    ['nats://user:hunter2@ho st:4222', /^NATS_URL: …@ho st:4222 is not a/],
   ],
   NATS_USER: [
     ['api', /has no effect without NATS_URL/],
@@ -120,18 +120,18 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['OTHER_KEY', /is not the key of/, { ...TLS, NATS_CERT_FILE: 'CERT' }],
   ],
   NATS_INBOX_PREFIX: [
-    ['_INBOX.*', /is no subject without wildcards/, NATS],
+    ['_INBOX.*', /is not a subject without wildcards/, NATS],
     ['_INBOX_api', /has no effect without NATS_URL/],
   ],
   NATS_REPLICAS: [
     ['2', /is none of 1, 3, 5/, NATS],
-    ['7', /no whole number from 1 to 5/, NATS],
+    ['7', /not a whole number from 1 to 5/, NATS],
     ['3', /has no effect without NATS_URL/],
   ],
   ARCHIVE: [['yes', /is none of off, on/]],
   REDIS_URL: [
-    ['http://127.0.0.1', /is no redis:\/\/ or rediss:\/\/ address/],
-    ['redis://:hunter2@', /^REDIS_URL: …@ is no/],
+    ['http://127.0.0.1', /is not a redis:\/\/ or rediss:\/\/ address/],
+    ['redis://:hunter2@', /^REDIS_URL: …@ is not a/],
   ],
   REDIS_USER: [
     ['bss', /has no effect without REDIS_URL/],
@@ -158,24 +158,24 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['docker.sock', /is neither unix:\/\/\/path nor tcp/, DOCKER],
     ['ssh://host', /is neither/, DOCKER],
   ],
-  DOCKER_NETWORK: [['a/b', /is no name of a network/, DOCKER]],
+  DOCKER_NETWORK: [['a/b', /is not a valid network name/, DOCKER]],
   DOCKER_PUBLISH: [
-    ['browsers.example', /is no address of a host/, DOCKER],
-    ['0.0.0.0', /is no address/, DOCKER],
+    ['browsers.example', /is not the address of a host/, DOCKER],
+    ['0.0.0.0', /is not the address/, DOCKER],
   ],
-  DOCKER_DNS: [['dns.example', /is no IPv4 address/, DOCKER]],
+  DOCKER_DNS: [['dns.example', /is not an IPv4 address/, DOCKER]],
   DOCKER_ISOLATION: [['none', /is none of required, best-effort/, DOCKER]],
   DOCKER_ON_SHUTDOWN: [['keep', /is none of stop, leave/, DOCKER]],
   BROWSER_IMAGE: ANY,
   BROWSER_MEMORY_MB: [
-    ['2G', /no whole number/, DOCKER],
-    ['100', /no whole number from 192/, DOCKER],
+    ['2G', /not a whole number/, DOCKER],
+    ['100', /not a whole number from 192/, DOCKER],
   ],
   BROWSER_CPUS: [
     ['two', /is not from 0\.1 to 1024/, DOCKER],
     ['0', /is not from/, DOCKER],
   ],
-  BROWSER_PIDS: [['1', /no whole number from 64/, DOCKER]],
+  BROWSER_PIDS: [['1', /not a whole number from 64/, DOCKER]],
   SIMULATED_LAUNCH_MS: wait,
   SIMULATED_FAIL_RATE: [
     ['half', /is not from 0 to 1/],
@@ -183,26 +183,26 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   POOL_MIN_IDLE: [...count, ['9', /is more than POOL_MAX/]],
   POOL_MAX_IDLE: count,
-  POOL_MAX: [...count, ['0', /no whole number from 1/]],
+  POOL_MAX: [...count, ['0', /not a whole number from 1/]],
   CREATE_WAIT: wait,
   QUEUE_AFTER: duration,
   QUEUE_TIMEOUT: duration,
   QUEUE_MAX: count,
-  MAX_LIFETIME: [...duration, ['59s', /no session lives less than 1m/]],
+  MAX_LIFETIME: [...duration, ['59s', /must be at least 1m/]],
   TIERS: [
-    ['free', /no JSON/],
-    ['[]', /no JSON object/],
+    ['free', /is not JSON/],
+    ['[]', /is not a JSON object/],
     ['{"gold":{}}', /gold is none of/],
     ['{"free":{"requests":1}}', /free\.requests/],
     ['{"free":{"credits":-1}}', /free\.credits/],
   ],
   NATS_PORT: port,
-  PUBLIC_NATS_URL: [['http://nats.example', /is no nats/]],
-  NATS_ISSUER_SEED: [['SAnothing', /is no seed of an account key/]],
+  PUBLIC_NATS_URL: [['http://nats.example', /is not a nats/]],
+  NATS_ISSUER_SEED: [['SAnothing', /is not the seed of an account key/]],
   NATS_ISSUER_SEED_FILE: secretFile('NATS_ISSUER_SEED'),
-  TENANT_CONNECTIONS_PER_KEY: [...count, ['0', /no whole number/]],
-  EVENT_STREAMS_MAX: [...count, ['0', /no whole number/]],
-  EVENT_STREAMS_PER_ORGANIZATION: [...count, ['0', /no whole number/]],
+  TENANT_CONNECTIONS_PER_KEY: [...count, ['0', /not a whole number/]],
+  EVENT_STREAMS_MAX: [...count, ['0', /not a whole number/]],
+  EVENT_STREAMS_PER_ORGANIZATION: [...count, ['0', /not a whole number/]],
   DEV_API_KEY: [
     ['short', /needs 16 to 512 printable characters/],
     weak({}, 'bss_dev_changeme-changeme', /contains a placeholder word/),
@@ -245,7 +245,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     weak({}, 'metrics-password-1', /contains a placeholder word/),
   ],
   METRICS_TOKEN_FILE: secretFile('METRICS_TOKEN'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: [['collector:4318', /is no http:\/\/ or https:\/\/ address/]],
+  OTEL_EXPORTER_OTLP_ENDPOINT: [['collector:4318', /is not a http:\/\/ or https:\/\/ address/]],
   NODE_ENV: ANY,
   LOG_LEVEL: [['loud', /is none of trace, debug/]],
 };
