@@ -3,10 +3,10 @@ import { toPublicEvent } from '#events/public-event.ts';
 
 /** Why a stream ends early, with the message that its client gets. */
 export const endReasons = {
-  slow_reader: 'This client reads too slowly; what it missed is sent when it reconnects.',
+  slow_reader: 'This client reads too slowly; reconnect to receive the missed events.',
   credential_revoked: 'The credential of this stream is no longer valid.',
-  shutting_down: 'This server ends; reconnect, and another goes on.',
-  interrupted: 'This server lost the event log; reconnect.',
+  shutting_down: 'This server is shutting down; reconnect to continue on another one.',
+  interrupted: 'This server lost its connection to the event store; reconnect.',
 } as const;
 export type EndReason = keyof typeof endReasons;
 

@@ -2,7 +2,7 @@ import type { Role } from '#events/organization.ts';
 import { hashKey } from '#src/ids.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 
-/** The caller, proved by the credential of the request. */
+/** The caller, authenticated by the credential of the request. */
 export type Caller = {
   organizationId: string;
   role: Role;

@@ -10,8 +10,8 @@ import type { DocumentSchema, OpenApiDocument } from './openapi-document.ts';
 
 const ABOUT = [
   'Real, isolated browsers over HTTP: create a session, drive it by CDP, watch it by VNC.',
-  'Everything belongs to an organization; a credential (`Authorization: Bearer …`) says whose.',
-  'Every answer carries the organization’s rate limit in `X-RateLimit-*`. Every error has the ' +
+  'All data belongs to an organization; the credential (`Authorization: Bearer …`) selects it.',
+  'Every answer has the organization’s rate limit in `X-RateLimit-*`. Every error has the ' +
     'body `{error, message, code, context}`. An unknown path is 404 `NOT_FOUND`.',
 ].join('\n\n');
 

@@ -64,7 +64,7 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     await checkIsolation(dependencies);
   });
 
-  test('that were removed are restored and proved again', async () => {
+  test('that were removed are restored and verified again', async () => {
     const { guard, warnings } = await openWatched();
     await guard.check();
     expect(warnings).toEqual([]);

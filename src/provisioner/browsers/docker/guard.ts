@@ -4,37 +4,37 @@ import { checkIsolation, enforceRules, readRules, NotIsolated } from './isolatio
 import type { IsolationDependencies } from './isolation.ts';
 import { ensureNetwork } from './network.ts';
 
-/** Watches over the isolation of the sessions' network after it has been proved. */
+/** Checks the isolation of the sessions' network after it has been verified once. */
 export type Guard = {
   /**
-   * Checks that the network exists and its rules are those that were proved: a firewall's reload
-   * removes the rules, a clean-up the network. Restores what is missing, proves it again and logs
-   * that.
-   * @throws NotIsolated where that fails and isolation is required
+   * Checks that the network exists and its rules have not changed since they were verified: a
+   * firewall's reload removes the rules, a clean-up the network. Restores what is missing, verifies
+   * it again and logs that.
+   * @throws NotIsolated if that fails and isolation is required
    */
   check(): Promise<void>;
 };
 
 export type GuardOptions = {
   dependencies: IsolationDependencies;
-  /** `best-effort`: browsers run even if isolation is not proved. */
+  /** `best-effort`: browsers run even if isolation cannot be verified. */
   isolation: 'required' | 'best-effort';
   log: Pick<Logger, 'info' | 'warn'>;
 };
 
 /**
- * Puts the rules in force and proves them, before any browser runs.
+ * Loads the rules and verifies them, before any browser runs.
  * @throws NotIsolated with the cause, where isolation is required
  */
 export async function openGuard({ dependencies, isolation, log }: GuardOptions): Promise<Guard> {
   const { name } = dependencies.network;
-  /** The rules as nft listed them when they were proved; null: not proved. */
-  let proved: string | null = null;
+  /** The rules as nft listed them when they were verified; null: not verified. */
+  let verified: string | null = null;
 
-  async function prove(): Promise<void> {
+  async function verify(): Promise<void> {
     await enforceRules(dependencies);
     await checkIsolation(dependencies);
-    proved = await readRules(dependencies);
+    verified = await readRules(dependencies);
     log.info(
       { network: name },
       'network isolation verified: sessions reach neither each other nor private networks',
@@ -45,11 +45,11 @@ export async function openGuard({ dependencies, isolation, log }: GuardOptions):
     const isSame =
       network.subnet === dependencies.network.subnet &&
       network.bridge === dependencies.network.bridge;
-    if (isSame && proved !== null && (await readRules(dependencies)) === proved) return;
+    if (isSame && verified !== null && (await readRules(dependencies)) === verified) return;
     log.warn({ network: name }, 'network rules changed since they were verified; restoring them');
-    proved = null;
+    verified = null;
     dependencies.network = network;
-    await prove();
+    await verify();
   }
   async function attempt(step: () => Promise<void>): Promise<boolean> {
     try {
@@ -63,6 +63,6 @@ export async function openGuard({ dependencies, isolation, log }: GuardOptions):
     }
   }
   // With best-effort isolation one warning is enough: no check every minute.
-  if (!(await attempt(prove))) return { check: async () => {} };
+  if (!(await attempt(verify))) return { check: async () => {} };
   return { check: async () => void (await attempt(recheck)) };
 }

@@ -24,7 +24,7 @@ export type IsolationDependencies = {
   rulesImage: () => Promise<string>;
 };
 
-/** A session could reach a forbidden address, or the opposite is not proved. */
+/** A session could reach a forbidden address, or isolation could not be verified. */
 export class NotIsolated extends Error {
   override readonly name = 'NotIsolated';
 }
@@ -134,8 +134,8 @@ const REFUSED_WITHIN_S = 10;
 const SILENT_FOR_S = 2;
 
 /**
- * Proves the rules from containers like those of sessions: forbidden addresses are refused at once,
- * and a listening session cannot be reached by another.
+ * Verifies the rules from containers like those of sessions: forbidden addresses are refused at
+ * once, and a listening session cannot be reached by another.
  * @throws NotIsolated naming what was reached
  */
 export async function checkIsolation(

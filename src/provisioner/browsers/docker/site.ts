@@ -23,7 +23,7 @@ export type DockerSiteOptions = {
   publish: string | null;
   /** Name servers of the browsers; empty: the engine's. */
   dns: readonly string[];
-  /** `required`: the start fails where the network's isolation is not proved. */
+  /** `required`: the start fails if the network's isolation cannot be verified. */
   isolation: 'required' | 'best-effort';
   limits: BrowserLimits;
   /** Gets a line for each long step. */
