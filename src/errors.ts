@@ -47,7 +47,7 @@ export type Rejection = {
   code: ErrorName;
   /** Details of the failing input or resource; becomes `context` of the error body. */
   context: Record<string, unknown>;
-  /** Replaces the table's sentence where there is more to say. */
+  /** Replaces the table's sentence if there is more to say. */
   message?: string;
   /** Seconds until a retry may help; becomes Retry-After. */
   retryAfterSeconds?: number;

@@ -16,6 +16,10 @@ export const BANNED_PHRASES = [
   'it says so',
   'is nothing',
   'says of itself',
+  'is heard',
+  'are heard',
+  'hears of',
+  'put right',
 ] as const;
 
 /**

@@ -152,7 +152,7 @@ function addDifference(check: Check, difference: Difference): void {
   else check.isCut = true;
 }
 
-/** The view of one key after the events up to a sequence; null where it has none. */
+/** The view of one key after the events up to a sequence; null if it has none. */
 export async function foldOne(
   projection: Projection<unknown>,
   key: string,

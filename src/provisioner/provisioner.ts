@@ -244,7 +244,7 @@ function createReconcileReporter(report: ReportServer): (reconciled: Reconciled)
   };
 }
 
-/** Whether a live server other than the given ones exists; false where that cannot be read. */
+/** Whether a live server other than the given ones exists; false if that cannot be read. */
 function createOtherServersCheck({ views }: ProvisionerDependencies): Pool['hasOthers'] {
   return async (tried) => {
     try {

@@ -1,6 +1,6 @@
 import type { Tracer, TracingOptions } from './tracer.ts';
 
-/** Loads what traces take only where there is somebody to send them to. */
+/** Loads the OpenTelemetry packages only if a collector is configured. */
 export async function openTracer(options: TracingOptions): Promise<Tracer | null> {
   const { endpoint } = options;
   if (endpoint === null) return null;

@@ -26,7 +26,7 @@ export type CalloutDependencies = {
   logger: Logger;
   issuer: Issuer;
   keys: {
-    /** The organization of a key, by the key's SHA-256 in hex; null where no live key has it. */
+    /** The organization of a key, by the key's SHA-256 in hex; null if no live key has it. */
     organizationOf(keyHash: string): string | null;
     /** Resolves once the organization's events up to this sequence are applied. */
     reached(sequence: number): Promise<void>;
@@ -107,7 +107,7 @@ export async function answerCallouts(dependencies: CalloutDependencies): Promise
 
 type Bounds = { connections: KeyConnections; failed: FailedAttempts };
 
-/** The answer to send; null where none is sent. */
+/** The answer to send; null if none is sent. */
 async function decide(
   dependencies: CalloutDependencies,
   { connections, failed }: Bounds,

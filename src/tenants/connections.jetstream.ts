@@ -22,7 +22,7 @@ const NEXT_MS = 250;
 const KICK_MS = 2_000;
 const KEY_HASH = /^[0-9a-f]{64}$/;
 
-/** All tenants' connections there are now. @throws Error where no server answers */
+/** All tenants' connections there are now. @throws Error if no server answers */
 export async function listTenants({ nc }: JetStreamConnection): Promise<TenantConnection[]> {
   const found: TenantConnection[] = [];
   for (const acc of [SERVICE_ACCOUNT, TENANTS_ACCOUNT])

@@ -12,7 +12,7 @@ export type Caller = {
 
 /**
  * Port: the holder of a credential, or null if the credential is not valid. Rejects with
- * Unavailable where that cannot be decided, and with nothing else.
+ * Unavailable if that cannot be decided, and with nothing else.
  */
 export type Authenticate = (credential: string) => Caller | null | Promise<Caller | null>;
 

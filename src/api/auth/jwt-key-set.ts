@@ -93,7 +93,7 @@ export async function followKeySet(options: {
     },
   });
 
-  /** Concurrent callers share one fetch. @returns the failure; undefined where it succeeded */
+  /** Concurrent callers share one fetch. @returns the failure; undefined if it succeeded */
   function refresh(): Promise<unknown> {
     return set.reload().catch((failure: unknown) => failure);
   }

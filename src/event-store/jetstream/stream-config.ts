@@ -27,7 +27,7 @@ const DAY_MS = 24 * 60 * 60_000;
 const PARKED_MAX = 100_000;
 
 /**
- * `wanted` is set at creation, and updated where it differs. `fixed` is required of an existing
+ * `wanted` is set at creation, and updated if it differs. `fixed` is required of an existing
  * stream: it cannot be changed, or the stream may have lost or forged messages meanwhile.
  */
 export type StreamSpec = {

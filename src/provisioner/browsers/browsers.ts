@@ -61,7 +61,7 @@ export type ObservedBrowser = {
   adoptable: RunningBrowser | null;
   /**
    * Milliseconds since the epoch. Set for an ended browser of an earlier process that its user has
-   * closed, where that is known.
+   * closed, if that is known.
    */
   closedAt?: number;
 };
@@ -70,7 +70,7 @@ export type Browsers = {
   readonly kind: 'docker' | 'process' | 'simulated';
   /**
    * Starts a browser and resolves once it is ready for a client.
-   * @throws LaunchFailed where it is not ready within the adapter's time limit; everything of it is
+   * @throws LaunchFailed if it is not ready within the adapter's time limit; everything of it is
    * removed then
    */
   launch(spec: BrowserSpec): Promise<RunningBrowser>;
@@ -86,7 +86,7 @@ export type Browsers = {
   assign(workloadId: string, sessionId: string): Promise<void>;
   /**
    * Adopts a browser that `list` returned as adoptable: from then on it counts as launched by this
-   * process. Null where it has ended since or cannot be adopted.
+   * process. Null if it has ended since or cannot be adopted.
    */
   adopt(workloadId: string): Promise<RunningBrowser | null>;
   /**
@@ -96,7 +96,7 @@ export type Browsers = {
   onExit(listener: (exit: BrowserExit) => void): void;
   /**
    * Calls the listener when browsers can no longer be launched or ended (false), and when they can
-   * again (true), after the exits of that time have been reported. Absent where that cannot happen.
+   * again (true), after the exits of that time have been reported. Absent if that cannot happen.
    */
   onAvailable?(listener: (isAvailable: boolean) => void): void;
   /**

@@ -68,7 +68,7 @@ export class OwnBrowsers<Own extends OwnBrowser> {
 
   /**
    * Removes what is left of a browser that has ended by itself.
-   * @returns a line for the exit's detail where that failed, else ''; the browser stays listed then
+   * @returns a line for the exit's detail if that failed, else ''; the browser stays listed then
    */
   async removeAfterExit(workloadId: string, own: Own): Promise<string> {
     try {

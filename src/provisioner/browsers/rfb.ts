@@ -139,7 +139,7 @@ async function take(socket: Socket, length: number, signal: AbortSignal): Promis
   }
 }
 
-/** Resolves when a VNC port has sent its greeting. @throws Error where it sends something else */
+/** Resolves when a VNC port has sent its greeting. @throws Error if it sends something else */
 export async function rfbReady({ host, port }: Endpoint, signal: AbortSignal): Promise<void> {
   const socket = connect({ host, port, signal });
   try {

@@ -87,7 +87,7 @@ async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSig
   }
 }
 
-/** The request with its session's state; null where that is unreadable: the request is retried. */
+/** The request with its session's state; null if that is unreadable: the request is retried. */
 async function readRequest(
   { pool, context }: { pool: Pool; context: CommandContext },
   delivery: Delivery<RecordedEvent>,

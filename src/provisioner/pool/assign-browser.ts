@@ -74,7 +74,7 @@ export async function resizeToOptions(
   return isBusy(pooled);
 }
 
-/** False where it has ended during the resize, by itself or with its server. */
+/** False if it has ended during the resize, by itself or with its server. */
 function isBusy({ phase }: PooledBrowser): boolean {
   return phase === 'busy';
 }

@@ -71,7 +71,7 @@ function fillDelay(pool: Pool): number {
   return pool.roster.counts().busy + pool.roster.counts().ending > 0 ? REFILL_AFTER_MS : 0;
 }
 
-/** Retires an idle browser of a full server where none of them can serve the waiting request. */
+/** Retires an idle browser of a full server if none of them can serve the waiting request. */
 function makeRoom(pool: Pool): void {
   if (!pool.canLaunch || !mustEvict(poolFacts(pool))) return;
   const pooled = pool.roster.longestIdle();
@@ -184,7 +184,7 @@ export async function requeue(pool: Pool, request: WaitingRequest, detail: strin
   await pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
 }
 
-/** Requeues a request whose launches failed, or fails its session where no other server is left. */
+/** Requeues a request whose launches failed, or fails its session if no other server is left. */
 async function requeueOrFail(pool: Pool, request: WaitingRequest, detail: string): Promise<void> {
   const { identity, event, assigned } = request;
   const tried = event.state.triedServers ?? [];

@@ -34,7 +34,7 @@ export function createRoster(onChange: () => void) {
     const nothing = { browser: null, session: null, reports: Promise.resolve() };
     return put({ workloadId, options, phase: 'launching', ...nothing });
   }
-  /** Adds a browser of an earlier process: busy with its session, or idle where that is null. */
+  /** Adds a browser of an earlier process: busy with its session, or idle if that is null. */
   function adopt(
     browser: RunningBrowser,
     options: BrowserOptions,

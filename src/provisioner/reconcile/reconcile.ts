@@ -139,7 +139,7 @@ function createDifferenceTracker() {
 /**
  * Applies a step. False where the step itself fails (a container that cannot be removed, an
  * unreadable event): it is left, and the other steps are applied.
- * @throws Unavailable where no step can be applied now
+ * @throws Unavailable if no step can be applied now
  */
 async function tryStep(dependencies: ReconcileDependencies, step: Step): Promise<boolean> {
   const { pool, signal } = dependencies;

@@ -76,7 +76,7 @@ describe('a tenant', () => {
     await newSession(other);
     const id = await newSession(own);
     const activated = `session.activated live.evt.${own.organization}.session.${id}.activated`;
-    await eventually(() => received.includes(activated), 'it hears of its session');
+    await eventually(() => received.includes(activated), 'it receives the event of its session');
     expect(received.filter((one) => !one.includes(own.organization))).toEqual([]);
     expect(bodies.join('\n')).toContain('"workload":{"workloadId":');
     expect(bodies.filter((body) => INSIDE.test(body))).toEqual([]);

@@ -23,7 +23,7 @@ export const SIZES_SCRIPT =
 
 /**
  * Connects to a browser that is not in use yet; changes nothing but the window's size.
- * @throws Error where it does not answer before the signal aborts
+ * @throws Error if it does not answer before the signal aborts
  */
 export async function openWindow(
   endpoint: CdpEndpoint,

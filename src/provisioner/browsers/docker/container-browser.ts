@@ -16,7 +16,7 @@ export type ContainerBrowser = OwnBrowser & {
 
 /** How and when a container ended. */
 export type ContainerExit = {
-  /** Null where it is not known. */
+  /** Null if it is not known. */
   exitCode: number | null;
   /** Milliseconds since the epoch. */
   endedAt: number;
@@ -69,7 +69,7 @@ function isOutOfMemory(
   return performance.now() - memoryKilledAt < MEMORY_KILL_MS;
 }
 
-/** What the engine keeps of a container's exit; null where it runs or cannot be inspected. */
+/** What the engine keeps of a container's exit; null if it runs or cannot be inspected. */
 export async function readExit(container: Docker.Container): Promise<ContainerExit | null> {
   try {
     const { State } = await container.inspect(bounded());
@@ -80,7 +80,7 @@ export async function readExit(container: Docker.Container): Promise<ContainerEx
   }
 }
 
-/** When the user closed the browser of an ended container; null where that is not known. */
+/** When the user closed the browser of an ended container; null if that is not known. */
 export async function closedAtOf(container: Docker.Container): Promise<number | null> {
   const exit = await readExit(container);
   // With any other code it was no close, so its output need not be read.

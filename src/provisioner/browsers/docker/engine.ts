@@ -27,7 +27,7 @@ const START_RETRY_MS = 250;
 const ANSWER_MS = 30_000;
 
 /**
- * @throws DockerUnavailable where no engine answers within some 10 s, or the engine cannot isolate
+ * @throws DockerUnavailable if no engine answers within some 10 s, or the engine cannot isolate
  * browsers
  */
 export async function connectEngine(host: string, signal?: AbortSignal): Promise<Engine> {

@@ -65,7 +65,7 @@ function endpointOf(
  */
 const ANSWER_MS = 5_000;
 
-/** The browser in a container of an earlier process; null where none answers. */
+/** The browser in a container of an earlier process; null if none answers. */
 export async function findBrowser(found: FoundContainer): Promise<RunningBrowser | null> {
   const { workloadId, isRunning, cdp, vnc } = found;
   if (!isRunning || cdp === null || vnc === null) return null;

@@ -47,7 +47,7 @@ export async function ensureBrowserImage(
   );
 }
 
-/** The image of the browsers without building it; null where it is missing. */
+/** The image of the browsers without building it; null if it is missing. */
 export async function findBrowserImage(
   docker: Docker,
   given: string | null,

@@ -41,7 +41,7 @@ export async function enforceRules(dependencies: IsolationDependencies): Promise
   await runRulesScript(dependencies, rulesText({ bridge: network.bridge, resolvers }));
 }
 
-/** The rules in force, as nft lists them; null where there are none. */
+/** The rules in force, as nft lists them; null if there are none. */
 export async function readRules(dependencies: RulesDependencies): Promise<string | null> {
   try {
     return await runRulesScript(dependencies, listText(dependencies.network.bridge));

@@ -29,7 +29,7 @@ export async function ensureNetwork(docker: Docker, name: string): Promise<Sessi
   return read(name, (await inspect(docker, name)) ?? (await create(docker, name)));
 }
 
-/** The network without creating it; null where it is missing. @throws DockerUnavailable */
+/** The network without creating it; null if it is missing. @throws DockerUnavailable */
 export async function findNetwork(docker: Docker, name: string): Promise<SessionsNetwork | null> {
   const network = await inspect(docker, name);
   return network === null ? null : read(name, network);

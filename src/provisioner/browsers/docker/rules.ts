@@ -81,7 +81,7 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
   ].join('\n');
 }
 
-/** A script that lists the rules in force; it fails where there are none. */
+/** A script that lists the rules in force; it fails if there are none. */
 export function listText(bridge: string): string {
   return `list table inet ${tableOf(bridge)}\n`;
 }

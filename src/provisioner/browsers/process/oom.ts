@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /**
  * How many processes the kernel has killed for lack of memory: in this service's own control group
- * where the kernel counts that, else on the whole host; null where it counts neither.
+ * where the kernel counts that, else on the whole host; null if it counts neither.
  */
 export function countMemoryKills(): number | null {
   return readCount(`/sys/fs/cgroup${ownGroup()}/memory.events`) ?? readCount('/proc/vmstat');

@@ -77,7 +77,7 @@ async function findProgram(wanted: string, user: BrowserUser): Promise<string | 
   return path?.startsWith('/') === true ? path : null;
 }
 
-/** The output of a shell script that runs as the user; null where it fails. */
+/** The output of a shell script that runs as the user; null if it fails. */
 async function shell(script: string, argument: string, user: BrowserUser): Promise<string | null> {
   try {
     const run = promisify(execFile);

@@ -52,7 +52,7 @@ export async function endProcesses(tree: ProcessTree, boundMs = 5000): Promise<v
   }
 }
 
-/** When a process started, in clock ticks after boot; null where it does not exist. */
+/** When a process started, in clock ticks after boot; null if it does not exist. */
 export function processStart(pid: number): number | null {
   return readProcess(pid)?.startTicks ?? null;
 }
