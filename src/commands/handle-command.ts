@@ -4,7 +4,7 @@ import { streamFilter, type AggregateKind, type AggregateRef } from '#events/sub
 import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
 import { again, againAtOnce, fullJitter, retry } from '#src/async/retry.ts';
 import type { LedgerCommand } from '#src/domain/organization/ledger.ts';
-import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
+import type { StreamAppend, EventStore } from '#src/event-store/event-store.ts';
 import { loadState, type Loaded } from '#src/event-store/load-state.ts';
 import { isOutcomeUnknown, createLedgerQueues, type LedgerQueues } from './ledger-queue.ts';
 import type { StateCache } from '#src/event-store/state-cache.ts';
@@ -123,7 +123,17 @@ export async function handleTransaction<Kind extends AggregateKind>(
     if (changes.length === 0) return result(await reads.read<Kind>(main), main, false);
 
     const asked = decisions.find(isAsking);
-    const appended = await append(context, changes, asked, { reads, metadata, mustAppendAlone });
+    const appended =
+      asked === undefined
+        ? await context.eventStore.append(changes)
+        : await context.ledgerQueues.submit({
+            organizationId: asked.aggregate.organizationId,
+            changes,
+            commands: asked.commands,
+            metadata,
+            ledger: reads.known<'ledger'>(asked.aggregate),
+            mustAppendAlone,
+          });
     if (isRejection(appended)) return isFirst ? againAtOnce : appended;
     if (appended.outcome === 'appended') {
       remember(context, changes, appended.sequences);
@@ -173,33 +183,6 @@ function isAsking(intent: Decision | LedgerDecision): intent is LedgerDecision {
 
 function isWriting(intent: Decision | LedgerDecision): boolean {
   return isRecording(intent) || isAsking(intent);
-}
-
-type Attempt = {
-  reads: ReturnType<typeof openReads>;
-  metadata: EventMetadata;
-  mustAppendAlone: boolean;
-};
-
-/** Appends directly, or through the ledger queue if the plan has a ledger decision. */
-async function append(
-  context: CommandContext,
-  changes: readonly StreamAppend[],
-  asked: LedgerDecision | undefined,
-  { reads, metadata, mustAppendAlone }: Attempt,
-): Promise<AppendResult | Rejection> {
-  if (asked === undefined) return context.eventStore.append(changes);
-  const { aggregate, commands } = asked;
-  const { organizationId } = aggregate;
-  const ledger = reads.known<'ledger'>(aggregate);
-  return context.ledgerQueues.submit({
-    organizationId,
-    changes,
-    commands,
-    metadata,
-    ledger,
-    mustAppendAlone,
-  });
 }
 
 /**
