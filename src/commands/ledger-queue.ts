@@ -89,7 +89,7 @@ export function createLedgerQueues(context: LedgerContext): LedgerQueues {
     if (queue === undefined) {
       const created = [entry];
       queues.set(organizationId, created);
-      void appendAll(context, organizationId, created).finally(() => queues.delete(organizationId));
+      void appendAll(context, organizationId, created, () => queues.delete(organizationId));
     } else if (queue.length < WAITING_MAX) queue.push(entry);
     else fail(new Unavailable('event-log', new Error(`${WAITING_MAX} wait for a ledger`)));
     return promise;
@@ -100,11 +100,14 @@ export function createLedgerQueues(context: LedgerContext): LedgerQueues {
 /**
  * Appends group after group until the queue is empty. If the event store does not answer, all
  * requests of the queue fail.
+ * @param onEmpty removes the queue, synchronously once it is empty: a request that joined it later
+ * would never be answered
  */
 async function appendAll(
   context: LedgerContext,
   organizationId: string,
   queue: QueuedRequest[],
+  onEmpty: () => void,
 ): Promise<void> {
   let known: Loaded<'ledger'> | null = null;
   while (queue.length > 0) {
@@ -123,6 +126,7 @@ async function appendAll(
       else failAll(group, error);
     }
   }
+  onEmpty();
 }
 
 /**

@@ -137,6 +137,23 @@ describe('an append of several commands that conflicts', () => {
   });
 });
 
+describe('a command that arrives while the last append of a queue is answered', () => {
+  it.each(Array.from({ length: 40 }, (_, turns) => turns))(
+    'is served, %i turns after the answer',
+    async (turns) => {
+      const queue = await openLedgerQueue();
+      const late = Promise.withResolvers<unknown>();
+      queue.afterAppend(1, () => {
+        late.resolve(microtasks(turns).then(() => queue.create('ses_2')));
+      });
+      await queue.create('ses_1');
+      // Without a real store, all that follows from an answer happens before the next timer.
+      const lost = new Promise((resolve) => setTimeout(resolve, 100, 'never answered'));
+      expect(await Promise.race([late.promise, lost])).toMatchObject({ isChanged: true });
+    },
+  );
+});
+
 describe('concurrent commands of one session', () => {
   it('are decided one after the other', async () => {
     const queue = await openLedgerQueue();
@@ -160,3 +177,7 @@ describe('concurrent commands of one session', () => {
     expect(await queue.ledger()).toMatchObject({ creditsReserved: 2 * CREDITS_EACH + 2 * 60 });
   });
 });
+
+async function microtasks(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await Promise.resolve();
+}
