@@ -12,7 +12,7 @@ import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { decideServer } from '#src/domain/fleet/server.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { isRejection, reject } from '#src/errors.ts';
+import { isRejection, reject, Unavailable } from '#src/errors.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { browser, createSession, T0 } from '#test/support/examples.ts';
@@ -58,6 +58,23 @@ it('a create that shall not wait is answered with the session that waits for its
     start: null,
     phases: { activatedAt: null },
   });
+});
+
+it('a create whose browser is not ready in time is answered with the session that waits for it', async () => {
+  await using service = await openService();
+  expect(await service.create('ses_1', { waitMs: 1 })).toMatchObject({
+    state: { status: 'creating' },
+    isChanged: true,
+    start: null,
+  });
+  expect(service.watched()).toBe(0);
+});
+
+it('a create fails as Unavailable if the event store fails, and the session is not watched any longer', async () => {
+  await using service = await openService();
+  service.failAppends();
+  await expect(service.create('ses_1')).rejects.toThrow(Unavailable);
+  expect(service.watched()).toBe(0);
 });
 
 it('a request beyond the caller’s rate limit appends nothing', async () => {
@@ -149,6 +166,9 @@ async function openService({ queueMax = 10 } = {}) {
     views,
     lastOf,
     watched: () => watched,
+    failAppends() {
+      eventStore.beforeAppend = () => Promise.reject(new Unavailable('event-log'));
+    },
     create: (id: string, request: Partial<CreateRequest> = {}) =>
       handleCreateSession(
         { context: commands, views, sessionEvents, queueMax },
