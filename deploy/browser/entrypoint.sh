@@ -12,8 +12,8 @@ set -u
 
 children=()
 if [ -n "${VNC_PASSWORD:-}" ]; then
+  password=$VNC_PASSWORD
   password_file=$HOME/vnc-password
-  (umask 077 && tigervncpasswd -f <<<"$VNC_PASSWORD" >"$password_file")
   unset VNC_PASSWORD
   # Every viewer comes from the gateway's address: the blacklist would block all for one.
   Xtigervnc :0 -geometry "${SCREEN_SIZE:-1280x800}" -depth 24 -nolisten tcp -noreset \
@@ -22,10 +22,26 @@ if [ -n "${VNC_PASSWORD:-}" ]; then
     -UseBlacklist=0 -AlwaysShared -desktop browser -Log '*:stderr:0' >/dev/null &
   children+=($!)
   export DISPLAY=:0
+  # The X server reads the file when a viewer connects.
+  (umask 077 && tigervncpasswd -f <<<"$password" >"$password_file")
+  unset password
 fi
 
 socat TCP-LISTEN:9223,fork,reuseaddr,nodelay TCP:127.0.0.1:9222,nodelay &
 children+=($!)
+
+# Whether the X server accepts connections: /proc/net/unix flags a listening socket with 00010000.
+x_listens() {
+  local flags path
+  while read -r _ _ _ flags _ _ _ path; do
+    [ "$path" = /tmp/.X11-unix/X0 ] && [ "$flags" = 00010000 ] && return
+  done </proc/net/unix
+  return 1
+}
+# Chromium exits if it finds no X server.
+while [ -n "${DISPLAY:-}" ] && kill -0 "${children[0]}" 2>/dev/null && ! x_listens; do
+  sleep 0.002
+done
 
 # Not /usr/bin/chromium: that is a script, which adds flags and the start of a shell.
 /usr/lib/chromium/chromium --remote-debugging-port=9222 --user-data-dir=/tmp/profile "$@" \

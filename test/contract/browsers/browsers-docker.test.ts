@@ -8,7 +8,13 @@ import type {
 } from '#src/provisioner/browsers/browsers.ts';
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
 import { DockerUnavailable } from '#src/provisioner/browsers/docker/engine.ts';
-import { docker, dockerHost, hasDocker } from '#test/support/servers/docker-engine.ts';
+import {
+  browserImage,
+  buildImage,
+  docker,
+  dockerHost,
+  hasDocker,
+} from '#test/support/servers/docker-engine.ts';
 import { colourAt, dialRfb } from '#test/support/clients/rfb-client.ts';
 import {
   containersOf,
@@ -169,6 +175,13 @@ describe.runIf(hasDocker())('a launch', () => {
     expect(opened.traces()).toEqual([]);
   });
 
+  test('waits for an X server that starts late', async () => {
+    await using opened = await openDockerBrowsers({ image: await imageWithLateX() });
+    const { vnc } = await opened.browsers.launch(aSpec());
+    using viewer = await dialRfb(vnc, PASSWORD);
+    expect(viewer.width).toBe(SCREEN.width);
+  });
+
   test('reaches browsers by a published address where the operator names one', async () => {
     await using opened = await openDockerBrowsers({ publish: '127.0.0.1' });
     const { cdp, vnc, workloadId } = await opened.browsers.launch(aSpec());
@@ -197,4 +210,19 @@ function aSpec(): BrowserSpec {
   launches += 1;
   const workloadId = `wl_docker_${process.pid}_${launches}`;
   return { workloadId, vncPassword: PASSWORD, screen: SCREEN };
+}
+
+/** The browsers' image with an X server that starts two seconds late. */
+async function imageWithLateX(): Promise<string> {
+  const tag = `browser-session-service/late-x:${process.pid}`;
+  const late = '#!/bin/bash\\nsleep 2\\nexec /usr/bin/Xtigervnc "$@"\\n';
+  const recipe = [
+    `FROM ${await browserImage()}`,
+    'USER root',
+    `RUN printf '${late}' >/usr/local/bin/Xtigervnc && chmod 755 /usr/local/bin/Xtigervnc`,
+    'USER 1000:1000',
+  ];
+  buildImage(tag, recipe.join('\n'));
+  onTestFinished(() => void docker('rmi', '-f', tag));
+  return tag;
 }

@@ -158,6 +158,15 @@ describe('a launch', () => {
     expect(viewer.width).toBe(SCREEN.width);
   });
 
+  test('waits for an X server that starts late', async () => {
+    const { xvnc } = realPrograms();
+    const late = await aProgram(`sleep 2\nexec ${xvnc} "$@"`);
+    await using opened = await openProcessBrowsers({ xvnc: late });
+    const { vnc } = await opened.browsers.launch(aSpec());
+    using viewer = await dialRfb(vnc, PASSWORD);
+    expect(viewer.width).toBe(SCREEN.width);
+  });
+
   test('is impossible where a program is missing or not executable: creating the browsers fails', async () => {
     const place = await openPlace();
     onTestFinished(() => place[Symbol.asyncDispose]());

@@ -35,10 +35,12 @@ let ready: Promise<DockerSite> | null = null;
 export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSite> {
   ready ??= openSite(options);
   const { docker, confinement, guard } = await ready;
-  const { serverId, limits, publish } = options;
+  const { serverId, limits } = options;
+  const publish = options.publish ?? confinement.publish;
+  const image = options.image ?? confinement.image;
   return {
     docker,
-    confinement: { ...confinement, serverId, limits, publish: publish ?? confinement.publish },
+    confinement: { ...confinement, image, serverId, limits, publish },
     filter: filterFor(serverId),
     guard,
   };

@@ -26,6 +26,17 @@ export function docker(...args: string[]): string {
   }).trim();
 }
 
+/** Builds an image from the text of a Dockerfile that needs no other files. */
+export function buildImage(tag: string, dockerfile: string): void {
+  const args = ['-H', dockerHost, 'build', '-q', '-t', tag, '-'];
+  execFileSync('docker', args, { input: dockerfile, stdio: ['pipe', 'ignore', 'pipe'] });
+}
+
+/** The image that tests run browsers from; the setup has built it. */
+export async function browserImage(): Promise<string> {
+  return ensureBrowserImage(engine(), null, console.error);
+}
+
 /** Whether an engine answers within two seconds. */
 export async function findDocker(host = dockerHost): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();

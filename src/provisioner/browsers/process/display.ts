@@ -16,6 +16,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { again, retry } from '#src/async/retry.ts';
 import type { BrowserSpec } from '../browsers.ts';
 import { rfbReady } from '../rfb.ts';
 import { startChild } from './child.ts';
@@ -36,6 +37,7 @@ export type Display = {
 const DISPLAY_MIN = 1000;
 const DISPLAY_MAX = 22_000;
 const VNC_PORT_BASE = 10_000;
+const LISTENS_POLL_MS = 2;
 
 /** The keymap: what viewers can type. The browser image has the same files. */
 const KEYMAP_FOLDER = fileURLToPath(new URL('../../../../deploy/browser/xkb/', import.meta.url));
@@ -84,6 +86,18 @@ export async function displayReady(display: Display, signal: AbortSignal): Promi
   // X writes a second time and exits if it cannot, so the pipe stays open until X closes it.
   pipe.resume();
   await rfbReady({ host: '127.0.0.1', port: display.vncPort }, signal);
+}
+
+/**
+ * Resolves once X clients can connect: some 12 ms after the start, and 40 ms before the server
+ * answers them. Chromium exits if it finds no server to connect to.
+ * @throws the signal's reason
+ */
+export async function displayListens({ number }: Display, signal: AbortSignal): Promise<void> {
+  await retry({ pauseMs: () => LISTENS_POLL_MS, signal }, async () => {
+    signal.throwIfAborted();
+    return (await isInUse(socketOf(number))) ? undefined : again;
+  });
 }
 
 /** Whether the X server ended because its display number or its port is taken. */

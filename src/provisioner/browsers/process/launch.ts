@@ -15,6 +15,7 @@ import { cdpReady } from '../chromium/ready.ts';
 import { type Child, type ChildExit, startChild } from './child.ts';
 import {
   chooseDisplay,
+  displayListens,
   displayReady,
   isDisplayTaken,
   removeDisplayFiles,
@@ -65,17 +66,18 @@ const MARK_MS = 2_000;
 
 /**
  * Starts a browser and waits until it is ready.
- * @throws LaunchFailed also when `signal` is aborted; everything of the browser is removed then
+ * @throws LaunchFailed also when `stopped` is aborted; everything of the browser is removed then
  */
 export async function startBrowser(
   site: Site,
   spec: BrowserSpec,
-  signal: AbortSignal,
+  stopped: AbortSignal,
 ): Promise<{ processes: BrowserProcesses; browser: RunningBrowser }> {
   for (let attempt = 1; ; attempt += 1) {
-    const processes = await startPrograms(site, spec);
+    using bounds = launchBounds(site.launchTimeoutMs, stopped);
+    const processes = await startPrograms(site, spec, bounds.signal);
     try {
-      const cdp = await whenReady(processes, site.launchTimeoutMs, signal);
+      const cdp = await whenReady(processes, bounds.signal);
       const vnc = { host: '127.0.0.1', port: processes.display?.vncPort ?? NO_PORT };
       return { processes, browser: { workloadId: spec.workloadId, cdp, vnc } };
     } catch (error) {
@@ -135,21 +137,42 @@ export async function wasClosed(
   }
 }
 
-async function startPrograms(site: Site, spec: BrowserSpec): Promise<BrowserProcesses> {
+/** @returns a signal that aborts when the launch has taken too long or is stopped */
+function launchBounds(timeoutMs: number, stopped: AbortSignal) {
+  const tooLate = new AbortController();
+  const timer = setTimeout(() => {
+    tooLate.abort(new Error(`The browser was not ready within ${timeoutMs} ms`));
+  }, timeoutMs);
+  return {
+    signal: AbortSignal.any([tooLate.signal, stopped]),
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}
+
+async function startPrograms(
+  site: Site,
+  spec: BrowserSpec,
+  signal: AbortSignal,
+): Promise<BrowserProcesses> {
   const { workloadId } = spec;
   const folder = mkdtempSync(join(site.tmp, FOLDER_PREFIX));
   const display = spec.headless === true ? null : chooseDisplay();
   const record: BrowserRecord = { workloadId, folder, display, sessions: [] };
   try {
-    return spawnPrograms(site, spec, record);
+    return await spawnPrograms(site, spec, record, signal);
   } catch (error) {
     await endLeftover(site, record);
     throw new LaunchFailed(`The browser could not be started: ${String(error)}`, '');
   }
 }
 
-/** Starts both programs at once: X opens its socket long before Chromium needs its display. */
-function spawnPrograms(site: Site, spec: BrowserSpec, record: BrowserRecord): BrowserProcesses {
+/** Starts both programs, Chromium as soon as it can connect to the X server. */
+async function spawnPrograms(
+  site: Site,
+  spec: BrowserSpec,
+  record: BrowserRecord,
+  signal: AbortSignal,
+): Promise<BrowserProcesses> {
   const { user, programs, records } = site;
   const { folder } = record;
   records.write(record);
@@ -160,36 +183,45 @@ function spawnPrograms(site: Site, spec: BrowserSpec, record: BrowserRecord): Br
     writeCookie(folder, user);
     writeKeymap(folder, user);
     passwordWritten = writePassword(programs.vncpasswd, folder, spec.vncPassword, user);
+    // `whenReady` reports a failure, after the X server has started.
+    passwordWritten.catch(() => {});
   }
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
-  if (record.display !== null)
+  if (record.display !== null) {
     display = startDisplay(programs.xvnc, spec, { ...place, number: record.display });
+    addSession(record, display.child);
+    records.write(record);
+    await untilListening(display, signal);
+  }
   const { child: chromium, listening } = startChromium(programs.chromium, spec, place);
-  const started = [display?.child.session ?? null, chromium.session];
-  record.sessions = started.filter((session) => session !== null);
+  addSession(record, chromium);
   records.write(record);
   return { record, display, chromium, listening, passwordWritten };
 }
 
-async function whenReady(
-  processes: BrowserProcesses,
-  timeoutMs: number,
-  stopped: AbortSignal,
-): Promise<CdpEndpoint> {
+function addSession(record: BrowserRecord, { session }: Child): void {
+  if (session !== null) record.sessions.push(session);
+}
+
+/** Waits for the X server's socket. If the launch fails meanwhile, `whenReady` says why. */
+async function untilListening(display: Display, signal: AbortSignal): Promise<void> {
+  const ended = new AbortController();
+  void display.child.exited.then(() => ended.abort());
+  await displayListens(display, AbortSignal.any([signal, ended.signal])).catch(() => {});
+}
+
+async function whenReady(processes: BrowserProcesses, bounds: AbortSignal): Promise<CdpEndpoint> {
   const { display, chromium } = processes;
   const failed = new AbortController();
-  const signal = AbortSignal.any([failed.signal, stopped]);
+  const signal = AbortSignal.any([failed.signal, bounds]);
   const aborted = Promise.withResolvers<never>();
   signal.addEventListener('abort', () => aborted.reject(signal.reason as Error), { once: true });
-  const timer = setTimeout(() => {
-    failed.abort(new Error(`The browser was not ready within ${timeoutMs} ms`));
-  }, timeoutMs);
   void chromium.exited.then((exit) => failed.abort(new EndedEarly('Chromium', chromium, exit)));
   void display?.child.exited.then((exit) =>
     failed.abort(new EndedEarly('The X server', display.child, exit)),
   );
   try {
-    stopped.throwIfAborted();
+    bounds.throwIfAborted();
     const answers = processes.listening.then(async (endpoint) => {
       await cdpReady(endpoint, signal);
       return endpoint;
@@ -199,7 +231,6 @@ async function whenReady(
     const [endpoint] = await Promise.race([all, aborted.promise]);
     return endpoint;
   } finally {
-    clearTimeout(timer);
     // Closes the sockets of checks that still wait.
     failed.abort(new Error('The launch is over'));
   }
