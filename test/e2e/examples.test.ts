@@ -17,6 +17,8 @@ import {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BLUE = '#1e28c8';
+/** The viewer page's state and the words that it shows. */
+const SHOWN = 'document.body.dataset.state + ": " + document.body.innerText';
 
 /** What the start prints and the README shows, done as it is written there. */
 let service: RealService;
@@ -60,7 +62,7 @@ describe('the three commands that the start prints', () => {
     await using person = await startPerson();
     const page = await person.browser.newPage();
     await page.goto(address);
-    await page.waitForSelector('body[data-state=connected]');
+    await expect.poll(() => page.evaluate(SHOWN), { timeout: 60_000 }).toMatch(/^connected: /);
     await expect.poll(() => paintedWith(page, BLUE)).toBeGreaterThan(0.5);
     // The screen has the rest of the window, too: the page is not all of one colour by mistake.
     expect(await paintedWith(page, BLUE)).toBeLessThan(1);
