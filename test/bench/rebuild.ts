@@ -11,7 +11,7 @@ import { createRedisViews, type RedisViews } from '#projections/store/redis/redi
 import { workloads } from '#projections/workloads.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { fillLog } from '#test/support/fill-event-store.ts';
-import { generatedOrganization } from '#test/support/event-generator.ts';
+import { generatedOrganization } from '#test/support/events/event-generator.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
 import { eventually } from '#test/support/service/service.ts';

@@ -1,5 +1,5 @@
 import { nuid, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node';
-import { generateEvents, type GeneratedEvent } from './event-generator.ts';
+import { generateEvents, type GeneratedEvent } from './events/event-generator.ts';
 
 /** The largest batch that the server accepts. */
 const BATCH = 1_000;

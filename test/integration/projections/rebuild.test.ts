@@ -164,18 +164,18 @@ test('a rebuild resolves the dead letter of an event that can be folded now', as
   const eventStore = await eventStoreOfSessions(3);
   const deadLetters = createMemoryDeadLetters();
   let isBrittle = true;
-  const mended: typeof eventCounts = {
+  const fixed: typeof eventCounts = {
     ...eventCounts,
     evolve(view, event) {
       if (event.sequence === 5 || (isBrittle && event.sequence === 8)) throw new Error('not this');
       return eventCounts.evolve(view, event);
     },
   };
-  await using _ = startProjector(mended, eventStore, views, undefined, deadLetters);
-  await untilCheckpoint(mended, views, 12);
+  await using _ = startProjector(fixed, eventStore, views, undefined, deadLetters);
+  await untilCheckpoint(fixed, views, 12);
   expect((await deadLetters.list()).map(({ sequence }) => sequence)).toEqual([5, 8]);
   isBrittle = false;
-  expect(await rebuilding(mended, eventStore, { deadLetters })).toMatchObject({
+  expect(await rebuilding(fixed, eventStore, { deadLetters })).toMatchObject({
     deadLettered: 1,
   });
   expect((await deadLetters.list()).map(({ sequence }) => sequence)).toEqual([5]);

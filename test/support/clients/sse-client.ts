@@ -29,6 +29,8 @@ export type Stream = {
   onBlock(listener: (block: Block) => void): void;
   /** Resolves once the other side has ended the stream, or the connection has broken. */
   ended: Promise<void>;
+  /** Whether the response arrived to its end; false also while it lasts. */
+  isComplete(): boolean;
   /** Stops reading, like a program that hangs, or continues. */
   pause(): void;
   resume(): void;
@@ -81,6 +83,7 @@ function read(response: IncomingMessage, cut: () => void): Stream {
     lastId: () => lastId,
     onBlock: (listener) => void listeners.push(listener),
     ended,
+    isComplete: () => response.complete,
     pause: () => void response.pause(),
     resume: () => void response.resume(),
     [Symbol.dispose]: cut,

@@ -3,8 +3,8 @@ import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
 import { evolve } from '#src/event-store/load-state.ts';
-import * as domain from './examples.ts';
-import { aCause, slotReserved } from './events.fixture.ts';
+import * as domain from '../examples.ts';
+import { aCause, slotReserved } from '../events.fixture.ts';
 
 /**
  * Generates the events of very many sessions, their ledgers and browsers, like those of a busy
