@@ -68,12 +68,13 @@ describe('the client', () => {
     await first.stop();
     expect(await waiting).toMatchObject({ id: third.id, status: 'active' });
     const fourth = await sessions.create({ duration: '5m' }, { waitMs: 0 });
-    const failing = sessions.waitUntilActive(fourth.id);
-    await fourth.stop();
-    await expect(failing).rejects.toMatchObject({
+    // Expected before the stop is answered, since the wait may end first.
+    const failed = expect(sessions.waitUntilActive(fourth.id)).rejects.toMatchObject({
       error: 'SESSION_ENDED',
       context: { ended_reason: 'user' },
     });
+    await fourth.stop();
+    await failed;
     await Promise.all([second.stop(), third.stop()]);
   });
 });
