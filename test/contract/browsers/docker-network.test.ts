@@ -1,7 +1,16 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
 import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
 import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
-import { docker, dockerHost, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import { dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
+import {
+  docker,
+  dockerHost,
+  hasDocker,
+  removeNetwork,
+  testNetwork,
+} from '#test/support/servers/docker-engine.ts';
 
 describe.runIf(hasDocker())('the sessions’ network', () => {
   test('is created once by services that start at the same time', async () => {
@@ -14,4 +23,23 @@ describe.runIf(hasDocker())('the sessions’ network', () => {
     expect(listed()).toHaveLength(1);
     expect(await ensureNetwork(services[0]!.docker, name)).toEqual(made[0]);
   });
+
+  test('passes its check beside another service’s, which has the addresses of the check', async () => {
+    const options = dockerOptions();
+    const { docker: asked, confinement } = await openSite(options);
+    const network = await ensureNetwork(asked, options.network);
+    const name = `${testNetwork()}-samples`;
+    onTestFinished(() => removeNetwork(name));
+    docker('network', 'create', ...likeSessions('10.213'), name);
+    // Its rules are the newest, so the kernel asks them first.
+    await openSite(dockerOptions({ network: name }));
+    await checkIsolation({ docker: asked, network, confinement });
+  });
 });
+
+/** Flags for a network of 65,536 addresses with the settings of a sessions’ network. */
+function likeSessions(prefix: string): string[] {
+  const bridge = `com.docker.network.bridge.name=bss-s${process.pid}`;
+  const addresses = ['--subnet', `${prefix}.0.0/16`, '--gateway', `${prefix}.0.1`];
+  return [...addresses, '-o', bridge, '-o', 'com.docker.network.bridge.enable_icc=false'];
+}

@@ -22,6 +22,7 @@ import {
   testNetwork,
 } from '#test/support/servers/docker-engine.ts';
 import { openHosts } from '#test/support/servers/network-hosts.ts';
+import type { NetworkHosts } from '#test/support/servers/network-hosts.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
@@ -88,7 +89,7 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     await using hosts = await openHosts();
     const { guard } = await openWatched();
     const table = `ip bss_leak_${process.pid}`;
-    const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
+    const leak = leakTo(hosts);
     const hook = 'type nat hook prerouting priority -110;';
     await runRulesScript(
       dependencies,
@@ -133,7 +134,7 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
   test('that do not hold refuse the start, unless DOCKER_ISOLATION is best-effort', async () => {
     await using hosts = await openHosts();
     const table = `ip bss_leak_${process.pid}`;
-    const leak = `tcp dport 9 ip daddr 10.0.0.0/8 dnat to ${hosts.public}:${hosts.port}`;
+    const leak = leakTo(hosts);
     const hook = 'type nat hook prerouting priority -110;';
     await runRulesScript(
       dependencies,
@@ -149,6 +150,12 @@ describe.runIf(hasDocker())('the rules of the sessions’ network', () => {
     await openSite(optionsOf({ isolation: 'best-effort', log }));
     expect(warnings).toHaveLength(1);
   });
+
+  /** A rule that leads sessions of this network, and of no other test's, to a reachable host. */
+  function leakTo(hosts: NetworkHosts): string {
+    const from = `iifname "${network.bridge}" tcp dport 9 ip daddr 10.0.0.0/8`;
+    return `${from} dnat to ${hosts.public}:${hosts.port}`;
+  }
 
   /** The guard of another service, and its warnings. */
   async function openWatched() {
