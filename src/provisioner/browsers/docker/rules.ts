@@ -64,9 +64,14 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
       `oifname "${bridge}" jump to_sessions`,
       `iifname "${bridge}" jump from_sessions`,
     ]),
-    // Only published ports, and never from another session. Refused like all else: a drop would
-    // look like an address without a host in another network's check.
-    ...rules('to_sessions', [begun, `iifname != "${bridge}" ct status dnat accept`, ...refuse('')]),
+    // Only published ports, and never from another session. Another network's check expects to be
+    // refused: a drop would look like an address without a host.
+    ...rules('to_sessions', [
+      begun,
+      `iifname "${bridge}" counter drop`,
+      'ct status dnat accept',
+      ...refuse(''),
+    ]),
     ...rules('from_sessions', [
       begun,
       ...dns,
