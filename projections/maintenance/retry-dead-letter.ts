@@ -17,7 +17,7 @@ export type RetryOptions<View> = {
 };
 
 /** `reason`: why the event still cannot be read or folded. */
-export type RetryResult = { outcome: 'resolved' } | { outcome: 'fails'; reason: string };
+export type RetryResult = { outcome: 'mended' } | { outcome: 'fails'; reason: string };
 
 /** Attempts to write a view that changes while it is folded. */
 const TRIES = 20;
@@ -37,7 +37,7 @@ export async function retryDeadLetter<View>(options: RetryOptions<View>): Promis
     return { outcome: 'fails', reason: reason ?? 'its view changes too fast; try again' };
   }
   await deadLetters.resolve({ by: projectionId(projection), sequence: event.sequence });
-  return { outcome: 'resolved' };
+  return { outcome: 'mended' };
 }
 
 async function refoldView<View>(options: RetryOptions<View>, key: string): Promise<boolean> {

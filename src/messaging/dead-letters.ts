@@ -27,7 +27,7 @@ export type DeadLetterStore = {
 };
 
 /** `fails`: the reason why it stays a dead letter. */
-export type Redelivered = { outcome: 'resolved' } | { outcome: 'fails'; reason: string };
+export type Redelivered = { outcome: 'mended' } | { outcome: 'fails'; reason: string };
 
 /** `by`: the projection's version, or the work queue's name. */
 export type DeadLetterRef = { by: string; sequence: number };

@@ -79,7 +79,7 @@ export const retryParkedCommand: Command = {
       for (const event of events)
         json.push({ ...presentParked(event), ...(await retry(session, event)) });
       const lines = json.map(({ sequence: at, parked_by: by, outcome, reason }) => {
-        if (outcome === 'resolved') return `event ${at}, parked by ${by}: resolved`;
+        if (outcome === 'mended') return `event ${at}, parked by ${by}: resolved`;
         return `event ${at}, parked by ${by}: still parked: ${reason}`;
       });
       const differs = json.some(({ outcome }) => outcome === 'fails');
@@ -94,7 +94,7 @@ async function retry({ context, deadLetters, openViews }: CommandSession, event:
   if (projection === undefined) {
     // The projection that parked the event is of an earlier version and no longer exists.
     await deadLetters.resolve(event);
-    return { outcome: 'resolved' } as const;
+    return { outcome: 'mended' } as const;
   }
   const views = await openViews();
   return interruptible((signal) =>

@@ -100,7 +100,7 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
     },
     async redeliver(event) {
       const redelivered = await redeliver(connection, event);
-      if (redelivered.outcome === 'resolved') await removeAdvisories(event.by, event.sequence);
+      if (redelivered.outcome === 'mended') await removeAdvisories(event.by, event.sequence);
       return redelivered;
     },
     async skip({ by, sequence }, operator) {

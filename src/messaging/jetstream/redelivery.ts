@@ -110,7 +110,7 @@ function deliveryOf<Item>(
     deliveries,
     async ack() {
       await remove();
-      answer(request, { outcome: 'resolved' });
+      answer(request, { outcome: 'mended' });
     },
     retryAfter() {
       answer(

@@ -140,9 +140,9 @@ describe('a launch', () => {
     expect(opened.traces()).toEqual([]);
   });
 
-  test('has a time limit, and hanging programs are killed', async () => {
-    const chromium = await aProgram('sleep 100 & (trap "" TERM; sleep 100) & sleep 100');
-    await using opened = await openProcessBrowsers({ chromium, launchTimeoutMs: 300 });
+  test.each(['chromium', 'xvnc'])('has a time limit: a hanging %s is killed', async (name) => {
+    const path = await aProgram('sleep 100 & (trap "" TERM; sleep 100) & sleep 100');
+    await using opened = await openProcessBrowsers({ [name]: path, launchTimeoutMs: 300 });
     await expect(opened.browsers.launch(aSpec())).rejects.toThrow('not ready within 300 ms');
     expect(opened.traces()).toEqual([]);
   });

@@ -244,7 +244,7 @@ describe('on a server that revokes a permission for a while', () => {
     // An operator's retry arrives again, too.
     const retry = { stream: EVENTS_STREAM, by: name, sequence: 1 };
     const handling = soon().then((retried) => retried?.ack());
-    await expect.poll(() => redeliver(other, retry), SOON).toEqual({ outcome: 'resolved' });
+    await expect.poll(() => redeliver(other, retry), SOON).toEqual({ outcome: 'mended' });
     await handling;
   });
 });

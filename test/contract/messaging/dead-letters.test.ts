@@ -136,7 +136,7 @@ describe('a retry of a work queue’s dead letter', () => {
     const again = await inbox.next(15_000, signal);
     expect(again?.item).toEqual(item);
     await again?.ack();
-    expect(await retried).toEqual({ outcome: 'resolved' });
+    expect(await retried).toEqual({ outcome: 'mended' });
     expect(await mine()).toEqual([]);
     expect(await inbox.next(10, signal)).toBeNull();
   });

@@ -187,7 +187,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     const again = await take(inbox);
     expect(again.item).toEqual(timer);
     await again.ack();
-    expect(await retried).toEqual({ outcome: 'resolved' });
+    expect(await retried).toEqual({ outcome: 'mended' });
     expect(await heldBy(connection)).toEqual([]);
   });
 

@@ -221,7 +221,7 @@ describe('the retry of a dead letter', () => {
     expect(await retrying(log)).toEqual({ outcome: 'fails', reason: 'not like this' });
     expect(await deadLetters.list()).toHaveLength(1);
     isBrittle = false;
-    expect(await retrying(log)).toEqual({ outcome: 'resolved' });
+    expect(await retrying(log)).toEqual({ outcome: 'mended' });
     expect(await deadLetters.list()).toEqual([]);
     expect(await views.read(projectionId(brittle), 's1')).toBe('{"events":5,"last":9}');
     expect(await views.counts(projectionId(brittle), ['events/4', 'events/5'])).toEqual([1, 1]);

@@ -96,7 +96,7 @@ test('pending calls fail when Redis dies; none hangs', async () => {
   redis.hang();
   const reading = Promise.allSettled([views.read(p, 'a'), views.page(p, page)]);
   await redis.kill();
-  const outcomes = await reading;
+  const outcomes = await settledWithin(1_000, reading);
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   await redis.restart();
 });
@@ -133,7 +133,7 @@ test('a waiting call is notified of a new checkpoint without polling', async () 
     waits.push(performance.now() - startedAt);
   }
   // By the poll alone every wait would take its 200 ms.
-  expect(Math.min(...waits)).toBeLessThan(150);
+  expect(waits.toSorted((a, b) => a - b)[10]).toBeLessThan(150);
 });
 
 test('a waiting call that missed the message finds the checkpoint by the poll', async () => {
@@ -141,7 +141,7 @@ test('a waiting call that missed the message finds the checkpoint by the poll', 
   const reaching = views.waitForCheckpoint(p, 4, 5000);
   await views.checkpoint(p);
   await redis.command('SET', `${p}:checkpoint`, '4');
-  expect(await reaching).toBe(true);
+  expect(await settledWithin(1_000, reaching)).toBe(true);
 });
 
 test('a waiting call is notified after the subscriber connection was lost', async () => {
