@@ -9,6 +9,7 @@ import { removeContainers } from '#test/support/servers/containers.ts';
 import {
   findDocker,
   prepareDocker,
+  removeLeftNetworks,
   removeNetwork,
   testNetwork,
 } from '#test/support/servers/docker-engine.ts';
@@ -33,6 +34,7 @@ export async function setup(): Promise<void> {
   process.env['TEST_RUN'] = String(process.pid);
   if (process.env['TEST_DOCKER'] !== 'yes') return;
   removeContainers();
+  await removeLeftNetworks();
   await prepareDocker();
 }
 

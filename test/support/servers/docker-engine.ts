@@ -1,9 +1,11 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { request } from 'node:http';
 import Docker from 'dockerode';
+import { retry } from '#src/async/retry.ts';
 import { noRulesText } from '#src/provisioner/browsers/docker/rules.ts';
 import { ensureBrowserImage, ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
 import { runRulesScript } from '#src/provisioner/browsers/docker/isolation.ts';
+import { isRunning } from '#test/support/scratch.ts';
 
 /** The Docker engine that tests run browsers on, if there is one. */
 export const dockerHost = process.env['DOCKER_HOST'] || 'unix:///var/run/docker.sock';
@@ -18,12 +20,20 @@ export function testNetwork(): string {
   return process.env['TEST_DOCKER_NETWORK'] ?? '';
 }
 
-/** Runs the engine's command line; returns its output, trimmed. */
+/**
+ * Runs the engine's command line; returns its output, trimmed.
+ * @throws Error with the arguments and what the engine says, on one line
+ */
 export function docker(...args: string[]): string {
-  return execFileSync('docker', ['-H', dockerHost, ...args], {
+  const { status, stdout, stderr, error } = spawnSync('docker', ['-H', dockerHost, ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
-  }).trim();
+    maxBuffer: 64 * 1024 ** 2,
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0)
+    throw new Error(`docker ${args.join(' ')}: ${stderr.trim().replaceAll(/\s+/g, ' ')}`);
+  return stdout.trim();
 }
 
 /** Builds an image from the text of a Dockerfile that needs no other files. */
@@ -60,12 +70,12 @@ export async function prepareDocker(): Promise<void> {
   await ensureBrowserImage(engine(), null, console.error).catch(console.error);
 }
 
+/** The longest that a start or a removal under way in the engine keeps a network in use. */
+const IN_USE_MS = 60_000;
+
 /** Removes the networks of a name, their rules and what a failed test has left on them. */
 export async function removeNetwork(name: string): Promise<void> {
-  const found = docker('network', 'ls', '-q', '--filter', `name=^${name}$`);
-  for (const id of found.split('\n').filter(Boolean)) {
-    const left = docker('ps', '-aq', '--filter', `network=${id}`);
-    if (left !== '') docker('rm', '-fv', ...left.split('\n'));
+  for (const id of linesOf('network', 'ls', '-q', '--filter', `name=^${name}$`)) {
     const bridge = docker(
       ...['network', 'inspect', id, '--format'],
       '{{index .Options "com.docker.network.bridge.name"}}',
@@ -78,8 +88,32 @@ export async function removeNetwork(name: string): Promise<void> {
       },
       noRulesText(bridge),
     );
-    docker('network', 'rm', id);
+    const untilFree = { withinMs: IN_USE_MS, pauseMs: () => 500, isTransient: () => true };
+    await retry(untilFree, async () => {
+      // A container that has not started yet is known by the network's name, not by its id.
+      const filters = ['--filter', `network=${id}`, '--filter', `network=${name}`];
+      const left = linesOf('ps', '-aq', ...filters);
+      if (left.length > 0) docker('rm', '-fv', ...left);
+      docker('network', 'rm', id);
+    });
   }
+}
+
+/** Removes the sessions' networks of test runs that were killed: an engine has room for some 30. */
+export async function removeLeftNetworks(): Promise<void> {
+  const filters = ['--filter', 'label=owner=browser-session-service'];
+  const names = linesOf('network', 'ls', ...filters, '--format', '{{.Name}}');
+  for (const name of names) {
+    const run = /^bss(?:-test-|t)(\d+)/.exec(name)?.[1];
+    if (run !== undefined && !isRunning(Number(run))) await removeNetwork(name);
+  }
+}
+
+/** The lines that the engine's command prints. */
+function linesOf(...args: string[]): string[] {
+  return docker(...args)
+    .split('\n')
+    .filter(Boolean);
 }
 
 function engine(): Docker {

@@ -26,6 +26,7 @@ export function createAvailability(
   let isEngineThere = true;
   let isGuarded = true;
   let reported = true;
+  let isDisposed = false;
   let checking: Promise<void> | null = null;
   let timer = checkAfter(checkEveryMs);
 
@@ -48,6 +49,7 @@ export function createAvailability(
     clearTimeout(timer);
     checking ??= (isEngineThere ? checkGuard() : Promise.resolve()).finally(() => {
       checking = null;
+      if (isDisposed) return;
       timer = checkAfter(isGuarded ? checkEveryMs : RECHECK_AFTER_MS);
       report();
     });
@@ -69,6 +71,9 @@ export function createAvailability(
       await checking;
       await check();
     },
-    [Symbol.dispose]: () => clearTimeout(timer),
+    [Symbol.dispose]() {
+      isDisposed = true;
+      clearTimeout(timer);
+    },
   };
 }
