@@ -24,6 +24,11 @@ export type Service = {
    * if this process is one. Empty without the role api.
    */
   missing(): string[];
+  /**
+   * Whether the API of this process takes the keys that were issued up to this sequence. True
+   * without the role api.
+   */
+  appliesKeysOf(sequence: number): boolean;
   /** The lag of each projection that runs in this process. */
   projectionStatus(): ProjectionStatus[];
 } & AsyncDisposable;
@@ -55,6 +60,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
     urls: infrastructure.urls,
     warm: () => provisioner?.warm() ?? Promise.resolve(null),
     missing: () => api?.missing() ?? [],
+    appliesKeysOf: (sequence) => api?.appliesKeysOf(sequence) ?? true,
     projectionStatus: () => projecting?.status() ?? [],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

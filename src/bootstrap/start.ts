@@ -7,7 +7,7 @@ import { assertPortsFree } from '#src/embedded/ports.ts';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
 import { loadOrCreateSecret, newSecret, replaceSecret } from '#src/embedded/secrets.ts';
-import { problemBody } from '#src/errors.ts';
+import { isRejection, problemBody } from '#src/errors.ts';
 import { hashKey, newApiKey, newId } from '#src/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { ensureOrganization } from '#src/commands/register-organization.ts';
@@ -74,7 +74,7 @@ export async function start(
       ending,
     }),
   );
-  const access = await openDevelopment(config, service, log, print);
+  const { access, issuedAt } = await openDevelopment(config, service, log, print);
   stack.use(
     await writeRuntime(dataDir, {
       pid: process.pid,
@@ -95,9 +95,16 @@ export async function start(
       if (failure !== null) log.error({ failure }, 'launch failed: no idle browser is ready');
       return failure;
     },
+    missing: () => missingOf(service, issuedAt),
     welcome: access === null ? null : welcomeText(config, service, access),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The development key is missing until the API takes it: a user's first request has it. */
+function missingOf(service: Service, issuedAt: number): string[] {
+  const missing = service.missing();
+  return service.appliesKeysOf(issuedAt) ? missing : [...missing, 'development key'];
 }
 
 function portsOf({ roles, api, gateway, telemetry }: Config) {
@@ -157,36 +164,38 @@ function tenantUrl({ tenants }: Config, natsUrl: string): string {
  * Creates the development organization and its key if the event store is embedded or DEV_API_KEY is
  * set. A revoked key stays revoked: a generated one is replaced, for DEV_API_KEY a warning is
  * logged.
- * @returns the key or why there is none; null if no text is to be printed
+ * @returns `access`: the key, or why there is none; null if no text is to be printed. `issuedAt`:
+ * the sequence of the event that issued the key, or of a later one; 0 if none was issued.
  */
 async function openDevelopment(
   config: Config,
   { context }: Service,
   log: Logger,
   print: (line: string) => void,
-): Promise<DevelopmentAccess | null> {
+): Promise<{ access: DevelopmentAccess | null; issuedAt: number }> {
   const isEmbedded = config.natsUrl === null;
   const { dataDir, devApiKey: named } = config;
   // If each role has its own NATS user, only that of the api may append organization events.
-  if (!isEmbedded && (named === null || !config.roles.includes('api'))) return null;
+  if (!isEmbedded && (named === null || !config.roles.includes('api')))
+    return { access: null, issuedAt: 0 };
   const { credits } = config.tiers[DEV.tier];
   const issue = (apiKey: string) =>
     ensureOrganization(context, { ...DEV, credits }, { ...DEV_KEY, hash: hashKey(apiKey) }, () =>
       newMetadata('start'),
     );
   let apiKey = named ?? (await loadOrCreateSecret(dataDir, DEV_KEY_FILE, () => newApiKey(DEV.id)));
-  let outcome = await issue(apiKey);
-  if (outcome === 'revoked' && named === null) {
+  let issued = await issue(apiKey);
+  if (!isRejection(issued) && issued.outcome === 'revoked' && named === null) {
     print('The development key was revoked; a new one was generated.');
     apiKey = newApiKey(DEV.id);
     await replaceSecret(dataDir, DEV_KEY_FILE, apiKey);
-    outcome = await issue(apiKey);
+    issued = await issue(apiKey);
   }
-  if (outcome === 'open') return isEmbedded ? { apiKey } : null;
-  const refusal =
-    outcome === 'revoked'
-      ? 'The key in DEV_API_KEY was revoked: set another one, or unset the variable.'
-      : `The key of the organization "${DEV.id}" was not issued: ${problemBody(outcome).message}`;
+  if (!isRejection(issued) && issued.outcome === 'open')
+    return { access: isEmbedded ? { apiKey } : null, issuedAt: issued.sequence };
+  const refusal = isRejection(issued)
+    ? `The key of the organization "${DEV.id}" was not issued: ${problemBody(issued).message}`
+    : 'The key in DEV_API_KEY was revoked: set another one, or unset the variable.';
   log.warn(refusal);
-  return isEmbedded ? { refusal } : null;
+  return { access: isEmbedded ? { refusal } : null, issuedAt: 0 };
 }
