@@ -67,7 +67,6 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   certificate?.onChange((changed) => api.setCertificate(changed));
   return {
     ...api,
-    appliesKeysOf: (sequence: number) => credentials.isApplied(sequence),
     /** A process that runs browsers has started once the read model contains its server. */
     missing: () =>
       config.roles.includes('provisioner') && health.autoscaler() !== 'healthy'

@@ -1,9 +1,8 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/config/config.ts';
-import type { Urls } from '#src/gateway/access/urls.ts';
-import type { CommandContext } from '#src/commands/handle-command.ts';
 import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
 import { composeApi } from './api.ts';
+import { openDevelopment, type DevelopmentAccess } from './development-key.ts';
 import { composeGateway } from './gateway.ts';
 import { composeProvisioner } from './provisioner.ts';
 import { startProjector } from './projector.ts';
@@ -15,8 +14,8 @@ export type Service = {
   apiUrl: string | null;
   gatewayWsUrl: string | null;
   gatewayWssUrl: string | null;
-  context: CommandContext;
-  urls: Urls;
+  /** The development key, or why there is none; null if no text is to be printed about it. */
+  access: DevelopmentAccess | null;
   /** Resolves once idle browsers are ready (null), or with the reason of a failed launch. */
   warm(): Promise<string | null>;
   /**
@@ -24,11 +23,6 @@ export type Service = {
    * if this process is one. Empty without the role api.
    */
   missing(): string[];
-  /**
-   * Whether the API of this process takes the keys that were issued up to this sequence. True
-   * without the role api.
-   */
-  appliesKeysOf(sequence: number): boolean;
   /** The lag of each projection that runs in this process. */
   projectionStatus(): ProjectionStatus[];
 } & AsyncDisposable;
@@ -41,6 +35,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const telemetry = await composeTelemetry(options, stack);
   const infrastructure = await openInfrastructure({ ...options, ...telemetry }, stack);
+  const access = await openDevelopment(infrastructure);
   const has = (role: RoleName) => options.config.roles.includes(role);
   const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;
   if (has('timekeeper')) stack.use(await composeTimekeeper(infrastructure));
@@ -56,11 +51,9 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
     apiUrl: api?.url ?? null,
     gatewayWsUrl: gateway === null ? null : options.config.gateway.publicWsUrl,
     gatewayWssUrl: gateway === null ? null : options.config.gateway.publicWssUrl,
-    context: infrastructure.context,
-    urls: infrastructure.urls,
+    access,
     warm: () => provisioner?.warm() ?? Promise.resolve(null),
     missing: () => api?.missing() ?? [],
-    appliesKeysOf: (sequence) => api?.appliesKeysOf(sequence) ?? true,
     projectionStatus: () => projecting?.status() ?? [],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

@@ -6,19 +6,11 @@ import { startEmbedded } from '#src/embedded/embedded.ts';
 import { assertPortsFree } from '#src/embedded/ports.ts';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
-import { loadOrCreateSecret, newSecret, replaceSecret } from '#src/embedded/secrets.ts';
-import { isRejection, problemBody } from '#src/errors.ts';
-import { hashKey, newApiKey, newId } from '#src/ids.ts';
-import { newMetadata } from '#src/commands/metadata.ts';
-import { ensureOrganization } from '#src/commands/register-organization.ts';
+import { loadOrCreateSecret, newSecret } from '#src/embedded/secrets.ts';
+import { newId } from '#src/ids.ts';
 import { newAccountSeed, readIssuer, type Issuer } from '#src/tenants/nkey.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import { welcomeText, type DevelopmentAccess } from './welcome.ts';
-
-/** The organization that a start with an embedded event store creates. */
-const DEV = { id: 'dev', name: 'Development', tier: 'max' } as const;
-const DEV_KEY = { keyId: 'key_dev', role: 'owner', userId: 'dev' } as const;
-const DEV_KEY_FILE = 'dev-api-key';
+import { welcomeText } from './welcome.ts';
 
 /** The started service; `welcome` is the text for the terminal, if everything is embedded. */
 export type Started = Service & { welcome: string | null };
@@ -74,7 +66,6 @@ export async function start(
       ending,
     }),
   );
-  const { access, issuedAt } = await openDevelopment(config, service, log, print);
   stack.use(
     await writeRuntime(dataDir, {
       pid: process.pid,
@@ -95,16 +86,9 @@ export async function start(
       if (failure !== null) log.error({ failure }, 'launch failed: no idle browser is ready');
       return failure;
     },
-    missing: () => missingOf(service, issuedAt),
-    welcome: access === null ? null : welcomeText(config, service, access),
+    welcome: welcomeText(config, service),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
-}
-
-/** The development key is missing until the API takes it: a user's first request has it. */
-function missingOf(service: Service, issuedAt: number): string[] {
-  const missing = service.missing();
-  return service.appliesKeysOf(issuedAt) ? missing : [...missing, 'development key'];
 }
 
 function portsOf({ roles, api, gateway, telemetry }: Config) {
@@ -158,44 +142,4 @@ async function findIssuer({ dataDir, natsUrl, tenants }: Config): Promise<Issuer
 /** The NATS address for tenants, without the service's own credentials. */
 function tenantUrl({ tenants }: Config, natsUrl: string): string {
   return tenants.publicNatsUrl ?? natsUrl.replaceAll(/\/\/[^/@,]*@/g, '//');
-}
-
-/**
- * Creates the development organization and its key if the event store is embedded or DEV_API_KEY is
- * set. A revoked key stays revoked: a generated one is replaced, for DEV_API_KEY a warning is
- * logged.
- * @returns `access`: the key, or why there is none; null if no text is to be printed. `issuedAt`:
- * the sequence of the event that issued the key, or of a later one; 0 if none was issued.
- */
-async function openDevelopment(
-  config: Config,
-  { context }: Service,
-  log: Logger,
-  print: (line: string) => void,
-): Promise<{ access: DevelopmentAccess | null; issuedAt: number }> {
-  const isEmbedded = config.natsUrl === null;
-  const { dataDir, devApiKey: named } = config;
-  // If each role has its own NATS user, only that of the api may append organization events.
-  if (!isEmbedded && (named === null || !config.roles.includes('api')))
-    return { access: null, issuedAt: 0 };
-  const { credits } = config.tiers[DEV.tier];
-  const issue = (apiKey: string) =>
-    ensureOrganization(context, { ...DEV, credits }, { ...DEV_KEY, hash: hashKey(apiKey) }, () =>
-      newMetadata('start'),
-    );
-  let apiKey = named ?? (await loadOrCreateSecret(dataDir, DEV_KEY_FILE, () => newApiKey(DEV.id)));
-  let issued = await issue(apiKey);
-  if (!isRejection(issued) && issued.outcome === 'revoked' && named === null) {
-    print('The development key was revoked; a new one was generated.');
-    apiKey = newApiKey(DEV.id);
-    await replaceSecret(dataDir, DEV_KEY_FILE, apiKey);
-    issued = await issue(apiKey);
-  }
-  if (!isRejection(issued) && issued.outcome === 'open')
-    return { access: isEmbedded ? { apiKey } : null, issuedAt: issued.sequence };
-  const refusal = isRejection(issued)
-    ? `The key of the organization "${DEV.id}" was not issued: ${problemBody(issued).message}`
-    : 'The key in DEV_API_KEY was revoked: set another one, or unset the variable.';
-  log.warn(refusal);
-  return { access: isEmbedded ? { refusal } : null, issuedAt: 0 };
 }

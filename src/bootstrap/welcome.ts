@@ -7,18 +7,12 @@ const BROWSERS: Record<Config['browsers']['kind'], string> = {
   simulated: 'Browsers are SIMULATED: for load tests and demonstrations only.',
 };
 
-/** The API key of the organization dev, or why there is none. */
-export type DevelopmentAccess = { apiKey: string } | { refusal: string };
-
 /**
  * The text printed once the service is ready: its address, the key and three commands to try; or,
- * without a key, the command that issues one.
+ * without a key, the command that issues one. Null where no key was to be issued.
  */
-export function welcomeText(
-  config: Config,
-  { apiUrl }: Service,
-  access: DevelopmentAccess,
-): string {
+export function welcomeText(config: Config, { apiUrl, access }: Service): string | null {
+  if (access === null) return null;
   const lines = [
     '',
     `  Browser Session Service is ready:  ${apiUrl}   (documentation: ${apiUrl}/docs)`,

@@ -43,15 +43,15 @@ export async function registerOrganization(
  * Ensures that the organization exists and that this key is valid for it. Called at every start: if
  * the configured key has changed, the new key replaces the old one. A revoked key is not issued
  * again.
- * @returns whether the key is valid now, or was revoked, and the sequence of the last event of the
- * organization; Rejected if it has no room for a further key
+ * @returns whether the key is valid now, or was revoked; Rejected if the organization has no room
+ * for a further key
  */
 export async function ensureOrganization(
   context: CommandContext,
   asked: { id: string; name: string; tier: Tier; credits: number },
   key: StartKey,
   cause: () => EventMetadata,
-): Promise<{ outcome: 'open' | 'revoked'; sequence: number } | Rejection> {
+): Promise<'open' | 'revoked' | Rejection> {
   // A rejection because the organization exists is as good as success.
   await registerOrganization(context, asked, cause());
   const organization = { kind: 'organization', organizationId: asked.id } as const;
@@ -75,5 +75,5 @@ export async function ensureOrganization(
       return events.length === 0 ? [] : [{ aggregate: organization, events }];
     },
   );
-  return isRejection(handled) ? handled : { outcome, sequence: handled.sequence };
+  return isRejection(handled) ? handled : outcome;
 }

@@ -18,8 +18,6 @@ export type Credentials = {
   holderOf(keyHash: string): Caller | null;
   /** The limits of a registered organization's tier; null if it is not registered. */
   limitsOf(organizationId: string): TierLimits | null;
-  /** Whether the organizations' events up to this sequence are applied here. */
-  isApplied(sequence: number): boolean;
   /**
    * Resolves once an organization's event of this sequence is applied here, or after one second.
    */
@@ -97,7 +95,7 @@ export async function followCredentials(
     stop.abort();
     await running;
   }
-  return { holderOf, limitsOf, isApplied, reached, [Symbol.asyncDispose]: dispose };
+  return { holderOf, limitsOf, reached, [Symbol.asyncDispose]: dispose };
 }
 
 /** If another version of the fold wrote the state, it is not used: the history is folded. */
