@@ -17,7 +17,11 @@ type Moment = { at: string; bodies: unknown[] };
 
 let service: RunningService;
 beforeAll(async () => {
-  service = await startService({ POOL_MAX: '1', QUEUE_AFTER: '200ms' });
+  service = await startService({
+    POOL_MAX: '1',
+    QUEUE_AFTER: '200ms',
+    TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
+  });
 });
 afterAll(() => service[Symbol.asyncDispose]());
 

@@ -69,5 +69,8 @@ async function listAgrees(service: RunningService, total: number): Promise<void>
   const active = [...sessions.values()].filter(({ state }) => state.status === 'active').length;
   const { body: load } = await service.request('GET', '/api/status');
   expect(load.current_load.active_sessions).toBe(active);
-  expect(load.autoscaler.pool_status.busy).toBe(active);
+  await eventually(async () => {
+    const { autoscaler } = (await service.request('GET', '/api/status')).body;
+    return autoscaler.pool_status.busy === active;
+  }, `${active} browsers are busy`);
 }

@@ -8,6 +8,7 @@ import { json } from '#test/support/clients/command-line.ts';
 const ENV = {
   MASTER_KEY: 'the-same-in-every-process-of-the-service',
   ...{ POOL_MIN_IDLE: '1', POOL_MAX: '4', POOL_MAX_IDLE: '1', QUEUE_AFTER: '200ms' },
+  TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
 };
 /** A killed server counts as lost after its lease and two checks of it. */
 const LOST_WITHIN_MS = 30_000;

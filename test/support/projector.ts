@@ -18,7 +18,7 @@ import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { accessed, activated, queued, requested, T0, MINUTE } from './examples.ts';
 import { record, sessionRef } from './history.ts';
 
-export const eventually = { timeout: 15_000, interval: 5 };
+export const eventually = { timeout: 60_000, interval: 5 };
 
 /** Counts each session's events. The view depends on the one before: no event may fold twice. */
 export const eventCounts: FoldProjection<{ events: number; last: number }> = {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { ConnectionStatus } from '#src/event-store/jetstream/connection.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
+import { settledWithin } from '#test/support/settled-within.ts';
 
 describe('connecting to JetStream', () => {
   let nats: RealNats;
@@ -97,10 +98,8 @@ describe('connecting to JetStream', () => {
 
   test('gives up within its bound if no server answers', async () => {
     await nats.kill();
-    const startedAt = performance.now();
     const connecting = connectJetStream({ url: nats.url, readyMs: 300 });
-    await expect(connecting).rejects.toThrow('no connection to NATS');
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await expect(settledWithin(5_000, connecting)).rejects.toThrow('no connection to NATS');
   });
 
   test('reports that the server is gone, and that it is back', async () => {
@@ -112,7 +111,7 @@ describe('connecting to JetStream', () => {
     await nats.kill();
     await expect.poll(() => connection.isConnected()).toBe(false);
     expect(await connection.whenConnected(20)).toBe(false);
-    const back = connection.whenConnected(10_000);
+    const back = connection.whenConnected(60_000);
     await nats.restart();
     expect(await back).toBe(true);
     expect(connection.isConnected()).toBe(true);

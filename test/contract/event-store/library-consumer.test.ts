@@ -37,7 +37,7 @@ describe('an event whose delivery is lost with the connection', () => {
 
   test('the library’s ordered consumer delivers it only when another event is appended', async () => {
     const consumer = await connection.js.consumers.get(EVENTS_STREAM, { opt_start_seq: 1 });
-    const messages = await consumer.consume({ idle_heartbeat: 500 });
+    const messages = await consumer.consume({ idle_heartbeat: 2_000 });
     const received: number[] = [];
     const statuses: string[] = [];
     const reading = (async () => {

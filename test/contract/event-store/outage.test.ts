@@ -40,7 +40,6 @@ describe('the event store on JetStream', () => {
     const until = (count: number) =>
       expect
         .poll(() => writers.every(({ acknowledged }) => acknowledged.length >= count), {
-          timeout: 20_000,
           interval: 5,
         })
         .toBe(true);
@@ -80,7 +79,6 @@ describe('the event store on JetStream', () => {
     const inbox = await openWorkQueue('worker', [streamFilter(session)]);
     await (await inbox.next(1_000, never))?.ack();
     await nats.kill();
-    const startedAt = performance.now();
     const asked = [
       eventStore.append([change(sequence, accessed(session))]),
       eventStore.readLast(session),
@@ -89,8 +87,7 @@ describe('the event store on JetStream', () => {
       inbox.next(500, never),
       historyOf(eventStore, session),
     ];
-    const answers = await Promise.allSettled(asked);
-    expect(performance.now() - startedAt).toBeLessThan(6_000);
+    const answers = await settledWithin(6_000, Promise.allSettled(asked));
     for (const answer of answers)
       expect(answer.status === 'rejected' && answer.reason).toBeInstanceOf(Unavailable);
 

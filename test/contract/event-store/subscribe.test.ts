@@ -3,6 +3,7 @@ import { streamFilter, filters } from '#events/subjects.ts';
 import { accessed, aSession, change } from '#test/support/events.fixture.ts';
 import {
   appendEach,
+  appendOne,
   eventLogs,
   followed,
   historyOf,
@@ -60,8 +61,7 @@ describe.each(eventLogs)('a subscription to the event store ($adapter)', ({ open
     void hearing.finally(() => heardAll.abort());
     let expected = before.at(-1) ?? 0;
     while (!heardAll.signal.aborted) {
-      const appended = await opened.eventStore.append([change(expected, accessed(session))]);
-      expected = appended.outcome === 'appended' ? (appended.sequences[0] ?? 0) : 0;
+      expected = await appendOne(opened.eventStore, change(expected, accessed(session)));
       await new Promise(setImmediate);
     }
     const received = (await hearing).flat().map((event) => event.sequence);

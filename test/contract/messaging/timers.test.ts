@@ -78,11 +78,12 @@ describe.each([
 
   test('move when they are scheduled again', async () => {
     const [moved, between, last] = [aTimer(), aTimer(), aTimer()];
-    await schedule(moved, 200);
-    await schedule(moved, 1_000);
-    await schedule(between, 500);
-    await schedule(last, 1_500);
-    const fired = await firedUpTo(last, 1_500);
+    // The times are so far apart that a pause of the machine changes no order.
+    await schedule(moved, 1_500);
+    await schedule(moved, 3_500);
+    await schedule(between, 2_500);
+    await schedule(last, 4_500);
+    const fired = await firedUpTo(last, 4_500);
     const ours = fired.filter((timer) => [moved, between, last].some((one) => isSame(one, timer)));
     expect(ours).toEqual([between, moved, last]);
   });
@@ -92,10 +93,11 @@ describe.each([
     const warning: Timer = { ...expiry, kind: 'expiry-warning' };
     const [kept, last] = [aTimer('expiry'), aTimer('idle')];
     const idle: Timer = { ...kept, kind: 'idle' };
-    for (const timer of [expiry, warning, kept, idle]) await schedule(timer, 300);
-    await schedule(last, 900);
+    // None fires before the cancellation.
+    for (const timer of [expiry, warning, kept, idle]) await schedule(timer, 2_000);
+    await schedule(last, 2_600);
     await opened.timers.cancel(expiry.organizationId, expiry.sessionId);
-    const fired = await firedUpTo(last, 900);
+    const fired = await firedUpTo(last, 2_600);
     expect(fired).toContainEqual(kept);
     expect(fired).toContainEqual(idle);
     expect(fired).not.toContainEqual(expiry);
@@ -219,7 +221,7 @@ describe('timers (JetStream) across a kill of the server', () => {
     const timers = createJetStreamTimers(connection);
     const inbox = await timers.fired('timekeeper');
     const [overdue, cancelled, later] = [aTimer(), aTimer(), aTimer()];
-    const dueAt = Date.now() + 400;
+    const dueAt = Date.now() + 2_000;
     await timers.schedule(overdue, new Date(dueAt));
     await timers.schedule(cancelled, new Date(dueAt));
     await timers.schedule(later, new Date(dueAt + 1_500));

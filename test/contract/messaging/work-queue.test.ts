@@ -3,7 +3,12 @@ import { streamFilter } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
 import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
-import { eventLogs, LEASE_MS, type OpenedLog } from '#test/support/stores/event-stores.ts';
+import {
+  appendOne,
+  eventLogs,
+  LEASE_MS,
+  type OpenedLog,
+} from '#test/support/stores/event-stores.ts';
 
 const never = new AbortController().signal;
 const SOON_MS = 10_000;
@@ -21,9 +26,7 @@ describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }
     let sequence = 0;
     async function append() {
       const event = sequence === 0 ? requested(session) : accessed(session);
-      const appended = await eventStore.append([change(sequence, event)]);
-      sequence = appended.outcome === 'appended' ? (appended.sequences[0] ?? 0) : -1;
-      return sequence;
+      return (sequence = await appendOne(eventStore, change(sequence, event)));
     }
     const sequences: number[] = [];
     for (let index = 0; index < count; index++) sequences.push(await append());
@@ -55,7 +58,8 @@ describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }
 
   test('delivers an existing item without waiting', async () => {
     const { inbox } = await work(1);
-    expect(await inbox.next(0, never)).not.toBeNull();
+    // A server that answers late has put the item back.
+    await expect.poll(() => inbox.next(0, never)).not.toBeNull();
   });
 
   test('loses no item to a wait that was aborted', async () => {
@@ -87,7 +91,8 @@ describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }
   });
 
   test('delivers each item to one consumer', async () => {
-    const { inbox, other, sequences } = await work(30);
+    await using patient = await open(60_000);
+    const { inbox, other, sequences } = await work(30, patient);
     const taken: number[] = [];
     async function consume(from: WorkQueue<RecordedEvent>) {
       while (taken.length < sequences.length) {
@@ -123,19 +128,33 @@ describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }
   });
 
   test('leaves an item to a consumer that extends its lease', async () => {
-    const { inbox, other } = await work(1);
-    const delivery = await take(inbox);
-    let extensions = 0;
-    const extending = setInterval(() => {
-      delivery.extendLease();
-      extensions += 1;
-    }, LEASE_MS / 5);
-    expect(await other.next(LEASE_MS * 2, never)).toBeNull();
-    clearInterval(extending);
-    expect(extensions).toBeGreaterThan(5);
+    const { other, delivery } = await extendedInTime();
     await delivery.ack();
     expect(await other.next(LEASE_MS * 2, never)).toBeNull();
   });
+
+  /**
+   * An item whose lease was extended for twice its time, in which the other consumer waited for it.
+   * An attempt in which a paused machine extended it too late shows nothing and is made again.
+   */
+  async function extendedInTime() {
+    for (;;) {
+      const { inbox, other } = await work(1);
+      const delivery = await take(inbox);
+      const extendedAt = [performance.now()];
+      const extending = setInterval(() => {
+        delivery.extendLease();
+        extendedAt.push(performance.now());
+      }, LEASE_MS / 5);
+      const taken = await other.next(LEASE_MS * 2, never);
+      clearInterval(extending);
+      const gaps = extendedAt.map((at, index) => at - (extendedAt[index - 1] ?? at));
+      if (taken !== null && Math.max(...gaps) > LEASE_MS / 2) continue;
+      expect(taken).toBeNull();
+      expect(extendedAt.length).toBeGreaterThan(6);
+      return { other, delivery };
+    }
+  }
 
   test('never delivers a dead letter again', async () => {
     const { inbox, other } = await work(2);

@@ -69,6 +69,7 @@ describe('an Idempotency-Key', () => {
     await api.stop(id);
     const again = await api.create({}, headers);
     expect([again.status, again.body.id, again.body.ended_reason]).toEqual([201, id, 'user']);
+    await log.ended('dev', id);
   });
 
   it('is a conflict with another body, and creates nothing', async () => {

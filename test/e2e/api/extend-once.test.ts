@@ -47,6 +47,7 @@ describe('an extension with an Idempotency-Key', () => {
     const after = await log.ledger('dev');
     expect(after?.creditsGranted).toBe(ledger?.creditsGranted);
     expect((await api.get(`/api/sessions/${id}`)).body.credits_reserved).toBe(180);
+    await log.ended('dev', id);
   });
 
   it('is a conflict with another body, and extends nothing', async () => {

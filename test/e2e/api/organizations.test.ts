@@ -83,6 +83,7 @@ describe('members and admins', () => {
       expect((await caller.get(`/api/sessions/${body.id}/access`)).status).toBe(200);
       expect((await caller.extend(body.id, '1h')).status).toBe(200);
       expect((await caller.stop(body.id)).status).toBe(200);
+      await log.ended('acme', body.id);
     },
   );
 });

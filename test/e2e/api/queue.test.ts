@@ -20,7 +20,6 @@ beforeAll(async () => {
     POOL_MIN_IDLE: '1',
     CREATE_WAIT: '300ms',
     QUEUE_AFTER: '100ms',
-    QUEUE_TIMEOUT: '2s',
     QUEUE_MAX: '1',
   });
   api = await connectApi(service.apiUrl);
@@ -31,6 +30,13 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
 });
 
+async function startAgain(env: Record<string, string>): Promise<void> {
+  await service.end('SIGTERM');
+  await log[Symbol.asyncDispose]();
+  await service.startAgain(env);
+  log = await openLog(service);
+}
+
 async function becomes(id: string, status: string) {
   return eventually(async () => {
     const { body } = await api.get(`/api/sessions/${id}`);
@@ -39,8 +45,8 @@ async function becomes(id: string, status: string) {
 }
 
 it('a create without a free browser is answered without one, and the session gets the next one', async () => {
-  const first = (await api.create({ session_name: 'first' })).body;
-  expect(first.status).toBe('active');
+  const created = await api.create({ session_name: 'first' });
+  const first = await becomes(created.body.id, 'active');
 
   const second = await api.create({ session_name: 'second' });
   expect(second.status).toBe(201);
@@ -69,21 +75,6 @@ it('a create without a free browser is answered without one, and the session get
   await becomes(id, 'stopped');
 });
 
-it('a session that waits too long fails with queue_timeout, and costs nothing', async () => {
-  const first = (await api.create()).body;
-  const before = await log.ledger('dev');
-  const { id } = (await api.create({ session_name: 'in vain' })).body;
-  expect(await log.ledger('dev')).toMatchObject({ slotsInUse: (before?.slotsInUse ?? 0) + 1 });
-  const failed = await becomes(id, 'failed');
-  expect(failed).toMatchObject({ ended_reason: 'queue_timeout', credits_used: 0, cdp_url: null });
-  expect(Date.parse(failed.ended_at) - Date.parse(failed.created_at)).toBeGreaterThanOrEqual(2_000);
-  const ended = (before?.sessionsEnded ?? 0) + 1;
-  expect(await log.ledger('dev')).toEqual({ ...before, sessionsEnded: ended });
-  expect(errorOf(await api.get(`/api/sessions/${id}/access`))).toBe('410 SESSION_ENDED');
-  await api.stop(first.id);
-  await becomes(first.id, 'stopped');
-});
-
 it('a queued session can be extended and stopped, which frees its place', async () => {
   const first = (await api.create()).body;
   const { id, expires_at } = (await api.create({ duration: '1h' })).body;
@@ -101,11 +92,24 @@ it('a queued session can be extended and stopped, which frees its place', async 
   await becomes(next.id, 'stopped');
 });
 
+it('a session that waits too long fails with queue_timeout, and costs nothing', async () => {
+  await startAgain({ QUEUE_TIMEOUT: '4s' });
+  const first = await becomes((await api.create()).body.id, 'active');
+  const before = await log.ledger('dev');
+  const { id } = (await api.create({ session_name: 'in vain' })).body;
+  expect(await log.ledger('dev')).toMatchObject({ slotsInUse: (before?.slotsInUse ?? 0) + 1 });
+  const failed = await becomes(id, 'failed');
+  expect(failed).toMatchObject({ ended_reason: 'queue_timeout', credits_used: 0, cdp_url: null });
+  expect(Date.parse(failed.ended_at) - Date.parse(failed.created_at)).toBeGreaterThanOrEqual(4_000);
+  const ended = (before?.sessionsEnded ?? 0) + 1;
+  expect(await log.ledger('dev')).toEqual({ ...before, sessionsEnded: ended });
+  expect(errorOf(await api.get(`/api/sessions/${id}/access`))).toBe('410 SESSION_ENDED');
+  await api.stop(first.id);
+  await becomes(first.id, 'stopped');
+});
+
 it('without a queue, a create that finds the pool full is refused and has no effect', async () => {
-  await service.end('SIGTERM');
-  await log[Symbol.asyncDispose]();
-  await service.startAgain({ QUEUE_MAX: '0' });
-  log = await openLog(service);
+  await startAgain({ QUEUE_MAX: '0' });
   const headers = { 'idempotency-key': 'the-first' };
   const first = (await api.create({}, headers)).body;
   expect(first.status).toBe('active');

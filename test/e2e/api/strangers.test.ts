@@ -10,6 +10,8 @@ import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /** To another organization, a session is byte for byte like an unknown one. */
 
+const POOL_MAX = 3;
+
 let service: RunningService;
 let log: ServiceLog;
 let owner: ApiClient;
@@ -22,7 +24,7 @@ let routes: { method: string; path: string }[];
 beforeAll(async () => {
   service = await startService({
     TIERS: JSON.stringify({ pro: { requests_per_minute: 1_000_000 } }),
-    POOL_MAX: '3',
+    POOL_MAX: `${POOL_MAX}`,
     POOL_MIN_IDLE: '1',
     QUEUE_AFTER: '50ms',
     MASTER_KEY,
@@ -49,15 +51,15 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
 });
 
-/** Creates sessions until no browser is free. */
+/** Creates sessions until no browser is free, and none is being launched for the last one. */
 async function firstQueued(): Promise<string> {
   return eventually(async () => {
     const { id } = (await owner.create({}, { prefer: 'respond-async' })).body;
-    const settled = await eventually(async () => {
-      const { status } = (await owner.get(`/api/sessions/${id}`)).body;
-      return status !== 'creating' && status;
-    }, `${id} is no longer creating`);
-    return settled === 'queued' && id;
+    const statusOf = async () => (await owner.get(`/api/sessions/${id}`)).body.status;
+    await eventually(async () => (await statusOf()) !== 'creating', `${id} is no longer creating`);
+    const { autoscaler } = (await owner.get('/api/status')).body;
+    const isFull = autoscaler.pool_status.busy === POOL_MAX;
+    return isFull && (await statusOf()) === 'queued' && id;
   }, 'one is queued');
 }
 

@@ -38,6 +38,7 @@ beforeAll(async () => {
     NATS_ISSUER_SEED: nats.issuerSeed,
     QUEUE_AFTER: '100ms',
     ARCHIVE: 'on',
+    TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
   };
   const started = roles.map(async (role) => {
     const env = { ...shared, ...access(role), ROLES: role };
@@ -126,7 +127,7 @@ describe('role by role', () => {
       const { body } = await api.request('GET', '/api/sessions?status=queued');
       return (body.total as number) > 0;
     };
-    await eventually(queued, 'those beyond the pool wait', 30_000);
+    await eventually(queued, 'those beyond the pool wait');
     for (const { id } of made) await api.request('DELETE', `/api/sessions/${id}`);
     const left = async () => {
       const asked = ['active', 'queued', 'creating', 'stopping'].map((status) =>
@@ -134,7 +135,7 @@ describe('role by role', () => {
       );
       return (await Promise.all(asked)).every(({ body }) => body.total === 0);
     };
-    await eventually(left, 'all are gone', 30_000);
+    await eventually(left, 'all are gone');
   });
 
   test('bss works with the operator’s NATS user', async () => {

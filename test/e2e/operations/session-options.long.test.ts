@@ -19,6 +19,7 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
       BROWSERS: 'docker',
       DOCKER_NETWORK: testNetwork(),
       ...{ POOL_MIN_IDLE: '1', POOL_MAX: '8' },
+      TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
     });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());

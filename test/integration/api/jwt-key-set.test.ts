@@ -179,7 +179,7 @@ describe.each([...wrong, ...down])('an address that answers %s', (_, answer) => 
   it('leaves known keys valid, and is used again once it serves the key set', async () => {
     const [known, later] = [await newSigner('ES256', 'a'), await newSigner('ES256', 'b')];
     issuer.state.keys = [known.jwk];
-    const ask = await open({ fetchMs: 200 });
+    const ask = await open();
     issuer.state.answer = answer;
     expect(await ask(await later.sign(goodClaims()))).toBe('refused');
     expect(issuer.state.fetches).toBeGreaterThan(1);

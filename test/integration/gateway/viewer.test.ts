@@ -175,13 +175,13 @@ async function visit(url: string): Promise<Page> {
 }
 
 function reaches(page: Page, state: string): Promise<unknown> {
-  return page.waitForSelector(`body[data-state=${state}]`, { timeout: 10_000 });
+  return page.waitForSelector(`body[data-state=${state}]`, { timeout: 60_000 });
 }
 
 function says(page: Page, text: string): Promise<unknown> {
   return page.waitForFunction(
     `document.getElementById('text').textContent === ${JSON.stringify(text)}`,
-    { timeout: 10_000 },
+    { timeout: 60_000 },
   );
 }
 

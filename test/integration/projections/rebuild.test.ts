@@ -7,7 +7,7 @@ import {
   type RebuildOptions,
   type RebuildProgress,
 } from '#projections/maintenance/rebuild.ts';
-import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
+import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { accessed, MINUTE, requested, T0 } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
@@ -21,6 +21,7 @@ import {
   startProjector,
   untilCheckpoint,
 } from '#test/support/projector.ts';
+import { reachableViews } from '#test/support/stores/view-stores.ts';
 
 const SESSIONS = 300;
 const EVENTS = 4 * SESSIONS;
@@ -29,7 +30,7 @@ let redis: RealRedis;
 let views: RedisViews;
 beforeEach(async () => {
   redis = await startRedis();
-  views = await createRedisViews({ url: redis.url });
+  views = await reachableViews({ url: redis.url });
 });
 afterEach(async () => {
   await views[Symbol.asyncDispose]();

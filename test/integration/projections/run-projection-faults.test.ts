@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { projectionId } from '#projections/projection.ts';
-import { createRedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Batch, Views } from '#projections/store/views.ts';
 import { activated, queued, requested } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
@@ -14,6 +13,7 @@ import {
   startProjector,
   untilCheckpoint,
 } from '#test/support/projector.ts';
+import { reachableViews } from '#test/support/stores/view-stores.ts';
 
 /** More than one write holds, so that a fault can happen between two writes. */
 const SESSIONS = 600;
@@ -23,7 +23,7 @@ let redis: RealRedis;
 let views: Views;
 beforeEach(async () => {
   redis = await startRedis();
-  views = await createRedisViews({ url: redis.url });
+  views = await reachableViews({ url: redis.url });
 });
 afterEach(async () => {
   await views[Symbol.asyncDispose]();
@@ -80,7 +80,7 @@ describe.each(testedProjections.map((projection) => [projection.name, projection
 
     test('equal those of one projector when three race', async () => {
       const log = await eventStoreOfSessions(SESSIONS);
-      await using other = await createRedisViews({ url: redis.url });
+      await using other = await reachableViews({ url: redis.url });
       const sized = (batchMax: number) => ({
         ...log,
         follow: (options: Parameters<typeof log.subscribe>[0]) =>

@@ -4,7 +4,7 @@ import { createLagMeter } from '#projections/runner/lag.ts';
 import { projectionId, type Projection } from '#projections/projection.ts';
 import { retryDeadLetter } from '#projections/maintenance/retry-dead-letter.ts';
 import { startProjections, type ProjectionRunner } from '#projections/runner/run-projections.ts';
-import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
+import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
@@ -18,6 +18,7 @@ import {
   expectSameAsFreshFold,
   untilCheckpoint,
 } from '#test/support/projector.ts';
+import { reachableViews } from '#test/support/stores/view-stores.ts';
 
 let redis: RealRedis;
 let views: RedisViews;
@@ -26,7 +27,7 @@ let removed: string[];
 let failures: unknown[];
 beforeEach(async () => {
   redis = await startRedis();
-  views = await createRedisViews({ url: redis.url });
+  views = await reachableViews({ url: redis.url });
   deadLetters = createMemoryDeadLetters();
   removed = [];
   failures = [];

@@ -3,7 +3,7 @@ import { organizationSessions } from '#projections/organization-sessions.ts';
 import { projectionId, type Projection } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { verify, type VerifyResult } from '#projections/maintenance/verify.ts';
-import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
+import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { accessed, MINUTE, T0 } from '#test/support/examples.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
@@ -15,6 +15,7 @@ import {
   untilCheckpoint,
   type Projector,
 } from '#test/support/projector.ts';
+import { reachableViews } from '#test/support/stores/view-stores.ts';
 
 const SESSIONS = 300;
 const EVENTS = 4 * SESSIONS;
@@ -26,7 +27,7 @@ let eventStore: EventStore;
 let running: Projector[];
 beforeEach(async () => {
   redis = await startRedis();
-  views = await createRedisViews({ url: redis.url });
+  views = await reachableViews({ url: redis.url });
   eventStore = await eventStoreOfSessions(SESSIONS);
   running = projections.map((projection) => startProjector(projection, eventStore, views));
   for (const projection of projections) await untilCheckpoint(projection, views, EVENTS);

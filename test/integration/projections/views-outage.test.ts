@@ -5,6 +5,7 @@ import { Unavailable } from '#src/errors.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { settledWithin } from '#test/support/settled-within.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
+import { reachableViews } from '#test/support/stores/view-stores.ts';
 
 let redis: RealRedis;
 let views: Views;
@@ -16,11 +17,11 @@ beforeAll(async () => {
 afterAll(() => redis[Symbol.asyncDispose]());
 beforeEach(async () => {
   statuses = [];
-  views = await createRedisViews({ url: redis.url, onStatus: (status) => statuses.push(status) });
+  views = await reachableViews({ url: redis.url, onStatus: (status) => statuses.push(status) });
 });
 afterEach(() => views[Symbol.asyncDispose]());
 
-const within10s = { timeout: 10_000, interval: 10 };
+const soon = { timeout: 60_000, interval: 10 };
 const page = { lists: ['all'], offset: 0, limit: 20 };
 
 function aView(sequence: number) {
@@ -68,7 +69,7 @@ test('without Redis every method fails at once, and works again afterwards', asy
   const p = await fold(3);
   expect(views.isReachable()).toBe(true);
   await redis.kill();
-  await vi.waitUntil(() => !views.isReachable(), within10s);
+  await vi.waitUntil(() => !views.isReachable(), soon);
   const tries = [
     views.checkpoint(p),
     views.write(p, { after: 3, upTo: 4, writes: [] }),
@@ -84,7 +85,7 @@ test('without Redis every method fails at once, and works again afterwards', asy
   }
   expect(await views.waitForCheckpoint(p, 3, 50)).toBe(false);
   await redis.restart();
-  await vi.waitUntil(() => views.isReachable(), within10s);
+  await vi.waitUntil(() => views.isReachable(), soon);
   expect(await views.checkpoint(p)).toBe(0);
   expect(await views.write(p, { after: 0, upTo: 4, writes: [aView(4)] })).toBe(4);
   expect((await views.page(p, page)).items).toBe('{"a":1}');
@@ -105,27 +106,27 @@ test('a Redis that hangs costs a second once, then fails at once until it answer
   const p = await fold(3);
   redis.hang();
   await expect(settledWithin(1500, views.read(p, 'a'))).rejects.toThrow(Unavailable);
-  await vi.waitUntil(() => !views.isReachable(), within10s);
+  await vi.waitUntil(() => !views.isReachable(), soon);
   await expect(settledWithin(200, views.page(p, page))).rejects.toThrow(Unavailable);
   redis.resume();
-  await vi.waitUntil(() => views.isReachable(), within10s);
+  await vi.waitUntil(() => views.isReachable(), soon);
   expect(await views.read(p, 'a')).toBe('{"a":1}');
 });
 
 test('a Redis that hangs is detected without a call', async () => {
   redis.hang();
-  await vi.waitUntil(() => !views.isReachable(), within10s);
+  await vi.waitUntil(() => !views.isReachable(), soon);
   redis.resume();
-  await vi.waitUntil(() => views.isReachable(), within10s);
+  await vi.waitUntil(() => views.isReachable(), soon);
 });
 
 test('a waiting call is notified of a new checkpoint without polling', async () => {
   const p = await fold(3);
-  await using other = await createRedisViews({ url: redis.url });
+  await using other = await reachableViews({ url: redis.url });
   const waits: number[] = [];
   for (let sequence = 4; sequence < 24; sequence += 1) {
     const startedAt = performance.now();
-    const reaching = views.waitForCheckpoint(p, sequence, 5000);
+    const reaching = views.waitForCheckpoint(p, sequence, 60_000);
     // Once this call has answered, the waiter has read the checkpoint and found it too low.
     await views.checkpoint(p);
     await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
@@ -146,9 +147,9 @@ test('a waiting call that missed the message finds the checkpoint by the poll', 
 
 test('a waiting call is notified after the subscriber connection was lost', async () => {
   const p = await fold(3);
-  await using other = await createRedisViews({ url: redis.url });
+  await using other = await reachableViews({ url: redis.url });
   for (let sequence = 4; sequence < 8; sequence += 1) {
-    const reaching = views.waitForCheckpoint(p, sequence, 5000);
+    const reaching = views.waitForCheckpoint(p, sequence, 60_000);
     await redis.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
     expect(await reaching).toBe(true);
@@ -161,7 +162,7 @@ test('views open without Redis and become available with it', async () => {
   expect(early.isReachable()).toBe(false);
   await expect(early.checkpoint('any')).rejects.toThrow(Unavailable);
   await redis.restart();
-  await vi.waitUntil(() => early.isReachable(), within10s);
+  await vi.waitUntil(() => early.isReachable(), soon);
   expect(await early.checkpoint('any')).toBe(0);
 });
 

@@ -22,7 +22,9 @@ export function connectTenant(
 ): Promise<NatsConnection> {
   const inboxPrefix = tenantInbox(hashKey(key));
   const servers = tenantAddress(service);
-  return connect({ servers, user: use, pass: key, inboxPrefix, reconnectTimeWait: 100 });
+  // A server that restarts may be away for long, or be back before the service that admits tenants.
+  const patience = { maxReconnectAttempts: -1, ignoreAuthErrorAbort: true, reconnectTimeWait: 100 };
+  return connect({ servers, user: use, pass: key, inboxPrefix, ...patience });
 }
 
 /** The protocol by hand, for messages that no client would send. */

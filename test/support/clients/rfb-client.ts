@@ -21,7 +21,7 @@ export class RfbRefused extends Error {
 }
 
 /** The longest a server may take for one answer. */
-const ANSWER_MS_MAX = 10_000;
+const ANSWER_MS_MAX = 60_000;
 const VNC_AUTH = 2;
 
 /**

@@ -36,10 +36,14 @@ const LISTENER = `
   udp.bind(${PORT}, () => server.listen(${PORT}, '0.0.0.0', () => console.log('ready')));
 `;
 
+/** Numbers in this process, so that no two have the same name: the kernel is slow to remove one. */
+let opened = 0;
+
 /** Needs root. */
 export async function openHosts(): Promise<NetworkHosts> {
   const mark = process.pid % 200;
-  const name = `bsst${process.pid}`;
+  opened += 1;
+  const name = `bsst${process.pid}${opened}`;
   const [outside, inside] = [`${name}o`, `${name}i`];
   // The third number keeps runs apart; .1 is the machine's, .2 the host's.
   const nets = [`169.254.${mark}`, `10.97.${mark}`, `192.168.${mark}`, `203.0.113`];

@@ -9,6 +9,7 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
+import { isFinal } from '#src/domain/session/session.ts';
 import {
   decideOrganization,
   type OrganizationCommand,
@@ -20,6 +21,8 @@ import type { ApiClient } from '#test/support/clients/api-client.ts';
 export type ServiceLog = {
   eventStore: EventStore;
   ledger(organizationId: string): Promise<LedgerState | null>;
+  /** Resolves once the session has ended; a stop is answered before. */
+  ended(organizationId: string, id: string): Promise<void>;
   register(id: string, tier: Tier, credits: number): Promise<void>;
   grant(organizationId: string, credits: number): Promise<void>;
   /** A new key of the role, once the API accepts it. */
@@ -48,6 +51,13 @@ export async function openLog(service: RunningService): Promise<ServiceLog> {
     eventStore,
     ledger: async (organizationId) =>
       (await loadState<'ledger'>(eventStore, { kind: 'ledger', organizationId })).state,
+    async ended(organizationId, id) {
+      const session = { kind: 'session', organizationId, id } as const;
+      await eventually(async () => {
+        const { state } = await loadState<'session'>(eventStore, session);
+        return state !== null && isFinal(state.status);
+      }, `${id} has ended`);
+    },
     async register(id, tier, credits) {
       const asked = { id, name: id, tier, credits };
       const registered = await registerOrganization(context, asked, newMetadata('test'));

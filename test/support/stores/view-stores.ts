@@ -1,8 +1,9 @@
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
-import { createRedisViews } from '#projections/store/redis/redis-views.ts';
+import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views, ViewWrite } from '#projections/store/views.ts';
 import { redisServers, type Server } from '#test/support/servers/containers.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** Every adapter of the port. */
 export const viewStores: { adapter: string; open: () => Promise<Views & StoreMaintenance> }[] = [
@@ -13,11 +14,20 @@ export const viewStores: { adapter: string; open: () => Promise<Views & StoreMai
   })),
 ];
 
+/** The views once Redis answers: a service's start goes on after a second without it. */
+export async function reachableViews(
+  options: Parameters<typeof createRedisViews>[0],
+): Promise<RedisViews> {
+  const views = await createRedisViews(options);
+  await eventually(() => views.isReachable(), 'Redis answers');
+  return views;
+}
+
 /** The views on that server; both are disposed of together. */
 async function openViewsOn(server: Server): Promise<Views & StoreMaintenance> {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(server);
-  const views = stack.use(await createRedisViews({ url: redis.url }));
+  const views = stack.use(await reachableViews({ url: redis.url }));
   const parts = stack.move();
   return { ...views, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
