@@ -32,7 +32,7 @@ const PAGE_HEADERS = {
 export async function createViewer(): Promise<Viewer> {
   const own = fileURLToPath(new URL('./viewer', import.meta.url));
   const files = new Map<string, ViewerFile>();
-  for (const name of ['viewer.css', 'viewer.js'])
+  for (const name of ['viewer.css', 'viewer.js', 'without-video-decoder.js'])
     files.set(name, fileOf(name, await readFile(join(own, name))));
   files.set('close-codes.js', fileOf('close-codes.js', Buffer.from(closeCodesModule())));
 

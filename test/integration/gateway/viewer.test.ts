@@ -63,6 +63,16 @@ describe('the viewer page', () => {
     await page.close();
   });
 
+  test('connects in a browser whose video decoder does not answer', async () => {
+    const page = await person.newPage();
+    await page.evaluateOnNewDocument(
+      'VideoDecoder.isConfigSupported = () => new Promise(() => {})',
+    );
+    await page.goto(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    await page.close();
+  });
+
   test('asks for a missing password, and again after a wrong one', async () => {
     const page = await visit(pageUrl);
     await reaches(page, 'password');

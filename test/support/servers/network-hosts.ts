@@ -46,7 +46,7 @@ export async function openHosts(): Promise<NetworkHosts> {
   const name = `bsst${process.pid}${opened}`;
   const [outside, inside] = [`${name}o`, `${name}i`];
   // The third number keeps runs apart; .1 is the machine's, .2 the host's.
-  const nets = [`169.254.${mark}`, `10.97.${mark}`, `192.168.${mark}`, `203.0.113`];
+  const nets = [`169.254.${mark}`, `10.97.${mark}`, unusedNet(mark), `203.0.113`];
   const last = nets.map((_, index) => (index === 3 ? (mark % 60) * 4 : 200));
   const machineOf = (index: number) => `${nets[index]}.${(last[index] ?? 0) + 1}`;
   const hostOf = (index: number) => `${nets[index]}.${(last[index] ?? 0) + 2}`;
@@ -88,6 +88,20 @@ export async function openHosts(): Promise<NetworkHosts> {
       ip('netns', 'del', name);
     },
   };
+}
+
+/**
+ * A network in 192.168.0.0/16 to which no route of this machine leads. Engines take their networks
+ * from there too; they leave out what has a route.
+ */
+function unusedNet(mark: number): string {
+  for (let tried = 0; tried < 250; tried += 1) {
+    const net = `192.168.${(mark + tried) % 250}`;
+    const args = ['-4', 'route', 'show', 'to', 'match', `${net}.200/30`];
+    const routes = execFileSync('ip', args, { encoding: 'utf8' }).split('\n');
+    if (routes.every((route) => route === '' || route.startsWith('default '))) return net;
+  }
+  throw new Error('192.168.0.0/16 has a route to each of its networks');
 }
 
 function ip(...args: string[]): void {

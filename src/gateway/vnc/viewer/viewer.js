@@ -3,6 +3,7 @@
  * the screen, and show why it ended. The states are those of `data-state`: connecting, password,
  * connected, ended.
  */
+import './without-video-decoder.js';
 import { ends, sentences } from './close-codes.js';
 import RFB from './novnc/core/rfb.js';
 
