@@ -2,7 +2,7 @@ import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/config/config.ts';
 import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
 import { composeApi } from './api.ts';
-import { openDevelopment, type DevelopmentAccess } from './development-key.ts';
+import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
 import { composeGateway } from './gateway.ts';
 import { composeProvisioner } from './provisioner.ts';
 import { startProjector } from './projector.ts';
@@ -15,7 +15,7 @@ export type Service = {
   gatewayWsUrl: string | null;
   gatewayWssUrl: string | null;
   /** The development key, or why there is none; null if no text is to be printed about it. */
-  access: DevelopmentAccess | null;
+  developmentAccess: DevelopmentAccess | null;
   /** Resolves once idle browsers are ready (null), or with the reason of a failed launch. */
   warm(): Promise<string | null>;
   /**
@@ -35,7 +35,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const telemetry = await composeTelemetry(options, stack);
   const infrastructure = await openInfrastructure({ ...options, ...telemetry }, stack);
-  const access = await openDevelopment(infrastructure);
+  const developmentAccess = await issueDevelopmentKey(infrastructure);
   const has = (role: RoleName) => options.config.roles.includes(role);
   const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;
   if (has('timekeeper')) stack.use(await composeTimekeeper(infrastructure));
@@ -51,7 +51,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
     apiUrl: api?.url ?? null,
     gatewayWsUrl: gateway === null ? null : options.config.gateway.publicWsUrl,
     gatewayWssUrl: gateway === null ? null : options.config.gateway.publicWssUrl,
-    access,
+    developmentAccess,
     warm: () => provisioner?.warm() ?? Promise.resolve(null),
     missing: () => api?.missing() ?? [],
     projectionStatus: () => projecting?.status() ?? [],

@@ -19,7 +19,7 @@ export type DevelopmentAccess = { apiKey: string } | { refusal: string };
  * logged. Called before the API reads the keys, so that its first request may have this one.
  * @returns the key or why there is none; null if no text is to be printed
  */
-export async function openDevelopment({
+export async function issueDevelopmentKey({
   config,
   context,
   log,

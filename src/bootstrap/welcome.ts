@@ -11,7 +11,10 @@ const BROWSERS: Record<Config['browsers']['kind'], string> = {
  * The text printed once the service is ready: its address, the key and three commands to try; or,
  * without a key, the command that issues one. Null where no key was to be issued.
  */
-export function welcomeText(config: Config, { apiUrl, access }: Service): string | null {
+export function welcomeText(
+  config: Config,
+  { apiUrl, developmentAccess: access }: Service,
+): string | null {
   if (access === null) return null;
   const lines = [
     '',
