@@ -174,7 +174,7 @@ describe('the end of the gateway', () => {
       }
       await site.isClean();
     }
-    await until(() => leftovers().length === 0, 'all sockets and timers gone', 15_000);
+    await until(() => leftovers().length === 0, 'all sockets and timers gone', 4_000);
   });
 
   test('disposal closes every socket within two seconds, also those that do not read', async () => {

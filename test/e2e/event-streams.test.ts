@@ -207,6 +207,6 @@ describe('the stream of an organization', () => {
       'it tells',
     );
     expect(shown).toMatch(/\n\nid: \d+\nevent: session\.stopped\ndata: {"specversion":"1\.0",/);
-    await eventually(() => shown.includes('\n\n: heartbeat\n\n'), 'a heartbeat', 30_000);
+    await eventually(() => shown.includes('\n\n: heartbeat\n\n'), 'a heartbeat', 16_000);
   });
 });

@@ -226,7 +226,7 @@ describe('the feed', () => {
     const other = await listen(feed, { organizationId: ORGANIZATION });
     isGood = false;
     await change({ type: 'RevokeKey', keyId: 'key_1' });
-    await eventually(() => listener.isEnded(), 'its stream has ended', 10_000);
+    await eventually(() => listener.isEnded(), 'its stream has ended', 2_500);
     expect(listener.text()).toContain('"reason":"credential_revoked"');
     expect(other.isEnded()).toBe(false);
   });

@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => views[Symbol.asyncDispose]());
 
-const soon = { timeout: 60_000, interval: 10 };
+const within10s = { timeout: 10_000, interval: 10 };
 const page = { lists: ['all'], offset: 0, limit: 20 };
 
 function aView(sequence: number) {
@@ -69,7 +69,7 @@ test('without Redis every method fails at once, and works again afterwards', asy
   const p = await fold(3);
   expect(views.isReachable()).toBe(true);
   await redis.kill();
-  await vi.waitUntil(() => !views.isReachable(), soon);
+  await vi.waitUntil(() => !views.isReachable(), within10s);
   const tries = [
     views.checkpoint(p),
     views.write(p, { after: 3, upTo: 4, writes: [] }),
@@ -85,7 +85,7 @@ test('without Redis every method fails at once, and works again afterwards', asy
   }
   expect(await views.waitForCheckpoint(p, 3, 50)).toBe(false);
   await redis.restart();
-  await vi.waitUntil(() => views.isReachable(), soon);
+  await vi.waitUntil(() => views.isReachable(), within10s);
   expect(await views.checkpoint(p)).toBe(0);
   expect(await views.write(p, { after: 0, upTo: 4, writes: [aView(4)] })).toBe(4);
   expect((await views.page(p, page)).items).toBe('{"a":1}');
@@ -106,18 +106,18 @@ test('a Redis that hangs costs a second once, then fails at once until it answer
   const p = await fold(3);
   redis.hang();
   await expect(settledWithin(1500, views.read(p, 'a'))).rejects.toThrow(Unavailable);
-  await vi.waitUntil(() => !views.isReachable(), soon);
+  await vi.waitUntil(() => !views.isReachable(), within10s);
   await expect(settledWithin(200, views.page(p, page))).rejects.toThrow(Unavailable);
   redis.resume();
-  await vi.waitUntil(() => views.isReachable(), soon);
+  await vi.waitUntil(() => views.isReachable(), within10s);
   expect(await views.read(p, 'a')).toBe('{"a":1}');
 });
 
 test('a Redis that hangs is detected without a call', async () => {
   redis.hang();
-  await vi.waitUntil(() => !views.isReachable(), soon);
+  await vi.waitUntil(() => !views.isReachable(), within10s);
   redis.resume();
-  await vi.waitUntil(() => views.isReachable(), soon);
+  await vi.waitUntil(() => views.isReachable(), within10s);
 });
 
 test('a waiting call is notified of a new checkpoint without polling', async () => {
@@ -126,7 +126,7 @@ test('a waiting call is notified of a new checkpoint without polling', async () 
   const waits: number[] = [];
   for (let sequence = 4; sequence < 24; sequence += 1) {
     const startedAt = performance.now();
-    const reaching = views.waitForCheckpoint(p, sequence, 60_000);
+    const reaching = views.waitForCheckpoint(p, sequence, 5_000);
     // Once this call has answered, the waiter has read the checkpoint and found it too low.
     await views.checkpoint(p);
     await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
@@ -149,7 +149,7 @@ test('a waiting call is notified after the subscriber connection was lost', asyn
   const p = await fold(3);
   await using other = await reachableViews({ url: redis.url });
   for (let sequence = 4; sequence < 8; sequence += 1) {
-    const reaching = views.waitForCheckpoint(p, sequence, 60_000);
+    const reaching = views.waitForCheckpoint(p, sequence, 5_000);
     await redis.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await other.write(p, { after: sequence - 1, upTo: sequence, writes: [] });
     expect(await reaching).toBe(true);
@@ -162,7 +162,7 @@ test('views open without Redis and become available with it', async () => {
   expect(early.isReachable()).toBe(false);
   await expect(early.checkpoint('any')).rejects.toThrow(Unavailable);
   await redis.restart();
-  await vi.waitUntil(() => early.isReachable(), soon);
+  await vi.waitUntil(() => early.isReachable(), within10s);
   expect(await early.checkpoint('any')).toBe(0);
 });
 
