@@ -5,6 +5,7 @@ import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RfbRefused } from '#test/support/clients/rfb-client.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { visit } from '#test/support/clients/visit.ts';
 import { bss } from '#test/support/clients/command-line.ts';
 import { auditLog, movesOf, nameOf } from '#test/support/service/audit-event-store.ts';
 import { connectionsTo, stillRunning } from '#test/support/service/processes.ts';
@@ -207,7 +208,7 @@ function gatewayPorts(): number[] {
 type Page = Parameters<Parameters<typeof onPage>[1]>[0];
 
 async function storeAt(page: Page, url: string, value: string): Promise<string> {
-  await page.goto(url);
+  await visit(page, url);
   await page.evaluate(`document.cookie = 'kept=${value}; max-age=3600'`);
   await page.evaluate(`localStorage.setItem('kept', '${value}')`);
   return storedAt(page, url);
@@ -215,7 +216,7 @@ async function storeAt(page: Page, url: string, value: string): Promise<string> 
 
 /** What the site has of cookie and of local storage, with a space between. */
 async function storedAt(page: Page, url: string): Promise<string> {
-  await page.goto(url);
+  await visit(page, url);
   return String(
     await page.evaluate(
       `document.cookie.replace('kept=', '') + ' ' + (localStorage.getItem('kept') ?? '')`,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, relative, sep } from 'node:path';
@@ -14,17 +15,8 @@ export type Viewer = {
   file(name: string): ViewerFile | undefined;
 };
 
-/**
- * The page may load scripts, styles and sockets of its own origin only. No other page may frame it.
- * Its address contains the ticket, so no referrer is sent.
- */
-const PAGE_HEADERS = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-    "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-};
+/** The page's own script, which loads the others, and loads the page again if one of them fails. */
+const INLINE_SCRIPT = /<script type="module">(.+?)<\/script>/s;
 
 /**
  * Reads all files at start. Only files in this map are served, so no path can escape the folder.
@@ -48,8 +40,26 @@ export async function createViewer(): Promise<Viewer> {
   }
   const page = fileOf('index.html', await readFile(join(own, 'index.html')));
   return {
-    page: { ...page, headers: { ...page.headers, ...PAGE_HEADERS } },
+    page: { ...page, headers: { ...page.headers, ...pageHeaders(page.body.toString()) } },
     file: (name) => files.get(name),
+  };
+}
+
+/**
+ * The page may load scripts, styles and sockets of its own origin only, and run its one inline
+ * script. No other page may frame it. Its address contains the ticket, so no referrer is sent.
+ */
+function pageHeaders(page: string): Record<string, string> {
+  const [, inline] = INLINE_SCRIPT.exec(page) ?? [];
+  if (inline === undefined) throw new Error('the viewer page has no inline script');
+  const hash = createHash('sha256').update(inline).digest('base64');
+  return {
+    'content-security-policy':
+      `default-src 'none'; script-src 'self' 'sha256-${hash}'; style-src 'self'; ` +
+      "connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'; " +
+      "frame-ancestors 'none'",
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
   };
 }
 

@@ -1,6 +1,7 @@
 import puppeteer, { type Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ensurePrograms } from '#src/embedded/programs.ts';
+import { visit } from '#test/support/clients/visit.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** /docs and /docs/events in a real browser. */
@@ -29,10 +30,13 @@ async function open(path: string, shown: string) {
   const page = await browser.newPage();
   const requested: string[] = [];
   const errors: unknown[] = [];
-  page.on('request', (request) => requested.push(request.url()));
+  page.on('request', (request) => {
+    if (request.isNavigationRequest()) errors.length = 0; // of a load before
+    requested.push(request.url());
+  });
   page.on('pageerror', (error) => errors.push(error));
   await page.evaluateOnNewDocument(NOTE_VIOLATIONS);
-  const reply = await page.goto(address + path);
+  const reply = await visit(page, address + path);
   await page.waitForFunction(`document.body.innerText.includes(${JSON.stringify(shown)})`);
   await page.waitForNetworkIdle();
   const violations = await page.evaluate('violations');

@@ -73,6 +73,26 @@ describe('the viewer page', () => {
     await page.close();
   });
 
+  test('loads again when one of its files could not be fetched', async () => {
+    const page = await person.newPage();
+    const failures = await failRequests(page, 'rfb.js', 2);
+    await page.goto(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    expect(failures()).toBe(2);
+    await page.close();
+  });
+
+  test('says that its files cannot be fetched, and loads again when asked to', async () => {
+    const page = await person.newPage();
+    const failures = await failRequests(page, 'rfb.js', 6);
+    await page.goto(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await says(page, 'The files of this page could not be loaded.');
+    expect(failures()).toBe(6);
+    await page.click('#again');
+    await reaches(page, 'connected');
+    await page.close();
+  });
+
   test('asks for a missing password, and again after a wrong one', async () => {
     const page = await visit(pageUrl);
     await reaches(page, 'password');
@@ -175,6 +195,18 @@ async function greet(password: string) {
 
 function file(name: string): Promise<Response> {
   return fetch(`${site.http}/viewer/${name}`);
+}
+
+/** Lets the first `count` requests for that file fail as on a changed network. */
+async function failRequests(page: Page, file: string, count: number): Promise<() => number> {
+  let failed = 0;
+  await page.setRequestInterception(true);
+  page.on('request', (request) => {
+    const isFailing = failed < count && request.url().endsWith(`/${file}`);
+    if (isFailing) failed += 1;
+    void (isFailing ? request.abort('failed') : request.continue());
+  });
+  return () => failed;
 }
 
 async function visit(url: string): Promise<Page> {

@@ -1,0 +1,24 @@
+import type { HTTPRequest, HTTPResponse, Page } from 'puppeteer-core';
+
+/** More changes in a row than the tests of Docker networks make while a page is loaded. */
+const TRIES_MAX = 20;
+
+/**
+ * Loads a page with all that it requests. Chromium cancels requests when an address of the machine
+ * changes, as by another test's network: then the page is loaded again.
+ */
+export async function visit(page: Page, url: string): Promise<HTTPResponse | null> {
+  for (let tries = 1; ; tries += 1) {
+    let isCancelled = false;
+    const onFailed = (request: HTTPRequest): void => {
+      isCancelled ||= request.failure()?.errorText === 'net::ERR_NETWORK_CHANGED';
+    };
+    page.on('requestfailed', onFailed);
+    const loaded = await page.goto(url, { waitUntil: 'networkidle0' }).catch((error: unknown) => {
+      if (!isCancelled) throw error;
+      return null;
+    });
+    page.off('requestfailed', onFailed);
+    if (!isCancelled || tries === TRIES_MAX) return loaded;
+  }
+}
