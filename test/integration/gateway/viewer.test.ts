@@ -149,7 +149,11 @@ describe('the viewer page', () => {
 
   test('has a strict content security policy and sends no referrer', async () => {
     const answer = await fetch(pageUrl);
-    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const policy = answer.headers.get('content-security-policy');
+    expect(policy).toContain("default-src 'none'");
+    // Its one inline script, by its hash.
+    expect(policy).toMatch(/script-src 'self' 'sha256-[A-Za-z0-9+/]{43}=';/);
+    expect(policy).not.toContain('unsafe');
     expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect((await fetch(pageUrl.slice(0, -1))).url).toBe(pageUrl);

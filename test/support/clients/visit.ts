@@ -19,6 +19,7 @@ export async function visit(page: Page, url: string): Promise<HTTPResponse | nul
       return null;
     });
     page.off('requestfailed', onFailed);
-    if (!isCancelled || tries === TRIES_MAX) return loaded;
+    if (!isCancelled) return loaded;
+    if (tries === TRIES_MAX) throw new Error(`the network changed in each load of ${url}`);
   }
 }
