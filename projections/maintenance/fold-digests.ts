@@ -3,7 +3,6 @@ import { filters } from '#events/subjects.ts';
 import { toWrite, foldEvent } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import type { Projection } from '../projection.ts';
-import { readLog } from './read-log.ts';
 import type { StoredView } from '../store/maintenance.ts';
 
 /** The digests of a projection's views after a fresh fold, by key. */
@@ -37,7 +36,8 @@ export async function foldDigests(
   const wanted = new Set(projections.flatMap((projection) => projection.subjects));
   // With several filters the server takes longer than with all events, unneeded ones included.
   const subjects = wanted.size === 1 ? [...wanted] : filters.all;
-  for await (const batch of readLog(eventStore, subjects, upTo, signal)) {
+  const range = { subjects, upTo, signal, onUnreadable: () => undefined };
+  for await (const batch of eventStore.read(range)) {
     for (const event of batch)
       for (const { projection, digests, views } of folds) {
         try {
@@ -56,6 +56,7 @@ export async function foldDigests(
       }
     report(batch.at(-1)?.sequence ?? 0);
   }
+  signal.throwIfAborted();
   return folds.map(({ digests }) => ({ digests, digestOf }));
 }
 

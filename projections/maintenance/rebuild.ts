@@ -74,7 +74,7 @@ async function foldAndSwitch<View>(
 ): Promise<RebuildResult> {
   const id = projectionId(projection);
   const startedAt = performance.now();
-  const target = await eventStore.lastSequence(projection.subjects);
+  const target = await eventStore.lastSequence();
   const skipped = new Set<number>();
   const known = new Set<number>();
   for (const event of await deadLetters.list()) if (event.by === id) known.add(event.sequence);

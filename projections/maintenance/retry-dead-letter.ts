@@ -3,7 +3,6 @@ import type { DeadLetterStore, DeadLetterRef } from '#src/messaging/dead-letters
 import { toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import { projectionId, type Projection } from '../projection.ts';
-import { readLog } from './read-log.ts';
 import type { StoreMaintenance } from '../store/maintenance.ts';
 import type { Views, ViewWrite } from '../store/views.ts';
 
@@ -63,8 +62,10 @@ async function keyOf<View>({
   eventStore,
   signal,
 }: RetryOptions<View>): Promise<{ key: string | null } | { fails: string }> {
-  for await (const batch of readLog(eventStore, [event.subject], event.sequence, signal)) {
-    const found = batch.find(({ sequence }) => sequence === event.sequence);
+  const { sequence, subject } = event;
+  const place = { after: sequence - 1, upTo: sequence };
+  const range = { subjects: [subject], ...place, signal, onUnreadable: () => undefined };
+  for await (const [found] of eventStore.read(range)) {
     if (found === undefined) continue;
     try {
       return { key: projection.key(found) };
@@ -72,6 +73,7 @@ async function keyOf<View>({
       return { fails: String(error) };
     }
   }
+  signal.throwIfAborted();
   return { fails: 'it cannot be read' };
 }
 
@@ -84,7 +86,8 @@ async function foldUpTo<View>(
   let folded = null as FoldedView<View> | null;
   let failure = null as string | null;
   const subjects = [streamFilter(projection.aggregateOf(key))];
-  for await (const batch of readLog(eventStore, subjects, upTo, signal))
+  const range = { subjects, upTo, signal, onUnreadable: () => undefined };
+  for await (const batch of eventStore.read(range))
     for (const one of batch) {
       try {
         if (projection.key(one) === key) folded = foldEvent(projection, folded?.view ?? null, one);
@@ -94,5 +97,6 @@ async function foldUpTo<View>(
           failure = error instanceof Error ? error.message : String(error);
       }
     }
+  signal.throwIfAborted();
   return { folded, failure };
 }

@@ -4,7 +4,6 @@ import { foldDigests, partOf, type Digests } from './fold-digests.ts';
 import { toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import { projectionId, type Projection } from '../projection.ts';
-import { readLog } from './read-log.ts';
 import { keysMax, type StoreMaintenance } from '../store/maintenance.ts';
 import type { ViewWrite } from '../store/views.ts';
 
@@ -160,7 +159,8 @@ export async function foldOne(
 ): Promise<ViewWrite | null> {
   let folded = null as FoldedView<unknown> | null;
   const subjects = [streamFilter(projection.aggregateOf(key))];
-  for await (const batch of readLog(eventStore, subjects, upTo, signal))
+  const range = { subjects, upTo, signal, onUnreadable: () => undefined };
+  for await (const batch of eventStore.read(range))
     for (const event of batch) {
       try {
         if (projection.key(event) === key)
@@ -169,5 +169,6 @@ export async function foldOne(
         // Skipped, as in the projector.
       }
     }
+  signal.throwIfAborted();
   return folded === null || folded.view === null ? null : { key, ...toWrite(folded) };
 }

@@ -3,7 +3,7 @@
  * time to time; the oldest sample that the checkpoint has not reached gives the age of the lag.
  */
 export type LagMeter = {
-  /** Adds a sample: the last sequence of the projection's subjects in the event store. */
+  /** Adds a sample: the last sequence of the event store. */
   observeEnd(sequence: number): void;
   observeCheckpoint(checkpoint: number): void;
   lag(): Lag;

@@ -16,8 +16,10 @@ import type { Batch, Views } from '../store/views.ts';
  *   the event store has, are dropped. Then catching-up.
  * - catching-up: folds the events that were stored when it subscribed; the next batch is read while
  *   the store writes. Then live.
- * - live: folds new events. After every 500 ms without an event it checks that the store still has
- *   the checkpoint, every 2 s that the event store is still the same.
+ * - live: folds new events. After 100 ms without an event of its subjects the checkpoint moves to
+ *   the subscription's position, past the events of other subjects. After every 500 ms without one
+ *   it checks that the store still has the checkpoint, every 2 s that the event store is still the
+ *   same.
  * - rewinding: the store or the event store has lost data (FLUSHALL, restart). Cached views are
  *   dropped, and it subscribes again from the store's checkpoint. Then catching-up.
  * - waiting-for-store: the read model is unavailable. The batch is kept and retried for ever, at
@@ -71,7 +73,7 @@ export type RunProjectionOptions<View> = {
   onDeadLetter: (event: ProjectionDeadLetter, reason: string) => void;
 };
 
-export type ProjectionSource = Pick<EventStore, 'subscribe' | 'lastSequence' | 'info'>;
+export type ProjectionSource = Pick<EventStore, 'read' | 'subscribe' | 'lastSequence' | 'info'>;
 
 /** Pause after a failure: 25 ms, doubled at each one after it, at most 1 s. */
 export const BACKOFF_MS = [25, 1_000] as const;
@@ -92,8 +94,8 @@ export type Projector = {
   /** The key of an event's view; null: the event changes no view, or its key is unknown. */
   keyOf: (event: RecordedEvent) => string | null;
   progress: Progress;
-  /** Highest sequence of an unreadable event: no batch contains it. */
-  unreadable: number;
+  /** Every event of its subjects up to here has been received, folded or skipped. */
+  position: number;
   /** Dead letters that are not stored yet, by sequence. */
   pendingDeadLetters: Map<number, NewDeadLetter>;
   /** Skips an event: its dead letter is stored before the checkpoint passes the event. */
@@ -127,7 +129,7 @@ export function createProjector<View>(options: RunProjectionOptions<View>): Proj
     folder: createFolder(projection, store, views, onFoldFailure),
     keyOf: (event) => keyOf(projection, event),
     progress: { mode: 'starting', checkpoint: 0, seen: 0, folded: 0 },
-    unreadable: 0,
+    position: 0,
     pendingDeadLetters,
     skipEvent,
   };

@@ -28,7 +28,8 @@ export function retryableSource(
   }
   return {
     subscribe: (options) => eventStore.subscribe(options),
-    lastSequence: (subjects) => eventStore.lastSequence(subjects).catch(asUnavailable),
+    read: (options) => eventStore.read(options),
+    lastSequence: () => eventStore.lastSequence().catch(asUnavailable),
     info: () => eventStore.info().catch(asUnavailable),
   };
 }

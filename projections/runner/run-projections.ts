@@ -106,10 +106,11 @@ async function measureLag(
   runs: readonly Run[],
   { eventStore, views }: StartProjectionsOptions,
 ): Promise<void> {
+  const end = await eventStore.lastSequence();
   await Promise.all(
-    runs.map(async ({ projection, id, meter }) => {
-      meter.observeEnd(await eventStore.lastSequence(projection.subjects));
-      await views.renew(id, IN_USE_FOR_MS);
+    runs.map(({ id, meter }) => {
+      meter.observeEnd(end);
+      return views.renew(id, IN_USE_FOR_MS);
     }),
   );
 }

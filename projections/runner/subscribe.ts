@@ -4,12 +4,20 @@ import { within } from '#src/async/timeout.ts';
 import { writesMax } from '../store/limits.ts';
 import { advance, enterMode, retryUntilAvailable, type Projector } from './projector.ts';
 
-/** After this long without an event the store's checkpoint is checked: detects a FLUSHALL. */
-const IDLE_CHECK_MS = 500;
+/**
+ * After this long without an event the checkpoint moves to the subscription's position. A reader
+ * that waits for the end of the event store waits for it, when the last events there are of other
+ * subjects.
+ */
+const PAUSE_MS = 100;
+/** The same while catching up: the end may have been reached without a further event. */
+const CATCH_UP_PAUSE_MS = 20;
+/** Pauses between checks of the store's checkpoint, which detect a FLUSHALL: 500 ms. */
+const PAUSES_TO_CHECK = 5;
 /** Events in memory while catching up, some kilobytes each. */
 const BUFFERED_MAX = 4_000;
-/** Idle checks between checks of the event store's identity: 2 s without an event. */
-const PAUSES_TO_STORE_CHECK = 4;
+/** Pauses between checks of the event store's identity: 2 s without an event. */
+const PAUSES_TO_STORE_CHECK = 20;
 
 /**
  * Subscribes from the store's checkpoint and folds. Returns when the store or the event store has
@@ -28,14 +36,16 @@ export async function subscribeProjector(projector: Projector): Promise<void> {
     signal: AbortSignal.any([options.signal, stop.signal]),
     batchMax: options.exclusive === undefined ? writesMax : BUFFERED_MAX,
     ...skipOptions(projector),
+    onPosition(sequence) {
+      projector.position = sequence;
+    },
     onUnreadable({ sequence, subject, reason }) {
-      projector.unreadable = Math.max(projector.unreadable, sequence);
       projector.skipEvent({ projection: projector.id, sequence, subject }, reason);
     },
   });
   const batches = subscription[Symbol.asyncIterator]();
   try {
-    const target = await options.eventStore.lastSequence(subjects);
+    const target = await options.eventStore.lastSequence();
     await foldBatches(projector, batches, target);
   } finally {
     stop.abort();
@@ -59,6 +69,7 @@ function skipOptions({ options: { exclusive }, progress }: Projector) {
 /** Resumes from the store's checkpoint; if it is of another event store, starts from 0. */
 async function resumeFromCheckpoint(projector: Projector): Promise<void> {
   const { options, store, progress } = projector;
+  projector.position = 0;
   progress.checkpoint = await retryUntilAvailable(projector, () => options.views.checkpoint(store));
   // Read after the checkpoint: the event store only grows.
   const { id, lastSequence } = await options.eventStore.info();
@@ -69,7 +80,6 @@ async function resumeFromCheckpoint(projector: Projector): Promise<void> {
   await retryUntilAvailable(projector, () => options.views.drop(store));
   await retryUntilAvailable(projector, () => options.views.isBuiltFrom(store, id));
   Object.assign(progress, { checkpoint: 0, seen: 0 });
-  projector.unreadable = 0;
 }
 
 /** Returns when events up to the checkpoint were lost, or when the signal aborts. */
@@ -80,22 +90,24 @@ async function foldBatches(
 ): Promise<void> {
   const { options, progress } = projector;
   let next = batches.next();
-  let unreadableBefore = 0;
   let pauses = 0;
   const buffer = createEventBuffer(projector);
   let writing = Promise.resolve(true);
   try {
     while (!options.signal.aborted) {
-      const isThere = Math.max(progress.checkpoint, projector.unreadable) >= target;
+      const isThere = progress.checkpoint >= target;
       enterMode(projector, isThere ? 'live' : 'catching-up');
-      const batch = await within(IDLE_CHECK_MS, next, () => 'idle' as const);
+      const pauseMs = isThere ? PAUSE_MS : CATCH_UP_PAUSE_MS;
+      const batch = await within(pauseMs, next, () => 'idle' as const);
       let isIntact = true;
       if (batch === 'idle') {
         isIntact = await writing;
-        // An unreadable event is passed after a whole pause without an earlier event.
-        isIntact &&= await advance(projector, buffer.flush(), unreadableBefore);
-        unreadableBefore = projector.unreadable;
         pauses += 1;
+        const events = buffer.flush();
+        const isDue = events.length > 0 || pauses % PAUSES_TO_CHECK === 0;
+        // Every batch up to the position has been handled: no further one has arrived.
+        if (isDue || projector.position > progress.checkpoint)
+          isIntact &&= await advance(projector, events, projector.position);
         if (pauses % PAUSES_TO_STORE_CHECK === 0) isIntact &&= await isSameEventStore(projector);
       } else if (batch.done === true) {
         if (options.signal.aborted) return;

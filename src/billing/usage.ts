@@ -5,7 +5,6 @@ import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import { billedTypes, evolveBill, type Bill } from './bill.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { readRange } from '#src/event-store/read-range.ts';
 
 /** A range of the event store: the events after `after`, up to and including `upTo`. */
 export type Span = { after: number; upTo: number };
@@ -86,7 +85,7 @@ export async function usageLines(
   const released: Settled[] = [];
   const subjects = filtersFor(organizationId, 'ledger.slot-released');
   const range = { ...span, subjects, batchMax: limit + 1, onUnreadable: refuse };
-  reading: for await (const batch of readRange(eventStore, range))
+  reading: for await (const batch of eventStore.read(range))
     for (const event of batch) {
       if (!isOf('ledger', event) || event.type !== 'ledger.slot-released') continue;
       released.push(event);

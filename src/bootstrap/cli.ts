@@ -6,10 +6,8 @@ import { ServiceNotFoundError } from './find-service.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { Config } from '#src/config/config.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
-import { follow } from '#src/event-store/jetstream/subscribe.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
@@ -21,7 +19,7 @@ export type OpenService = AsyncDisposable & {
   records: RawRecords;
   /** The records of the archive; null if there is none. */
   archive: RawRecords | null;
-  /** The event store, with subscriptions that read the archive; null if there is none. */
+  /** The event store, which reads ranges from the archive; null if there is none. */
   archivedLog: ProjectionSource | null;
   deadLetters: DeadLetterStore;
   /**
@@ -48,13 +46,13 @@ export async function openService(
   const options = { url: natsUrl, name: 'bss', readyMs: READY_MS, makesStreams };
   const connection = await connectJetStream({ ...options, ...natsAccess(config) });
   const eventStore = createJetStreamEventStore(connection);
-  const followArchive: EventStore['subscribe'] = (range) =>
-    follow(connection, range, ARCHIVE_STREAM);
   return {
     context: createCommandContext(eventStore, Date.now),
     records: createJetStreamRawRecords(connection, 'log'),
     archive: connection.hasArchive ? createJetStreamRawRecords(connection, 'archive') : null,
-    archivedLog: connection.hasArchive ? { ...eventStore, subscribe: followArchive } : null,
+    archivedLog: connection.hasArchive
+      ? createJetStreamEventStore(connection, ARCHIVE_STREAM)
+      : null,
     deadLetters: createJetStreamDeadLetters(connection),
     async openViews() {
       if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');

@@ -1,6 +1,5 @@
 import type { RecordedEvent } from '#events/events.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { readRange } from '#src/event-store/read-range.ts';
 
 /**
  * The events of the subjects with sequences above `after`, up to `upTo`, oldest first.
@@ -14,13 +13,7 @@ export async function* readEvents(
   range: { after?: number; upTo?: number } = {},
 ): AsyncGenerator<RecordedEvent, void, void> {
   const onUnreadable = (poison: UnreadableEvent) => warn(describeUnreadable(poison));
-  for await (const batch of readRange(eventStore, {
-    upTo: Infinity,
-    ...range,
-    subjects,
-    onUnreadable,
-  }))
-    yield* batch;
+  for await (const batch of eventStore.read({ ...range, subjects, onUnreadable })) yield* batch;
 }
 
 type UnreadableEvent = { sequence: number; subject: string; reason: string };

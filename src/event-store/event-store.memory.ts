@@ -38,12 +38,18 @@ export function createMemoryEventStore(): EventStore {
       for (const event of store.historyOf(streamFilter(aggregate)).slice())
         yield event as RecordedOf<typeof aggregate.kind>;
     },
+    async *read({ subjects, after = 0, upTo = Infinity, batchMax = BATCH_MAX, signal }) {
+      const wanted = store.log
+        .slice(after, Math.min(upTo, store.log.length))
+        .flatMap(({ subject, event }) => (matchesAnyFilter(subjects, subject) ? [event] : []));
+      for (let from = 0; from < wanted.length; from += batchMax) {
+        if (signal?.aborted === true) return;
+        yield wanted.slice(from, from + batchMax);
+      }
+    },
     subscribe: (followOptions) => follow(store, notifier, followOptions),
-    async lastSequence(subjects) {
-      const found = store.log.findLast(
-        ({ subject }) => subjects === undefined || matchesAnyFilter(subjects, subject),
-      );
-      return found?.event.sequence ?? 0;
+    async lastSequence() {
+      return store.log.length;
     },
     async sequenceBefore(time) {
       // Events are stored at the time of their decision: this adapter has no other clock.
@@ -105,7 +111,7 @@ function appendTo(store: Store, changes: readonly StreamAppend[]): AppendResult 
 async function* follow(
   { log }: Store,
   notifier: Notifier,
-  { subjects, after, signal, batchMax = BATCH_MAX, onReceiving }: SubscribeOptions,
+  { subjects, after, signal, batchMax = BATCH_MAX, onReceiving, onPosition }: SubscribeOptions,
 ): AsyncGenerator<RecordedEvent[], void, void> {
   onReceiving?.(true);
   let position = after === 'end' ? log.length : after;
@@ -117,7 +123,8 @@ async function* follow(
         batch.push(stored.event);
     }
     if (batch.length > 0) yield batch;
-    else await notifier.wait(signal);
+    onPosition?.(position);
+    if (position === log.length) await notifier.wait(signal);
   }
 }
 

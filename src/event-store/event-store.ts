@@ -32,14 +32,24 @@ export type EventStore = {
   history<Kind extends AggregateKind>(aggregate: RefOf<Kind>): AsyncIterable<RecordedOf<Kind>>;
 
   /**
+   * The stored events of a range, oldest first, in batches of at most `batchMax` (default 500);
+   * ends after the last of them, or when the signal aborts.
+   * @throws Unavailable('event-log') if the store is silent for 5 s
+   */
+  read(range: ReadOptions): AsyncIterable<RecordedEvent[]>;
+
+  /**
    * Events in the store's order, without gap or duplicate, until the signal aborts. Each batch
    * holds what has arrived, at most `batchMax` events (default 500). Survives reconnects and
    * restarts of the store.
    */
   subscribe(options: SubscribeOptions): AsyncIterable<RecordedEvent[]>;
 
-  /** Sequence of the newest event that matches one of the subjects (default: of all); 0 if none. */
-  lastSequence(subjects?: readonly string[]): Promise<number>;
+  /**
+   * Sequence of the newest event; 0 if none. There is no such question about some subjects only: a
+   * store answers it by walking all subjects that match, which are the more the longer it is used.
+   */
+  lastSequence(): Promise<number>;
 
   /**
    * Sequence of the newest event that was stored before the time (ISO 8601 UTC), by the store's own
@@ -54,11 +64,9 @@ export type EventStore = {
 /** `id` is unique to this store: a store that replaces it has another id. */
 export type EventStoreInfo = { id: string; lastSequence: number };
 
-export type SubscribeOptions = {
+/** What `read` and `subscribe` have in common. */
+type EventSelection = {
   subjects: readonly string[];
-  /** Sequence after which to begin; 0: all events; 'end': only events appended from now on. */
-  after: number | 'end';
-  signal: AbortSignal;
   batchMax?: number;
   /**
    * Optimisation for readers that need only the latest state. Called for an event that is
@@ -66,13 +74,33 @@ export type SubscribeOptions = {
    * true to skip decoding it. An adapter need not call it.
    */
   canSkip?: (sequence: number, by: number) => boolean;
+  /** Called for an event that cannot be decoded. It is in no batch; the subscription continues. */
+  onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
+};
+
+export type ReadOptions = EventSelection & {
+  /** Sequence after which to begin; default 0: the first event. */
+  after?: number;
+  /** Sequence of the last event; default, and at most: the newest event at the time of the call. */
+  upTo?: number;
+  signal?: AbortSignal;
+};
+
+export type SubscribeOptions = EventSelection & {
+  /** Sequence after which to begin; 0: all events; 'end': only events appended from now on. */
+  after: number | 'end';
+  signal: AbortSignal;
+  /**
+   * Called with the subscription's position: every matching event up to there has been yielded or
+   * reported. It passes events that do not match, so that a position which was the store's end is
+   * reached although no matching event follows. An adapter may call it with some delay.
+   */
+  onPosition?: (sequence: number) => void;
   /**
    * Called with false when the store stops sending, and with true at the first sign of life after
    * that, which need not be an event. An adapter need not call it.
    */
   onReceiving?: (isReceiving: boolean) => void;
-  /** Called for an event that cannot be decoded. It is in no batch; the subscription continues. */
-  onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
 };
 
 /** The changes of one or more commands to one aggregate. `events` is never empty. */

@@ -17,7 +17,9 @@ export type SessionEvents = {
   watch(sessionId: string, listener: Listener): () => void;
   /** Calls the listener for every further session event. */
   watchAll(listener: Listener): () => void;
-  /** Sequence of the newest session event received. */
+  /**
+   * Sequence of the newest session event received; before the first one, where it subscribed.
+   */
   position(): number;
 } & AsyncDisposable;
 
@@ -36,7 +38,7 @@ export async function subscribeToSessions(
   const bySession = new Map<string, Set<Listener>>();
   const everyone = new Set<Listener>();
   const stop = new AbortController();
-  let position = await eventStore.lastSequence(filters.sessions);
+  let position = await eventStore.lastSequence();
   let after = position;
 
   function deliver(event: EventWithState<'session'>): void {

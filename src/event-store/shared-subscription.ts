@@ -88,7 +88,8 @@ export async function withSharedSubscription(
         const { batch, place } = newest.take(after, options);
         after = place;
         if (batch.length > 0) yield batch;
-        else if (!newest.hasAfter(after)) await notifier.wait(signal);
+        options.onPosition?.(after);
+        if (!newest.hasAfter(after)) await notifier.wait(signal);
       }
     }
   }
@@ -184,16 +185,12 @@ type OnFailure = NonNullable<SharedSubscriptionOptions['onFailure']>;
  */
 async function* catchUp(
   eventStore: EventStore,
-  options: SubscribeOptions,
+  options: SubscribeOptions & { signal: AbortSignal },
   after: number,
   kept: number,
   onFailure: OnFailure,
 ): AsyncGenerator<RecordedEvent[], number, void> {
-  const target = await endOf(eventStore, options.signal, onFailure, options.subjects);
-  if (target === null) return after;
-  if (after >= target) return Math.max(after, kept);
-  const isThere = new AbortController();
-  const signal = AbortSignal.any([options.signal, isThere.signal]);
+  const { signal } = options;
   const backOff = createBackOff();
   let place = after;
   /**
@@ -211,42 +208,36 @@ async function* catchUp(
       refused = { error };
       throw error;
     }
-    // The last event of the range is unreadable: no batch will end here.
-    if (reportedUpTo >= target) isThere.abort();
   };
   while (!signal.aborted) {
     try {
-      for await (const batch of eventStore.subscribe({
-        ...options,
-        after: place,
-        signal,
-        onUnreadable,
-      })) {
+      const range = { ...options, after: place, upTo: kept, onUnreadable };
+      for await (const batch of eventStore.read(range)) {
         place = Math.max(place, batch.at(-1)?.sequence ?? 0);
         backOff.reset();
         yield batch;
-        if (place >= target) return place;
       }
+      return signal.aborted ? place : kept;
     } catch (error) {
       if (refused !== null) throw (refused as { error: unknown }).error;
-      onFailure(error, 'reading older events failed; retrying');
+      if (!(error instanceof Unavailable))
+        onFailure(error, 'reading older events failed; retrying');
       await backOff.pause(signal);
     }
   }
-  return Math.max(place, reportedUpTo);
+  return place;
 }
 
-/** The last sequence of the subjects, asked until the store answers; null: the signal aborted. */
+/** The store's last sequence, asked until the store answers; null: the signal aborted. */
 async function endOf(
   eventStore: EventStore,
   signal: AbortSignal,
   onFailure: OnFailure,
-  subjects?: readonly string[],
 ): Promise<number | null> {
   const backOff = createBackOff();
   while (!signal.aborted) {
     try {
-      return await eventStore.lastSequence(subjects);
+      return await eventStore.lastSequence();
     } catch (error) {
       if (error instanceof Unavailable) {
         await sleep(AWAY_MS, signal);

@@ -32,18 +32,19 @@ export async function backfill(
   const subjects = subjectsOf(subscriber.subscription);
   while (!subscriber.signal.aborted) {
     if (channel.goLive(subscriber)) return;
-    // Every event that the follower has delivered was stored before this read.
-    const since = channel.since();
-    const end = await dependencies.eventStore.lastSequence(subjects);
+    // The channel has kept all events after this one.
+    const end = channel.since();
     while (subscriber.cursor() < end && !subscriber.signal.aborted) {
       await readUpTo(dependencies, subjects, subscriber, end);
       if (!(await subscriber.drained(STALL_MS))) subscriber.end('slow_reader');
     }
-    subscriber.advance(Math.max(since, end));
   }
 }
 
-/** Reads and sends events up to `end`; returns early if the subscriber is slow. */
+/**
+ * Reads and sends events up to `end`, and moves the cursor there; returns early if the subscriber
+ * is slow.
+ */
 async function readUpTo(
   { eventStore, readSlots, onUnreadable }: BackfillDependencies,
   subjects: readonly string[],
@@ -52,23 +53,19 @@ async function readUpTo(
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
   stack.use(await readSlots.acquire(subscriber.signal));
-  const done = new AbortController();
-  const batches = eventStore.subscribe({
+  const batches = eventStore.read({
     subjects,
     after: subscriber.cursor(),
-    signal: AbortSignal.any([subscriber.signal, done.signal]),
+    upTo: end,
+    signal: subscriber.signal,
     batchMax: BATCH_MAX,
-    onUnreadable(poison) {
-      onUnreadable(poison);
-      // No batch follows if this is the last event.
-      if (poison.sequence >= end) done.abort();
-    },
+    onUnreadable,
   });
   for await (const batch of batches) {
     if (!(await sendAll(subscriber, batch))) return;
-    if (subscriber.cursor() >= end || !(await subscriber.drained(PATIENCE_MS))) return;
+    if (!(await subscriber.drained(PATIENCE_MS))) return;
   }
-  if (done.signal.aborted) subscriber.advance(end);
+  if (!subscriber.signal.aborted) subscriber.advance(end);
 }
 
 /** False if the subscriber is slow or has ended: some events were not sent. */

@@ -180,7 +180,7 @@ async function followRevocations(
   }
   async function follow(wentWell: () => void): Promise<void> {
     // Read before the check, so that keys revoked during it are followed.
-    const after = await eventStore.lastSequence(subjects);
+    const after = await eventStore.lastSequence();
     await endUpTo(after);
     for await (const batch of eventStore.subscribe({
       subjects,

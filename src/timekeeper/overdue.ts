@@ -12,7 +12,6 @@ import { readList } from '#projections/store/queries.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
-import { readRange } from '#src/event-store/read-range.ts';
 import type { Timer } from '#src/messaging/timers.ts';
 import { timersOf } from './schedule-timers.ts';
 import type { TimekeeperDependencies } from './dependencies.ts';
@@ -89,10 +88,9 @@ function createOrganizations({ context, log }: TimekeeperDependencies) {
   return {
     /** @throws Unavailable('event-log') */
     async all(): Promise<ReadonlySet<string>> {
-      const batches = readRange(context.eventStore, {
+      const batches = context.eventStore.read({
         subjects: filters.organizations,
         after,
-        upTo: Infinity,
         onUnreadable: (poison) => log.error(poison, 'unreadable organization event skipped'),
       });
       for await (const batch of batches)

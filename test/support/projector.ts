@@ -17,6 +17,7 @@ import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { accessed, activated, queued, requested, T0, MINUTE } from './examples.ts';
 import { record, sessionRef } from './history.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 export const eventually = { timeout: 60_000, interval: 5 };
 
@@ -51,13 +52,16 @@ export async function eventStoreOfSessions(sessions: number): Promise<EventStore
   return eventStore;
 }
 
-/** The same event store, but subscriptions get changed events; null: the event is unreadable. */
+/** The same event store, but its readers get changed events; null: the event is unreadable. */
 export function withChangedEvents(
   eventStore: EventStore,
   change: (event: RecordedEvent) => RecordedEvent | null,
 ): EventStore {
-  async function* follow(options: SubscribeOptions): AsyncGenerator<RecordedEvent[], void, void> {
-    for await (const batch of eventStore.subscribe(options)) {
+  async function* changed(
+    batches: AsyncIterable<RecordedEvent[]>,
+    options: Pick<SubscribeOptions, 'onUnreadable'>,
+  ): AsyncGenerator<RecordedEvent[], void, void> {
+    for await (const batch of batches) {
       const read = batch.map((event) => {
         const { sequence } = event;
         const subject = subjectOf(event.aggregate, event.type);
@@ -69,7 +73,11 @@ export function withChangedEvents(
       if (events.length > 0) yield events;
     }
   }
-  return { ...eventStore, subscribe: follow };
+  return {
+    ...eventStore,
+    read: (options) => changed(eventStore.read(options), options),
+    subscribe: (options) => changed(eventStore.subscribe(options), options),
+  };
 }
 
 export type Projector = AsyncDisposable & {
@@ -157,7 +165,7 @@ export async function expectSameAsFreshFold<View>(
 ): Promise<void> {
   await using fresh = createMemoryViews();
   await using _ = startProjector(projection, eventStore, fresh);
-  const end = await eventStore.lastSequence(projection.subjects);
+  const end = await lastOf(eventStore, projection.subjects);
   await untilCheckpoint(projection, fresh, end);
   const events = await eventsOf(eventStore);
   const expected = await contentOf(projection, fresh, events);

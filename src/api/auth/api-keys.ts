@@ -56,12 +56,9 @@ export async function followCredentials(
       subjects: filters.organizations,
       after,
       signal: stop.signal,
-      onUnreadable(poison) {
-        logger.error(poison, 'malformed organization event skipped');
-        // The event will never be applied: callers that wait for it go on, once the events before
-        // it are applied.
-        setImmediate(() => moveTo(poison.sequence));
-      },
+      // Passes unreadable events, too: callers that wait for one of them go on.
+      onPosition: moveTo,
+      onUnreadable: (poison) => logger.error(poison, 'malformed organization event skipped'),
     });
     for await (const batch of batches)
       for (const event of batch) {
@@ -71,7 +68,7 @@ export async function followCredentials(
         wentWell();
       }
   }
-  const upTo = await eventStore.lastSequence(filters.organizations);
+  const upTo = await eventStore.lastSequence();
   // Retries without a limit: otherwise a revoked key would stay valid.
   const running = keepTrying(stop.signal, run, (error) =>
     logger.error({ err: error }, 'following API keys failed; retrying'),

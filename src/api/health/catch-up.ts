@@ -1,4 +1,3 @@
-import { filters } from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { projectionId } from '#projections/projection.ts';
 import { servers } from '#projections/servers.ts';
@@ -27,15 +26,12 @@ export function watchCatchUp(eventStore: Pick<EventStore, 'lastSequence'>, views
   let isDone = false;
 
   async function look(): Promise<boolean> {
-    const [sessionsEnd, serversEnd] = await Promise.all([
-      eventStore.lastSequence(filters.sessions),
-      eventStore.lastSequence(filters.servers),
-    ]);
+    const end = await eventStore.lastSequence();
     const reached = await Promise.all([
-      views.waitForCheckpoint(projectionId(sessionView), sessionsEnd, LOOK_MS),
-      views.waitForCheckpoint(projectionId(organizationSessions), sessionsEnd, LOOK_MS),
+      views.waitForCheckpoint(projectionId(sessionView), end, LOOK_MS),
+      views.waitForCheckpoint(projectionId(organizationSessions), end, LOOK_MS),
       // Without it each create would be refused for want of a server.
-      views.waitForCheckpoint(projectionId(servers), serversEnd, LOOK_MS),
+      views.waitForCheckpoint(projectionId(servers), end, LOOK_MS),
     ]);
     return reached.every(Boolean);
   }

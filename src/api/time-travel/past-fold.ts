@@ -4,7 +4,6 @@ import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { readRange } from '#src/event-store/read-range.ts';
 
 /** The views of a projection as of a sequence, by their keys. Immutable once it is returned. */
 export type Fold = { upTo: number; isWhole: boolean; views: ReadonlyMap<string, FoldedView> };
@@ -45,7 +44,7 @@ export async function foldUpTo<View>(
     // The projector dead-letters such an event, too, and reports it; the view does not change.
     onUnreadable: () => undefined,
   };
-  for await (const batch of readRange(eventStore, range)) {
+  for await (const batch of eventStore.read(range)) {
     for (const [at, event] of batch.entries()) {
       if (at % FOLDED_AT_ONCE === FOLDED_AT_ONCE - 1) await new Promise(setImmediate);
       const key = projection.key(event);

@@ -5,7 +5,6 @@ import { sessionKey } from '#projections/session-view.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
-import { readRange } from '#src/event-store/read-range.ts';
 import { foldUpTo, nothing } from './past-fold.ts';
 import { isAwaitingServer } from '#src/domain/session/session.ts';
 import { estimate, WINDOW_MS, type QueuePlace } from '../sessions/queue-place.ts';
@@ -50,7 +49,7 @@ async function servedUpTo(context: CommandContext, at: number, upTo: number): Pr
   const subjects = filtersFor(null, 'session.activated');
   const servedAt: number[] = [];
   const range = { subjects, after, upTo, onUnreadable: () => undefined };
-  for await (const batch of readRange(context.eventStore, range))
+  for await (const batch of context.eventStore.read(range))
     servedAt.push(...batch.map(({ time }) => Date.parse(time)));
   return servedAt;
 }

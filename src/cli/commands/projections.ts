@@ -21,10 +21,9 @@ export const listProjections: Command = {
     return async ({ context, openViews }) => {
       const views = await openViews();
       const stores = await views.stores();
-      const ends = new Map<string, number>();
-      for (const projection of allProjections) {
-        const id = projectionId(projection);
-        ends.set(id, await context.eventStore.lastSequence(projection.subjects));
+      const end = await context.eventStore.lastSequence();
+      const ids = allProjections.map(projectionId);
+      for (const id of ids) {
         if (!stores.some((store) => store.projection === id))
           stores.push({
             projection: id,
@@ -36,8 +35,8 @@ export const listProjections: Command = {
       const json = stores
         .toSorted((a, b) => a.projection.localeCompare(b.projection))
         .map((store) => {
-          const end = ends.get(store.projection);
-          const behind = end === undefined ? null : Math.max(0, end - store.checkpoint);
+          const isCurrent = ids.includes(store.projection);
+          const behind = isCurrent ? Math.max(0, end - store.checkpoint) : null;
           return { ...store, isInUse: undefined, behind, state: stateOf(store) };
         });
       const rows = json.map((store) => [

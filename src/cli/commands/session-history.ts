@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RecordedEvent } from '#events/events.ts';
-import { sessionAnywhere } from '#events/subjects.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { reject } from '#src/errors.ts';
 import { parseId } from '../arguments.ts';
@@ -18,11 +17,13 @@ export const showHistory: Command = {
   read(options) {
     const id = options.operand(0, parseId);
     return async ({ context, warn }) => {
-      const steps = await readSteps(context.eventStore, id, warn);
+      let unreadable = 0;
+      const steps = await readSteps(context.eventStore, id, (text) => {
+        unreadable += 1;
+        warn(text);
+      });
       // A session whose events cannot be read exists; the warnings name those events.
-      const isThere =
-        steps.length > 0 || (await context.eventStore.lastSequence([sessionAnywhere(id)])) > 0;
-      if (!isThere) return reject('SESSION_NOT_FOUND', { session_id: id });
+      if (steps.length + unreadable === 0) return reject('SESSION_NOT_FOUND', { session_id: id });
       const causes = await findCauses(context.eventStore, steps, warn);
       const text = [...describe(steps, causes), '', `in total ${timesIn(steps, context.now())}`];
       return {

@@ -1,24 +1,26 @@
 import type { StoredMsg } from '@nats-io/jetstream';
 import { decode, MalformedEvent } from '#events/codec.ts';
-import type { RecordedEvent, RecordedOf } from '#events/events.ts';
+import type { RecordedOf } from '#events/events.ts';
 import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { EventStore } from '../event-store.ts';
 import { createAppend } from './append.ts';
+import { readRange } from './read.ts';
 import { requestWithRetry } from './request.ts';
 import { follow } from './subscribe.ts';
 import { lastUpTo } from './point-in-time.ts';
 import { sequenceBefore } from './jetstream-time.ts';
 
 const READ_MS = 2_000;
-/** `history` gives up if the next events do not arrive within this. */
-const HISTORY_MS = 5_000;
 
 /**
  * The event store on the EVENTS stream. Bounds: reads 2 s (one more for a late answer), append 5 s.
+ * @param stream where `read` and `subscribe` read: EVENTS, or its archive
  */
-export function createJetStreamEventStore(connection: JetStreamConnection): EventStore {
+export function createJetStreamEventStore(
+  connection: JetStreamConnection,
+  stream: string = EVENTS_STREAM,
+): EventStore {
   const { jsm } = connection;
 
   async function newest(filter: string, fromLeader: boolean): Promise<StoredMsg | null> {
@@ -28,6 +30,13 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
         ? jsm.streams.getMessage(EVENTS_STREAM, query)
         : jsm.direct.getMessage(EVENTS_STREAM, query),
     );
+  }
+
+  async function lastSequence(): Promise<number> {
+    const { state } = await requestWithRetry(connection, READ_MS, () =>
+      jsm.streams.info(EVENTS_STREAM),
+    );
+    return state.last_seq;
   }
 
   return {
@@ -46,22 +55,19 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
     async *history(aggregate) {
       const filter = streamFilter(aggregate);
       const end = (await newest(filter, true))?.seq ?? 0;
-      for await (const event of upTo(connection, end, filter))
-        yield event as RecordedOf<typeof aggregate.kind>;
+      const range = { subjects: [filter], onUnreadable: refuse };
+      for await (const batch of readRange(connection, range, { sequence: 0 }, end))
+        for (const event of batch) yield event as RecordedOf<typeof aggregate.kind>;
     },
 
-    subscribe: (followOptions) => follow(connection, followOptions),
-
-    async lastSequence(subjects) {
-      if (subjects === undefined) {
-        const { state } = await requestWithRetry(connection, READ_MS, () =>
-          jsm.streams.info(EVENTS_STREAM),
-        );
-        return state.last_seq;
-      }
-      const found = await Promise.all(subjects.map((subject) => newest(subject, true)));
-      return Math.max(0, ...found.map((stored) => stored?.seq ?? 0));
+    async *read({ after = 0, upTo = Infinity, ...options }) {
+      const end = upTo <= after ? 0 : Math.min(upTo, await lastSequence());
+      yield* readRange(connection, { ...options, stream }, { sequence: after }, end);
     },
+
+    subscribe: (options) => follow(connection, { ...options, stream }),
+
+    lastSequence,
 
     sequenceBefore: (time) => sequenceBefore(connection, time),
 
@@ -74,40 +80,7 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
   };
 }
 
-/**
- * The events of a filter, up to the last one at `end`.
- * @throws Unavailable if the next ones do not arrive; MalformedEvent if one cannot be decoded,
- * since a history must be complete
- */
-async function* upTo(
-  connection: JetStreamConnection,
-  end: number,
-  filter: string,
-): AsyncGenerator<RecordedEvent, void, void> {
-  if (end === 0) return;
-  const stop = new AbortController();
-  const { signal } = stop;
-  // Runs only while this waits for the server, not while the caller works.
-  const startTimer = () => setTimeout(() => stop.abort(), HISTORY_MS);
-  let timer = startTimer();
-  try {
-    const options = { subjects: [filter], after: 0, signal, onUnreadable: refuse };
-    const batches = follow(connection, options);
-    for await (const batch of batches) {
-      clearTimeout(timer);
-      for (const event of batch) {
-        if (event.sequence > end) return;
-        yield event;
-        if (event.sequence === end) return;
-      }
-      timer = startTimer();
-    }
-    throw new Unavailable('event-log');
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
+/** A history must be complete. @throws MalformedEvent */
 function refuse({ reason }: { reason: string }): never {
   throw new MalformedEvent(reason);
 }

@@ -6,6 +6,8 @@ export type DeliveryFacts = {
   sequence: number;
   /** Counts the consumer's deliveries, from 1 without gap. */
   consumerSequence: number;
+  /** Matching messages that were stored but not delivered yet, by the server's count. */
+  pending: number;
 };
 
 /**
@@ -19,5 +21,6 @@ export function readReply(reply: string): DeliveryFacts {
     deliveries: Number(tokens[at]),
     sequence: Number(tokens[at + 1]),
     consumerSequence: Number(tokens[at + 2]),
+    pending: Number(tokens[at + 4]),
   };
 }

@@ -1,6 +1,8 @@
 import { MsgImpl, type Msg, type MsgHdrs } from '@nats-io/transport-node';
-import { decode } from '#events/codec.ts';
+import { decode, MalformedEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
+import type { SubscribeOptions } from '../event-store.ts';
+import type { Arrival } from './ordered-consumer.ts';
 
 /** The parts of a message that hold its item. */
 export type Readable = Pick<Msg, 'subject' | 'data' | 'json'> & { headers?: MsgHdrs | undefined };
@@ -12,6 +14,45 @@ export type Readable = Pick<Msg, 'subject' | 'data' | 'json'> & { headers?: MsgH
 export function readEvent(message: Readable, sequence: number): RecordedEvent {
   const body = textOf(message.data);
   return decode(message.subject, headersOf(message), body, sequence);
+}
+
+/**
+ * The events in messages that have arrived. An unreadable one is reported and left out; with
+ * `canSkip`, so is one that a later event of its aggregate supersedes.
+ */
+export function decodeAll(
+  arrivals: readonly Arrival[],
+  { onUnreadable, canSkip }: Pick<SubscribeOptions, 'onUnreadable' | 'canSkip'>,
+): RecordedEvent[] {
+  if (canSkip === undefined)
+    return arrivals.map((one) => decodeOne(one, onUnreadable)).filter((event) => event !== null);
+  const events: RecordedEvent[] = [];
+  const readable = new Map<string, number>();
+  for (const arrival of arrivals.toReversed()) {
+    const { subject } = arrival.message;
+    const aggregate = subject.slice(0, subject.lastIndexOf('.'));
+    const by = readable.get(aggregate);
+    if (by !== undefined && canSkip(arrival.sequence, by)) continue;
+    const event = decodeOne(arrival, onUnreadable);
+    if (event === null) continue;
+    if (event.state !== null) readable.set(aggregate, event.sequence);
+    events.push(event);
+  }
+  return events.toReversed();
+}
+
+function decodeOne(
+  { message, sequence }: Arrival,
+  onUnreadable: SubscribeOptions['onUnreadable'],
+): RecordedEvent | null {
+  const { subject } = message;
+  try {
+    return readEvent(message, sequence);
+  } catch (error) {
+    if (!(error instanceof MalformedEvent)) throw error;
+    onUnreadable({ sequence, subject, reason: error.message });
+    return null;
+  }
 }
 
 /**

@@ -5,8 +5,11 @@ import { createNotifier } from '#src/async/notifier.ts';
 import type { JetStreamConnection } from './connection.ts';
 import { readReply } from './jetstream-reply.ts';
 
-/** A message as received, with its position in the stream. */
-export type Arrival = { message: Msg; sequence: number };
+/**
+ * A message as received, with its position in the stream, and the server's count of the matching
+ * messages behind it.
+ */
+export type Arrival = { message: Msg; sequence: number; pending: number };
 
 export type ReaderOptions = {
   /** EVENTS, or its archive, which holds the same events under the same sequences. */
@@ -22,6 +25,8 @@ export type ReaderOptions = {
 
 /** One pass over the stream, in order and without gap, until it is lost. */
 export type Reader = AsyncDisposable & {
+  /** The server's count of the matching messages when the reader was opened. */
+  readonly pendingAtStart: number;
   /**
    * The messages received so far, at least one and at most `max`; none once the signal has aborted.
    * @throws ReaderLost after all messages received before the loss were taken
@@ -58,8 +63,7 @@ export async function openReader(
   { stream, after, subjects, signal, batchMax, onHeartbeat }: ReaderOptions,
 ): Promise<Reader> {
   const { nc, jsm } = connection;
-  const consumer = { stream, name: `follow_${nuid.next()}` };
-  await connection.whileConnected(addConsumer(jsm, consumer, after, subjects));
+  const consumer = await connection.whileConnected(addConsumer(jsm, stream, after, subjects));
 
   const pullMessages = Math.max(PULL_MESSAGES_MIN, 2 * batchMax);
   const queue: Arrival[] = [];
@@ -74,14 +78,12 @@ export async function openReader(
     lost ??= new ReaderLost(reason);
     notifier.notify();
   }
-
   function pull() {
     if (lost !== null || asked > 0 || queue.length > pullMessages / 2) return;
     asked = pullMessages;
     heardAt = performance.now();
     sendPull(nc, consumer, pullMessages, inbox);
   }
-
   function onMessage(error: Error | null, message: Msg) {
     heardAt = performance.now();
     if (error !== null) return lose(error.message);
@@ -92,11 +94,10 @@ export async function openReader(
     if (facts.consumerSequence !== consumerSequence + 1) return lose('a message is missing');
     consumerSequence = facts.consumerSequence;
     asked -= 1;
-    queue.push({ message, sequence: facts.sequence });
+    queue.push({ message, sequence: facts.sequence, pending: facts.pending });
     notifier.notify();
     pull();
   }
-
   function onStatus(code: number, message: Msg) {
     if (code === 100) return onHeartbeat?.();
     // 408: the pull has expired; all of its messages have arrived before.
@@ -113,6 +114,7 @@ export async function openReader(
   pull();
 
   return {
+    pendingAtStart: consumer.pending,
     async take(max) {
       while (queue.length === 0 && !signal.aborted) {
         if (lost !== null) throw lost;
@@ -128,13 +130,13 @@ export async function openReader(
       clearInterval(watch);
       forget();
       subscription.unsubscribe();
-      // The deletion is not awaited: if it fails, the server deletes the consumer a minute later.
-      if (connection.isConnected()) jsm.consumers.delete(stream, consumer.name).catch(() => {});
+      deleteConsumer(connection, consumer);
     },
   };
 }
 
-type Consumer = { stream: string; name: string };
+/** `pending`: how many messages it will deliver of those that were stored when it was made. */
+type Consumer = { stream: string; name: string; pending: number };
 
 function sendPull(
   nc: NatsConnection,
@@ -147,14 +149,19 @@ function sendPull(
   nc.publish(subject, JSON.stringify(pull), { reply });
 }
 
+/** Not awaited: if it fails, the server deletes the consumer a minute later. */
+function deleteConsumer(connection: JetStreamConnection, { stream, name }: Consumer): void {
+  if (connection.isConnected()) connection.jsm.consumers.delete(stream, name).catch(() => {});
+}
+
 async function addConsumer(
   jsm: JetStreamManager,
-  { stream, name }: Consumer,
+  stream: string,
   after: number,
   subjects: readonly string[],
-): Promise<void> {
-  const isAll = EVENTS_SUBJECTS.every((subject) => subjects.includes(subject));
-  await jsm.consumers.add(stream, {
+): Promise<Consumer> {
+  const name = `follow_${nuid.next()}`;
+  const { num_pending: pending } = await jsm.consumers.add(stream, {
     name,
     ack_policy: 'none',
     deliver_policy: 'by_start_sequence',
@@ -163,8 +170,14 @@ async function addConsumer(
     num_replicas: 1,
     inactive_threshold: nanos(INACTIVE_MS),
     // Without a filter the server is faster: it need not check each message.
-    ...(isAll ? {} : { filter_subjects: [...subjects] }),
+    ...(isAllEvents(subjects) ? {} : { filter_subjects: [...subjects] }),
   });
+  return { stream, name, pending };
+}
+
+/** Whether every event matches. */
+export function isAllEvents(subjects: readonly string[]): boolean {
+  return EVENTS_SUBJECTS.every((subject) => subjects.includes(subject));
 }
 
 /**

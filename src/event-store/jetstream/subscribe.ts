@@ -1,15 +1,15 @@
-import { MalformedEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { EVENTS_STREAM } from '#events/subjects.ts';
+import { Unavailable } from '#src/errors.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { SubscribeOptions } from '../event-store.ts';
 import { isOutage } from './request.ts';
-import { readEvent } from './message.ts';
-import { openReader, ReaderLost, type Arrival } from './ordered-consumer.ts';
+import { decodeAll } from './message.ts';
+import { isAllEvents, openReader, ReaderLost } from './ordered-consumer.ts';
+import { BATCH_MAX, readRange, type Place } from './read.ts';
 
-const BATCH_MAX = 500;
 const BACKOFF_MS = 50;
 const BACKOFF_MAX_MS = 1_000;
 
@@ -19,76 +19,72 @@ const BACKOFF_MAX_MS = 1_000;
  * ms, doubled each time, at most a second; after a reconnect at most 50 ms. An error that is not an
  * outage is thrown: it ends a command, while a process's shared reader (`shared-subscription.ts`)
  * tries again.
- * @param stream EVENTS, or its archive
+ *
+ * A reader without a filter knows its position from every message. One with a filter does not
+ * learn of messages that do not match: if the caller wants positions, it reads up to the end as
+ * it is now, reports that, and then receives what is new.
+ * @param options `stream`: default EVENTS; or its archive
  */
 export async function* follow(
   connection: JetStreamConnection,
-  options: SubscribeOptions,
-  stream: string = EVENTS_STREAM,
+  options: SubscribeOptions & { stream?: string },
 ): AsyncGenerator<RecordedEvent[], void, void> {
-  const { subjects, signal, batchMax = BATCH_MAX } = options;
-  let after = options.after;
+  const { subjects, signal, onPosition } = options;
   const backOff = createBackOff(BACKOFF_MS, BACKOFF_MAX_MS);
+  const readsFirst = onPosition !== undefined && !isAllEvents(subjects);
+  let place: Place | null = null;
   while (!signal.aborted) {
     try {
-      after = after === 'end' ? await endOf(connection) : after;
-      const onHeartbeat = () => options.onReceiving?.(true);
-      const place = { stream, after, subjects, signal, batchMax, onHeartbeat };
-      await using reader = await openReader(connection, place);
-      for (;;) {
-        const arrivals = await reader.take(batchMax);
-        if (arrivals.length === 0) return;
-        backOff.reset();
-        options.onReceiving?.(true);
-        const batch = readAll(arrivals, options);
-        after = arrivals.at(-1)?.sequence ?? after;
-        if (batch.length > 0) yield batch;
-      }
+      place ??= { sequence: options.after === 'end' ? await endOf(connection) : options.after };
+      if (readsFirst) yield* readToEnd(connection, options, place);
+      onPosition?.(place.sequence);
+      yield* receive(connection, options, place, () => backOff.reset());
+      return;
     } catch (error) {
       options.onReceiving?.(false);
-      if (!(error instanceof ReaderLost) && !isOutage(error)) throw error;
+      const isAgain =
+        error instanceof ReaderLost || error instanceof Unavailable || isOutage(error);
+      if (!isAgain) throw error;
     }
     await backOff.pause(signal);
     while (!connection.isConnected() && !signal.aborted) await sleep(BACKOFF_MS, signal);
   }
 }
 
+/** Yields the stored events, until the place is the end of the store. */
+async function* readToEnd(
+  connection: JetStreamConnection,
+  options: SubscribeOptions & { stream?: string },
+  place: Place,
+): AsyncGenerator<RecordedEvent[], void, void> {
+  const end = await endOf(connection);
+  if (place.sequence < end) yield* readRange(connection, options, place, end);
+}
+
+/** Yields arriving events; returns when the signal aborts. @throws ReaderLost */
+async function* receive(
+  connection: JetStreamConnection,
+  options: SubscribeOptions & { stream?: string },
+  place: Place,
+  onArrival: () => void,
+): AsyncGenerator<RecordedEvent[], void, void> {
+  const { subjects, signal, batchMax = BATCH_MAX, stream = EVENTS_STREAM } = options;
+  const onHeartbeat = () => options.onReceiving?.(true);
+  const position = { stream, after: place.sequence, subjects, signal, batchMax, onHeartbeat };
+  await using reader = await openReader(connection, position);
+  for (;;) {
+    const arrivals = await reader.take(batchMax);
+    if (arrivals.length === 0) return;
+    onArrival();
+    options.onReceiving?.(true);
+    const batch = decodeAll(arrivals, options);
+    place.sequence = arrivals.at(-1)?.sequence ?? place.sequence;
+    if (batch.length > 0) yield batch;
+    options.onPosition?.(place.sequence);
+  }
+}
+
 async function endOf(connection: JetStreamConnection): Promise<number> {
   const { state } = await connection.whileConnected(connection.jsm.streams.info(EVENTS_STREAM));
   return state.last_seq;
-}
-
-function readAll(
-  arrivals: readonly Arrival[],
-  { onUnreadable, canSkip }: SubscribeOptions,
-): RecordedEvent[] {
-  if (canSkip === undefined)
-    return arrivals.map((one) => read(one, onUnreadable)).filter((event) => event !== null);
-  const events: RecordedEvent[] = [];
-  const readable = new Map<string, number>();
-  for (const arrival of arrivals.toReversed()) {
-    const { subject } = arrival.message;
-    const aggregate = subject.slice(0, subject.lastIndexOf('.'));
-    const by = readable.get(aggregate);
-    if (by !== undefined && canSkip(arrival.sequence, by)) continue;
-    const event = read(arrival, onUnreadable);
-    if (event === null) continue;
-    if (event.state !== null) readable.set(aggregate, event.sequence);
-    events.push(event);
-  }
-  return events.toReversed();
-}
-
-function read(
-  { message, sequence }: Arrival,
-  onUnreadable: SubscribeOptions['onUnreadable'],
-): RecordedEvent | null {
-  const { subject } = message;
-  try {
-    return readEvent(message, sequence);
-  } catch (error) {
-    if (!(error instanceof MalformedEvent)) throw error;
-    onUnreadable({ sequence, subject, reason: error.message });
-    return null;
-  }
 }

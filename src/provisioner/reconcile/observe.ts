@@ -72,7 +72,7 @@ async function readCurrent<View>(
   projection: { name: string; version: number; subjects: readonly string[] },
   list: string,
 ): Promise<View[]> {
-  const upTo = await context.eventStore.lastSequence(projection.subjects);
+  const upTo = await context.eventStore.lastSequence();
   if (!(await views.waitForCheckpoint(projectionId(projection), upTo, CURRENT_WITHIN_MS)))
     throw new Error(`${projectionId(projection)} has not caught up with event ${upTo}`);
   return readList<View>(views, projectionId(projection), list);

@@ -22,7 +22,7 @@ test('the archive delivers the events of the store, the newest too, without a co
     (await connection.jsm.streams.info(stream)).state.consumer_count;
   const isBefore = () => received.length < early.length - 2;
   let late: number[] = [];
-  for await (const batch of follow(connection, options, ARCHIVE_STREAM)) {
+  for await (const batch of follow(connection, { ...options, stream: ARCHIVE_STREAM })) {
     received.push(...batch.map(({ sequence }) => sequence));
     if (isBefore()) continue;
     if (late.length === 0) {

@@ -18,6 +18,7 @@ import {
   historyOf,
   type OpenedLog,
 } from '#test/support/stores/event-stores.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
   let opened: OpenedLog;
@@ -32,7 +33,7 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
       expect(await opened.eventStore.readLast(session)).toBeNull();
       expect(await opened.eventStore.readLast(session, { fromLeader: true })).toBeNull();
       expect(await historyOf(opened.eventStore, session)).toEqual([]);
-      expect(await opened.eventStore.lastSequence([streamFilter(session)])).toBe(0);
+      expect(await lastOf(opened.eventStore, [streamFilter(session)])).toBe(0);
     });
 
     test('returns what was appended: data, state, metadata and sequence', async () => {
@@ -63,9 +64,9 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
       const [older, newer] = [aSession(), aSession()];
       const first = await appendEach(opened.eventStore, older, 3);
       const second = await appendEach(opened.eventStore, newer, 3);
-      expect(await opened.eventStore.lastSequence([streamFilter(older)])).toBe(first.at(-1));
+      expect(await lastOf(opened.eventStore, [streamFilter(older)])).toBe(first.at(-1));
       const both = [streamFilter(newer), streamFilter(older)];
-      expect(await opened.eventStore.lastSequence(both)).toBe(second.at(-1));
+      expect(await lastOf(opened.eventStore, both)).toBe(second.at(-1));
       expect(await opened.eventStore.lastSequence()).toBe(second.at(-1));
     });
   });

@@ -24,6 +24,7 @@ import {
   openRealLog,
   type RealLog,
 } from '#test/support/stores/event-stores.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 const never = new AbortController().signal;
 
@@ -168,7 +169,7 @@ describe('the event store on JetStream', () => {
     proxy.breakOnAnswer();
     const appending = eventStore.append(changes);
     await expect.poll(() => other.readLast(session)).not.toBeNull();
-    const sequence = await other.lastSequence([streamFilter(session)]);
+    const sequence = await lastOf(other, [streamFilter(session)]);
     await other.append([change(sequence, accessed(session))]);
     expect(await appending).toEqual({ outcome: 'duplicate' });
     expect(await eventStore.append(changes)).toEqual({ outcome: 'duplicate' });

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { filtersFor } from '#events/subjects.ts';
+import { filtersFor, streamFilter } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { readRange } from '#src/event-store/read-range.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import {
@@ -75,7 +74,7 @@ describe.each(eventLogs)('the past of the event store ($adapter)', ({ open }) =>
     const read = async (after: number, upTo: number) => {
       const found: number[] = [];
       const range = { subjects, after, upTo, batchMax: 2, onUnreadable: fail };
-      for await (const batch of readRange(eventStore, range))
+      for await (const batch of eventStore.read(range))
         found.push(...batch.map(({ sequence }) => sequence));
       return found;
     };
@@ -87,6 +86,19 @@ describe.each(eventLogs)('the past of the event store ($adapter)', ({ open }) =>
     expect(await read(last, last + 1)).toEqual([]);
     expect(await read(last, first)).toEqual([]);
   });
+});
+
+test('a range ends although its last match is far from the end', { timeout: 60_000 }, async () => {
+  await using opened = await openRealLog();
+  const { eventStore } = opened;
+  const session = aSession();
+  const sequences = await appendEach(eventStore, session, 2);
+  await appendEach(eventStore, aSession(), 1_100);
+  const found: number[] = [];
+  const range = { subjects: [streamFilter(session)], onUnreadable: fail };
+  for await (const batch of eventStore.read(range))
+    found.push(...batch.map(({ sequence }) => sequence));
+  expect(found).toEqual(sequences);
 });
 
 describe('the raw records', () => {

@@ -35,8 +35,8 @@ const answers = [
 ];
 
 /**
- * An event store whose subscriptions fail with the error while it is set; what they have read is
- * lost.
+ * An event store whose subscriptions and reads fail with the error while it is set; what they have
+ * read is lost.
  */
 function refusing(eventStore: EventStore) {
   let error: Error | null = null;
@@ -46,6 +46,13 @@ function refusing(eventStore: EventStore) {
     refused += 1;
     throw error;
   };
+  async function* refusable(batches: AsyncIterable<RecordedEvent[]>) {
+    refuse();
+    for await (const batch of batches) {
+      refuse();
+      yield batch;
+    }
+  }
   return {
     set: (next: Error | null) => {
       error = next;
@@ -53,13 +60,8 @@ function refusing(eventStore: EventStore) {
     refused: () => refused,
     log: {
       ...eventStore,
-      async *subscribe(options) {
-        refuse();
-        for await (const batch of eventStore.subscribe(options)) {
-          refuse();
-          yield batch;
-        }
-      },
+      read: (options) => refusable(eventStore.read(options)),
+      subscribe: (options) => refusable(eventStore.subscribe(options)),
     } satisfies EventStore,
   };
 }

@@ -10,17 +10,21 @@ import { withSharedSubscription } from '#src/event-store/shared-subscription.ts'
 import { accessed, aSession, change, requested } from '#test/support/events.fixture.ts';
 import { appendEach, followed, openRealLog } from '#test/support/stores/event-stores.ts';
 
-/** An event store that counts its subscriptions. */
-function countedLog(): EventStore & { followers: () => number } {
+/** An event store that counts its subscriptions and reads. */
+function countedLog(): EventStore & { readers: () => number } {
   const eventStore = createMemoryEventStore();
-  let followers = 0;
+  let readers = 0;
   return {
     ...eventStore,
+    read(options) {
+      readers += 1;
+      return eventStore.read(options);
+    },
     subscribe(options) {
-      followers += 1;
+      readers += 1;
       return eventStore.subscribe(options);
     },
-    followers: () => followers,
+    readers: () => readers,
   };
 }
 
@@ -33,7 +37,7 @@ test('however many subscribers there are, the store is read once', async () => {
   const sequences = await appendEach(log, aSession(), 30);
   for (const batches of await Promise.all(hearing))
     expect(batches.flat().map(({ sequence }) => sequence)).toEqual(sequences);
-  expect(counted.followers()).toBe(1);
+  expect(counted.readers()).toBe(1);
 });
 
 test('a subscriber that fell behind the kept events reads what it missed, and joins again', async () => {
@@ -55,10 +59,10 @@ test('a subscriber that fell behind the kept events reads what it missed, and jo
   const last = missed.at(-1) ?? 0;
   while ((received.at(-1) ?? 0) < last) received.push(...(await next()));
   expect(received).toEqual(Array.from({ length: last }, (_, index) => index + 1));
-  expect(counted.followers()).toBe(2);
+  expect(counted.readers()).toBe(2);
   const hearing = next();
   expect(await appendEach(log, aSession(), 1)).toEqual(await hearing);
-  expect(counted.followers()).toBe(2);
+  expect(counted.readers()).toBe(2);
   stop.abort();
 });
 

@@ -71,6 +71,40 @@ describe.each(eventLogs)('a subscription to the event store ($adapter)', ({ open
     expect(received).toEqual(all.slice(start, start + received.length));
   });
 
+  test('reports its position past the events of other subjects', async () => {
+    const { eventStore } = opened;
+    const session = aSession();
+    const subjects = [streamFilter(session)];
+    const own = await appendEach(eventStore, session, 3);
+    await appendEach(eventStore, aSession(), 2);
+    const ended = new AbortController();
+    const received: number[] = [];
+    const positions: number[] = [];
+    const reached = Promise.withResolvers<void>();
+    let target = await eventStore.lastSequence();
+    const subscription = eventStore.subscribe({
+      subjects,
+      after: 0,
+      signal: ended.signal,
+      onPosition(sequence) {
+        // Every matching event up to there has been received.
+        expect(own.filter((one) => one <= sequence && !received.includes(one))).toEqual([]);
+        positions.push(sequence);
+        if (sequence >= target) reached.resolve();
+      },
+      onUnreadable: ({ reason }) => expect.fail(reason),
+    });
+    const reading = (async () => {
+      for await (const batch of subscription) received.push(...batch.map((one) => one.sequence));
+    })();
+    await reached.promise;
+    expect(received).toEqual(own);
+    expect(positions).toEqual(positions.toSorted((one, other) => one - other));
+    target = Infinity;
+    ended.abort();
+    await reading;
+  });
+
   test('skips, if allowed, only events that a later one of the aggregate supersedes', async () => {
     const { eventStore } = opened;
     const [one, other] = [aSession(), aSession()];

@@ -7,6 +7,7 @@ import {
   type ApiClient,
 } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** The effects of the commands: every read after the answer shows them. */
 
@@ -144,10 +145,10 @@ describe('stop', () => {
     const { id } = (await api.create()).body;
     const first = await api.stop(id);
     await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
-    const before = [await read(id), await log.eventStore.lastSequence([`evt.dev.>`])];
+    const before = [await read(id), await lastOf(log.eventStore, [`evt.dev.>`])];
     const again = await api.stop(id);
     expect([again.status, again.body.session_id]).toEqual([200, first.body.session_id]);
-    expect([await read(id), await log.eventStore.lastSequence([`evt.dev.>`])]).toEqual(before);
+    expect([await read(id), await lastOf(log.eventStore, [`evt.dev.>`])]).toEqual(before);
   });
 
   it('is final: minutes are billed, other credits released, the addresses are null', async () => {

@@ -15,6 +15,7 @@ import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import { startTwoApis } from '#test/support/service/second-api-process.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 /**
  * Authentication by API keys, and by JWTs of a shared secret (one process) or a key set (the
@@ -213,10 +214,10 @@ it('refused requests append no event', async () => {
     const { body } = await bySecret.get('/api/sessions', { key: DEV_KEY });
     return body.sessions.every((one: { status: string }) => one.status === 'stopped');
   }, 'what was accepted is over');
-  const before = await log.eventStore.lastSequence([...filters.sessions, ...filters.organizations]);
+  const before = await lastOf(log.eventStore, [...filters.sessions, ...filters.organizations]);
   await expectRefused(bySecret, `Bearer ${hs256(`${SECRET}x`, dev())}`);
   await expectRefused(byKeySet, 'Bearer bss_dev_wrong');
-  expect(await log.eventStore.lastSequence([...filters.sessions, ...filters.organizations])).toBe(
+  expect(await lastOf(log.eventStore, [...filters.sessions, ...filters.organizations])).toBe(
     before,
   );
   for (const { output } of [apis.first, apis.second]) {

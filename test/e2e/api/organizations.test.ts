@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** Permissions of roles, and the isolation of organizations. */
 
@@ -55,7 +56,7 @@ describe('a viewer', () => {
   });
 
   it('controls nothing', async () => {
-    const before = await log.eventStore.lastSequence(['evt.acme.>']);
+    const before = await lastOf(log.eventStore, ['evt.acme.>']);
     for (const reply of [
       await viewer.get(`/api/sessions/${id}/access`),
       await viewer.create(),
@@ -68,7 +69,7 @@ describe('a viewer', () => {
       expect(errorOf(reply)).toBe('403 FORBIDDEN');
       expect(reply.body.context).toEqual({ role: 'viewer', action: 'control' });
     }
-    expect(await log.eventStore.lastSequence(['evt.acme.>'])).toBe(before);
+    expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
     await owner.stop(id);
   });
 });
@@ -92,7 +93,7 @@ describe('another organization', () => {
   it('cannot see a session: the answers are those for an unknown id', async () => {
     const otherOwner = await organization('umbrella');
     const { id } = (await owner.create({ labels: { secret: 'plan' } })).body;
-    const before = await log.eventStore.lastSequence(['evt.acme.>']);
+    const before = await lastOf(log.eventStore, ['evt.acme.>']);
     for (const path of ['', '/access', '/extend'])
       for (const method of ['GET', 'POST', 'DELETE']) {
         const paths = [id, 'ses_AAAAAAAAAAAAAAAAAAAAAA'].map(
@@ -114,7 +115,7 @@ describe('another organization', () => {
       active_sessions: 0,
       organization_id: 'umbrella',
     });
-    expect(await log.eventStore.lastSequence(['evt.acme.>'])).toBe(before);
+    expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
     expect((await owner.get(`/api/sessions/${id}`)).body.status).toBe('active');
     await owner.stop(id);
   });

@@ -7,6 +7,7 @@ import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts'
 import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';
 import { MASTER_KEY } from '#test/support/service/second-api-process.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** To another organization, a session is byte for byte like an unknown one. */
 
@@ -121,11 +122,11 @@ describe('the API', () => {
   });
 
   it('the sessions are unchanged', async () => {
-    const before = await log.eventStore.lastSequence(['evt.acme.>']);
+    const before = await lastOf(log.eventStore, ['evt.acme.>']);
     using connection = await openRaw(service.apiUrl);
     for (const id of Object.values(sessions))
       for (const route of routes) await answerTo(connection, route, id);
-    expect(await log.eventStore.lastSequence(['evt.acme.>'])).toBe(before);
+    expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
     expect((await owner.get(`/api/sessions/${sessions['active']}`)).body.status).toBe('active');
     expect((await owner.get(`/api/sessions/${sessions['queued']}`)).body.status).toBe('queued');
   });

@@ -72,14 +72,14 @@ describe('credentials', () => {
 
   it('are available if the newest event cannot be read', async () => {
     const { decide, follow } = await open((eventStore) => ({
-      lastSequence: async (subjects) => (await eventStore.lastSequence(subjects)) + 1,
+      lastSequence: async () => (await eventStore.lastSequence()) + 1,
       async *subscribe(options) {
-        let isReported = false;
         for await (const batch of eventStore.subscribe(options)) {
           yield batch;
+          const sequence = (await eventStore.lastSequence()) + 1;
           const [subject, reason] = ['evt.acme.organization.renamed', 'of tomorrow'];
-          if (!isReported) options.onUnreadable({ sequence: 1_000, subject, reason });
-          isReported = true;
+          options.onUnreadable({ sequence, subject, reason });
+          options.onPosition?.(sequence);
         }
       },
     }));

@@ -11,6 +11,7 @@ import { DEFAULTS } from '#src/provisioner/pool/options.ts';
 import { createPool, type WaitingRequest } from '#src/provisioner/pool/pool.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** Reconciliation while work goes on: work under way is no difference. */
 
@@ -94,7 +95,7 @@ test('a session that is activated and one that is stopped meanwhile are no diffe
     async () => (await fleet.read(served)).assignment !== null,
     'the session is assigned',
   );
-  const sequence = await fleet.context.eventStore.lastSequence(sessionView.subjects);
+  const sequence = await lastOf(fleet.context.eventStore, sessionView.subjects);
   expect(await fleet.views.waitForCheckpoint(projectionId(sessionView), sequence, 10_000)).toBe(
     true,
   );

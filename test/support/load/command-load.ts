@@ -3,6 +3,7 @@ import { filters } from '#events/subjects.ts';
 import { startService } from '#test/support/service/service.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { lastOf } from '#test/support/stores/last-of.ts';
 
 /**
  * A service with one session, the target of a load of bad requests; `expectUnchanged` checks that
@@ -44,7 +45,7 @@ export type CommandLoad = Awaited<ReturnType<typeof startCommandLoad>>;
 async function facts(api: ApiClient, log: ServiceLog, session: string) {
   return {
     ledger: await log.ledger('dev'),
-    newestSessionEvent: await log.eventStore.lastSequence(filters.sessions),
+    newestSessionEvent: await lastOf(log.eventStore, filters.sessions),
     list: (await api.get('/api/sessions?limit=100')).body,
     session: (await api.get(`/api/sessions/${session}`)).body,
   };

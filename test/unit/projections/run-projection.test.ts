@@ -118,7 +118,8 @@ describe('a projector', () => {
     let failures = 3;
     const failing: ProjectionSource = {
       info: () => eventStore.info(),
-      lastSequence: (subjects) => eventStore.lastSequence(subjects),
+      lastSequence: () => eventStore.lastSequence(),
+      read: (options) => eventStore.read(options),
       async *subscribe(options) {
         for await (const batch of eventStore.subscribe({ ...options, batchMax: 5 })) {
           yield batch;

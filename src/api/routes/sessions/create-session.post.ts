@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static } from 'typebox';
-import { sessionsOf } from '#events/subjects.ts';
 import { projectionId } from '#projections/projection.ts';
 import {
   openSessions,
@@ -234,7 +233,7 @@ async function openIds(
   { context, views }: ApiDependencies,
   { organizationId, limits }: Caller,
 ): Promise<string[]> {
-  const newest = await context.eventStore.lastSequence([sessionsOf(organizationId)]);
+  const newest = await context.eventStore.lastSequence();
   await views.waitForCheckpoint(projectionId(organizationSessions), newest, LISTED_WITHIN_MS);
   const list = openSessions(organizationId);
   const max = limits.concurrentSessions;

@@ -21,8 +21,7 @@ export const auditLedger: Command = {
       const upTo = await context.eventStore.lastSequence();
       const subjects =
         organizationId === null ? filters.ledgersAndSessions : filtersFor(organizationId, null);
-      const range = { upTo: Math.min(upTo, await context.eventStore.lastSequence(subjects)) };
-      for await (const event of readEvents(context.eventStore, subjects, warn, range))
+      for await (const event of readEvents(context.eventStore, subjects, warn, { upTo }))
         audit.take(event);
       return present(audit.report(), upTo);
     };
