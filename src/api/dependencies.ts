@@ -3,6 +3,7 @@ import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
+import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { newId } from '#src/ids.ts';
 import { loadSettled } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -23,6 +24,7 @@ export type ApiDependencies = {
   sessionEvents: SessionEvents;
   addresses: Addresses;
   health: HealthMonitor;
+  readers: Pick<ReaderWatch, 'silences'>;
   /** How fast waiting sessions get their browsers. */
   pace: QueuePace;
   /** How long a create waits for its browser. */

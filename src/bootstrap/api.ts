@@ -23,7 +23,9 @@ import type { Infrastructure } from './infrastructure.ts';
 export async function composeApi(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
   const { config, connection, context, redis, log, certificate, metrics } = infrastructure;
   const rateLimiter = createRedisRateLimiter(redis, context.now);
-  const credentials = stack.use(await followCredentials(context.eventStore, config.tiers, log));
+  const credentials = stack.use(
+    await followCredentials(context.eventStore, config.tiers, log, infrastructure),
+  );
   const health = await composeHealth(infrastructure, () => rateLimiter.isShared(), stack);
   const authenticate = await composeAuthenticate(infrastructure, credentials, stack);
   await startTenantAuth(infrastructure, credentials, stack);

@@ -1,3 +1,4 @@
+import { EVENTS_STREAM } from '#events/subjects.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
@@ -43,6 +44,8 @@ export type Infrastructure = BootstrapOptions &
     context: CommandContext;
     /** False while this process cannot read from the event store. */
     isReceivingEvents: () => boolean;
+    /** Time since the last sign of life of this process's reader of the event store. */
+    eventsSilenceMs: () => number;
     views: Views;
     /** The stores without the monotonic-read guard, for the projector. */
     rawViews: RedisViews;
@@ -76,6 +79,7 @@ export async function openInfrastructure(
   const eventLog = stack.use(
     await withSharedSubscription(createJetStreamEventStore(connection), { onFailure }),
   );
+  options.readers.add(EVENTS_STREAM, eventLog.silenceMs);
   const context = createCommandContext(eventLog, Date.now, stateCache);
   const stored = stack.use(await openViews(options));
   await untilReachable(options, stored);
@@ -95,6 +99,7 @@ export async function openInfrastructure(
     connection,
     context,
     isReceivingEvents: () => eventLog.isReceiving(),
+    eventsSilenceMs: eventLog.silenceMs,
     views: monotonicViews(stored),
     rawViews: stored,
     redis: stored.redis,

@@ -13,13 +13,13 @@ import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeProvisioner(infrastructure: Infrastructure) {
-  const { config, connection, serverId, metrics, sessionEvents } = infrastructure;
+  const { config, connection, serverId, metrics, readers, sessionEvents } = infrastructure;
   countStarts(sessionEvents, serverId, metrics);
   const leases = await createJetStreamLeases(connection);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure));
   const starting = startProvisioner({
     ...infrastructure,
-    openWorkQueue: createJetStreamWorkQueues(connection),
+    openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
     leases,
     browsers: measureLaunches(browsers, metrics),
     server: { id: serverId, ip: advertisedAddress(config) },

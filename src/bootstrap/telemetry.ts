@@ -6,10 +6,12 @@ import type { FamilyOwner } from '#src/telemetry/metric-families.ts';
 import { startMetricsListener } from '#src/telemetry/metrics-listener.ts';
 import { openMetrics, type Metrics } from '#src/telemetry/metrics.ts';
 import { openTracer } from '#src/telemetry/open-tracer.ts';
+import { createReaderWatch, type ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 
 export type Telemetry = {
   metrics: Metrics;
+  readers: ReaderWatch;
   /** null: tracing is off. */
   tracer: Tracer | null;
 };
@@ -34,11 +36,15 @@ export async function composeTelemetry(
   const tracer = await openTracer({ endpoint, roles: names, log });
   if (tracer !== null) stack.use(tracer);
   const metrics = openMetrics({ roles: names, owners: roles.flatMap((role) => ownersOf[role]) });
+  const readers = createReaderWatch();
+  metrics.watch(['bss_reader_silence_seconds'], () => ({
+    bss_reader_silence_seconds: readers.silences(),
+  }));
   if (metricsPort !== null) {
     const listen = { host: api.host, port: metricsPort };
     stack.use(await startMetricsListener({ metrics, token, listen, log }));
   }
-  return { metrics, tracer };
+  return { metrics, readers, tracer };
 }
 
 export function watchProjections({ metrics }: Telemetry, projecting: ProjectionRunner): void {

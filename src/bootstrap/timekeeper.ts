@@ -5,11 +5,11 @@ import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeTimekeeper(infrastructure: Infrastructure): Promise<AsyncDisposable> {
-  const { connection, config } = infrastructure;
+  const { connection, config, readers } = infrastructure;
   return startTimekeeper({
     ...infrastructure,
-    openWorkQueue: createJetStreamWorkQueues(connection),
-    timers: createJetStreamTimers(connection),
+    openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
+    timers: createJetStreamTimers(connection, { onOpened: readers.add }),
     leases: await createJetStreamLeases(connection),
     queue: config.queue,
     onLogReconnect: (listener) => connection.onReconnect(listener),

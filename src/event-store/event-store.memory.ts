@@ -7,6 +7,7 @@ import type { AppendResult, StreamAppend, EventStore, SubscribeOptions } from '.
 import { createNotifier, type Notifier } from '#src/async/notifier.ts';
 
 const BATCH_MAX = 500;
+const HEARTBEAT_MS = 1_000;
 const text = new TextDecoder();
 
 /**
@@ -114,6 +115,8 @@ async function* follow(
   { subjects, after, signal, batchMax = BATCH_MAX, onReceiving, onPosition }: SubscribeOptions,
 ): AsyncGenerator<RecordedEvent[], void, void> {
   onReceiving?.(true);
+  const heartbeat = setInterval(() => onReceiving?.(true), HEARTBEAT_MS);
+  using _ = { [Symbol.dispose]: () => clearInterval(heartbeat) };
   let position = after === 'end' ? log.length : after;
   while (!signal.aborted) {
     const batch: RecordedEvent[] = [];

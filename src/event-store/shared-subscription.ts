@@ -14,6 +14,8 @@ import { createRecentEvents, type RecentEvents, type UnreadableEvent } from './n
 export type SharedSubscriptionStore = EventStore & {
   /** False once the shared reader has received nothing for 3 s: its subscribers get no events. */
   isReceiving(): boolean;
+  /** Time since the shared reader's last sign of life: events, or a heartbeat every 2 s. */
+  silenceMs(): number;
 } & AsyncDisposable;
 
 export type SharedSubscriptionOptions = {
@@ -97,6 +99,7 @@ export async function withSharedSubscription(
     ...eventStore,
     subscribe: follow,
     isReceiving: reader.isReceiving,
+    silenceMs: reader.silenceMs,
     async [Symbol.asyncDispose]() {
       stop.abort();
       await reader.ended;
@@ -117,11 +120,12 @@ function startReader(
     signal: AbortSignal;
     onFailure: OnFailure;
   },
-): { isReceiving: () => boolean; ended: Promise<void> } {
+): { isReceiving: () => boolean; silenceMs: () => number; ended: Promise<void> } {
   const { newest, notifier, silentAfterMs, signal, onFailure } = parts;
   const backOff = createBackOff();
   /** When the first sign of life was missed; null while the reader gets some. */
   let silentSince: number | null = null;
+  let heardAt = performance.now();
   /** Unreadable events whose batch has not arrived yet. */
   let poisons: UnreadableEvent[] = [];
 
@@ -139,7 +143,9 @@ function startReader(
   }
   function onReceiving(isHeard: boolean): void {
     silentSince = isHeard ? null : (silentSince ?? performance.now());
-    if (isHeard) backOff.reset();
+    if (!isHeard) return;
+    heardAt = performance.now();
+    backOff.reset();
   }
   async function read(): Promise<void> {
     const batches = eventStore.subscribe({
@@ -173,7 +179,8 @@ function startReader(
     }
   }
   const isReceiving = () => silentSince === null || performance.now() - silentSince < silentAfterMs;
-  return { isReceiving, ended: readOn().finally(() => notifier.notify()) };
+  const silenceMs = () => performance.now() - heardAt;
+  return { isReceiving, silenceMs, ended: readOn().finally(() => notifier.notify()) };
 }
 
 type OnFailure = NonNullable<SharedSubscriptionOptions['onFailure']>;

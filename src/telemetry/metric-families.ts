@@ -165,6 +165,14 @@ export const families = {
     help: 'How long the projection has been behind the event store; 0 if it has folded all events.',
     label: { name: 'projection', values: 'name and version of each read model' },
   },
+  bss_reader_silence_seconds: {
+    kind: 'gauge',
+    of: ['process'],
+    help:
+      'Time since the last sign of life of each reader of this process: a message, a heartbeat ' +
+      'of the server, or the answer to a pull.',
+    label: { name: 'reader', values: 'stream, or stream/consumer' },
+  },
   bss_event_loop_delay_seconds: {
     kind: 'gauge',
     of: ['process'],

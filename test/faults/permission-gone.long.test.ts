@@ -35,12 +35,20 @@ test('a process that may not subscribe to the event store is not ready, and serv
     'event log, from which this process receives no events',
   );
 
+  // Keys may have been revoked meanwhile: after 30 s none is accepted, by this process.
+  const list = async () => (await service.request('GET', '/api/sessions')).status;
+  expect(await list()).toBe(200);
+  await expect.poll(list, { interval: 1_000, timeout: 90_000 }).toBe(503);
+  const deaf = await service.request('GET', '/api/ready');
+  expect(deaf.body.context.reader_silence_seconds.EVENTS).toBeGreaterThan(30);
+
   await nats.reconfigure(users(true));
   await eventually(async () => (await database()) === 'healthy', 'it receives events again');
   await eventually(
     async () => (await service.request('GET', '/api/ready')).status === 200,
     'it is ready again',
   );
+  expect(await list()).toBe(200);
   // A create is answered once this process has received the event that its session is active.
   const after = await service.request('POST', '/api/sessions', {});
   expect([after.status, after.body.status]).toEqual([201, 'active']);

@@ -3,6 +3,7 @@ import { filters } from '#events/subjects.ts';
 import { createAccess, type Access } from '#projections/access.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import { createNotifier } from '#src/async/notifier.ts';
+import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { TierLimits, Tiers } from '#src/domain/organization/tiers.ts';
@@ -14,7 +15,10 @@ import type { Caller } from './authenticate.ts';
  * authentication needs no round trip.
  */
 export type Credentials = {
-  /** By the key's SHA-256 in hex; null if no live key has this hash. */
+  /**
+   * By the key's SHA-256 in hex; null if no live key has this hash.
+   * @throws Unavailable('event-log') if revocations have not been heard of for 30 s
+   */
   holderOf(keyHash: string): Caller | null;
   /** The limits of a registered organization's tier; null if it is not registered. */
   limitsOf(organizationId: string): TierLimits | null;
@@ -24,17 +28,32 @@ export type Credentials = {
   reached(sequence: number): Promise<void>;
 } & AsyncDisposable;
 
+/**
+ * A revoked key is refused within 2 s by a process that receives events. One that does not must not
+ * accept it for ever, so it accepts no key after this long.
+ */
+export const DEAF_AFTER_MS = 30_000;
 /** The subscription is milliseconds behind; a request waits at most this long for it. */
 const REACHED_WITHIN_MS = 1_000;
 
+/** How the credentials know that they hear of revocations. */
+export type Hearing = {
+  /** Time since the last sign of life of this process's reader of the event store. */
+  eventsSilenceMs: () => number;
+  /** A monotonic clock in milliseconds; default performance.now. */
+  now?: () => number;
+};
+
 /**
  * Reads all keys, then subscribes: a revoked key is refused as soon as its event arrives. Works
- * without the read model, and with the last known state while the event store is unavailable.
+ * without the read model. While the event store is unavailable it works with the last known state,
+ * for `DEAF_AFTER_MS`.
  */
 export async function followCredentials(
   eventStore: EventStore,
   tiers: Tiers,
   logger: Logger,
+  { eventsSilenceMs, now = () => performance.now() }: Hearing,
 ): Promise<Credentials> {
   const access = createAccess();
   const stop = new AbortController();
@@ -42,8 +61,16 @@ export async function followCredentials(
   /** The sequence up to which events are applied, or were found unreadable. */
   let applied = 0;
   let after = 0;
+  /** Since when organization events cannot be read or applied; null while they are. */
+  let failingSince: number | null = null;
 
+  function requireHearing(): void {
+    const failingMs = failingSince === null ? 0 : now() - failingSince;
+    if (Math.max(failingMs, eventsSilenceMs()) > DEAF_AFTER_MS)
+      throw new Unavailable('event-log', new Error('revoked keys are not heard of'));
+  }
   function moveTo(sequence: number): void {
+    failingSince = null;
     applied = Math.max(applied, sequence);
     notifier.notify();
   }
@@ -70,12 +97,14 @@ export async function followCredentials(
   }
   const upTo = await eventStore.lastSequence();
   // Retries without a limit: otherwise a revoked key would stay valid.
-  const running = keepTrying(stop.signal, run, (error) =>
-    logger.error({ err: error }, 'following API keys failed; retrying'),
-  );
+  const running = keepTrying(stop.signal, run, (error) => {
+    failingSince ??= now();
+    logger.error({ err: error }, 'following API keys failed; retrying');
+  });
   await appliedUpTo(upTo, stop.signal);
 
   function holderOf(keyHash: string): Caller | null {
+    requireHearing();
     const holder = access.byKeyHash(keyHash);
     if (holder === null) return null;
     const { organizationId, role, userId, tier } = holder;

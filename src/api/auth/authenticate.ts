@@ -1,4 +1,5 @@
 import type { Role } from '#events/organization.ts';
+import type { Unavailable } from '#src/errors.ts';
 import { hashKey } from '#src/ids.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 
@@ -28,17 +29,35 @@ export function bearerOf(authorization: string | undefined): string | null {
   return credential === '' ? null : credential;
 }
 
-/** API keys are looked up by hash, so neither the key nor the time of a comparison can leak. */
+/**
+ * API keys are looked up by hash, so neither the key nor the time of a comparison can leak.
+ * @param holderOf may throw Unavailable: the result then is a promise that rejects with it
+ */
 export function createKeyAuthenticator(holderOf: (keyHash: string) => Caller | null): Authenticate {
-  return (credential) => holderOf(hashKey(credential));
+  return (credential) => {
+    try {
+      return holderOf(hashKey(credential));
+    } catch (error) {
+      return Promise.reject(error as Unavailable);
+    }
+  };
 }
 
 /**
  * API keys first, as their look-up is immediate. A credential in the form of a JWT is then verified
- * as one.
+ * as one, also while keys cannot be looked up.
  */
 export function authenticateByEither(keys: Authenticate, jwts: Authenticate): Authenticate {
-  return (credential) => keys(credential) ?? (looksLikeJwt(credential) ? jwts(credential) : null);
+  return (credential) => {
+    const holder = keys(credential);
+    if (!looksLikeJwt(credential)) return holder;
+    if (!(holder instanceof Promise)) return holder ?? jwts(credential);
+    return holder.catch(async (unavailable: unknown) => {
+      const verified = await jwts(credential);
+      if (verified === null) throw unavailable;
+      return verified;
+    });
+  };
 }
 
 /** Three parts between dots; the last is empty in an unsigned token. */

@@ -208,7 +208,15 @@ export const Health = Type.Object(
 
 export const Readiness = Type.Object(
   // Not the constant true: the Java generator writes code for it that does not compile.
-  { ready: Type.Boolean({ description: 'always true', examples: [true] }) },
+  {
+    ready: Type.Boolean({ description: 'always true', examples: [true] }),
+    reader_silence_seconds: Type.Record(Type.String(), Type.Number({ minimum: 0 }), {
+      description:
+        'how long each reader of this process has been without a sign of life from NATS, by ' +
+        'stream, or stream/consumer',
+      examples: [{ EVENTS: 0.4 }],
+    }),
+  },
   { title: 'Readiness' },
 );
 

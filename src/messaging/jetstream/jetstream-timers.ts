@@ -11,7 +11,7 @@ import {
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { Readable } from '#src/event-store/jetstream/message.ts';
 import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
-import { openWorkQueue } from './jetstream-work-queue.ts';
+import { openWorkQueue, type WorkQueueOptions } from './jetstream-work-queue.ts';
 import type { Timer, Timers } from '../timers.ts';
 
 const WRITE_MS = 5_000;
@@ -19,6 +19,7 @@ const WRITE_MS = 5_000;
 export type JetStreamTimersOptions = {
   /** How long a fired timer is held if its consumer does not respond; default 5 s. */
   leaseMs?: number;
+  onOpened?: NonNullable<WorkQueueOptions<Timer>['onOpened']>;
 };
 
 /**

@@ -23,6 +23,8 @@ export type WorkQueueOptions<Item> = {
   removesAcknowledged?: boolean;
   /** @throws MalformedEvent: the message becomes a dead letter with that reason */
   read: (message: Readable, sequence: number) => Item;
+  /** Called once with the queue's reader: `<stream>/<name>`, and its silence in milliseconds. */
+  onOpened?: (reader: string, silenceMs: () => number) => void;
 };
 
 /**
@@ -45,7 +47,7 @@ const CONSUMER_EXISTS = 10_148;
 /** Work queues over the events of the EVENTS stream. */
 export function createJetStreamWorkQueues(
   connection: JetStreamConnection,
-  options: Pick<WorkQueueOptions<unknown>, 'leaseMs'> = {},
+  options: Pick<WorkQueueOptions<unknown>, 'leaseMs' | 'onOpened'> = {},
 ): OpenWorkQueue {
   return (name, subjects) =>
     openWorkQueue(connection, {
@@ -102,6 +104,7 @@ export async function openWorkQueue<Item>(
     putBack: (delivery) => delivery.retryAfter(0),
     trouble: () => (connection.isConnected() ? recovery.objection() : new Error('not connected')),
   });
+  options.onOpened?.(`${stream}/${name}`, pulls.silenceMs);
   connection.onReconnect(() => {
     recovery.reached();
     pulls.top();

@@ -8,6 +8,8 @@ export type Pulls<Found> = {
   give(found: Found): boolean;
   /** Opens a pull for each caller without one; to be called after a reconnect. */
   top(): void;
+  /** How long the server has answered none of the open pulls; 0: none is open. */
+  silenceMs(): number;
 };
 
 export type PullsOptions<Found> = {
@@ -41,16 +43,19 @@ export function createPulls<Found>(options: PullsOptions<Found>): Pulls<Found> {
   const { pull, canPull, putBack, trouble } = options;
   const waiters: Waiter<Found>[] = [];
   let open = 0;
+  let heardAt = 0;
 
   function top() {
     while (canPull() && open < waiters.length) {
       const leftMs = (waiters[open]?.until ?? 0) - performance.now();
+      if (open === 0) heardAt = performance.now();
       open += 1;
       void pull(Math.max(PULL_MIN_MS, Math.min(PULL_MAX_MS, Math.ceil(leftMs)))).then(onEnd);
     }
   }
   function onEnd(found: Found | null) {
     open -= 1;
+    heardAt = performance.now();
     if (found !== null && !give(found)) putBack(found);
     const now = performance.now();
     if (trouble() === undefined)
@@ -71,6 +76,7 @@ export function createPulls<Found>(options: PullsOptions<Found>): Pulls<Found> {
   return {
     top,
     give,
+    silenceMs: () => (open === 0 ? 0 : performance.now() - heardAt),
     wait(waitMs, signal) {
       if (signal.aborted) return Promise.resolve(null);
       const { promise, resolve, reject } = Promise.withResolvers<Found | null>();

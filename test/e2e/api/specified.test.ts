@@ -231,7 +231,16 @@ describe('GET /api/health', () => {
 
   it('and so does readiness', async () => {
     const { status, body } = await api.get('/api/ready', { key: null });
-    expect([status, body]).toEqual([200, { ready: true }]);
+    expect([status, body.ready]).toEqual([200, true]);
+    // The shared reader, and the consumers of the provisioner and the timekeeper.
+    const silences = Object.entries(body.reader_silence_seconds);
+    expect(silences.map(([reader]) => reader).toSorted()).toEqual([
+      'EVENTS',
+      'EVENTS/provisioner',
+      'EVENTS/timekeeper',
+      'TIMERS/timekeeper',
+    ]);
+    for (const [, seconds] of silences) expect(seconds).toBeLessThan(30);
   });
 });
 

@@ -1,7 +1,12 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { followCredentials } from '#src/api/auth/api-keys.ts';
-import { isRejection } from '#src/errors.ts';
+import {
+  DEAF_AFTER_MS,
+  followCredentials,
+  type Credentials,
+  type Hearing,
+} from '#src/api/auth/api-keys.ts';
+import { isRejection, Unavailable } from '#src/errors.ts';
 import { hashKey } from '#src/ids.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
@@ -38,13 +43,26 @@ async function open(disturb: (eventStore: EventStore) => Partial<EventStore> = (
     if (isRejection(handled)) throw new Error(JSON.stringify(handled));
     return handled.sequence;
   }
-  const follow = () =>
+  const follow = (hearing: Hearing = { eventsSilenceMs: () => 0 }) =>
     followCredentials(
       { ...eventStore, ...disturb(eventStore) },
       defaultTiers,
       pino({ level: 'silent' }),
+      hearing,
     );
   return { decide, follow };
+}
+
+/** A retry of the subscription comes after 100 ms at first. */
+const SOON = { timeout: 20_000 };
+
+/** The key's holder; 'refused' while keys cannot be looked up. */
+function accessOf(credentials: Credentials) {
+  try {
+    return credentials.holderOf(HASH);
+  } catch {
+    return 'refused';
+  }
 }
 
 describe('credentials', () => {
@@ -62,6 +80,42 @@ describe('credentials', () => {
     expect(credentials.holderOf(HASH)?.limits).toEqual(defaultTiers.max);
     await credentials.reached(await decide(revoke));
     expect(credentials.holderOf(HASH)).toBeNull();
+  });
+
+  it('are refused once the event store has been silent for 30 s, and again accepted after', async () => {
+    const { decide, follow } = await open();
+    await decide(issue);
+    let silenceMs = DEAF_AFTER_MS;
+    await using credentials = await follow({ eventsSilenceMs: () => silenceMs });
+    expect(credentials.holderOf(HASH)).not.toBeNull();
+    silenceMs += 1;
+    expect(() => credentials.holderOf(HASH)).toThrow(Unavailable);
+    // An unknown key may have been issued meanwhile: 503, not 401.
+    expect(() => credentials.holderOf('0'.repeat(64))).toThrow(Unavailable);
+    silenceMs = 0;
+    expect(credentials.holderOf(HASH)).not.toBeNull();
+  });
+
+  it('are refused once organization events could not be followed for 30 s', async () => {
+    let isRefused = false;
+    const { decide, follow } = await open((eventStore) => ({
+      async *subscribe(options) {
+        for await (const batch of eventStore.subscribe(options)) {
+          if (isRefused) throw new Error('a permission is missing');
+          yield batch;
+        }
+      },
+    }));
+    await decide(issue);
+    let now = 0;
+    await using credentials = await follow({ eventsSilenceMs: () => 0, now: () => now });
+    isRefused = true;
+    const sequence = await decide(revoke);
+    await credentials.reached(sequence);
+    now = DEAF_AFTER_MS + 1;
+    expect(() => credentials.holderOf(HASH)).toThrow(Unavailable);
+    isRefused = false;
+    await expect.poll(() => accessOf(credentials), SOON).toBeNull();
   });
 
   it('are waited for at most a second', async () => {

@@ -1,7 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { exportSPKI, SignJWT, type JWTPayload } from 'jose';
 import { describe, expect, it, test } from 'vitest';
-import type { Authenticate } from '#src/api/auth/authenticate.ts';
+import {
+  authenticateByEither,
+  createKeyAuthenticator,
+  type Authenticate,
+} from '#src/api/auth/authenticate.ts';
+import { Unavailable } from '#src/errors.ts';
 import { CLOCK_SKEW_SECONDS, createJwtAuthenticator, secretKeys } from '#src/api/auth/jwt.ts';
 import {
   AUDIENCE,
@@ -13,6 +18,7 @@ import {
 
 /** Which tokens are accepted, on a clock that stands still. */
 
+const HOUR_SECONDS = 3_600;
 const NOW = Math.floor(Date.now() / 1000);
 const SECRET = 'a-secret-of-the-issuer-0123456789abcdef';
 const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 };
@@ -39,6 +45,16 @@ const without = (name: string) => {
   const { [name]: _, ...others } = goodClaims();
   return hs256(SECRET, {}, others);
 };
+
+test('a token is verified although API keys cannot be looked up, and a key is refused with 503', async () => {
+  const deaf = createKeyAuthenticator(() => {
+    throw new Unavailable('event-log');
+  });
+  const either = authenticateByEither(deaf, take);
+  expect(await either(sign({}))).toMatchObject({ userId: 'ada' });
+  await expect(either('bss_acme_key')).rejects.toThrow(Unavailable);
+  await expect(either(sign({ exp: NOW - HOUR_SECONDS }))).rejects.toThrow(Unavailable);
+});
 
 describe('a valid token', () => {
   it('authenticates its user in its organization with its role', async () => {

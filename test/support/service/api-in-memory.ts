@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { createReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { projectionId } from '#projections/projection.ts';
@@ -136,6 +137,7 @@ export async function startApp(
       vncPassword: vncPasswordOf,
     },
     health: healthy,
+    readers: createReaderWatch(),
     credentials: { reached: () => Promise.resolve() },
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     metricsToken: null,

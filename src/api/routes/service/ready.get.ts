@@ -8,7 +8,10 @@ import { Readiness } from '../../schemas/sessions.ts';
 const RETRY_AFTER_SECONDS = 1;
 
 /** GET /api/ready: 200 while this process can serve requests, else 503 with what is missing. */
-export function serviceReady(server: ApiServer, { health }: Pick<ApiDependencies, 'health'>): void {
+export function serviceReady(
+  server: ApiServer,
+  { health, readers }: Pick<ApiDependencies, 'health' | 'readers'>,
+): void {
   server.route({
     method: 'GET',
     url: '/api/ready',
@@ -25,10 +28,14 @@ export function serviceReady(server: ApiServer, { health }: Pick<ApiDependencies
     config: { action: 'public', refusals: ['UNAVAILABLE'] },
     handler(_request, reply) {
       const missing = health.missing();
-      if (missing.length === 0) return reply.send({ ready: true });
+      const silences = { reader_silence_seconds: readers.silences() };
+      if (missing.length === 0) return reply.send({ ready: true, ...silences });
       const message = `Waiting for: ${missing.join(', ')}.`;
       const more = { message, retryAfterSeconds: RETRY_AFTER_SECONDS };
-      return sendRejection(reply, reject('UNAVAILABLE', { waiting_for: missing }, more));
+      return sendRejection(
+        reply,
+        reject('UNAVAILABLE', { waiting_for: missing, ...silences }, more),
+      );
     },
   });
 }
