@@ -39,11 +39,12 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     detail: 'for people',
   })),
   weighted(4, workloadId, (id, now) => ({ type: 'ActivateSession', workload: browser(id), now })),
-  weighted(3, fc.integer({ min: 1, max: 1440 }), (minutes) => ({
+  weighted(3, fc.integer({ min: 1, max: 1440 }), (minutes, now) => ({
     type: 'ExtendSession',
     byMs: minutes * MINUTE,
     maxLifetimeMs: 30 * HOUR,
     duration: `${minutes}m`,
+    now,
   })),
   weighted(2, fc.constantFrom('api', 'cdp', 'vnc'), (via, now) => ({
     type: 'RecordAccess',

@@ -15,7 +15,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID },
   SESSION_NOT_READY: { session_id: ID, status: 'queued' },
-  SESSION_NOT_ACTIVE: { session_id: ID, status: 'stopped' },
+  SESSION_NOT_ACTIVE: { session_id: ID, status: 'active', expires_at: '2026-01-01T02:00:00.000Z' },
   SESSION_ENDED: { session_id: ID, status: 'stopped', ended_reason: 'expired' },
   PAYLOAD_TOO_LARGE: {},
   UNSUPPORTED_MEDIA_TYPE: {},

@@ -59,4 +59,5 @@ export type ExtendSession = {
   duration: string;
   /** Present if the request came with an Idempotency-Key. */
   repeatable?: Repeatable;
+  now: number;
 };

@@ -108,7 +108,7 @@ function activate(
 }
 
 function extend(
-  { byMs, maxLifetimeMs, duration, repeatable }: ExtendSession,
+  { byMs, maxLifetimeMs, duration, repeatable, now }: ExtendSession,
   session: SessionState,
 ): SessionEvent[] | Rejection {
   const before = keyedExtension(session, repeatable?.key);
@@ -119,6 +119,8 @@ function extend(
       : reject('IDEMPOTENCY_CONFLICT', { session_id: session.id });
   if (session.status === 'stopping' || isFinal(session.status))
     return reject('SESSION_NOT_ACTIVE', { session_id: session.id, status: session.status });
+  // The expiry timer may fire late: a session whose time is up ends even if an extension is first.
+  if (now >= Date.parse(session.expiresAt)) return hasExpired(session);
   const expiresAtMs = Date.parse(session.expiresAt) + byMs;
   if (expiresAtMs - Date.parse(session.createdAt) > maxLifetimeMs)
     return beyondLifetime(duration, maxLifetimeMs);
@@ -133,6 +135,11 @@ function extend(
       },
     },
   ];
+}
+
+function hasExpired({ id, status, expiresAt }: SessionState): Rejection {
+  const context = { session_id: id, status, expires_at: expiresAt };
+  return reject('SESSION_NOT_ACTIVE', context, { message: 'The session has expired.' });
 }
 
 function recordAccess(

@@ -17,6 +17,7 @@ const extend: SessionCommand = {
   byMs: HOUR,
   maxLifetimeMs: 72 * HOUR,
   duration: '1h',
+  now: T0,
 };
 
 /** A session that ran and ended, one that never started, one that is still running. */

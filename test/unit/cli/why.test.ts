@@ -107,7 +107,13 @@ describe('the chain of causes of a session’s end', () => {
   it('leads from an expiry to the extension that set its moment', async () => {
     const extend: Step = {
       by: user,
-      session: { type: 'ExtendSession', byMs: HOUR, maxLifetimeMs: 72 * HOUR, duration: '1h' },
+      session: {
+        type: 'ExtendSession',
+        byMs: HOUR,
+        maxLifetimeMs: 72 * HOUR,
+        duration: '1h',
+        now: T0 + MINUTE,
+      },
     };
     const expire: Step = {
       by: 'timekeeper/expiry',

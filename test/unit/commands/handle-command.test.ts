@@ -24,6 +24,7 @@ const extend: SessionCommand = {
   byMs: HOUR,
   maxLifetimeMs: 72 * HOUR,
   duration: '1h',
+  now: T0,
 };
 
 describe('a session and its ledger', () => {

@@ -14,6 +14,7 @@ const extendByAnHour: SessionCommand = {
   byMs: 60 * MINUTE,
   maxLifetimeMs: 72 * 60 * MINUTE,
   duration: '1h',
+  now: T0,
 };
 
 describe('concurrent creates of one organization', () => {

@@ -31,8 +31,9 @@ export function extendSession(server: ApiServer, dependencies: ApiDependencies):
       tags: ['Sessions'],
       summary: 'Extend a session',
       description:
-        'Adds the duration to the expiry and reserves its credits. The service recognizes the ' +
-        'last 32 values of `Idempotency-Key` of each session, without a time limit.',
+        'Adds the duration to the expiry and reserves its credits, while the session has not ' +
+        'ended and its expiry has not passed. The service recognizes the last 32 values of ' +
+        '`Idempotency-Key` of each session, without a time limit.',
       params: SessionPath,
       headers: Type.Object(
         idempotencyHeader('a repeat with the same key and body extends nothing once more'),
@@ -54,7 +55,11 @@ export function extendSession(server: ApiServer, dependencies: ApiDependencies):
       const { caller } = request;
       const session = { organizationId: caller.organizationId, id: request.params.id };
       const key = idempotencyKeyOf(request.headers);
-      const command = readCommand(session, request.body, { key, maxLifetimeMs });
+      const command = readCommand(session, request.body, {
+        key,
+        maxLifetimeMs,
+        now: context.now(),
+      });
       if (isRejection(command)) return sendRejection(reply, command);
       const metadata = requestMetadata(request, caller);
       const handled = await handleSessionCommand(context, session, command, metadata);
@@ -78,7 +83,7 @@ export function extendSession(server: ApiServer, dependencies: ApiDependencies):
 function readCommand(
   { organizationId, id }: { organizationId: string; id: string },
   body: Static<typeof ExtendSessionBody>,
-  { key, maxLifetimeMs }: { key: string | null; maxLifetimeMs: number },
+  { key, maxLifetimeMs, now }: { key: string | null; maxLifetimeMs: number; now: number },
 ): ExtendSession | Rejection {
   // Unlike a create, an extension has no default duration.
   const byMs = readDuration(body.duration ?? null);
@@ -89,6 +94,7 @@ function readCommand(
     byMs,
     maxLifetimeMs,
     duration: String(body.duration),
+    now,
   } as const;
   if (key === null) return command;
   const hash = derivedId('ext', organizationId, id, key);

@@ -20,6 +20,7 @@ const extend: SessionCommand = {
   byMs: HOUR,
   maxLifetimeMs: 72 * HOUR,
   duration: '1h',
+  now: T0,
 };
 
 const stop = (minutes: number, reason: 'user' | 'organization' | 'operator' = 'user') =>

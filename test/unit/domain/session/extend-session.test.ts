@@ -19,8 +19,8 @@ import {
 const { given } = session;
 const maxLifetimeMs = 72 * HOUR;
 
-function extend(byMs: number, duration = 'as written') {
-  return { type: 'ExtendSession', byMs, maxLifetimeMs, duration } as const;
+function extend(byMs: number, duration = 'as written', now = T0 + MINUTE) {
+  return { type: 'ExtendSession', byMs, maxLifetimeMs, duration, now } as const;
 }
 
 describe('extending a session', () => {
@@ -91,6 +91,57 @@ describe('a session that is ending or has ended', () => {
 
   it('is distinguished from one that does not exist', () => {
     given().when(extend(HOUR)).thenRejected('SESSION_NOT_FOUND');
+  });
+});
+
+describe('a session whose expiry has passed, although its timer has not ended it yet', () => {
+  const end = T0 + 2 * HOUR;
+  const at = (now: number) => extend(HOUR, 'as written', now);
+
+  it('is extended up to its last millisecond', () => {
+    given(requested(), activated())
+      .when(at(end - 1))
+      .then(extended(HOUR, T0 + 3 * HOUR));
+  });
+
+  it('is not extended from its expiry on, whatever its status', () => {
+    for (const [status, ...history] of [
+      ['active', requested(), activated()],
+      ['creating', requested()],
+      ['creating', requested(), assigned()],
+      ['queued', requested(), queued],
+    ] as const)
+      for (const now of [end, end + 3 * HOUR])
+        given(...history)
+          .when(at(now))
+          .thenRejected('SESSION_NOT_ACTIVE', {
+            session_id: 'ses_1',
+            status,
+            expires_at: iso(end),
+          });
+  });
+
+  it('is judged by its newest expiry', () => {
+    const longer = extended(HOUR, T0 + 3 * HOUR);
+    given(requested(), activated(), longer)
+      .when(at(end))
+      .then(extended(HOUR, T0 + 4 * HOUR));
+    given(requested(), activated(), longer)
+      .when(at(end + HOUR))
+      .thenRejected('SESSION_NOT_ACTIVE', {
+        session_id: 'ses_1',
+        status: 'active',
+        expires_at: iso(T0 + 3 * HOUR),
+      });
+  });
+
+  it('still answers a repeat of an extension with an Idempotency-Key', () => {
+    const asked = { key: 'ext_1', fingerprint: 'of-its-body' };
+    const { data } = extended(MINUTE, end + MINUTE) as { data: object };
+    const done = { type: 'session.extended', data: { ...data, repeatable: asked } };
+    given(requested(), activated(), done as SessionEvent)
+      .when({ ...at(end + HOUR), repeatable: asked })
+      .thenNothing();
   });
 });
 

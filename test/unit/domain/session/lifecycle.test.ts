@@ -134,6 +134,8 @@ function commands(): SessionCommand[] {
     createSession({ now, fingerprint: 'f1' }),
     { type: 'QueueSession', now },
     { type: 'ActivateSession', workload: browser(), now },
+    { ...extend, byMs: HOUR, now },
+    { ...extend, byMs: 100 * HOUR, now },
     { type: 'RecordAccess', via: 'cdp', now },
     { type: 'StopSession', reason: 'user', now },
     { type: 'WarnOfExpiry', now },
@@ -147,8 +149,6 @@ function commands(): SessionCommand[] {
     ...byTime,
     { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' },
     { type: 'RequeueSession', serverId: 'srv_1', detail: 'no display' },
-    { ...extend, byMs: HOUR },
-    { ...extend, byMs: 100 * HOUR },
   ];
 }
 
