@@ -74,7 +74,8 @@ async function handleTimer(
 ): Promise<void> {
   const { organizationId, sessionId, kind } = timer;
   const now = context.now();
-  const command = timerCommand(kind, now, queue.timeoutMs);
+  const times = { now, queueTimeoutMs: queue.timeoutMs };
+  const command = timerCommand(kind, times);
   const identity = { organizationId, id: sessionId };
   const handled = await handleSessionCommand(
     context,
@@ -84,6 +85,6 @@ async function handleTimer(
   );
   // No such session: the timer is from before the event store was wiped.
   if (isRejection(handled)) return;
-  const again = handled.isChanged ? null : rescheduleAt(kind, handled.state, now);
+  const again = handled.isChanged ? null : rescheduleAt(kind, handled.state, times);
   if (again !== null) await timers.schedule(timer, new Date(again));
 }

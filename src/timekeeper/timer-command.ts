@@ -2,10 +2,13 @@ import type { SessionState } from '#events/session.ts';
 import type { TimerKind } from '#events/subjects.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { EXPIRY_WARNING_MS, idleAt } from '#src/domain/session/decide.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
+
+/** What a timer's decision depends on beside the session. */
+type TimerTimes = { now: number; queueTimeoutMs: number };
 
 /** Fired timer → command. The command decides whether the time has come. */
-export function timerCommand(kind: TimerKind, now: number, queueTimeoutMs: number): SessionCommand {
+export function timerCommand(kind: TimerKind, { now, queueTimeoutMs }: TimerTimes): SessionCommand {
   switch (kind) {
     case 'queue-after':
       return { type: 'QueueSession', now };
@@ -20,12 +23,35 @@ export function timerCommand(kind: TimerKind, now: number, queueTimeoutMs: numbe
   }
 }
 
-/** When a timer that fired too early has to fire again (ms since the epoch); null: never. */
-export function rescheduleAt(kind: TimerKind, session: SessionState, now: number): number | null {
+/** The shortest time after which a timer fires again. */
+const AGAIN_MIN_MS = 1_000;
+
+/**
+ * When a timer that fired too early has to fire again (ms since the epoch); null: never. NATS fires
+ * by its own clock: if that is ahead of this process, a timer that is set to the past of NATS fires
+ * at once, and again at once, until the clocks agree that it is due. So at least a second passes.
+ */
+export function rescheduleAt(
+  kind: TimerKind,
+  session: SessionState,
+  { now, queueTimeoutMs }: TimerTimes,
+): number | null {
+  const at =
+    kind === 'queue-timeout' ? queueTimeoutAt(session, queueTimeoutMs) : dueAt(kind, session, now);
+  return at === null ? null : Math.max(at, now + AGAIN_MIN_MS);
+}
+
+function queueTimeoutAt(session: SessionState, queueTimeoutMs: number): number | null {
+  return isAwaitingServer(session) ? Date.parse(session.createdAt) + queueTimeoutMs : null;
+}
+
+function dueAt(kind: TimerKind, session: SessionState, now: number): number | null {
   if (isFinal(session.status) || session.status === 'stopping') return null;
   const expiresAt = Date.parse(session.expiresAt);
-  if (kind === 'expiry') return Math.max(expiresAt, now);
-  if (kind === 'expiry-warning')
-    return session.expiryWarnedFor === session.expiresAt ? null : expiresAt - EXPIRY_WARNING_MS;
-  return kind === 'idle' ? idleAt(session) : null;
+  if (kind === 'expiry') return expiresAt;
+  if (kind === 'idle') return idleAt(session);
+  if (kind !== 'expiry-warning') return null;
+  // From the end on it is too late for a warning.
+  const isWarned = session.expiryWarnedFor === session.expiresAt || now >= expiresAt;
+  return isWarned ? null : expiresAt - EXPIRY_WARNING_MS;
 }

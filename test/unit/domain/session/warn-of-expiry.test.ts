@@ -72,7 +72,8 @@ describe('a session gets an expiry warning', () => {
   it('by a timer that is set again if it fired too early, but not after the warning', () => {
     const rearm = (...events: Parameters<typeof given>) => {
       const state = foldAll<'session'>(sessionRef, null, events);
-      return state === null ? null : rescheduleAt('expiry-warning', state, T0);
+      const times = { now: T0, queueTimeoutMs: queue.timeoutMs };
+      return state === null ? null : rescheduleAt('expiry-warning', state, times);
     };
     expect(rearm(requested(), activated())).toBe(END - MINUTE);
     expect(rearm(requested(), activated(), expiryWarning)).toBeNull();
