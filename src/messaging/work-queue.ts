@@ -50,32 +50,108 @@ export type ConsumeOptions<Item> = {
   /** After this many failed deliveries the item becomes a dead letter. */
   deliveriesMax: number;
   onFailure: (error: unknown, item: Item, fate: 'retried' | 'parked') => void;
+  /** The most items that are taken and not yet handled; default: one. */
+  concurrency?: number;
+  /**
+   * Items with the same key are handled one after the other, in the order of their delivery. A
+   * retried item may be overtaken, and so may one that another consumer of the queue holds. By
+   * default no two items share a key.
+   */
+  keyOf?: (item: Item) => string;
 };
 
 /** One pull waits this long; then the next one begins. */
 const PULL_MS = 30_000;
+/** So long a further pull waits: a burst is over when it finds nothing. */
+const BURST_PULL_MS = 1_000;
+/** Pulls that are open at once in a burst; twice as many handle no more items in a second. */
+const PULLS_MAX = 16;
 /** Pause before a retry: 100 ms, doubled by each delivery, 10 s at most. */
 const retryMs = doubling(100, 10_000);
 /** Pause while the queue is unavailable. */
 const AWAY_MS = 250;
 
-/** Pulls, handles and acknowledges one item at a time, until the signal aborts. Never throws. */
+/**
+ * Pulls, handles and acknowledges items until the signal aborts, and then finishes those it has
+ * taken. Never throws. One request for an item is open all the time. In a burst there are more, as
+ * the answer to one request takes longer than the handling of an item.
+ */
 export async function consume<Item>(
   workQueue: WorkQueue<Item>,
   options: ConsumeOptions<Item>,
 ): Promise<void> {
-  while (!options.signal.aborted) {
-    const delivery = await nextOrNull(workQueue, options.signal);
-    if (delivery !== null) await handleOne(delivery, options);
+  const { signal, concurrency = 1 } = options;
+  const slots = createSlots(concurrency);
+  const lanes = createLanes();
+  const burst = new Set<Promise<void>>();
+
+  async function pull(isBurst: boolean): Promise<void> {
+    while (!signal.aborted) {
+      await slots.take();
+      const waitMs = isBurst ? BURST_PULL_MS : PULL_MS;
+      const delivery = await nextOrNull(workQueue, waitMs, signal);
+      if (delivery === null) slots.give();
+      else lanes.run(options.keyOf?.(delivery.item), () => handle(delivery));
+      if (delivery === null && isBurst) return;
+      if (delivery !== null && burst.size + 1 < Math.min(PULLS_MAX, concurrency)) addPull();
+    }
   }
+  async function handle(delivery: Delivery<Item>): Promise<void> {
+    await handleOne(delivery, options);
+    slots.give();
+  }
+  function addPull(): void {
+    const pulling = pull(true).finally(() => burst.delete(pulling));
+    burst.add(pulling);
+  }
+  await pull(false);
+  await Promise.all(burst);
+  await lanes.end();
+}
+
+/** Each pull, and each item until it is handled, has one of these. */
+function createSlots(count: number) {
+  const waiting: (() => void)[] = [];
+  let free = count;
+  return {
+    async take(): Promise<void> {
+      if (free === 0) return new Promise((resolve) => waiting.push(resolve));
+      free -= 1;
+    },
+    give(): void {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    },
+  };
+}
+
+/** Runs work at once; work with the same key one after the other. The work must not throw. */
+function createLanes() {
+  const underWay = new Set<Promise<void>>();
+  const lastOf = new Map<string, Promise<void>>();
+  return {
+    run(key: string | undefined, work: () => Promise<void>): void {
+      const before = key === undefined ? undefined : lastOf.get(key);
+      const running = (before === undefined ? work() : before.then(work)).finally(() => {
+        underWay.delete(running);
+        if (key !== undefined && lastOf.get(key) === running) lastOf.delete(key);
+      });
+      underWay.add(running);
+      if (key !== undefined) lastOf.set(key, running);
+    },
+    /** Resolves once all work has ended. */
+    end: () => Promise.all(underWay),
+  };
 }
 
 async function nextOrNull<Item>(
   workQueue: WorkQueue<Item>,
+  waitMs: number,
   signal: AbortSignal,
 ): Promise<Delivery<Item> | null> {
   try {
-    return await workQueue.next(PULL_MS, signal);
+    return await workQueue.next(waitMs, signal);
   } catch {
     // The queue is unavailable. Its connection reconnects by itself, and no item is lost meanwhile.
     await sleep(AWAY_MS, signal);

@@ -248,7 +248,7 @@ function deliveryOf<Item>(
  * acknowledgement, because the server treats the removal of a held message as a failure and would
  * list it as a dead letter. If the process or the server stops in between, the message stays until
  * the next one of its subject is removed: some 200 bytes that are never delivered again, at most
- * one for each stop of a process, which handles one item at a time.
+ * as many as the process was handling.
  */
 async function removeAcknowledged(
   connection: JetStreamConnection,

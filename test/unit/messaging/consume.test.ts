@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { consume, type ConsumeOptions } from '#src/messaging/work-queue.ts';
+import { createMemoryWorkQueue } from '#src/messaging/work-queue.memory.ts';
+
+type Item = { key: string; number: number };
+
+/** A queue with items, and a consumer whose handling of each item ends when the test says so. */
+function open(items: readonly Item[], options: Partial<ConsumeOptions<Item>> = {}) {
+  const queue = createMemoryWorkQueue<Item>({ now: () => Date.now() });
+  for (const item of items) queue.push(item);
+  const stop = new AbortController();
+  const begun: Item[] = [];
+  const waiting = new Map<Item, (error?: Error) => void>();
+  const consumed = consume(queue.workQueue, {
+    signal: stop.signal,
+    deliveriesMax: 2,
+    onFailure() {},
+    keyOf: ({ key }) => key,
+    handle(item) {
+      begun.push(item);
+      return new Promise((resolve, reject) => {
+        waiting.set(item, (error) => (error === undefined ? resolve() : reject(error)));
+      });
+    },
+    ...options,
+  });
+  return {
+    parked: queue.parked,
+    begun,
+    end(item: Item | undefined, error?: Error) {
+      const settle = item && waiting.get(item);
+      if (settle === undefined) throw new Error('it is not being handled');
+      waiting.delete(item as Item);
+      settle(error);
+    },
+    stop: () => stop.abort(),
+    consumed,
+  };
+}
+
+function itemsOf(...keys: string[]): Item[] {
+  return keys.map((key, number) => ({ key, number }));
+}
+
+describe('a consumer of several items at once', () => {
+  it('handles as many as it may, and the next one when one has ended', async () => {
+    const items = itemsOf(...'abcdefghijklmnopqrstuvwxyz');
+    const { begun, end, stop, consumed } = open(items, { concurrency: 20 });
+    await expect.poll(() => begun).toEqual(items.slice(0, 20));
+    end(items[7]);
+    await expect.poll(() => begun).toEqual(items.slice(0, 21));
+    stop();
+    for (const item of items.slice(0, 21)) if (item !== items[7]) end(item);
+    await consumed;
+    expect(begun).toHaveLength(21);
+  });
+
+  it('handles one at a time if nothing else is said', async () => {
+    const items = itemsOf('a', 'b');
+    const { begun, end, stop, consumed } = open(items);
+    await expect.poll(() => begun).toEqual(items.slice(0, 1));
+    end(items[0]);
+    await expect.poll(() => begun).toEqual(items);
+    stop();
+    end(items[1]);
+    await consumed;
+  });
+
+  it('handles items with the same key one after the other, in order', async () => {
+    const items = itemsOf('a', 'a', 'b', 'a', 'b');
+    const [a1, a2, b1, a3, b2] = items;
+    const { begun, end, stop, consumed } = open(items, { concurrency: 10 });
+    await expect.poll(() => begun).toEqual([a1, b1]);
+    end(b1);
+    await expect.poll(() => begun).toEqual([a1, b1, b2]);
+    end(a1);
+    await expect.poll(() => begun).toEqual([a1, b1, b2, a2]);
+    end(a2);
+    await expect.poll(() => begun).toEqual([a1, b1, b2, a2, a3]);
+    stop();
+    end(b2);
+    end(a3);
+    await consumed;
+  });
+
+  it('retries an item that failed, and makes it a dead letter, while others go on', async () => {
+    const items = itemsOf('a', 'a', 'b');
+    const [a1, a2, b1] = items;
+    const { begun, end, parked, stop, consumed } = open(items, { concurrency: 10 });
+    await expect.poll(() => begun).toEqual([a1, b1]);
+    end(a1, new Error('not yet'));
+    await expect.poll(() => begun).toEqual([a1, b1, a2]);
+    end(a2);
+    await expect.poll(() => begun).toEqual([a1, b1, a2, a1]);
+    end(a1, new Error('never'));
+    await expect.poll(() => parked).toEqual([{ item: a1, reason: 'Error: never' }]);
+    stop();
+    end(b1);
+    await consumed;
+  });
+});
