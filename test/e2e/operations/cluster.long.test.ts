@@ -57,7 +57,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
     const [image, base] = ['browser-session-service', 'node:24-bookworm-slim'];
     const bytes = Number(inspect('{{.Size}}', image)) - Number(inspect('{{.Size}}', base));
     expect(bytes).toBeLessThan(300_000_000);
-    const part = topology.container('timekeeper');
+    const part = topology.container('timekeeper-1');
     expect(inspect('{{.HostConfig.ReadonlyRootfs}} {{.Config.User}}', part)).toBe('true node');
     const absent = ['exec', part, 'sh', '-c', 'command -v nats-server redis-server || echo none'];
     expect(docker(...absent)).toBe('none');
@@ -100,7 +100,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
       'api-2': ['api', 'bss_pool_browsers'],
       'projector-1': ['projector', 'bss_projection_lag_seconds'],
       'gateway-1': ['gateway', 'bss_gateway_connections_total'],
-      timekeeper: ['timekeeper', 'bss_event_loop_delay_seconds'],
+      'timekeeper-2': ['timekeeper', 'bss_event_loop_delay_seconds'],
       provisioner: ['provisioner', 'bss_session_starts_total'],
     };
     for (const [part, [role, family]] of Object.entries(roles)) {

@@ -116,7 +116,7 @@ export async function startTopology(
       await compose(env, 'up', '-d', '--no-deps', '--force-recreate', part);
       await eventually(() => isWell(container(part)), `${part} is well`, UP_WITHIN_MS);
     },
-    scrape: (part, hasToken) => scrape(container('timekeeper'), part, hasToken),
+    scrape: (part, hasToken) => scrape(container('timekeeper-1'), part, hasToken),
     [Symbol.asyncDispose]: () => disposable.disposeAsync(),
   };
   await eventually(
