@@ -227,6 +227,11 @@ export function timersFilter(organizationId: string, sessionId: string): string 
   return `tmr.${tenant(organizationId)}.${token(sessionId)}.>`;
 }
 
+/** All timers of an organization's sessions. */
+export function organizationTimersFilter(organizationId: string): string {
+  return `tmr.${tenant(organizationId)}.>`;
+}
+
 /** The subject of a timer's firing. */
 export function firedSubject(organizationId: string, sessionId: string, kind: TimerKind): string {
   return `tmr.fired.${tenant(organizationId)}.${token(sessionId)}.${kind}`;

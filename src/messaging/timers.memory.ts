@@ -7,6 +7,10 @@ export type MemoryTimers = Timers & {
   fireDue(): number;
 };
 
+function subjectOf({ organizationId, sessionId, kind }: Timer): string {
+  return timerSubject(organizationId, sessionId, kind);
+}
+
 /**
  * Timers of this process, fired by tests: set the clock, then call `fireDue`. A timer that is
  * scheduled for a past moment fires at once.
@@ -32,7 +36,7 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
     fireDue,
     schedule({ organizationId, sessionId, kind }, at) {
       const timer = { organizationId, sessionId, kind };
-      scheduled.set(timerSubject(organizationId, sessionId, kind), { timer, at: at.getTime() });
+      scheduled.set(subjectOf(timer), { timer, at: at.getTime() });
       if (at.getTime() <= clock.now()) fireDue();
       return Promise.resolve();
     },
@@ -41,6 +45,10 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
       for (const subject of scheduled.keys())
         if (subject.startsWith(prefix)) scheduled.delete(subject);
       return Promise.resolve();
+    },
+    scheduled() {
+      const subjects = new Set(scheduled.keys());
+      return Promise.resolve({ has: (timer) => subjects.has(subjectOf(timer)) });
     },
     fired(name) {
       const queue = queues.get(name) ?? createMemoryWorkQueue<Timer>(clock);

@@ -34,6 +34,19 @@ export function timersAfter(event: EventWithState<'session'>, queue: QueueTimes)
 }
 
 /**
+ * The timers that a session in this state needs and that are due later than now, with the expiry
+ * warning. Pure.
+ */
+export function upcomingTimersOf(session: SessionState, queue: QueueTimes, now: number) {
+  const timers = timersOf(session, queue);
+  if (session.status === 'active' && session.expiryWarnedFor !== session.expiresAt) {
+    const at = Date.parse(session.expiresAt) - EXPIRY_WARNING_MS;
+    timers.push({ kind: 'expiry-warning', at });
+  }
+  return timers.filter(({ at }) => at > now);
+}
+
+/**
  * The timers that a session in this state needs, with the time when each is due, past or future.
  * Pure. The expiry comes first, because it ends the session and makes the others void. The expiry
  * warning is not included: a late one comes with the end.

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pino } from 'pino';
-import { FIRED_SUBJECTS, firedSubject, timerSubject, TIMERS_STREAM } from '#events/subjects.ts';
+import {
+  EVENTS_STREAM,
+  FIRED_SUBJECTS,
+  firedSubject,
+  timerSubject,
+  TIMERS_STREAM,
+} from '#events/subjects.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { sessionView } from '#projections/session-view.ts';
@@ -31,6 +37,7 @@ const organizationId = 'acme';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+const SOON_MS = 60_000;
 let service: Awaited<ReturnType<typeof openService>>;
 beforeEach(async () => {
   service = await openService();
@@ -67,6 +74,51 @@ test('a session expires although its timer was lost, as by an earlier version', 
   expect(await service.read(id)).toMatchObject({ endedReason: 'expired' });
 });
 
+test('all sessions end once after hours without a timekeeper, and lost timers are set again', async () => {
+  const { connection } = service;
+  const timers = createJetStreamTimers(connection);
+  const due = await service.createArmedMany(500, HOUR);
+  const later = await service.createArmedMany(50, 20 * HOUR);
+  service.pass(3 * HOUR);
+  const [waiting, lost] = [due.slice(0, 250), due.slice(250)];
+  // As if the stream had been lost, and half of the timers had fired since.
+  await connection.jsm.streams.purge(TIMERS_STREAM);
+  for (const id of waiting) await timers.schedule(expiryOf(id), new Date());
+  await eventually(async () => (await stored(connection)) === 250, 'half have fired', SOON_MS);
+  await Promise.all([service.startTimekeeper(), service.startTimekeeper()]);
+
+  const stops = 'evt.*.session.*.stopped';
+  await eventually(
+    async () => Object.keys(await service.countEvents(stops)).length === due.length,
+    'all have ended',
+    SOON_MS,
+  );
+  await eventually(async () => (await stored(connection)) === 0, 'all firings are handled');
+  const scheduled = await eventually(async () => {
+    const timers = Object.keys(await subjectsOf(connection, `tmr.${organizationId}.>`));
+    return timers.length === 3 * later.length && timers;
+  }, 'the timers of the others are set again');
+  expect(scheduled.toSorted()).toEqual(
+    later
+      .flatMap((id) =>
+        (['expiry', 'queue-after', 'queue-timeout'] as const).map((kind) =>
+          timerSubject(organizationId, id, kind),
+        ),
+      )
+      .toSorted(),
+  );
+  for (const event of ['stop-requested', 'stopped']) {
+    const counts = await service.countEvents(`evt.*.session.*.${event}`);
+    const once = [...waiting, ...lost].map((id) => [
+      `evt.${organizationId}.session.${id}.${event}`,
+      1,
+    ]);
+    expect(counts).toEqual(Object.fromEntries(once));
+  }
+  expect(await service.ledger()).toMatchObject({ slotsInUse: later.length, creditsUsed: 0 });
+  expect(await service.read(later[0] ?? '')).toMatchObject({ status: 'creating' });
+});
+
 function expiryOf(sessionId: string): Timer {
   return { organizationId, sessionId, kind: 'expiry' };
 }
@@ -98,7 +150,7 @@ async function openService() {
     stop.abort();
     await projecting;
   });
-  const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 1_000 } as const;
+  const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 1_000_000 } as const;
   await registerOrganization(context, asked, newMetadata('test'));
   const parts = stack.move();
 
@@ -117,6 +169,25 @@ async function openService() {
   const isScheduled = async (id: string) =>
     (await held(connection, timerSubject(organizationId, id, 'expiry'))) > 0;
 
+  async function createArmedMany(count: number, durationMs: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => freshId('ses'));
+    const command = createSession({ durationMs, now: now(), fingerprint: null });
+    const limits = { concurrentSessions: 1_000 };
+    const timekeeper = await keepTime();
+    await Promise.all(
+      ids.map((id) =>
+        handleSessionCommand(context, { organizationId, id }, command, newMetadata('test'), limits),
+      ),
+    );
+    const areScheduled = async () => {
+      const subjects = await subjectsOf(connection, `tmr.${organizationId}.>`);
+      return ids.every((id) => timerSubject(organizationId, id, 'expiry') in subjects);
+    };
+    await eventually(areScheduled, 'every expiry is scheduled', SOON_MS);
+    await timekeeper[Symbol.asyncDispose]();
+    return ids;
+  }
+
   return {
     connection,
     pass(ms: number) {
@@ -124,20 +195,15 @@ async function openService() {
     },
     /** Creates a session of an hour and schedules its timers, then stops the timekeeper. */
     async createArmed(): Promise<string> {
-      const id = freshId('ses');
-      const command = createSession({ durationMs: HOUR, now: now(), fingerprint: null });
-      const limits = { concurrentSessions: 10 };
-      const timekeeper = await keepTime();
-      await handleSessionCommand(
-        context,
-        { organizationId, id },
-        command,
-        newMetadata('test'),
-        limits,
-      );
-      await eventually(() => isScheduled(id), 'its expiry is scheduled');
-      await timekeeper[Symbol.asyncDispose]();
+      const [id = ''] = await createArmedMany(1, HOUR);
       return id;
+    },
+    createArmedMany,
+    /** The subjects of events that match the filter, each with its number of events. */
+    countEvents: (filter: string) => subjectsOf(connection, filter, EVENTS_STREAM),
+    async ledger() {
+      const ledger = { kind: 'ledger', organizationId } as const;
+      return (await loadState<'ledger'>(context.eventStore, ledger)).state;
     },
     async read(id: string) {
       return (
@@ -164,7 +230,17 @@ function stored(connection: JetStreamConnection): Promise<number> {
   return held(connection, FIRED_SUBJECTS);
 }
 
-async function held({ jsm }: JetStreamConnection, subjects_filter: string): Promise<number> {
-  const { state } = await jsm.streams.info(TIMERS_STREAM, { subjects_filter });
-  return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+async function held(connection: JetStreamConnection, filter: string): Promise<number> {
+  const counts = Object.values(await subjectsOf(connection, filter));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** The subjects of the stream that match the filter, each with its number of messages. */
+async function subjectsOf(
+  { jsm }: JetStreamConnection,
+  subjects_filter: string,
+  stream = TIMERS_STREAM,
+): Promise<Record<string, number>> {
+  const { state } = await jsm.streams.info(stream, { subjects_filter });
+  return state.subjects ?? {};
 }

@@ -3,6 +3,7 @@ import {
   FIRED_SUBJECTS,
   firedSubject,
   isId,
+  organizationTimersFilter,
   timerKinds,
   timersFilter,
   timerSubject,
@@ -49,6 +50,17 @@ export function createJetStreamTimers(
       await requestWithRetry(connection, WRITE_MS, () =>
         jsm.streams.purge(TIMERS_STREAM, { filter }),
       );
+    },
+
+    async scheduled(organizationId) {
+      const query = { subjects_filter: organizationTimersFilter(organizationId) };
+      const { state } = await requestWithRetry(connection, WRITE_MS, () =>
+        jsm.streams.info(TIMERS_STREAM, query),
+      );
+      const subjects = new Set(Object.keys(state.subjects ?? {}));
+      return {
+        has: ({ sessionId, kind }) => subjects.has(timerSubject(organizationId, sessionId, kind)),
+      };
     },
 
     fired: (name) =>

@@ -104,6 +104,24 @@ describe.each([
     expect(fired).not.toContainEqual(warning);
   });
 
+  test('are listed by organization until they fire or are cancelled', async () => {
+    const [due, later] = [aTimer(), aTimer('idle')];
+    const cancelled = { ...later, sessionId: freshId('session') };
+    const never = { ...later, kind: 'expiry' } as const;
+    await schedule(due, -1);
+    await schedule(later, 60_000);
+    await schedule(cancelled, 60_000);
+    await opened.timers.cancel(cancelled.organizationId, cancelled.sessionId);
+    expect(await firedUpTo(due, 0)).toContainEqual(due);
+    const scheduled = await opened.timers.scheduled(later.organizationId);
+    expect([later, cancelled, never].map((timer) => scheduled.has(timer))).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect((await opened.timers.scheduled(due.organizationId)).has(due)).toBe(false);
+  });
+
   test('may be cancelled if there are none', async () => {
     await opened.timers.cancel(freshId('org'), freshId('session'));
   });
