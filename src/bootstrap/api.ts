@@ -34,6 +34,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     deadLetters: createJetStreamDeadLetters(connection),
     isEventStoreConnected: () => connection.isConnected(),
     now: context.now,
+    queueTimeoutMs: config.queue.timeoutMs,
   });
   const feed = createFeed({
     eventStore: context.eventStore,

@@ -65,6 +65,13 @@ export const families = {
       'Sessions assigned to a server that has no browser for them, at each server’s last ' +
       'reconciliation with the event store.',
   },
+  bss_overdue_sessions: {
+    kind: 'gauge',
+    of: ['service'],
+    help:
+      'Sessions that their expiry, idle timeout or queue timeout should have ended more than a ' +
+      'minute ago, counted at most every 30 s.',
+  },
   bss_parked_events: {
     kind: 'gauge',
     of: ['service'],

@@ -6,6 +6,7 @@ import type { Views } from '#projections/store/views.ts';
 import { allWorkloads, workloads, workloadsInStatus } from '#projections/workloads.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
+import { createOverdueCounter } from './overdue-sessions.ts';
 import { poolCounters } from '../schemas/sessions.ts';
 
 /** Metrics of the whole service: from the read model, and from the event store. */
@@ -16,6 +17,7 @@ export function registerServiceMetrics(
     deadLetters: Pick<DeadLetterStore, 'list'>;
     isEventStoreConnected: () => boolean;
     now: () => number;
+    queueTimeoutMs: number;
   },
 ): void {
   const { views, deadLetters, isEventStoreConnected, now } = parts;
@@ -28,6 +30,10 @@ export function registerServiceMetrics(
     const { browsers, sessions } = await readLeaks(views);
     return { bss_leaked_browsers: browsers, bss_leaked_sessions: sessions };
   });
+  const countOverdue = createOverdueCounter(parts);
+  metrics.watch(['bss_overdue_sessions'], async () => ({
+    bss_overdue_sessions: await countOverdue(),
+  }));
   metrics.watch(['bss_parked_events'], async () => {
     const events = await deadLetters.list();
     const count = (kind: string) => events.filter((event) => event.kind === kind).length;

@@ -218,7 +218,7 @@ test('after traffic there are no leaks, no dead letters and no projection lag', 
     count,
   );
   const all = await atFront();
-  for (const name of ['bss_leaked_browsers', 'bss_leaked_sessions'])
+  for (const name of ['bss_leaked_browsers', 'bss_leaked_sessions', 'bss_overdue_sessions'])
     expect(all.value(name), name).toBe(0);
   for (const kind of ['projection', 'inbox'])
     expect(all.value('bss_parked_events', { kind }), kind).toBe(0);
