@@ -15,7 +15,7 @@ import type { TimekeeperDependencies } from './dependencies.ts';
 
 /**
  * Events, and fired timers, that are handled at once. Handling is waiting for NATS: one at a time
- * it is some 400 events a second, with 64 four times as many, and with more no more.
+ * it is some 400 events a second, with 64 four times as many.
  */
 const CONCURRENCY = 64;
 /** Delay between an event and its timers: the request that waits for the session goes first. */
