@@ -12,7 +12,7 @@ export function readArguments(command: Command, args: readonly string[]): Argume
   const isHelp = values['help'] === true;
   const missing = names[positionals.length];
   if (missing !== undefined && !isHelp) throw new UsageError(`${missing} is missing`);
-  const most = names.length + (extra === undefined ? 0 : 1);
+  const most = command.repeatsLast === true ? Infinity : names.length + (extra ? 1 : 0);
   if (positionals.length > most)
     throw new UsageError(`${command.name} takes no ${positionals[most]}`);
 
@@ -32,6 +32,8 @@ export function readArguments(command: Command, args: readonly string[]): Argume
       return text === undefined ? null : named(extra ?? '', text, parse);
     },
     operand: (index, parse) => named(names[index] ?? '', positionals[index] ?? '', parse),
+    everyOperand: (parse) =>
+      positionals.map((text, index) => named(names[index] ?? names.at(-1) ?? '', text, parse)),
     has: (flag) => values[flag] === true,
   };
 }

@@ -17,6 +17,8 @@ import { runDoctor } from './commands/doctor.ts';
 import { showEvent, tailEvents } from './commands/events.ts';
 import { issueKey, listKeys, revokeKey } from './commands/keys.ts';
 import { createOrganization, listOrganizations } from './commands/organizations.ts';
+import { exportSession } from './commands/life/export.ts';
+import { replay } from './commands/life/replay.ts';
 import { listParked, retryParkedCommand, showParked, skipParked } from './commands/parked.ts';
 import { listProjections, rebuildProjections, verifyProjections } from './commands/projections.ts';
 import { drainServer, listServers, showServerHistory, undrainServer } from './commands/servers.ts';
@@ -45,6 +47,8 @@ const commands: readonly Command[] = [
   undrainServer,
   showServerHistory,
   showSessionAt,
+  exportSession,
+  replay,
   showWhy,
   tailEvents,
   showEvent,

@@ -10,6 +10,8 @@ export type Arguments = {
   operand<Value>(index: number, parse: Parser<Value>): Value;
   /** null if the operand is not given. */
   optionalOperand<Value>(parse: Parser<Value>): Value | null;
+  /** All operands, of a command whose last one may be repeated. */
+  everyOperand<Value>(parse: Parser<Value>): readonly Value[];
   has(flag: string): boolean;
 };
 export type Parser<Value> = (text: string) => Value;
@@ -23,6 +25,8 @@ export type Command = {
   operands?: readonly string[];
   /** Name of an operand that may follow them. */
   optionalOperand?: string;
+  /** Whether the last of the required operands may be given several times. */
+  repeatsLast?: boolean;
   options: Readonly<Record<string, Option>>;
   /** True if the command may run before the first start: it creates the streams if missing. */
   makesStreams?: boolean;

@@ -19,8 +19,9 @@ export function helpOnAll(commands: readonly Command[]): string {
 }
 
 export function helpOn(command: Command): string {
-  const { name, summary, operands = [], optionalOperand, options } = command;
-  const extra = optionalOperand === undefined ? '' : ` [${optionalOperand}]`;
+  const { name, summary, operands = [], optionalOperand, repeatsLast, options } = command;
+  const more = optionalOperand === undefined ? '' : ` [${optionalOperand}]`;
+  const extra = repeatsLast === true ? `${more}…` : more;
   const names = operands.map((operand) => ` ${operand}`).join('') + extra;
   const lines = Object.entries({ ...options, ...common }).map(([option, facts]) => {
     const typed = facts.value === undefined ? `--${option}` : `--${option} ${facts.value}`;

@@ -5,13 +5,16 @@
 export type RawRecords = {
   /**
    * The records of a range, oldest first, in batches: after `after`, up to and including `upTo`, of
-   * one organization (null: all records).
+   * one organization (null: all records), or of the subjects that a filter matches.
    * @throws Unavailable('event-log')
    */
   read(range: RecordRange): AsyncIterable<RawRecord[]>;
 };
 
-export type RecordRange = { after: number; upTo: number; organizationId: string | null };
+export type RecordRange = { after: number; upTo: number } & (
+  | { organizationId: string | null }
+  | { filter: string }
+);
 
 export type RawRecord = {
   sequence: number;

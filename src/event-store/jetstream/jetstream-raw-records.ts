@@ -18,9 +18,8 @@ export function createJetStreamRawRecords(
   const stream = from === 'archive' ? ARCHIVE_STREAM : EVENTS_STREAM;
 
   async function* read(range: RecordRange): AsyncGenerator<RawRecord[], void, void> {
-    const { after, upTo, organizationId } = range;
-    // One filter, because a direct get accepts only one; no filter means all messages.
-    const [filter] = organizationId === null ? [] : filtersFor(organizationId, null);
+    const { after, upTo } = range;
+    const filter = filterOf(range);
     await requireAll(connection, stream, upTo);
     for (let next = after + 1; next <= upTo;) {
       const batch = Math.min(BATCH, upTo - next + 1);
@@ -39,6 +38,12 @@ export function createJetStreamRawRecords(
     }
   }
   return { read };
+}
+
+/** One filter, because a direct get accepts only one; undefined: all messages. */
+function filterOf(range: RecordRange): string | undefined {
+  if ('filter' in range) return range.filter;
+  return range.organizationId === null ? undefined : filtersFor(range.organizationId, null)[0];
 }
 
 /**

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { filtersFor, streamFilter } from '#events/subjects.ts';
+import { filtersFor, sessionAnywhere, streamFilter } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
 import { loadState } from '#src/event-store/load-state.ts';
@@ -120,6 +120,10 @@ describe('the raw records', () => {
     expect(own.map(({ sequence }) => sequence)).toEqual([1, 2, 3, upTo - 1, upTo]);
     expect((await recordsOf(records, 1, 3, session.organizationId)).length).toBe(2);
     expect(await recordsOf(records, 3, 600, session.organizationId)).toEqual([]);
+    const filtered: RawRecord[] = [];
+    const range = { after: 1, upTo, filter: sessionAnywhere(session.id) };
+    for await (const batch of records.read(range)) filtered.push(...batch);
+    expect(filtered).toEqual(own.slice(1, 3));
     const [first] = await historyOf(eventStore, session);
     expect(JSON.parse(own[0]?.body ?? '')).toMatchObject({
       data: first?.data,
