@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { isFinal } from '#src/domain/session/session.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { expectAsRecorded, readLives } from '#test/support/service/recorded-lives.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 
 const PARALLEL = 50;
@@ -18,7 +19,7 @@ const ENV = {
   TIERS: PLENTY,
 };
 
-test(`a service killed with -9 during ${PARALLEL} creates has each acknowledged session once after its restart, and a consistent ledger`, async () => {
+test(`a service killed with -9 during ${PARALLEL} creates has each acknowledged session once after its restart, a consistent ledger, and lives that replay`, async () => {
   await using service = await startService(ENV);
   const acknowledged: string[] = [];
   for (const [index, moment] of MOMENTS.entries()) {
@@ -40,6 +41,8 @@ test(`a service killed with -9 during ${PARALLEL} creates has each acknowledged 
     for (const id of before) expect(sessions.get(id)?.state.status).toBe('failed');
     await listAgrees(service, sessions.size);
   }
+  const { sessions } = await auditLog(service);
+  expectAsRecorded(await readLives(service, sessions.keys()));
 });
 
 /** Resolves when each has been answered, or its connection cut. */
