@@ -1,3 +1,4 @@
+import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
 import { startApi } from '#src/api/api.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
 import {
@@ -13,6 +14,7 @@ import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-m
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { JwtConfig } from '#src/config/jwt.ts';
+import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-stream-sizes.ts';
 import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
@@ -32,6 +34,8 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   registerServiceMetrics(metrics, {
     views: infrastructure.views,
     deadLetters: createJetStreamDeadLetters(connection),
+    readStreamSizes: createJetStreamSizes(connection),
+    readMemoryUse: createRedisMemoryUse(redis),
     isEventStoreConnected: () => connection.isConnected(),
     now: context.now,
     queueTimeoutMs: config.queue.timeoutMs,

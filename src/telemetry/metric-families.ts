@@ -1,3 +1,11 @@
+import {
+  ADVISORY_STREAM,
+  ARCHIVE_STREAM,
+  EVENTS_STREAM,
+  PARKED_STREAM,
+  PUBLIC_STREAM,
+  TIMERS_STREAM,
+} from '#events/subjects.ts';
 import { errors } from '#src/errors.ts';
 
 /**
@@ -24,6 +32,14 @@ const LAUNCH_SECONDS = [0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30];
 export const createPhases = ['admission', 'append', 'placement', 'launch', 'first_cdp'] as const;
 export type CreatePhase = (typeof createPhases)[number];
 const kinds = ['cdp', 'vnc'] as const;
+const streams = [
+  EVENTS_STREAM,
+  PUBLIC_STREAM,
+  TIMERS_STREAM,
+  ADVISORY_STREAM,
+  PARKED_STREAM,
+  ARCHIVE_STREAM,
+];
 const statuses = [...new Set(Object.values(errors).map(({ status }) => `${status}`))];
 
 /** All metrics of the service, by name. */
@@ -85,6 +101,36 @@ export const families = {
     of: ['service'],
     help: '1 if this process reaches the part, else 0.',
     label: { name: 'part', values: ['event_log', 'read_model'] },
+  },
+  bss_stream_bytes: {
+    kind: 'gauge',
+    of: ['service'],
+    help:
+      'Size of the event store’s streams, of one replica; a stream that does not exist is ' +
+      'left out.',
+    label: { name: 'stream', values: streams },
+  },
+  bss_stream_messages: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Messages in the event store’s streams.',
+    label: { name: 'stream', values: streams },
+  },
+  bss_stream_subjects: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Distinct subjects in the event store’s streams.',
+    label: { name: 'stream', values: streams },
+  },
+  bss_redis_memory_bytes: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Memory that Redis uses.',
+  },
+  bss_redis_memory_max_bytes: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Memory that Redis may use (maxmemory); 0: it has no limit.',
   },
   bss_create_phase_seconds: {
     kind: 'histogram',

@@ -1,9 +1,11 @@
 import { organizationSessions, waitingSessions } from '#projections/organization-sessions.ts';
 import type { SessionRow } from '#projections/organization-sessions.ts';
 import { projectionId } from '#projections/projection.ts';
+import type { ReadMemoryUse } from '#projections/store/memory-use.ts';
 import { readLeaks } from '#projections/store/queries.ts';
 import type { Views } from '#projections/store/views.ts';
 import { allWorkloads, workloads, workloadsInStatus } from '#projections/workloads.ts';
+import type { ReadStreamSizes, StreamSize } from '#src/event-store/stream-sizes.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import { createOverdueCounter } from './overdue-sessions.ts';
@@ -15,6 +17,8 @@ export function registerServiceMetrics(
   parts: {
     views: Views;
     deadLetters: Pick<DeadLetterStore, 'list'>;
+    readStreamSizes: ReadStreamSizes;
+    readMemoryUse: ReadMemoryUse;
     isEventStoreConnected: () => boolean;
     now: () => number;
     queueTimeoutMs: number;
@@ -39,6 +43,23 @@ export function registerServiceMetrics(
     const count = (kind: string) => events.filter((event) => event.kind === kind).length;
     return { bss_parked_events: { projection: count('projection'), inbox: count('inbox') } };
   });
+  metrics.watch(['bss_stream_bytes', 'bss_stream_messages', 'bss_stream_subjects'], async () =>
+    presentStreams(await parts.readStreamSizes()),
+  );
+  metrics.watch(['bss_redis_memory_bytes', 'bss_redis_memory_max_bytes'], async () => {
+    const { usedBytes, maxBytes } = await parts.readMemoryUse();
+    return { bss_redis_memory_bytes: usedBytes, bss_redis_memory_max_bytes: maxBytes };
+  });
+}
+
+function presentStreams(sizes: Readonly<Record<string, StreamSize>>) {
+  const each = (count: keyof StreamSize) =>
+    Object.fromEntries(Object.entries(sizes).map(([name, size]) => [name, size[count]]));
+  return {
+    bss_stream_bytes: each('bytes'),
+    bss_stream_messages: each('messages'),
+    bss_stream_subjects: each('subjects'),
+  };
 }
 
 async function readPool(views: Views) {

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
+import { EVENTS_STREAM } from '#events/subjects.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { families, type Family } from '#src/telemetry/metric-families.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';
@@ -131,6 +133,34 @@ test('gauges show the current pool and queue', async () => {
     'theirs are counted, too',
     60_000,
   );
+});
+
+test('the sizes of the streams and the memory of Redis are those that both report', async () => {
+  await using connection = await connectJetStream({ url: front.runtime.nats_url, name: 'test' });
+  const { state } = await connection.jsm.streams.info(EVENTS_STREAM);
+  const all = await atFront();
+  const events = { stream: EVENTS_STREAM };
+  // Events may be appended between the two looks; none is ever removed.
+  const again = (await connection.jsm.streams.info(EVENTS_STREAM)).state;
+  for (const [name, before, after] of [
+    ['bss_stream_bytes', state.bytes, again.bytes],
+    ['bss_stream_messages', state.messages, again.messages],
+    ['bss_stream_subjects', state.num_subjects, again.num_subjects],
+  ] as const) {
+    expect(all.value(name, events), name).toBeGreaterThanOrEqual(before ?? Infinity);
+    expect(all.value(name, events), name).toBeLessThanOrEqual(after ?? 0);
+  }
+  expect(all.value('bss_stream_subjects', events)).toBeGreaterThan(created.length);
+  const streams = all.families
+    .get('bss_stream_bytes')
+    ?.samples.map(({ labels }) => labels['stream']);
+  // There is no archive, since ARCHIVE is off.
+  expect(streams).toEqual(
+    expect.arrayContaining([EVENTS_STREAM, 'PUBLIC', 'TIMERS', 'ADVISORY', 'PARKED']),
+  );
+  expect(streams).not.toContain('ARCHIVE');
+  expect(all.value('bss_redis_memory_bytes')).toBeGreaterThan(100_000);
+  expect(all.value('bss_redis_memory_max_bytes')).toBe(0);
 });
 
 test('refusals are counted by error, in routes and in hooks', async () => {
