@@ -17,9 +17,13 @@ export default class Summary implements Reporter {
       add(tiers, '(outside of tests)', { failed: unhandledErrors.length });
     const leftOut = withoutDocker(modules);
     if (leftOut !== null && process.env['CI'] === 'true') add(tiers, '(no Docker)', { failed: 1 });
+    const unchecked = withoutPromtool(modules);
+    if (unchecked !== null && process.env['CI'] === 'true')
+      add(tiers, '(no promtool)', { failed: 1 });
     const lines = [...tiers].map(([tier, tally]) => lineOf(tier, tally));
     lines.push(...modules.flatMap(failuresOf));
     if (leftOut !== null) lines.push(leftOut);
+    if (unchecked !== null) lines.push(unchecked);
     const all = total([...tiers.values()]);
     lines.push(`${all.passed} passed, ${all.failed} failed`);
     // At the very end, so that no output follows the last line.
@@ -61,6 +65,15 @@ function withoutDocker(modules: readonly TestModule[]): string | null {
   const names = missed.map((module) => relative(module.project.config.root, module.moduleId));
   const list = names.join(', ');
   return `Left out, since no Docker engine answers (DOCKER_HOST): Docker browsers, in ${list}`;
+}
+
+/** The test file that left tests out because there is no promtool; null: none did. */
+function withoutPromtool(modules: readonly TestModule[]): string | null {
+  const rules = modules.find(({ moduleId }) => moduleId.endsWith('/alert-rules.test.ts'));
+  const tests = [...(rules?.children.allTests() ?? [])];
+  if (rules === undefined || !tests.some((test) => test.result().state === 'skipped')) return null;
+  const file = relative(rules.project.config.root, rules.moduleId);
+  return `Left out, since promtool is missing and cannot be fetched (PROMTOOL): checks in ${file}`;
 }
 
 function tallyByTier(modules: readonly TestModule[]): Map<string, Tally> {
