@@ -51,13 +51,10 @@ function ownersOf({ of }: Family): string {
   return of.map((owner) => PROCESSES[owner]).join('; ');
 }
 
-/** Metrics of the next versions, for which there are alerts already. */
-const COMING = ['bss_overdue_sessions', 'bss_reader_silence_seconds'];
-
 /** The names of metrics in a text that no process of the service exports. */
 export async function unknownMetrics(text: string): Promise<string[]> {
   const metrics = openMetrics({ roles: 'all', owners: Object.keys(PROCESSES) as FamilyOwner[] });
-  const known = new Set([...parseMetrics(await metrics.text()).keys(), ...COMING]);
+  const known = new Set(parseMetrics(await metrics.text()).keys());
   const names = text.match(/\b(?:bss|process|nodejs)_[a-z0-9_]+/g) ?? [];
   const isKnown = (name: string) =>
     known.has(name) || known.has(name.replace(/_(?:bucket|sum|count)$/, ''));
