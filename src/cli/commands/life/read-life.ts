@@ -18,10 +18,9 @@ export async function readLife(
   sessionId: string,
   warn: (text: string) => void,
 ): Promise<Life | null> {
-  const read = async (filter: string, after = 0, upTo?: number) => {
-    const end = await eventStore.lastSequence([filter]);
-    return collect(records, { filter, after, upTo: Math.min(end, upTo ?? end) });
-  };
+  const end = await eventStore.lastSequence();
+  const read = (filter: string, after = 0, upTo = end) =>
+    collect(records, { filter, after, upTo: Math.min(end, upTo) });
   const own = await read(sessionAnywhere(sessionId));
   const aggregate = parseSubject(own[0]?.subject ?? '')?.aggregate;
   if (aggregate?.kind !== 'session') return null;
