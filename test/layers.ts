@@ -75,6 +75,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/config': ['events', 'src/domain', ...common],
   'src/embedded': ['events', 'src/async', 'src/config', ...common, 'src/telemetry'],
   'src/backup': ['events', 'src/event-store', 'src/messaging', ...common],
+  'src/archive': ['events', 'src/async', 'src/event-store', ...common],
   'src/doctor': [...core, 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
     ...core,
@@ -86,6 +87,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/bootstrap/find-service.ts',
     'src/doctor',
     'src/backup',
+    'src/archive',
   ],
   // They put the parts together.
   'src/bootstrap': ['events', 'src', 'projections'],
@@ -109,7 +111,16 @@ function isWithin(path: string, layer: string): boolean {
   return path === layer || path.startsWith(`${layer}/`);
 }
 
-const technologies = ['memory', 'jetstream', 'redis', 'docker', 'process', 'simulated'] as const;
+const technologies = [
+  'memory',
+  'jetstream',
+  'redis',
+  'docker',
+  'process',
+  'simulated',
+  's3',
+  'folder',
+] as const;
 type Technology = (typeof technologies)[number];
 
 /**
@@ -142,7 +153,8 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   fastify: ['src/api'],
   '@fastify': ['src/api'],
   '@scalar': ['src/api/docs'],
-  jose: ['src/api', 'src/cli', 'src/tenants/user-jwt.ts'],
+  jose: ['src/api', 'src/archive/signature.ts', 'src/cli', 'src/tenants/user-jwt.ts'],
+  '@aws-sdk': ['s3'],
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
   ws: ['src/gateway', 'simulated', 'src/provisioner/browsers/chromium'],
   selfsigned: ['src/gateway'],

@@ -1,10 +1,11 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { chainLine, recordText } from '#src/archive/chain.ts';
 import { isRejection, reject } from '#src/errors.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
-import { firstHash, chainLine, recordText, type AuditHead, type AuditScope } from './chain.ts';
+import { firstHash, type AuditHead, type AuditScope } from './head.ts';
 import { openAuditKey } from './key.ts';
 import type { Command, CommandSession } from '../../command.ts';
 import { UsageError } from '../../errors.ts';

@@ -1,5 +1,6 @@
-import { firstHash, readLine, sha256, type AuditHead } from './chain.ts';
-import { signerOf } from './key.ts';
+import { readLine, sha256 } from '#src/archive/chain.ts';
+import { signerOf } from '#src/archive/signature.ts';
+import { firstHash, type AuditHead } from './head.ts';
 
 /** Result of a verification. `line` counts from 1; null if no single line is at fault. */
 export type Verdict =

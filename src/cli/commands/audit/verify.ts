@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { access } from 'node:fs/promises';
+import { recordText } from '#src/archive/chain.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { readConfig } from '#src/config/config.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
@@ -7,8 +8,8 @@ import type { RawRecords } from '#src/event-store/raw-records.ts';
 import { textUpTo } from '../../arguments.ts';
 import type { Command, Output } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
-import { recordText, type AuditHead } from './chain.ts';
 import { archiveMissing } from './export.ts';
+import type { AuditHead } from './head.ts';
 import { knownFingerprint } from './key.ts';
 import { verifyLines, type InspectRecord, type Verdict } from './verify-lines.ts';
 

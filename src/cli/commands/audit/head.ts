@@ -1,0 +1,33 @@
+import { sha256 } from '#src/archive/chain.ts';
+
+/**
+ * An audit is an NDJSON file. The first line is the signed head, every other line a chained record
+ * (src/archive/chain.ts). The first record's `prev` is the hash of the scope (`firstHash`).
+ */
+export type AuditScope = {
+  format: 'bss-audit-1';
+  /** Id of the event store; a store created anew has another id. */
+  log: string;
+  /** null: all organizations and the fleet. */
+  organization: string | null;
+  /** ISO 8601 UTC by the event store's clock; null: from the first record on. */
+  from: string | null;
+  /** Not included. */
+  to: string;
+  /** The sequences of the span: above `after`, up to and including `up_to`. */
+  after: number;
+  up_to: number;
+};
+
+/** The signed first line. */
+export type AuditHead = AuditScope & {
+  exported_at: string;
+  records: number;
+  /** The hash of the last line; without records, `firstHash` of the scope. */
+  tip: string;
+};
+
+export function firstHash(scope: AuditScope): string {
+  const { format, log, organization, from, to, after, up_to } = scope;
+  return sha256('', JSON.stringify([format, log, organization, from, to, after, up_to]));
+}
