@@ -65,7 +65,7 @@ export async function tablesOf(
   );
 }
 
-async function tableOf(files: ArchiveFiles, range: Range): Promise<EntryTable> {
+export async function tableOf(files: ArchiveFiles, range: Range): Promise<EntryTable> {
   if (range.first === range.last) {
     const { entriesAt, entries } = await readHeader(files, range.first);
     return { ...range, name: indexName(range.first), offset: entriesAt, entries };
@@ -129,7 +129,7 @@ async function ensureLookup(files: ArchiveFiles, range: Range): Promise<void> {
 }
 
 /** The entries of ranges that follow one another, sorted. */
-export async function* mergedEntries(
+async function* mergedEntries(
   files: ArchiveFiles,
   ranges: readonly Range[],
 ): AsyncGenerator<Buffer, void, void> {
@@ -209,7 +209,8 @@ class EntryCursor {
   }
 }
 
-async function* readEntries(
+/** The entries of a table, in chunks. @throws FileMissing */
+export async function* readEntries(
   files: ArchiveFiles,
   { name, offset, entries }: EntryTable,
 ): AsyncGenerator<Buffer, void, void> {

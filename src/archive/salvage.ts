@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { createZstdDecompress } from 'node:zlib';
 
 /** Small, so that little of what was decompressed before a failure is lost with it. */
-const CHUNK_BYTES = 64;
+const CHUNK_BYTES = 512;
 
 /** What of a frame's lines can be decompressed: all before the bytes that were altered. */
 export async function salvageLines(frame: Buffer): Promise<Buffer> {

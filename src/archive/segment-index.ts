@@ -54,7 +54,8 @@ export function aggregateHash(prefix: string): AggregateHash {
   return { high: mixed(high ^ (low >>> 16)), low: mixed(low ^ high) };
 }
 
-function mixed(value: number): number {
+/** The finalizer of MurmurHash3. */
+export function mixed(value: number): number {
   let mix = value ^ (value >>> 16);
   mix = Math.imul(mix, 0x85ebca6b);
   mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);

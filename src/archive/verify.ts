@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { ArchiveFiles } from './archive-files.ts';
-import { mergedEntries, tablesOf } from './lookup-files.ts';
+import { lookupFindings } from './verify-lookups.ts';
 import {
   CorruptSegment,
   genesisHash,
@@ -113,31 +112,4 @@ function linkProblems(
   if (manifest.first_sequence <= (before?.manifest.last_sequence ?? 0))
     problems.push('its sequences do not follow those of the segment before');
   return problems;
-}
-
-/** Lookup files that differ from the indexes they were merged from. */
-async function lookupFindings(
-  files: ArchiveFiles,
-  segments: number,
-  names: readonly string[],
-): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const { first, last, name } of await tablesOf(files, segments, names)) {
-    if (first === last) continue;
-    const singles = Array.from({ length: last - first + 1 }, (_, at) => first + at);
-    const ranges = singles.map((segment) => ({ first: segment, last: segment }));
-    if (await isSame(mergedEntries(files, ranges), files.stream(name))) continue;
-    findings.push({ segment: first, line: null, problem: `${name} differs from the indexes` });
-  }
-  return findings;
-}
-
-/** Whether two streams have the same bytes. */
-async function isSame(one: AsyncIterable<Buffer>, other: AsyncIterable<Buffer>): Promise<boolean> {
-  const digest = async (stream: AsyncIterable<Buffer>) => {
-    const sha256 = createHash('sha256');
-    for await (const chunk of stream) sha256.update(chunk);
-    return sha256.digest('hex');
-  };
-  return (await digest(one)) === (await digest(other));
 }

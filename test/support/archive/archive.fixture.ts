@@ -1,0 +1,81 @@
+import { generateKeyPairSync } from 'node:crypto';
+import type { ArchiveFiles } from '#src/archive/archive-files.ts';
+import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
+import type { SegmentManifest } from '#src/archive/manifest.ts';
+import { sealSegments, type SealOptions } from '#src/archive/segment-writer.ts';
+import { createSigner, type Signer } from '#src/archive/signature.ts';
+import type { RawRecord } from '#src/event-store/raw-records.ts';
+
+export const LOG = 'store-of-a-test';
+
+export function newSigner(): Promise<Signer> {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  return createSigner(privateKey.export({ format: 'jwk' }));
+}
+
+export const signer = await newSigner();
+
+const EVENTS = ['requested', 'assigned', 'activated', 'extended', 'stopped'];
+/** Sessions that are open at once. */
+const OPEN = 7;
+
+/** The prefix of the session of a record: each has five records, `OPEN` apart. */
+export function sessionOf(sequence: number): string {
+  const round = Math.floor((sequence - 1) / (OPEN * EVENTS.length));
+  return `evt.acme.session.ses_${round}_${sequence % OPEN}`;
+}
+
+/** A record like those of the event store; every hundredth is of another organization's ledger. */
+export function recordAt(sequence: number, filler = 0): RawRecord {
+  const event = EVENTS[Math.floor((sequence - 1) / OPEN) % EVENTS.length];
+  const isLedger = sequence % 100 === 0;
+  return {
+    sequence,
+    storedAt: new Date(1_780_000_000_000 + sequence * 10).toISOString().replace('Z', '000007Z'),
+    subject: isLedger ? 'evt.other.ledger.charged' : `${sessionOf(sequence)}.${event}`,
+    headers: [
+      ['ce-id', `evt_${sequence}`],
+      ['ce-type', `session.${event}`],
+    ],
+    body: JSON.stringify({ data: { note: noise(sequence, filler) }, state: { sequence } }),
+  };
+}
+
+/** Letters that do not compress to nothing, the same for the same sequence. */
+function noise(sequence: number, length: number): string {
+  let [text, state] = ['', sequence];
+  while (text.length < length) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    text += state.toString(36);
+  }
+  return text;
+}
+
+export function recordsFrom(first: number, last: number, filler = 0): RawRecord[] {
+  return Array.from({ length: last - first + 1 }, (_, at) => recordAt(first + at, filler));
+}
+
+/** The records in batches of a size that fits nothing. */
+export async function* inBatches(records: readonly RawRecord[]): AsyncGenerator<RawRecord[]> {
+  for (let at = 0; at < records.length; at += 37) yield records.slice(at, at + 37);
+}
+
+/** Seals records and returns the new manifests. */
+export function seal(
+  files: ArchiveFiles,
+  records: readonly RawRecord[],
+  options: Partial<SealOptions> = {},
+): Promise<SegmentManifest[]> {
+  return Array.fromAsync(sealSegments(inBatches(records), { files, log: LOG, signer, ...options }));
+}
+
+export async function collect(batches: AsyncIterable<RawRecord[]>): Promise<RawRecord[]> {
+  return (await Array.fromAsync(batches)).flat();
+}
+
+/** A copy of all files. */
+export async function copyOf(files: ArchiveFiles): Promise<ArchiveFiles> {
+  const copy = createMemoryFiles();
+  for (const name of await files.list()) await copy.write(name, await files.read(name));
+  return copy;
+}
