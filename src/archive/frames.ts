@@ -30,7 +30,11 @@ const PARAMETERS = {
 /** Compresses lines to one zstd frame, outside of the main thread. */
 export function compressLines(lines: Buffer): Promise<Buffer> {
   // One step in place of one for each 16 KiB, the default.
-  return compress(lines, { params: PARAMETERS, chunkSize: COMPRESSED_BYTES });
+  return compress(lines, {
+    params: PARAMETERS,
+    chunkSize: COMPRESSED_BYTES,
+    pledgedSrcSize: lines.length,
+  });
 }
 
 /**
@@ -109,8 +113,8 @@ function seal(buffer: Buffer, { start, to, prev }: Span): string {
 }
 
 /**
- * SHA-256 of `prev` and a line's record. The bytes before the record are overwritten with `prev`, so
- * that one call hashes both.
+ * SHA-256 of `prev` and a line's record. The bytes before the record are overwritten with `prev`,
+ * so that one call hashes both.
  */
 function hashInPlace(buffer: Buffer, { start, to, prev }: Span): string {
   const from = start + BEFORE_RECORD - HASH_BYTES;

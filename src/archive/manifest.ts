@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
 import type { Signer } from './signature.ts';
 
-/** What a segment is, signed. Its file is written last and makes the segment part of the archive. */
+/** What a segment is. Its signed file is written last, and seals the segment. */
 export type SegmentManifest = {
   format: 'bss-segment-1';
   /** Id of the event store. */

@@ -147,17 +147,18 @@ export class IndexBuilder {
 
   #grow(): void {
     if (this.#count >= ENTRIES_MAX) throw new RangeError('a segment has too many records');
-    const grown = (from: Uint32Array) => {
-      const to = new Uint32Array(from.length * 2);
-      to.set(from);
-      return to;
-    };
     [this.#high, this.#low, this.#frame] = [
       grown(this.#high),
       grown(this.#low),
       grown(this.#frame),
     ];
   }
+}
+
+function grown(from: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  const to = new Uint32Array(from.length * 2);
+  to.set(from);
+  return to;
 }
 
 function writeRow(file: Buffer, place: number, frame: Frame): void {

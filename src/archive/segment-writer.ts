@@ -157,8 +157,13 @@ class SegmentDraft {
       const lines = this.#frame.take();
       this.#rawBytes += lines.length;
       const row = {
-        ...{ offset: 0, length: 0, rawLength: 0, crc32: 0 },
-        ...{ firstLine, firstSequence, firstStoredAt: nanosOf(storedAt) },
+        offset: 0,
+        length: 0,
+        rawLength: 0,
+        crc32: 0,
+        firstLine,
+        firstSequence,
+        firstStoredAt: nanosOf(storedAt),
       };
       this.index.addFrame(row);
       yield { row, lines };
@@ -204,7 +209,7 @@ async function readBack(
 ): Promise<void> {
   const { number } = manifest;
   const fail = (line: number | null, problem: string, cause?: unknown) =>
-    new CorruptSegment(number, line, `as it was read back, ${problem}`, cause);
+    new CorruptSegment(number, line, `read back, ${problem}`, cause);
   if (sha256Of(await files.read(indexName(number))) !== manifest.index_sha256)
     throw fail(null, 'the index differs from what was written');
   const sha256 = createHash('sha256');

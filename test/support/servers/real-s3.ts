@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runCommand } from '#src/embedded/run-command.ts';
+import { freePort } from './ports.ts';
+import { startServer } from './real-server.ts';
+
+/** An S3 server in one program, which keeps its objects in a folder. */
+const MODULE = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
+const FOLDER = fileURLToPath(new URL('../../../.tools/versitygw', import.meta.url));
+const BUILD_MS = 10 * 60_000;
+
+/** The path of the server, after building it if it is missing; null where it cannot be built. */
+export async function ensureS3Server(print: (line: string) => void): Promise<string | null> {
+  const path = join(FOLDER, 'versitygw');
+  if (existsSync(path)) return path;
+  const go = await runCommand(['go', 'version'], { timeoutMs: 10_000 }).catch(() => null);
+  if (go?.code !== 0) return null;
+  print('building versitygw, an S3 server for tests');
+  await mkdir(FOLDER, { recursive: true });
+  const built = await runCommand(['env', `GOBIN=${FOLDER}`, 'go', 'install', MODULE], {
+    timeoutMs: BUILD_MS,
+  });
+  if (existsSync(path)) return path;
+  print(`versitygw was not built: ${built.output.slice(-400)}`);
+  return null;
+}
+
+/** The server that the test run found; null if there is none. */
+export function s3Server(): string | null {
+  const path = process.env['TEST_S3_SERVER'] ?? 'none';
+  return path === 'none' ? null : path;
+}
+
+/** A real S3 server for one test file, with one bucket. */
+export async function startS3(program: string) {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'bss-s3-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  // The server shows a folder as a bucket.
+  const bucket = 'archive';
+  await mkdir(join(folder, bucket));
+  const port = await freePort();
+  const endpoint = `http://127.0.0.1:${port}`;
+  const credentials = { accessKeyId: 'tester', secretAccessKey: 'secret-of-a-test' };
+  const { accessKeyId, secretAccessKey } = credentials;
+  stack.use(
+    await startServer({
+      program,
+      args: [
+        ...['--port', `127.0.0.1:${port}`, '--access', accessKeyId, '--secret', secretAccessKey],
+        ...['--health', '/health', '--quiet', 'posix', folder],
+      ],
+      answers: () => isHealthy(`${endpoint}/health`),
+    }),
+  );
+  const parts = stack.move();
+  return {
+    options: { bucket, region: 'us-east-1', endpoint, credentials },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+async function isHealthy(url: string): Promise<boolean> {
+  return fetch(url).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
