@@ -55,8 +55,9 @@ export async function decompressLines(frame: Buffer, rawLength: number | null): 
 export class FrameBuilder {
   /** `hash` of the last line. */
   tip: string;
-  #buffer = Buffer.allocUnsafe(BUFFER_BYTES);
+  #buffer: Buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #end = 0;
+  readonly #free: Buffer<ArrayBufferLike>[] = [];
 
   constructor(tip: string) {
     this.tip = tip;
@@ -69,7 +70,7 @@ export class FrameBuilder {
   /** Adds a record's line: the text of `chainLine` and a line feed, made with few copies. */
   append(record: RawRecord): void {
     const { sequence, storedAt, subject, headers, body } = record;
-    const head = JSON.stringify({ sequence, storedAt, subject, headers });
+    const head = headText({ sequence, storedAt, subject, headers });
     // A character has at most 3 bytes, and 6 as an escape in a body that is not JSON.
     this.#reserve(LINE_BYTES + 3 * head.length + BODY.length + 6 * body.length);
     const buffer = this.#buffer;
@@ -90,9 +91,14 @@ export class FrameBuilder {
   /** The lines so far; the next ones go to another buffer. */
   take(): Buffer {
     const lines = this.#buffer.subarray(0, this.#end);
-    this.#buffer = Buffer.allocUnsafe(BUFFER_BYTES);
+    this.#buffer = this.#free.pop() ?? Buffer.allocUnsafe(BUFFER_BYTES);
     this.#end = 0;
     return lines;
+  }
+
+  /** Gives back lines that were taken and are not read any more: fresh memory costs page faults. */
+  recycle(lines: Buffer): void {
+    if (lines.buffer.byteLength === BUFFER_BYTES) this.#free.push(Buffer.from(lines.buffer));
   }
 
   #reserve(bytes: number): void {
@@ -101,6 +107,22 @@ export class FrameBuilder {
     this.#buffer.copy(grown, 0, 0, this.#end);
     this.#buffer = grown;
   }
+}
+
+/** Characters that JSON does not escape. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
+/** The text that JSON.stringify makes of a record without its body, in half the time. */
+function headText({ sequence, storedAt, subject, headers }: Omit<RawRecord, 'body'>): string {
+  let pairs = '';
+  for (const [name, value] of headers)
+    pairs += `${pairs === '' ? '' : ','}[${quoted(name)},${quoted(value)}]`;
+  const start = `{"sequence":${sequence},"storedAt":${quoted(storedAt)}`;
+  return `${start},"subject":${quoted(subject)},"headers":[${pairs}]}`;
+}
+
+function quoted(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
 type Span = { start: number; to: number; prev: string };

@@ -138,6 +138,7 @@ class SegmentDraft {
         rawLength: lines.length,
         crc32: crc32(data),
       });
+      this.#frame.recycle(lines);
       this.#sha256.update(data);
       this.#bytes += data.length;
       yield data;
