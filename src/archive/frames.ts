@@ -57,7 +57,7 @@ export class FrameBuilder {
   tip: string;
   #buffer: Buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #end = 0;
-  readonly #free: Buffer<ArrayBufferLike>[] = [];
+  readonly #free: Buffer[] = [];
 
   constructor(tip: string) {
     this.tip = tip;
