@@ -1,4 +1,4 @@
-import { filtersFor } from '#events/subjects.ts';
+import { filtersFor, matchesAnyFilter } from '#events/subjects.ts';
 import type { RawRecord, RawRecords, RecordRange } from '#src/event-store/raw-records.ts';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
 import { ByteCache } from './byte-cache.ts';
@@ -105,15 +105,18 @@ class ArchiveReader {
       }
   }
 
-  async *read({ after, upTo, organizationId }: RecordRange) {
-    // `evt.<organization>.>` without the wildcard.
-    const [filter = ''] = organizationId === null ? [] : filtersFor(organizationId, null);
-    const prefix = filter.slice(0, -1);
+  async *read(range: RecordRange) {
+    const { after, upTo } = range;
+    const filter = filterOf(range);
+    const prefix = filter.slice(0, filter.search(/[*>]|$/));
     const frames = ahead(this.#placesFrom(after, upTo), FRAMES_AHEAD, (place) =>
       this.#records(place, prefix),
     );
     for await (const records of frames) {
-      const wanted = records.filter(({ sequence }) => sequence > after && sequence <= upTo);
+      const wanted = records.filter(
+        ({ sequence, subject }) =>
+          sequence > after && sequence <= upTo && matchesAnyFilter([filter], subject),
+      );
       if (wanted.length > 0) yield wanted;
     }
   }
@@ -267,6 +270,12 @@ class ArchiveReader {
       () => readFrameTable(this.#files, segment),
     );
   }
+}
+
+/** The subjects of a range. */
+function filterOf(range: RecordRange): string {
+  if ('filter' in range) return range.filter;
+  return range.organizationId === null ? '>' : (filtersFor(range.organizationId, null)[0] ?? '>');
 }
 
 function isAfter(one: Place, other: Place): boolean {
