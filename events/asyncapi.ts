@@ -4,7 +4,7 @@ import { CloudEvent } from './cloud-event.ts';
 import { decode } from './codec.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
 import { meanings } from './meanings.ts';
-import { publicSchema, toPublicEvent, toPublicMessage } from './public-event.ts';
+import { isPublic, publicSchema, toPublicEvent, toPublicMessage } from './public-event.ts';
 import type { AggregateKind } from './subjects.ts';
 import { dataVersion } from './upcast.ts';
 
@@ -84,7 +84,7 @@ export function asyncApiDocument(
   examples: ReadonlyMap<string, ExampleMessage>,
 ): AsyncApiDocument {
   const messages: [string, DocumentMessage][] = kinds.flatMap((kind) =>
-    Object.keys(aggregates[kind].events).flatMap((type) => {
+    typesOf(kind).flatMap((type) => {
       const example = examples.get(type);
       if (example === undefined) throw new Error(`${type} has no example`);
       return [
@@ -117,6 +117,15 @@ export function asyncApiDocument(
   };
 }
 
+/** The types of a kind that clients get: the fleet's events are delivered to operators. */
+function typesOf(kind: AggregateKind): string[] {
+  return Object.keys(aggregates[kind].events).filter((type) => isDelivered(kind, type));
+}
+
+function isDelivered(kind: AggregateKind, type: string): boolean {
+  return kind === 'server' || kind === 'workload' || isPublic(type);
+}
+
 function stateSchemas(): Record<string, DocumentSchema> {
   return Object.fromEntries(
     kinds.map((kind) => [stateName(kind), publicSchema(kind, plain(aggregates[kind].state))]),
@@ -126,10 +135,9 @@ function stateSchemas(): Record<string, DocumentSchema> {
 function dataSchemas(): Record<string, DocumentSchema> {
   return Object.fromEntries(
     kinds.flatMap((kind) =>
-      Object.entries(aggregates[kind].events).map(([type, schema]) => [
-        type,
-        publicSchema(kind, plain(schema)),
-      ]),
+      Object.entries(aggregates[kind].events)
+        .filter(([type]) => isDelivered(kind, type))
+        .map(([type, schema]) => [type, publicSchema(kind, plain(schema))]),
     ),
   );
 }
@@ -169,8 +177,8 @@ function structured(kind: AggregateKind, type: string, example: ExampleMessage):
 
 function binary(kind: AggregateKind, type: string, example: ExampleMessage): DocumentMessage {
   // The fleet's events are delivered as stored: the message's own sequence is their position.
-  const isPublic = kind !== 'server' && kind !== 'workload';
-  const { headers, body } = isPublic ? publicMessageOf(example) : example;
+  const isForOrganizations = isPublic(type);
+  const { headers, body } = isForOrganizations ? publicMessageOf(example) : example;
   return {
     ...messageOf(kind, type),
     contentType: 'application/json',
@@ -193,7 +201,7 @@ function binary(kind: AggregateKind, type: string, example: ExampleMessage): Doc
           anyOf: [
             reference(stateName(kind)),
             {
-              type: isPublic ? 'null' : 'object',
+              type: isForOrganizations ? 'null' : 'object',
               description: 'if another version of the service wrote the event',
             },
           ],
@@ -223,7 +231,7 @@ function eventOf({ subject, headers, body }: ExampleMessage): RecordedEvent {
 const EXAMPLE_SEQUENCE = 1234;
 
 function channelOf({ address, description, kinds, form, server, parameters }: Addressed): object {
-  const types = kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
+  const types = kinds.flatMap(typesOf);
   const names = types.map((type) => (form === 'structured' ? type : `${type}.binary`));
   return {
     address,

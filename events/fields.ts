@@ -10,6 +10,17 @@ export const WorkloadId = Type.String({ pattern: PATTERN, description: 'the brow
 export const ServerId = Type.String({ pattern: PATTERN, description: 'the server of the browser' });
 export const KeyId = Type.String({ pattern: PATTERN, description: 'id of the key, not a secret' });
 
+/**
+ * Data of each kind's `carried-forward`. The event changes nothing; it carries the aggregate's state
+ * again, so that all earlier events may be purged from the log.
+ */
+export const CarriedForward = Type.Object({
+  archivedUpTo: Type.Integer({
+    minimum: 1,
+    description: 'sequence of the last event that is in the archive and may be purged',
+  }),
+});
+
 export const ExitCode = Type.Union([Type.Integer(), Type.Null()], {
   description: 'exit code of the browser’s process; null: it was killed, or never ran',
 });

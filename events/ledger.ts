@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
-import { SessionId } from './fields.ts';
+import { CarriedForward, SessionId } from './fields.ts';
 
 const Credits = Type.Integer({ minimum: 0, description: 'one credit is one session-minute' });
 
@@ -14,6 +14,7 @@ export const ledgerEvents = {
     creditsUsed: Credits,
     creditsRefunded: Credits,
   }),
+  'ledger.carried-forward': CarriedForward,
 };
 export type LedgerEvent = EventOf<typeof ledgerEvents>;
 

@@ -6,6 +6,13 @@ export type Meaning = {
   by: string;
 };
 
+const carriedForward: Meaning = {
+  when:
+    'Nothing has changed. The event carries the state again, because the events up to ' +
+    '`archivedUpTo` are in the archive and may be purged. Organizations do not receive it.',
+  by: 'archivist',
+};
+
 /** Every event type; a test compares it with the schemas and the README. */
 export const meanings: Record<string, Meaning> = {
   'session.requested': {
@@ -72,6 +79,7 @@ export const meanings: Record<string, Meaning> = {
       'or its server was lost. Unused credits are given back in the same batch.',
     by: 'provisioner, timekeeper (queue time-out, lost server)',
   },
+  'session.carried-forward': carriedForward,
   'ledger.credits-granted': {
     when: 'The organization was given credits.',
     by: 'command line, embedded start',
@@ -90,6 +98,7 @@ export const meanings: Record<string, Meaning> = {
     when: 'A session has ended: its slot is free, and its unused credits are given back.',
     by: 'in one batch with `session.stopped` or `.failed`',
   },
+  'ledger.carried-forward': carriedForward,
   'organization.registered': {
     when: 'The organization exists from now on.',
     by: 'command line, embedded start',
@@ -106,6 +115,7 @@ export const meanings: Record<string, Meaning> = {
     when: 'An API key was revoked; streams and connections that it opened are closed.',
     by: 'api (keys), command line, embedded start',
   },
+  'organization.carried-forward': carriedForward,
   'server.joined': {
     when: 'A server has started and accepts sessions; recorded at each start of its provisioner.',
     by: 'provisioner (each start)',
@@ -148,6 +158,7 @@ export const meanings: Record<string, Meaning> = {
     when: 'The server’s lease has expired; its sessions fail.',
     by: 'timekeeper (its lease has expired)',
   },
+  'server.carried-forward': carriedForward,
   'workload.provisioning': {
     when: 'The pool decided to launch a browser.',
     by: 'provisioner (decides to launch)',
@@ -166,4 +177,5 @@ export const meanings: Record<string, Meaning> = {
     when: 'The browser and all its resources are removed.',
     by: 'provisioner, timekeeper (lost server)',
   },
+  'workload.carried-forward': carriedForward,
 };

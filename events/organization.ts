@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
-import { KeyId, OrganizationId } from './fields.ts';
+import { CarriedForward, KeyId, OrganizationId } from './fields.ts';
 
 export const tierNames = ['free', 'pro', 'max'] as const;
 export const Tier = Type.Union([Type.Literal('free'), Type.Literal('pro'), Type.Literal('max')], {
@@ -38,6 +38,7 @@ export const organizationEvents = {
   'organization.tier-changed': Type.Object({ tier: Tier }),
   'organization.key-issued': ApiKey,
   'organization.key-revoked': Type.Object({ keyId: KeyId }),
+  'organization.carried-forward': CarriedForward,
 };
 export type OrganizationEvent = EventOf<typeof organizationEvents>;
 

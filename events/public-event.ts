@@ -26,6 +26,15 @@ const inside = {
 type LastOf<Path> = Path extends `${string}.${infer Rest}` ? LastOf<Rest> : Path;
 type Inside = LastOf<(typeof inside)[AggregateKind][number]>;
 
+/** Types of events that only keep the log readable for the service. */
+export type Internal = `${AggregateKind}.carried-forward`;
+
+/** Whether organizations get events of the type: not those of the fleet, and none that is internal. */
+export function isPublic(type: string): boolean {
+  const [kind, event] = type.split('.');
+  return kind !== 'server' && kind !== 'workload' && event !== 'carried-forward';
+}
+
 /** A type of data or state without its internal parts. */
 export type Public<Value> = Value extends readonly (infer Item)[]
   ? Public<Item>[]
@@ -47,9 +56,13 @@ export function toPublicEvent(event: RecordedEvent): CloudEvent {
   return { ...all, data: publicValue(kind, all.data), state: publicValue(kind, all.state) };
 }
 
-/** An event as an organization gets it over NATS: CloudEvents 1.0, binary mode. */
+/**
+ * An event as an organization gets it over NATS: CloudEvents 1.0, binary mode.
+ * @throws RangeError for an event that organizations do not get
+ */
 export function toPublicMessage(event: RecordedEvent): Message {
   const { aggregate, type, sequence, data, state } = event;
+  if (!isPublic(type)) throw new RangeError(`${type} is not for organizations`);
   const { kind } = aggregate;
   const body = {
     data: publicValue(kind, data),

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
+import { CarriedForward } from './fields.ts';
 import { PoolDecision, PoolInputs, PoolLimit } from './pool.ts';
 
 const Id = Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' });
@@ -60,6 +61,7 @@ export const serverEvents = {
   'server.restarting': Type.Object({}),
   'server.left': Type.Object({}),
   'server.lost': Type.Object({}),
+  'server.carried-forward': CarriedForward,
 };
 export type ServerEvent = EventOf<typeof serverEvents>;
 

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
-import { ExitCode, ServerId, WorkloadId } from './fields.ts';
+import { CarriedForward, ExitCode, ServerId, WorkloadId } from './fields.ts';
 
 const ID = '^[A-Za-z0-9_-]{1,64}$';
 const Id = Type.String({ pattern: ID });
@@ -175,6 +175,7 @@ export const sessionEvents = {
     creditsUsed: Credits,
     creditsRefunded: Credits,
   }),
+  'session.carried-forward': CarriedForward,
 };
 export type SessionEvent = EventOf<typeof sessionEvents>;
 

@@ -1,6 +1,13 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
-import { ExitCode, OrganizationId, ServerId, SessionId, WorkloadId } from './fields.ts';
+import {
+  CarriedForward,
+  ExitCode,
+  OrganizationId,
+  ServerId,
+  SessionId,
+  WorkloadId,
+} from './fields.ts';
 import { BrowserOptions } from './session.ts';
 
 /** The reason why a browser is ended. */
@@ -37,6 +44,7 @@ export const workloadEvents = {
     reason: TerminationReason,
     exitCode: ExitCode,
   }),
+  'workload.carried-forward': CarriedForward,
 };
 export type WorkloadEvent = EventOf<typeof workloadEvents>;
 

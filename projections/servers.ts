@@ -16,7 +16,7 @@ export const servers: StateProjection<ServerState> = {
   evolve(view, event) {
     return isOf('server', event) ? event.state : view;
   },
-  /** In the order of their last change. */
+  /** In the order of their last event. */
   lists(view, event) {
     const names: string[] = [];
     if (view.status === 'live') names.push(liveServers);

@@ -22,7 +22,10 @@ export const workloads: StateProjection<WorkloadState> = {
     if (!isOf('workload', event)) return view;
     return event.state.status === 'terminated' ? null : event.state;
   },
-  /** Ordered by last change: the longest idle workload is at the low end. */
+  /**
+   * Ordered by last event: the longest idle workload is at the low end, until its state is carried
+   * forward. The pool assigns by its own roster, not by this order.
+   */
   lists(view, event) {
     const names = [allWorkloads, workloadsInStatus(view.status), workloadsOnServer(view.serverId)];
     return { names, order: event.sequence };

@@ -110,6 +110,7 @@ function takeLine(books: Books, event: RecordedOf<'ledger'>): void {
   if (event.state !== null && !isSame(event.state, books.ledger))
     note(books, `line ${sequence} carries another state than the lines up to it add up to`);
   if (books.ledger.creditsAvailable < 0) note(books, `after line ${sequence} credits are below 0`);
+  if (event.type === 'ledger.carried-forward') return;
   if (event.type === 'ledger.credits-granted') {
     books.granted += event.data.credits;
     return;

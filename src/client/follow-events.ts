@@ -1,6 +1,6 @@
 import type { CloudEvent } from '#events/cloud-event.ts';
 import type { Aggregates } from '#events/events.ts';
-import type { Public } from '#events/public-event.ts';
+import type { Internal, Public } from '#events/public-event.ts';
 import { NoAnswer, ServiceError } from './failures.ts';
 import { pause, pauseAfter, type Request, type Requester } from './requester.ts';
 import { readMessages, type SseMessage } from './sse.ts';
@@ -10,13 +10,15 @@ export type ServiceEvent = EventOf<'session'> | EventOf<'ledger'> | EventOf<'org
 
 /** `state` is null if another version of the service wrote the event. */
 type EventOf<Kind extends keyof Aggregates> = Aggregates[Kind]['event'] extends infer Event
-  ? Event extends { type: string; data: unknown }
-    ? Omit<CloudEvent, 'type' | 'data' | 'state'> & {
-        type: Event['type'];
-        data: Public<Event['data']>;
-        state: Public<Aggregates[Kind]['state']> | null;
-      }
-    : never
+  ? Event extends { type: Internal }
+    ? never
+    : Event extends { type: string; data: unknown }
+      ? Omit<CloudEvent, 'type' | 'data' | 'state'> & {
+          type: Event['type'];
+          data: Public<Event['data']>;
+          state: Public<Aggregates[Kind]['state']> | null;
+        }
+      : never
   : never;
 
 export type EventsOptions = {

@@ -79,15 +79,23 @@ const ATTEMPTS_MAX = 40;
 /** The longest pause between two attempts; full jitter below it. */
 const PAUSE_MAX_MS = 50;
 
-/** Load, decide, append: a command that changes one aggregate. */
+/**
+ * Load, decide, append: a command that changes one aggregate.
+ * @param decide gets the state and the sequence of the aggregate's last event, null and 0 if there
+ * is none
+ */
 export async function handleCommand<Kind extends AggregateKind>(
   context: CommandContext,
   aggregate: RefOf<Kind>,
-  decide: (state: Aggregates[Kind]['state'] | null) => Aggregates[Kind]['event'][] | Rejection,
+  decide: (
+    state: Aggregates[Kind]['state'] | null,
+    sequence: number,
+  ) => Aggregates[Kind]['event'][] | Rejection,
   metadata: EventMetadata,
 ): Promise<CommandResult<Kind> | Rejection> {
   return handleTransaction<Kind>(context, aggregate, metadata, async ({ read }) => {
-    const events = decide((await read<Kind>(aggregate)).state);
+    const { state, sequence } = await read<Kind>(aggregate);
+    const events = decide(state, sequence);
     return isRejection(events) ? events : [{ aggregate, events }];
   });
 }

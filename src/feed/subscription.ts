@@ -1,4 +1,5 @@
 import { isOf, type RecordedEvent } from '#events/events.ts';
+import { isPublic } from '#events/public-event.ts';
 import { streamFilter, filtersFor } from '#events/subjects.ts';
 
 /** Which events of its organization a client subscribes to. */
@@ -17,6 +18,7 @@ export type Subscription = {
 /** Whether the event matches the subscription. */
 export function isMatch(subscription: Subscription, event: RecordedEvent): boolean {
   const { sessionId, types, labels, since } = subscription;
+  if (!isPublic(event.type)) return false;
   if (sessionId !== null && !isOfSession(event, sessionId)) return false;
   if (types.length > 0 && !types.includes(event.type)) return false;
   if (since !== null && event.time < since) return false;

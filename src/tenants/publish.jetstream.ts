@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers as newHeaders } from '@nats-io/transport-node';
 import type { RecordedEvent } from '#events/events.ts';
-import { toPublicMessage } from '#events/public-event.ts';
+import { isPublic, toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -80,8 +80,9 @@ async function publishOn(dependencies: PublisherDependencies, signal: AbortSigna
   for await (const batch of batches) {
     // Callers in this process that wait for the event go first.
     await turn();
-    if (!(await publish(dependencies.connection, batch, place.published))) return;
-    place.published += batch.length;
+    const wanted = batch.filter(({ type }) => isPublic(type));
+    if (!(await publish(dependencies.connection, wanted, place.published))) return;
+    place.published += wanted.length;
   }
 }
 

@@ -13,6 +13,7 @@ import { decideWorkload } from '#src/domain/fleet/workload.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { LEASE_MS } from '#src/messaging/leases.ts';
 import type { TimekeeperDependencies } from './dependencies.ts';
 
@@ -62,12 +63,26 @@ async function withoutLease(
   for (const id of missed.keys()) if (!ids.includes(id)) missed.delete(id);
   const lost = ids.filter((id) => (missed.get(id) ?? 0) >= CHECKS);
   // A server that has just joined has an event before its lease is visible on every replica.
-  const last = await Promise.all(
-    lost.map((id) =>
-      context.eventStore.readLast<'server'>({ kind: 'server', id }, { fromLeader: true }),
-    ),
-  );
+  const last = await Promise.all(lost.map((id) => lastOwnEvent(context.eventStore, id)));
   return lost.filter((_, at) => isOverdue(last[at] ?? null, context.now()));
+}
+
+/**
+ * The last event that says something of the server: an event that only carries its state forward is
+ * no sign of life, and does not shorten a restart. It counts if the one before it is purged.
+ */
+export async function lastOwnEvent(
+  eventStore: EventStore,
+  id: string,
+): Promise<RecordedOf<'server'> | null> {
+  const server = { kind: 'server', id } as const;
+  let last = await eventStore.readLast<'server'>(server, { fromLeader: true });
+  while (last?.type === 'server.carried-forward') {
+    const before = await eventStore.readLastUpTo<'server'>(server, last.sequence - 1);
+    if (before === null) return last;
+    last = before;
+  }
+  return last;
 }
 
 /** How long a restart may take, including the download of an image. */

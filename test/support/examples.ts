@@ -75,6 +75,12 @@ export function extended(byMs: number, expiresAtMs: number): SessionEvent {
   return { type: 'session.extended', data: { byMs, expiresAt: iso(expiresAtMs), creditsReserved } };
 }
 
+/** The state is carried again: the event before it is archived. */
+export const carriedForward: SessionEvent = {
+  type: 'session.carried-forward',
+  data: { archivedUpTo: 1200 },
+};
+
 export function accessed(atMs: number, via: 'api' | 'cdp' | 'vnc' = 'api'): SessionEvent {
   return { type: 'session.accessed', data: { via, at: iso(atMs) } };
 }

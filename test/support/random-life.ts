@@ -5,7 +5,9 @@ import { browser, createSession, HOUR, MINUTE } from './examples.ts';
 /** One step of a random history: after some time, a command for one of several sessions. */
 export type Step = { sessionId: string; afterMs: number; command: CommandAt };
 /** A command as a function of the time. */
-export type CommandAt = { name: string; at: (now: number) => SessionCommand };
+export type CommandAt = { name: string; at: (now: number) => RandomCommand };
+/** A command of a session, or the archivist's wish to carry its state forward. */
+export type RandomCommand = SessionCommand | { type: 'CarryForward' };
 
 export const sessionIds = ['ses_1', 'ses_2', 'ses_3', 'ses_4', 'ses_5'] as const;
 
@@ -60,6 +62,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     queueTimeoutMs,
     now,
   })),
+  weighted(2, fc.constant(null), () => ({ type: 'CarryForward' })),
   weighted(2, fc.constant(null), (_, now) => ({ type: 'ConfirmStopped', now })),
   weighted(1, fc.integer({ min: -5_000, max: HOUR }), (agoMs, now) => ({
     type: 'ReportBrowserClosed',
@@ -111,7 +114,7 @@ export const means = fc.record({
 function weighted<Value>(
   weight: number,
   value: fc.Arbitrary<Value>,
-  toCommand: (value: Value, now: number) => SessionCommand,
+  toCommand: (value: Value, now: number) => RandomCommand,
 ): fc.WeightedArbitrary<CommandAt> {
   const arbitrary = value.map((chosen) => ({
     name: toCommand(chosen, 0).type,

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { aggregates } from '#events/events.ts';
+import { isPublic } from '#events/public-event.ts';
 import { MOMENT_PATTERN, readMoment } from '#src/moment.ts';
 import { invalid, itemOf, type Flaw } from '../http/validation.ts';
 import { Words } from '../schemas/fields.ts';
@@ -102,7 +103,7 @@ function beginOf(lastEventId: string, from: string | undefined, since: string | 
   return from === undefined ? null : Math.max(0, Number(from) - 1);
 }
 
-/** The event types of these kinds. */
+/** The event types of these kinds that organizations get. */
 export function typesOf(kinds: readonly TenantKind[]): string[] {
-  return kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
+  return kinds.flatMap((kind) => Object.keys(aggregates[kind].events).filter(isPublic));
 }

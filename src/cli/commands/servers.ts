@@ -174,6 +174,8 @@ function describeEvent(event: Recorded): string {
         `leaks: ${leaks.browsers} browsers, ${leaks.sessions} sessions`
       );
     }
+    case 'server.carried-forward':
+      return `events up to ${event.data.archivedUpTo} are archived`;
     default:
       return '';
   }

@@ -62,7 +62,8 @@ export function evolveServer(
     const { ip, poolMax } = event.data;
     return { id, ip, poolMax, status: 'live' };
   }
-  if (server === null) throw new RangeError(`${event.type} before server.joined`);
+  if (server === null)
+    throw new RangeError(`${event.type} before server.joined: the history is incomplete`);
   switch (event.type) {
     case 'server.draining':
       return { ...server, status: 'draining' };
@@ -77,6 +78,7 @@ export function evolveServer(
     case 'server.reconciled':
       return { ...server, leaks: event.data.leaks };
     case 'server.restarting':
+    case 'server.carried-forward':
       return server;
     case 'server.left':
       return { ...server, status: 'left' };

@@ -56,7 +56,8 @@ export function evolveWorkload(
 ): WorkloadState {
   if (event.type === 'workload.provisioning')
     return { id, ...event.data, status: 'provisioning', organizationId: null, sessionId: null };
-  if (workload === null) throw new RangeError(`${event.type} before workload.provisioning`);
+  if (workload === null)
+    throw new RangeError(`${event.type} before workload.provisioning: the history is incomplete`);
   switch (event.type) {
     case 'workload.launching':
       return { ...workload, status: 'launching' };
@@ -68,5 +69,7 @@ export function evolveWorkload(
       return { ...workload, status: 'terminating' };
     case 'workload.terminated':
       return { ...workload, status: 'terminated' };
+    case 'workload.carried-forward':
+      return workload;
   }
 }

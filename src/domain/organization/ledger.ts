@@ -82,7 +82,10 @@ function insufficient(required: number, ledger: LedgerState): Rejection | null {
   return required > available ? reject('INSUFFICIENT_CREDITS', { required, available }) : null;
 }
 
-/** The ledger after an event. Granted = available + reserved + used holds before and after. */
+/**
+ * The ledger after an event. Granted = available + reserved + used holds before and after.
+ * @throws RangeError for a `carried-forward` without the lines that it carries the sum of
+ */
 export function evolveLedger(ledger: LedgerState | null, event: LedgerEvent): LedgerState {
   const before = ledger ?? emptyLedger;
   switch (event.type) {
@@ -107,6 +110,10 @@ export function evolveLedger(ledger: LedgerState | null, event: LedgerEvent): Le
         creditsUsed: before.creditsUsed + creditsUsed,
       };
     }
+    case 'ledger.carried-forward':
+      if (ledger === null)
+        throw new RangeError(`${event.type} before any line: the history is incomplete`);
+      return ledger;
   }
 }
 

@@ -44,7 +44,8 @@ export function evolveOrganization(
   id: string,
 ): OrganizationState {
   if (event.type === 'organization.registered') return { id, ...event.data, keys: [] };
-  if (organization === null) throw new RangeError(`${event.type} before organization.registered`);
+  if (organization === null)
+    throw new RangeError(`${event.type} before organization.registered: the history is incomplete`);
   const { keys } = organization;
   switch (event.type) {
     case 'organization.tier-changed':
@@ -53,5 +54,7 @@ export function evolveOrganization(
       return { ...organization, keys: [...keys, event.data] };
     case 'organization.key-revoked':
       return { ...organization, keys: keys.filter(({ keyId }) => keyId !== event.data.keyId) };
+    case 'organization.carried-forward':
+      return organization;
   }
 }

@@ -19,7 +19,7 @@ export function evolve(
   identity: SessionIdentity,
 ): SessionState {
   if (event.type === 'session.requested') return requested(event.data, identity);
-  if (session === null) throw new RangeError(`${event.type} before session.requested`);
+  if (session === null) throw incomplete(event.type);
   switch (event.type) {
     case 'session.queued':
       return { ...session, ...unstarted, status: 'queued', assignment: null };
@@ -65,7 +65,13 @@ export function evolve(
       };
     case 'session.failed':
       return { ...session, ...endOf(event.data), status: 'failed', endedReason: event.data.reason };
+    case 'session.carried-forward':
+      return session;
   }
+}
+
+function incomplete(type: string): RangeError {
+  return new RangeError(`${type} before session.requested: the history is incomplete`);
 }
 
 const unended = { endedReason: null, endedAt: null, creditsUsed: null };
@@ -129,6 +135,7 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },
   'session.failed': { from: ['creating', 'queued', 'active', 'stopping'], to: 'failed' },
+  'session.carried-forward': { from: ['creating', 'queued', 'active', 'stopping'], to: 'same' },
 };
 
 /** Whether a session no longer waits for its browser: it is active, stopping or has ended. */

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFeed, type Feed } from '#src/feed/feed.ts';
 import type { StreamLimits } from '#src/feed/stream-limits.ts';
+import { carryForward } from '#src/commands/carry-forward.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -11,7 +12,8 @@ import { registerOrganization } from '#src/commands/register-organization.ts';
 import { decideOrganization } from '#src/domain/organization/organization.ts';
 import { appendEach, historyOf } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';
-import { createSession } from '#test/support/examples.ts';
+import { createSession, requested } from '#test/support/examples.ts';
+import { record } from '#test/support/history.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { listen, type Listener } from '#test/support/clients/feed-listener.ts';
 
@@ -126,6 +128,25 @@ describe('a stream', () => {
     await eventually(() => labelled.sequences().length === 6, 'the labels');
     expect(labelled.text()).not.toContain('"subject":"ses_1"');
     expect(none.sequences()).toEqual([]);
+  });
+
+  it('sends no event that carries a state forward, and goes on after it', async () => {
+    const identity = { organizationId: ORGANIZATION, id: 'ses_1' };
+    const context = createCommandContext(eventStore, Date.now);
+    const first = await append(1);
+    await record<'session'>(eventStore, { kind: 'session', ...identity }, requested());
+    const options = { organizationId: ORGANIZATION };
+    const live = await listen(feed, options);
+    const own = await listen(feed, { ...options, sessionId: 'ses_1' });
+    const end = await eventStore.lastSequence();
+    const session = { kind: 'session', ...identity } as const;
+    expect(await carryForward(context, session, end, newMetadata('test'))).toBe('carried');
+    const backlog = await listen(feed, { ...options, begin: 0 });
+    const after = await append(1);
+    await hasReceived(live, after);
+    await hasReceived(backlog, [...first, end, ...after]);
+    expect(own.sequences()).toEqual([]);
+    expect(live.text()).not.toContain('carried-forward');
   });
 
   it('from a time begins with the first event decided then or later', async () => {

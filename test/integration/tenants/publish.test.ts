@@ -1,8 +1,12 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { toPublicMessage } from '#events/public-event.ts';
+import { isPublic, toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { readEvents } from '#src/cli/read-events.ts';
+import { carryForward } from '#src/commands/carry-forward.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
@@ -27,6 +31,7 @@ it('copies each event once and in order, whichever process copies and whichever 
 
   // Some events are older than the first process that copies.
   await appendEach(eventStore, aSession(), 30);
+  await carryForwardIn(eventStore);
   const ahead = publish(first);
   stack.use(publish(second));
   const appending = Promise.all([
@@ -34,23 +39,36 @@ it('copies each event once and in order, whichever process copies and whichever 
     appendEach(eventStore, aSession(), 150),
   ]);
   await eventually(async () => (await published(second)).length > 60, 'some are copied');
+  await carryForwardIn(eventStore);
   await ahead[Symbol.asyncDispose]();
   await appending;
+  // A batch with nothing to copy, and the last message of PUBLIC is not the last event.
+  await carryForwardIn(eventStore);
+  await carryForwardIn(eventStore);
   stack.use(publish(first));
   await appendEach(eventStore, aSession(), 40);
 
   const expected: unknown[] = [];
   for await (const event of readEvents(eventStore, filters.tenants, fail)) {
+    if (!isPublic(event.type)) continue;
     const { subject, body } = toPublicMessage(event);
     expected.push([subject, String(event.sequence), new TextDecoder().decode(body)]);
   }
-  expect(expected).toHaveLength(370);
+  expect(expected).toHaveLength(374);
   await eventually(
     async () => (await published(first)).length >= expected.length,
     'all are copied',
   );
   expect(await published(first)).toEqual(expected);
 });
+
+/** A new session whose state is carried forward: organizations get the first of two events. */
+async function carryForwardIn(eventStore: EventStore): Promise<void> {
+  const session = aSession();
+  const [sequence = 0] = await appendEach(eventStore, session, 1);
+  const context = createCommandContext(eventStore, Date.now);
+  expect(await carryForward(context, session, sequence, newMetadata('test'))).toBe('carried');
+}
 
 /** Subject, sequence in the event store and body of each message. */
 async function published({ jsm }: JetStreamConnection): Promise<unknown[]> {

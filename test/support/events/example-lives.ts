@@ -29,6 +29,7 @@ const reconciled = {
   ...{ adopted: 2, stopped: 1, failed: 0, corrected: 1 },
   leaks: { browsers: 0, sessions: 0 },
 };
+const carried = { archivedUpTo: 1200 };
 const charge = { sessionId: 'ses_1', credits: 60 };
 
 /** Histories of one aggregate each, in which every type of event occurs. */
@@ -45,6 +46,7 @@ const lives: PendingEvent[][] = [
       type: 'session.extended',
       data: { byMs: HOUR, expiresAt: iso(T0 + 3 * HOUR), creditsReserved: 60 },
     },
+    { type: 'session.carried-forward', data: carried },
     stopRequested(),
     {
       type: 'session.stopped',
@@ -61,6 +63,7 @@ const lives: PendingEvent[][] = [
     { type: 'ledger.credits-granted', data: { credits: 600 } },
     { type: 'ledger.slot-reserved', data: { ...charge, credits: 120 } },
     { type: 'ledger.credits-reserved', data: charge },
+    { type: 'ledger.carried-forward', data: carried },
     {
       type: 'ledger.slot-released',
       data: { sessionId: 'ses_1', creditsUsed: 10, creditsRefunded: 170 },
@@ -74,6 +77,7 @@ const lives: PendingEvent[][] = [
     },
     { type: 'organization.tier-changed', data: { tier: 'pro' } },
     { type: 'organization.key-revoked', data: { keyId: 'key_1' } },
+    { type: 'organization.carried-forward', data: carried },
   ]),
   live<'server'>(server, [
     { type: 'server.joined', data: place },
@@ -82,6 +86,7 @@ const lives: PendingEvent[][] = [
     { type: 'server.draining', data: {} },
     { type: 'server.drained', data: {} },
     { type: 'server.undrained', data: {} },
+    { type: 'server.carried-forward', data: carried },
     { type: 'server.restarting', data: {} },
     { type: 'server.left', data: {} },
     { type: 'server.joined', data: place },
@@ -92,6 +97,7 @@ const lives: PendingEvent[][] = [
     { type: 'workload.launching', data: {} },
     { type: 'workload.idle', data: { launchMs: 412 } },
     { type: 'workload.assigned', data: { organizationId, sessionId: 'ses_1' } },
+    { type: 'workload.carried-forward', data: carried },
     { type: 'workload.terminating', data: ended },
     { type: 'workload.terminated', data: { ...ended, exitCode: 0 } },
   ]),

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import type { RecordedEvent } from '#events/events.ts';
+import { isOf, type RecordedEvent } from '#events/events.ts';
 import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { compareWithSessions, openStatement } from '#src/cli/commands/statement.ts';
@@ -82,6 +82,22 @@ describe('an audit of a ledger', () => {
     expect(report).toMatchObject({ organizationId, sessions: 3, open: 1, differences: [] });
     expect(report?.ledger).toEqual(report?.bySessions);
     expect(report?.ledger).toMatchObject({ slotsInUse: 1, creditsReserved: 180, creditsUsed: 7 });
+  });
+
+  it('finds none where states were carried forward, and a wrong one where it was', async () => {
+    const events = await recorded();
+    const last = events.findLast((event) => isOf('ledger', event)) as RecordedEvent;
+    const open = events.findLast(({ aggregate }) => 'id' in aggregate) as RecordedEvent;
+    const data = { archivedUpTo: 1 };
+    const line = { ...last, type: 'ledger.carried-forward', data } as RecordedEvent;
+    const own = { ...open, type: 'session.carried-forward', data } as RecordedEvent;
+    const [report] = audit([...events, line, own]);
+    expect(report).toEqual(audit(events)[0]);
+    expect(state([...events, line, own])).toEqual(state(events));
+    const forged = { ...line, state: { ...line.state, creditsUsed: 0 } } as RecordedEvent;
+    expect(audit([...events, forged])[0]?.differences).toEqual([
+      expect.stringContaining('carries another state'),
+    ]);
   });
 
   test.each([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { AggregateRef } from '#events/subjects.ts';
 import type { CommandSession } from '#src/cli/command.ts';
 import { readArguments } from '#src/cli/arguments.ts';
 import { readSteps } from '#src/cli/commands/session-at.ts';
@@ -8,6 +9,7 @@ import { readRelated } from '#src/cli/commands/why/related.ts';
 import { isRejection } from '#src/errors.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
+import { carryForward } from '#src/commands/carry-forward.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
@@ -20,7 +22,8 @@ import { sessionRef } from '#test/support/given-when-then.ts';
 type Step =
   | { by: string; session: SessionCommand }
   | { by: string; workload: WorkloadCommand }
-  | { by: string; server: ServerCommand };
+  | { by: string; server: ServerCommand }
+  | { by: string; carry: AggregateRef };
 
 const user = 'user/ada';
 const me = 'provisioner';
@@ -52,6 +55,10 @@ async function logOf(life: readonly Step[]) {
   const log = await watchedLog();
   for (const one of life) {
     const metadata = newMetadata(one.by);
+    if ('carry' in one) {
+      await carryForward(context(log), one.carry, await log.lastSequence(), metadata);
+      continue;
+    }
     const done =
       'session' in one
         ? await handleSessionCommand(context(log), sessionRef, one.session, metadata, {
@@ -216,6 +223,39 @@ describe('the chain of causes of a session’s end', () => {
     expect(
       await chainOf(joined, ...launched, create, activate, drain, stop('operator', me), confirm),
     ).toEqual(['session.stopped', 'session.stop-requested', 'server.draining']);
+  });
+});
+
+describe('a state that was carried forward', () => {
+  const joined: Step = {
+    by: me,
+    server: { type: 'Join', ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 },
+  };
+  const refs: AggregateRef[] = [
+    sessionRef,
+    { kind: 'workload', id: 'wl_1' },
+    { kind: 'server', id: 'srv_1' },
+  ];
+  const carry = refs.map((ref): Step => ({ by: 'archivist', carry: ref }));
+
+  it('is no link of the chain', async () => {
+    const life = [joined, create, ...launched, activate, ...carry];
+    expect(await chainOf(...life, stop('user', user), confirm)).toEqual([
+      'session.stopped',
+      'session.stop-requested',
+    ]);
+  });
+
+  it('does not explain why the session is where it is, and is in the list of its events', async () => {
+    const lines = (await textOf(joined, create, ...launched, activate, ...carry)).split('\n');
+    const [chain, ...others] = lines.filter((line) => line.startsWith('  '));
+    expect(chain).toContain('it got browser wl_1');
+    expect(others).toEqual([]);
+    const carried = lines.filter((line) => line.includes('carried forward'));
+    expect(carried).toEqual([
+      expect.stringContaining('the state of the session was carried forward: events up to 6 are'),
+      expect.stringContaining('the state of browser wl_1 was carried forward: events up to 7 are'),
+    ]);
   });
 });
 

@@ -3,6 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { AsyncApiDocument, DocumentSchema } from '#events/asyncapi.ts';
 import { aggregates } from '#events/events.ts';
 import { meanings } from '#events/meanings.ts';
+import { isPublic } from '#events/public-event.ts';
 import { readText } from '#test/support/source-files.ts';
 import {
   asText,
@@ -16,6 +17,8 @@ if (process.env['UPDATE_GOLDEN'] === '1') recordAsyncApi();
 
 const document = todaysAsyncApi();
 const types = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
+const organizations = types.filter(isPublic);
+const delivered = types.filter((type) => isPublic(type) || /^(server|workload)\./.test(type));
 const { messages, schemas } = document.components;
 
 it('the file in events/ matches the current schemas', () => {
@@ -23,15 +26,14 @@ it('the file in events/ matches the current schemas', () => {
 });
 
 describe('the document', () => {
-  it('has every event in both forms, each in a channel, and no other message', () => {
-    const expected = types.flatMap((type) => [type, `${type}.binary`]);
+  it('has every delivered event in both forms, each in a channel, and no other message', () => {
+    const expected = delivered.flatMap((type) => [type, `${type}.binary`]);
     expect(Object.keys(messages).toSorted()).toEqual(expected.toSorted());
     const carried = Object.values(document.channels).flatMap((channel) =>
       Object.keys((channel as { messages: object }).messages),
     );
-    const tenants = types.filter((type) => !/^(server|workload)\./.test(type));
     expect(new Set(carried)).toEqual(
-      new Set([...tenants, ...types.map((type) => `${type}.binary`)]),
+      new Set([...organizations, ...delivered.map((type) => `${type}.binary`)]),
     );
   });
 
@@ -57,7 +59,7 @@ describe('the document', () => {
   });
 });
 
-describe.each(types)('%s', (type) => {
+describe.each(delivered)('%s', (type) => {
   it('is documented: when, by which part, each field, and a valid example', () => {
     const message = messages[type];
     expect(message?.summary).toMatch(/^[A-Z].+\.$/);
@@ -76,13 +78,18 @@ describe.each(types)('%s', (type) => {
     }
     expect(undescribed(schemas[type] ?? {}, 'data')).toEqual([]);
   });
+});
 
-  it('has the same emitter as in the README', () => {
-    const row = readText('events/README.md')
-      .split('\n')
-      .find((line) => line.startsWith(`| \`${type}\` |`));
-    expect(row?.split('|')[2]?.trim()).toBe(meanings[type]?.by);
-  });
+it.each(types)('%s has the same emitter as in the README', (type) => {
+  const row = readText('events/README.md')
+    .split('\n')
+    .find((line) => line.startsWith(`| \`${type}\` |`));
+  expect(row?.split('|')[2]?.trim()).toBe(meanings[type]?.by);
+});
+
+test('the data of an event that nobody outside receives is not in the document', () => {
+  for (const kind of ['session', 'ledger', 'organization'])
+    expect(JSON.stringify(document)).not.toContain(`${kind}.carried-forward`);
 });
 
 test('there is no meaning of an event that does not exist', () => {

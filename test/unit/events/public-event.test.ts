@@ -1,14 +1,14 @@
 import { describe, expect, it, test } from 'vitest';
 import { decode } from '#events/codec.ts';
 import { aggregates, type RecordedEvent } from '#events/events.ts';
-import { toPublicEvent, toPublicMessage } from '#events/public-event.ts';
+import { isPublic, toPublicEvent, toPublicMessage } from '#events/public-event.ts';
 import { dataVersion } from '#events/upcast.ts';
 import { todaysAsyncApi } from '#test/support/events/asyncapi-file.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
 
 /** Every event that an organization may get, as its golden file has it. */
 const kinds = ['session', 'ledger', 'organization'] as const;
-const types = kinds.flatMap((kind) => Object.keys(aggregates[kind].events));
+const types = kinds.flatMap((kind) => Object.keys(aggregates[kind].events).filter(isPublic));
 
 const INSIDE = /serverIp|"(cdp|vnc|hash)":|fingerprint|repeatable|keyedExtensions|10\.0\.0\.7/;
 /** A SHA-256 in hex, as golden files have them. */
@@ -68,6 +68,17 @@ test('a label that the caller set is kept, whatever its name', () => {
   const labels = { cdp: 'a', hash: 'b', fingerprint: 'c' };
   const labelled = { ...event, state: { ...event.state, labels } } as RecordedEvent;
   expect(toPublicEvent(labelled).state).toMatchObject({ labels });
+});
+
+test('organizations get every event of theirs but those that carry a state forward', () => {
+  const all = Object.values(aggregates).flatMap(({ events }) => Object.keys(events));
+  const internal = all.filter((type) => !isPublic(type) && !/^(server|workload)\./.test(type));
+  expect(internal).toEqual([
+    'session.carried-forward',
+    'ledger.carried-forward',
+    'organization.carried-forward',
+  ]);
+  for (const type of internal) expect(() => toPublicMessage(goldenOf(type))).toThrow(RangeError);
 });
 
 test('an event of the fleet has no form for organizations', () => {

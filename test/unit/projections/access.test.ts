@@ -33,6 +33,16 @@ async function accessAfter(...happened: OrganizationEvent[]) {
   return access;
 }
 
+test('the organization’s keys can be read from an event that carries its state forward', async () => {
+  const life = [registered, issued('key_a', hashes.a), issued('key_b', hashes.b), revoked('key_b')];
+  const carried = { type: 'organization.carried-forward', data: { archivedUpTo: 4 } } as const;
+  const [last] = (await historyOf(...life, carried)).slice(-1);
+  const access = createAccess();
+  if (last !== undefined) access.apply(last);
+  expect(access.byKeyHash(hashes.a)).toMatchObject({ keyId: 'key_a', tier: 'free' });
+  expect(access.byKeyHash(hashes.b)).toBeNull();
+});
+
 test('a key grants its role in its organization', async () => {
   const access = await accessAfter(registered, issued('key_a', hashes.a, 'admin'));
   expect(access.byKeyHash(hashes.a)).toEqual({

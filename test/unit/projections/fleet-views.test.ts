@@ -33,6 +33,19 @@ test('workloads are ordered by last change, the longest idle lowest', async () =
   expect(idle.order).toBeGreaterThan(launching.order ?? Infinity);
 });
 
+test('a state that is carried forward leaves view and lists as they are', async () => {
+  const carried = { archivedUpTo: 3 };
+  for (let count = 1; count < life.length; count += 1) {
+    const before = life.slice(0, count);
+    const { order: _, ...expected } = await viewAfter(workloads, workload, ...before);
+    const event: WorkloadEvent = { type: 'workload.carried-forward', data: carried };
+    expect(await viewAfter(workloads, workload, ...before, event)).toMatchObject(expected);
+  }
+  const { order: _, ...expected } = await viewAfter(servers, server, joined());
+  const event: ServerEvent = { type: 'server.carried-forward', data: carried };
+  expect(await viewAfter(servers, server, joined(), event)).toMatchObject(expected);
+});
+
 test('the workloads view ignores server events', async () => {
   const { key } = await viewAfter<unknown, 'server'>(workloads, server, joined());
   expect(key).toBeNull();

@@ -9,6 +9,7 @@ import {
   accessed,
   activated,
   assigned,
+  carriedForward,
   extended,
   failed,
   HOUR,
@@ -49,6 +50,17 @@ describe('the session view', () => {
     const lists = lives.map(async (life) => (await viewAfter(sessionView, session, ...life)).lists);
     const onServer = ['server/srv_1'];
     expect(await Promise.all(lists)).toEqual([[], ['server/srv_2'], onServer, onServer, [], []]);
+  });
+
+  test('and its row are the same after the state was carried forward', async () => {
+    const lives = [[requested()], [requested(), activated()], [requested(), stopRequested()]];
+    for (const life of lives)
+      for (const projection of [sessionView, organizationSessions]) {
+        const before = await viewAfter<unknown, 'session'>(projection, session, ...life);
+        expect(
+          await viewAfter<unknown, 'session'>(projection, session, ...life, carriedForward),
+        ).toEqual(before);
+      }
   });
 
   test('of another organization has another key', () => {

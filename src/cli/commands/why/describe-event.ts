@@ -60,6 +60,8 @@ function describeSessionEvent(event: SessionEvent): string {
       const code = exitCode === null ? '' : `, exit code ${exitCode}`;
       return `it failed with ${reason}${code} (${describeSettlement(event.data)}): ${detail}`;
     }
+    case 'session.carried-forward':
+      return describeCarried('the session', event.data);
   }
 }
 
@@ -80,6 +82,8 @@ function describeWorkloadEvent(event: WorkloadEvent, id: string): string {
       const code = exitCode === null ? '' : `, exit code ${exitCode}`;
       return `browser ${id} ended (${reason}${code})`;
     }
+    case 'workload.carried-forward':
+      return describeCarried(`browser ${id}`, event.data);
   }
 }
 
@@ -102,9 +106,15 @@ function describeOtherEvent(event: RecordedEvent): string {
       return `server ${server} left`;
     case 'server.lost':
       return `server ${server} was lost: it did not renew its lease`;
+    case 'server.carried-forward':
+      return describeCarried(`server ${server}`, event.data);
     default:
       return event.type;
   }
+}
+
+function describeCarried(what: string, { archivedUpTo }: { archivedUpTo: number }): string {
+  return `the state of ${what} was carried forward: events up to ${archivedUpTo} are archived`;
 }
 
 function describeSettlement({ creditsUsed, creditsRefunded }: Settled): string {

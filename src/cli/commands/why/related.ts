@@ -8,7 +8,7 @@ import { fleetOf, type Step } from '../session-at.ts';
 /** An event of a server up to this long after the session's end may still be its cause. */
 const AFTERWARDS_MS = 60_000;
 /** Routine events of servers, which never end a session. */
-const HOUSEKEEPING = ['server.pool-resized', 'server.reconciled'];
+const HOUSEKEEPING = ['server.pool-resized', 'server.reconciled', 'server.carried-forward'];
 
 /**
  * All events related to a session, oldest first: its own, those of its browsers, those of their

@@ -24,7 +24,7 @@ export const showWhy: Command = {
     const id = options.operand(0, parseId);
     return async ({ context, warn }) => {
       const steps = await readSteps(context.eventStore, id, warn);
-      const last = steps.findLast(({ event }) => !isUse(event)) ?? steps.at(-1);
+      const last = steps.findLast(({ event }) => isChange(event)) ?? steps.at(-1);
       if (last === undefined) return reject('SESSION_NOT_FOUND', { session_id: id });
       const related = await readRelated(context.eventStore, steps, warn);
       return presentWhy(steps, last, { chain: causesOf(last.event, related), related });
@@ -100,6 +100,11 @@ function describeActor({ metadata: { actor } }: RecordedEvent): string {
 
 function presentEvent({ sequence, type, time, metadata }: RecordedEvent) {
   return { sequence, type, time, actor: metadata.actor };
+}
+
+/** Neither use nor a state that was carried forward explains where a session is. */
+function isChange(event: RecordedEvent): boolean {
+  return !isUse(event) && event.type !== 'session.carried-forward';
 }
 
 /** Every minute of use is an event; the output shows only the last. */

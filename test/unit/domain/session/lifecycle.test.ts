@@ -4,6 +4,7 @@ import { sessionEvents, statuses, type SessionEvent, type SessionState } from '#
 import { isRejection } from '#src/errors.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { decideCarryForward } from '#src/domain/carry-forward.ts';
 import { decide } from '#src/domain/session/decide.ts';
 import { isFinal, transitions } from '#src/domain/session/session.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
@@ -12,6 +13,7 @@ import {
   activated,
   assigned,
   browser,
+  carriedForward,
   createSession,
   expiryWarning,
   extended,
@@ -59,6 +61,10 @@ describe('the documented lifecycle of a session', () => {
     const seen = new Set<Line>();
     for (const state of states())
       for (const command of commands()) for (const line of linesOf(command, state)) seen.add(line);
+    for (const state of states()) {
+      const events = decideCarryForward('session', { state, sequence: 1 }, 1) as SessionEvent[];
+      for (const line of linesAfter(events, state)) seen.add(line);
+    }
     expect([...seen].toSorted()).toEqual(documented);
   });
 
@@ -165,13 +171,17 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),
     'session.failed': failed(),
+    'session.carried-forward': carriedForward,
   };
 }
 
 /** The transitions that a command causes, one for each event. */
 function linesOf(command: SessionCommand, before: SessionState | null): Line[] {
   const events = decide(command, before);
-  if (isRejection(events)) return [];
+  return isRejection(events) ? [] : linesAfter(events, before);
+}
+
+function linesAfter(events: readonly SessionEvent[], before: SessionState | null): Line[] {
   let state = before;
   return events.map((event): Line => {
     const from = state?.status ?? '–';

@@ -8,6 +8,7 @@ import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
+import { carryForward } from '#src/commands/carry-forward.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import {
   decideLedger,
@@ -15,7 +16,7 @@ import {
   evolveLedger,
   ledgerCommandFor,
 } from '#src/domain/organization/ledger.ts';
-import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { decideCarryForward } from '#src/domain/carry-forward.ts';
 import { decide } from '#src/domain/session/decide.ts';
 import { isFinal, transitions } from '#src/domain/session/session.ts';
 import { T0 } from '#test/support/examples.ts';
@@ -25,6 +26,7 @@ import {
   sessionIds,
   steps,
   type Disturbance,
+  type RandomCommand,
   type Step,
 } from '#test/support/random-life.ts';
 
@@ -89,8 +91,9 @@ function newWorld({ credits }: Means): World {
 }
 
 /** A command's effects on a session, and the ledger after the ledger commands that they require. */
-function decideAll(world: World, sessionId: string, command: SessionCommand, has: Means) {
-  const events = decide(command, frozen(world.sessions.get(sessionId) ?? null));
+function decideAll(world: World, sessionId: string, command: RandomCommand, has: Means) {
+  const state = frozen(world.sessions.get(sessionId) ?? null);
+  const events = command.type === 'CarryForward' ? carried(state) : decide(command, state);
   if (isRejection(events)) return events;
   let { ledger } = world;
   for (const event of events) {
@@ -101,6 +104,11 @@ function decideAll(world: World, sessionId: string, command: SessionCommand, has
     ledger = lines.reduce(evolveLedger, ledger);
   }
   return { events, ledger };
+}
+
+/** Of an aggregate whose last event is archived. */
+function carried(state: SessionState | null): SessionEvent[] {
+  return decideCarryForward('session', { state, sequence: 1 }, 1) as SessionEvent[];
 }
 
 /** Folds an event in, after checks that the table allows it and that it fits its schema. */
@@ -164,17 +172,17 @@ type Ask = (eventStore: EventStore, step: Step, now: number) => Promise<unknown>
 
 function createAsker(has: Means): Ask {
   let commands = 0;
-  return (eventStore, { sessionId, command }, now) => {
+  return async (eventStore, { sessionId, command }, now) => {
     commands += 1;
+    const context = createCommandContext(eventStore, () => now);
     const identity = { organizationId, id: sessionId };
     const why = { ...metadata, commandId: `cmd_${commands}` };
-    return handleSessionCommand(
-      createCommandContext(eventStore, () => now),
-      identity,
-      command.at(now),
-      why,
-      has,
-    );
+    const asked = command.at(now);
+    if (asked.type !== 'CarryForward')
+      return handleSessionCommand(context, identity, asked, why, has);
+    const upTo = await eventStore.lastSequence();
+    await carryForward(context, ledgerRef, upTo, { ...why, commandId: `${why.commandId}_ledger` });
+    return carryForward(context, { kind: 'session', ...identity }, upTo, why);
   };
 }
 

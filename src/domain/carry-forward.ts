@@ -1,0 +1,36 @@
+import type { Aggregates } from '#events/events.ts';
+import type { AggregateKind } from '#events/subjects.ts';
+import { isFinal } from './session/session.ts';
+
+type Finished = { [Kind in AggregateKind]: (state: Aggregates[Kind]['state']) => boolean };
+
+const finished: Finished = {
+  session: ({ status }) => isFinal(status),
+  ledger: () => false,
+  organization: () => false,
+  server: ({ status }) => status === 'left' || status === 'lost',
+  workload: ({ status }) => status === 'terminated',
+};
+
+/** Whether no decision needs the aggregate's state any more: it may be in the archive alone. */
+export function isFinished<Kind extends AggregateKind>(
+  kind: Kind,
+  state: Aggregates[Kind]['state'],
+): boolean {
+  const test = finished[kind] as (state: Aggregates[Kind]['state']) => boolean;
+  return test(state);
+}
+
+/**
+ * The event that carries an aggregate's state beyond the archived part of the log; none if its last
+ * event is beyond already, if it is finished, or if it does not exist.
+ * @param sequence of the aggregate's last event
+ */
+export function decideCarryForward(
+  kind: AggregateKind,
+  { state, sequence }: { state: Aggregates[AggregateKind]['state'] | null; sequence: number },
+  archivedUpTo: number,
+): Aggregates[AggregateKind]['event'][] {
+  if (state === null || sequence > archivedUpTo || isFinished(kind, state)) return [];
+  return [{ type: `${kind}.carried-forward`, data: { archivedUpTo } }];
+}

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import type { ServerEvent } from '#events/server.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { lastOwnEvent } from '#src/timekeeper/lost-servers.ts';
+import { record } from '#test/support/history.ts';
+
+const server = { kind: 'server', id: 'srv_1' } as const;
+const joined: ServerEvent = {
+  type: 'server.joined',
+  data: { ip: '10.0.0.7', browsers: 'simulated', poolMax: 4 },
+};
+const restarting: ServerEvent = { type: 'server.restarting', data: {} };
+const carried: ServerEvent = { type: 'server.carried-forward', data: { archivedUpTo: 2 } };
+
+it('a state that is carried forward is no sign of life and does not shorten a restart', async () => {
+  const eventStore = createMemoryEventStore();
+  await record<'server'>(eventStore, server, joined, restarting);
+  expect(await lastOwnEvent(eventStore, server.id)).toMatchObject({ type: 'server.restarting' });
+  await record<'server'>(eventStore, server, carried, carried);
+  expect(await lastOwnEvent(eventStore, server.id)).toMatchObject({
+    type: 'server.restarting',
+    sequence: 2,
+  });
+});
+
+it('counts if the events before it are purged', async () => {
+  const eventStore = createMemoryEventStore();
+  await record<'server'>(eventStore, server, joined, carried);
+  const purged = { ...eventStore, readLastUpTo: () => Promise.resolve(null) };
+  expect(await lastOwnEvent(purged, server.id)).toMatchObject({ type: carried.type, sequence: 2 });
+});
+
+it('of a server without events is none', async () => {
+  expect(await lastOwnEvent(createMemoryEventStore(), server.id)).toBeNull();
+});
