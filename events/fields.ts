@@ -11,8 +11,8 @@ export const ServerId = Type.String({ pattern: PATTERN, description: 'the server
 export const KeyId = Type.String({ pattern: PATTERN, description: 'id of the key, not a secret' });
 
 /**
- * Data of each kind's `carried-forward`. The event changes nothing; it carries the aggregate's state
- * again, so that all earlier events may be purged from the log.
+ * Data of each kind's `carried-forward`. The event changes nothing; it carries the state of its
+ * aggregate again, so that all earlier events may be purged from the log.
  */
 export const CarriedForward = Type.Object({
   archivedUpTo: Type.Integer({

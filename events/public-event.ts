@@ -29,7 +29,7 @@ type Inside = LastOf<(typeof inside)[AggregateKind][number]>;
 /** Types of events that only keep the log readable for the service. */
 export type Internal = `${AggregateKind}.carried-forward`;
 
-/** Whether organizations get events of the type: not those of the fleet, and none that is internal. */
+/** Whether organizations get events of the type: none of the fleet, and none that is internal. */
 export function isPublic(type: string): boolean {
   const [kind, event] = type.split('.');
   return kind !== 'server' && kind !== 'workload' && event !== 'carried-forward';

@@ -62,6 +62,26 @@ it('copies each event once and in order, whichever process copies and whichever 
   expect(await published(first)).toEqual(expected);
 });
 
+it('leaves out a state that is carried forward, and counts on without it', async () => {
+  await using nats = await startNats();
+  await using stack = new AsyncDisposableStack();
+  const connection = stack.use(await connectJetStream({ url: nats.url, name: 'one' }));
+  const eventStore = createJetStreamEventStore(connection);
+  for (let count = 0; count < 3; count += 1) await carryForwardIn(eventStore);
+  const places: (number | undefined)[] = [];
+  const js = Object.create(connection.js) as JetStreamConnection['js'];
+  js.publish = (subject, payload, options) => {
+    places.push(options?.expect?.lastSequence);
+    return connection.js.publish(subject, payload, options);
+  };
+  stack.use(publishToTenants({ connection: { ...connection, js }, eventStore, logger }));
+  await eventually(async () => (await published(connection)).length === 3, 'the first are copied');
+  for (let count = 0; count < 3; count += 1) await carryForwardIn(eventStore);
+  await eventually(async () => (await published(connection)).length === 6, 'all are copied');
+  // A wrong place would be refused, and tried again.
+  expect(places).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
 /** A new session whose state is carried forward: organizations get the first of two events. */
 async function carryForwardIn(eventStore: EventStore): Promise<void> {
   const session = aSession();

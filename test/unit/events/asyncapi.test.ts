@@ -87,7 +87,7 @@ it.each(types)('%s has the same emitter as in the README', (type) => {
   expect(row?.split('|')[2]?.trim()).toBe(meanings[type]?.by);
 });
 
-test('the data of an event that nobody outside receives is not in the document', () => {
+test('an internal event is not in the document', () => {
   for (const kind of ['session', 'ledger', 'organization'])
     expect(JSON.stringify(document)).not.toContain(`${kind}.carried-forward`);
 });
