@@ -25,12 +25,15 @@ export function isFinished<Kind extends AggregateKind>(
  * The event that carries an aggregate's state beyond the archived part of the log; none if its last
  * event is beyond already, if it is finished, or if it does not exist.
  * @param sequence of the aggregate's last event
+ * @param foldedUpTo events up to here carry no usable state: the history has to be folded for it
  */
 export function decideCarryForward(
   kind: AggregateKind,
   { state, sequence }: { state: Aggregates[AggregateKind]['state'] | null; sequence: number },
   archivedUpTo: number,
+  foldedUpTo = 0,
 ): Aggregates[AggregateKind]['event'][] {
-  if (state === null || sequence > archivedUpTo || isFinished(kind, state)) return [];
+  if (state === null || isFinished(kind, state)) return [];
+  if (sequence > Math.max(archivedUpTo, foldedUpTo)) return [];
   return [{ type: `${kind}.carried-forward`, data: { archivedUpTo } }];
 }

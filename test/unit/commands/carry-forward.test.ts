@@ -124,6 +124,22 @@ describe('an aggregate whose last event is archived', () => {
   });
 });
 
+test('a state of another version is recorded in the present one, although it is not archived', async () => {
+  const inner = await storeWith(given<'workload'>(workloadRef, provisioning));
+  await record<'server'>(inner, serverRef, joined);
+  const old: EventStore = {
+    ...inner,
+    async readLast<Kind extends AggregateKind>(aggregate: RefOf<Kind>) {
+      const last = await inner.readLast<Kind>(aggregate);
+      return last?.sequence === 2 ? { ...last, state: null } : last;
+    },
+  };
+  expect(await carry(old, serverRef, 1)).toBe('carried');
+  const last = await inner.readLast<'server'>(serverRef);
+  expect(last).toMatchObject({ sequence: 3, state: { id: 'srv_1', status: 'live' } });
+  expect(await carry(old, serverRef, 1)).toBe('not-needed');
+});
+
 describe('nothing is recorded', () => {
   test.each(open)('if the last event is not archived: %s', async (_, life) => {
     const eventStore = await storeWith(life);
