@@ -3,8 +3,6 @@
 export const EVENTS_STREAM = 'EVENTS';
 export const TIMERS_STREAM = 'TIMERS';
 export const ADVISORY_STREAM = 'ADVISORY';
-/** A compressed copy of EVENTS, for large reads. */
-export const ARCHIVE_STREAM = 'ARCHIVE';
 export const PARKED_STREAM = 'PARKED';
 /** The key-value bucket of leases, and its stream by the convention of NATS. */
 export const LEASES_BUCKET = 'leases';

@@ -20,7 +20,7 @@ import {
  * Writes the streams of the event store to a folder while the service runs. The positions of the
  * consumers are read first, and the stream EVENTS is written last. So no other stream refers to an
  * event that EVENTS lacks. Work that was done during the backup is repeated after a restore; all
- * consumers are idempotent. The archive stream is not written: the server creates it again.
+ * consumers are idempotent.
  * @throws BadBackup if the folder is not empty; Error if a snapshot fails
  */
 export async function takeBackup(
@@ -77,7 +77,7 @@ export async function restoreBackup(
 
 /** Names of the existing streams, EVENTS last. */
 async function streamsOf(jsm: JetStreamManager): Promise<string[]> {
-  const standings = await examineStreams(jsm, false);
+  const standings = await examineStreams(jsm);
   const names = standings.filter(({ info }) => info !== null).map(({ name }) => name);
   return names.toSorted((a, b) => Number(a === EVENTS_STREAM) - Number(b === EVENTS_STREAM));
 }

@@ -1,5 +1,3 @@
-import { ARCHIVE_STREAM } from '#events/subjects.ts';
-import type { ProjectionSource } from '#projections/runner/projector.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
 import { ServiceNotFoundError } from './find-service.ts';
@@ -17,10 +15,6 @@ import type { RawRecords } from '#src/event-store/raw-records.ts';
 export type OpenService = AsyncDisposable & {
   context: CommandContext;
   records: RawRecords;
-  /** The records of the archive; null if there is none. */
-  archive: RawRecords | null;
-  /** The event store, which reads ranges from the archive; null if there is none. */
-  archivedLog: ProjectionSource | null;
   deadLetters: DeadLetterStore;
   /**
    * Connects to the read model; its connection is closed with the service's.
@@ -48,11 +42,7 @@ export async function openService(
   const eventStore = createJetStreamEventStore(connection);
   return {
     context: createCommandContext(eventStore, Date.now),
-    records: createJetStreamRawRecords(connection, 'log'),
-    archive: connection.hasArchive ? createJetStreamRawRecords(connection, 'archive') : null,
-    archivedLog: connection.hasArchive
-      ? createJetStreamEventStore(connection, ARCHIVE_STREAM)
-      : null,
+    records: createJetStreamRawRecords(connection),
     deadLetters: createJetStreamDeadLetters(connection),
     async openViews() {
       if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');

@@ -48,7 +48,6 @@ export async function fixLog(config: Config): Promise<RaisedStream[]> {
   await using connection = await connectJetStream({
     ...options,
     ...natsAccess(config),
-    hasArchive: config.hasArchive,
   });
   return await raiseReplicas(connection, config.nats.replicas ?? undefined);
 }

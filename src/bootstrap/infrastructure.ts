@@ -144,7 +144,6 @@ async function openLog({
       makesStreams,
       awaitsStreams: true,
       name: `browser-session-service ${config.roles.join(',')}`,
-      hasArchive: config.hasArchive,
       onStatus: (status) =>
         log.info({ part: 'event store', status }, 'event store connection changed'),
       onObjection: (error) =>

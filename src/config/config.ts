@@ -39,8 +39,6 @@ export type Config = StoresConfig & {
   };
   incoming: IncomingConfig;
   dataDir: string;
-  /** Whether there is an archive stream: a compressed copy for readers of much history. */
-  hasArchive: boolean;
   roles: readonly RoleName[];
   browsers: {
     kind: 'docker' | 'process' | 'simulated';
@@ -87,10 +85,6 @@ export const variables = {
   },
   ...incomingVariables,
   ...storesVariables,
-  ARCHIVE: {
-    fallback: 'off',
-    meaning: 'on: keep a compressed copy of the event store, for audits',
-  },
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
@@ -169,7 +163,6 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     incoming,
     dataDir: resolve(read('DATA_DIR')),
     ...readStores(read),
-    hasArchive: oneOf('ARCHIVE', read, ['off', 'on']) === 'on',
     roles: readRoles(read('ROLES')),
     browsers: {
       kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),

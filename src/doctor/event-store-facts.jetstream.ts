@@ -16,10 +16,8 @@ const NEXT_SERVER_MS = 250;
 export async function gatherEventStoreFacts(
   connection: JetStreamConnection,
 ): Promise<EventStoreFacts> {
-  const { nc, jsm, hasArchive } = connection;
-  const standings = await requestWithRetry(connection, ANSWER_MS, () =>
-    examineStreams(jsm, hasArchive),
-  );
+  const { nc, jsm } = connection;
+  const standings = await requestWithRetry(connection, ANSWER_MS, () => examineStreams(jsm));
   const account = await requestWithRetry(connection, ANSWER_MS, () => jsm.getAccountInfo());
   const maxBytes = account.limits.max_storage;
   return {

@@ -185,7 +185,6 @@ const malformed: Partial<Record<VariableName, string[]>> = {
   NATS_PORT: ports,
   PUBLIC_NATS_URL: ['127.0.0.1:4222', 'http://h:4222', 'nats://', 'nats://h/?a=b'],
   NATS_ISSUER_SEED: ['SA', `SU${'A'.repeat(56)}`, `SA${'a'.repeat(56)}`, 'A'.repeat(58)],
-  ARCHIVE: ['yes', 'ON', '1'],
   POOL_MAX_IDLE: ['-1', '1.5', 'some', '5'],
   EVENT_STREAMS_MAX: ['0', '-1', '1.5', 'many', '100001'],
   EVENT_STREAMS_PER_ORGANIZATION: ['0', '-1', '1.5', 'many', '100001'],

@@ -76,7 +76,7 @@ test('streams are created with three replicas, and `bss doctor --fix` raises tho
   // An operator once configured one replica.
   await using early = await connectAs('api', { replicas: 1 });
   // Later processes use the size of the cluster.
-  await using api = await connectAs('api', { hasArchive: true });
+  await using api = await connectAs('api');
   await using provisioner = await connectAs('provisioner', {
     makesStreams: false,
     awaitsStreams: true,
@@ -88,7 +88,6 @@ test('streams are created with three replicas, and `bss doctor --fix` raises tho
   expect(await replicasOf(operator)).toMatchObject({
     EVENTS: 1,
     TIMERS: 1,
-    ARCHIVE: 3,
     KV_leases: 3,
   });
 

@@ -55,7 +55,6 @@ export const topics: readonly Topic[] = [
       NATS_KEY_FILE: FILE,
       NATS_INBOX_PREFIX: TEXT,
       NATS_REPLICAS: COUNT,
-      ARCHIVE: 'on or off',
     },
   },
   {

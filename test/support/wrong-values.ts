@@ -128,7 +128,6 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['7', /not a whole number from 1 to 5/, NATS],
     ['3', /has no effect without NATS_URL/],
   ],
-  ARCHIVE: [['yes', /is none of off, on/]],
   REDIS_URL: [
     ['http://127.0.0.1', /is not a redis:\/\/ or rediss:\/\/ address/],
     ['redis://:hunter2@', /^REDIS_URL: …@ is not a/],

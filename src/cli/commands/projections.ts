@@ -11,7 +11,6 @@ import { UsageError } from '../errors.ts';
 import { interruptible } from '../interruptible.ts';
 import { formatTable, formatDuration, printable } from '../output.ts';
 import { createProgressLine, formatNumber } from '../progress-line.ts';
-import { archiveMissing } from './audit/export.ts';
 
 export const listProjections: Command = {
   name: 'projections list',
@@ -67,13 +66,10 @@ export const rebuildProjections: Command = {
   optionalOperand: 'NAME',
   options: {
     all: { meaning: 'all projections; the default' },
-    archive: { meaning: 'read the archive (ARCHIVE=on), to spare the event store' },
   },
   read(options) {
     const projections = selectedProjections(options);
-    return async ({ context, archivedLog, deadLetters, openViews, isJson }) => {
-      const log = options.has('archive') ? archivedLog : context.eventStore;
-      if (log === null) return archiveMissing;
+    return async ({ context, deadLetters, openViews, isJson }) => {
       const views = await openViews();
       const line = createProgressLine(isJson);
       const json = [];
@@ -82,7 +78,7 @@ export const rebuildProjections: Command = {
         const rebuilt = await interruptible((signal) =>
           rebuild({
             projection,
-            eventStore: log,
+            eventStore: context.eventStore,
             views,
             deadLetters,
             signal,

@@ -20,7 +20,7 @@ import { within } from '#src/async/timeout.ts';
 import type { ConnectionStatus, JetStreamConnection } from './connection.ts';
 import { REQUEST_MS } from './request.ts';
 import { replicasFor } from './replicas.ts';
-import { hasArchiveStream, prepareStreams } from './streams.ts';
+import { prepareStreams } from './streams.ts';
 
 export type ConnectOptions = {
   /**
@@ -64,8 +64,6 @@ export type ConnectOptions = {
   awaitsStreams?: boolean;
   /** With neither of these: whether missing streams are an error. */
   requiresLog?: boolean;
-  /** Whether to create the archive stream; default false. An existing one stays. */
-  hasArchive?: boolean;
   /** Ends the wait for an unavailable server; the signal's reason is thrown. */
   signal?: AbortSignal;
 };
@@ -95,12 +93,10 @@ export async function connectJetStream(options: ConnectOptions): Promise<JetStre
     const apiOptions = { checkAPI: false, timeout: REQUEST_MS };
     const jsm = await jetstreamManager(nc, apiOptions);
     const leftMs = Math.max(0, deadline - performance.now());
-    const hasArchive = options.hasArchive ?? false;
     const replicas = replicasFor(nc, options.replicas);
     const { makesStreams = true, awaitsStreams = false } = options;
-    const bound = { withinMs: leftMs, hasArchive: hasArchive && makesStreams };
     if (makesStreams || awaitsStreams)
-      await prepareStreams(jsm, { ...bound, replicas, makes: makesStreams });
+      await prepareStreams(jsm, { withinMs: leftMs, replicas, makes: makesStreams });
     else if (options.requiresLog ?? true) await requireLog(jsm, hostsOf(options.url));
     const watched = watch(nc, options);
     return {
@@ -110,7 +106,6 @@ export async function connectJetStream(options: ConnectOptions): Promise<JetStre
       replicas,
       newInbox: () => createInbox(inboxPrefixOf(options)),
       report: (error, what) => options.onFailure?.(error, what),
-      hasArchive: await hasArchiveStream(jsm),
       ...watched,
       [Symbol.asyncDispose]: () => disconnect(nc, watched.isConnected()),
     };

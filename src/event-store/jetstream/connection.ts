@@ -16,10 +16,6 @@ export type JetStreamConnection = AsyncDisposable & {
   readonly replicas: number;
   /** A new subject for replies to this connection only. */
   newInbox(): string;
-  /**
-   * Whether there is an archive. It may answer direct reads and lags behind; the leader does not.
-   */
-  readonly hasArchive: boolean;
   isConnected(): boolean;
   /**
    * True once connected; false if that takes longer than `withinMs`, or the connection is closed.

@@ -74,10 +74,7 @@ async function request(
   }
 }
 
-/**
- * Headers of the server: the message's position, and the append's expectation, which a mirror does
- * not keep.
- */
+/** Headers of the server: the message's position, and the append's expectation. */
 const SERVERS = /^Nats-/;
 
 function storedOf({ headers, data }: Msg): Stored {

@@ -15,18 +15,14 @@ const READ_MS = 2_000;
 
 /**
  * The event store on the EVENTS stream. Bounds: reads 2 s (one more for a late answer), append 5 s.
- * @param stream where `read` and `subscribe` read: EVENTS, or its archive
  */
-export function createJetStreamEventStore(
-  connection: JetStreamConnection,
-  stream: string = EVENTS_STREAM,
-): EventStore {
+export function createJetStreamEventStore(connection: JetStreamConnection): EventStore {
   const { jsm } = connection;
 
   async function newest(filter: string, fromLeader: boolean): Promise<StoredMsg | null> {
     const query = { last_by_subj: filter };
     return requestWithRetry(connection, READ_MS, () =>
-      fromLeader || connection.hasArchive
+      fromLeader
         ? jsm.streams.getMessage(EVENTS_STREAM, query)
         : jsm.direct.getMessage(EVENTS_STREAM, query),
     );
@@ -62,10 +58,10 @@ export function createJetStreamEventStore(
 
     async *read({ after = 0, upTo = Infinity, ...options }) {
       const end = upTo <= after ? 0 : Math.min(upTo, await lastSequence());
-      yield* readRange(connection, { ...options, stream }, { sequence: after }, end);
+      yield* readRange(connection, options, { sequence: after }, end);
     },
 
-    subscribe: (options) => follow(connection, { ...options, stream }),
+    subscribe: (options) => follow(connection, options),
 
     lastSequence,
 

@@ -12,7 +12,7 @@ const READ_MS = 2_000;
 export function createJetStreamSizes(connection: JetStreamConnection): ReadStreamSizes {
   return async () => {
     const streams = await requestWithRetry(connection, READ_MS, () =>
-      examineStreams(connection.jsm, connection.hasArchive),
+      examineStreams(connection.jsm),
     );
     return Object.fromEntries(
       streams.flatMap(({ name, info }) => {

@@ -1,6 +1,6 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import { nanos, nuid, type Msg, type NatsConnection } from '@nats-io/transport-node';
-import { EVENTS_SUBJECTS } from '#events/subjects.ts';
+import { EVENTS_STREAM, EVENTS_SUBJECTS } from '#events/subjects.ts';
 import { createNotifier } from '#src/async/notifier.ts';
 import type { JetStreamConnection } from './connection.ts';
 import { readReply } from './jetstream-reply.ts';
@@ -12,8 +12,6 @@ import { readReply } from './jetstream-reply.ts';
 export type Arrival = { message: Msg; sequence: number; pending: number };
 
 export type ReaderOptions = {
-  /** EVENTS, or its archive, which holds the same events under the same sequences. */
-  stream: string;
   after: number;
   subjects: readonly string[];
   signal: AbortSignal;
@@ -60,10 +58,10 @@ const INACTIVE_MS = 60_000;
  */
 export async function openReader(
   connection: JetStreamConnection,
-  { stream, after, subjects, signal, batchMax, onHeartbeat }: ReaderOptions,
+  { after, subjects, signal, batchMax, onHeartbeat }: ReaderOptions,
 ): Promise<Reader> {
   const { nc, jsm } = connection;
-  const consumer = await connection.whileConnected(addConsumer(jsm, stream, after, subjects));
+  const consumer = await connection.whileConnected(addConsumer(jsm, after, subjects));
 
   const pullMessages = Math.max(PULL_MESSAGES_MIN, 2 * batchMax);
   const queue: Arrival[] = [];
@@ -136,32 +134,27 @@ export async function openReader(
 }
 
 /** `pending`: how many messages it will deliver of those that were stored when it was made. */
-type Consumer = { stream: string; name: string; pending: number };
+type Consumer = { name: string; pending: number };
 
-function sendPull(
-  nc: NatsConnection,
-  { stream, name }: Consumer,
-  messages: number,
-  reply: string,
-): void {
+function sendPull(nc: NatsConnection, { name }: Consumer, messages: number, reply: string): void {
   const pull = { batch: messages, expires: nanos(PULL_MS), idle_heartbeat: nanos(HEARTBEAT_MS) };
-  const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
+  const subject = `$JS.API.CONSUMER.MSG.NEXT.${EVENTS_STREAM}.${name}`;
   nc.publish(subject, JSON.stringify(pull), { reply });
 }
 
 /** Not awaited: if it fails, the server deletes the consumer a minute later. */
-function deleteConsumer(connection: JetStreamConnection, { stream, name }: Consumer): void {
-  if (connection.isConnected()) connection.jsm.consumers.delete(stream, name).catch(() => {});
+function deleteConsumer(connection: JetStreamConnection, { name }: Consumer): void {
+  if (connection.isConnected())
+    connection.jsm.consumers.delete(EVENTS_STREAM, name).catch(() => {});
 }
 
 async function addConsumer(
   jsm: JetStreamManager,
-  stream: string,
   after: number,
   subjects: readonly string[],
 ): Promise<Consumer> {
   const name = `follow_${nuid.next()}`;
-  const { num_pending: pending } = await jsm.consumers.add(stream, {
+  const { num_pending: pending } = await jsm.consumers.add(EVENTS_STREAM, {
     name,
     ack_policy: 'none',
     deliver_policy: 'by_start_sequence',
@@ -172,7 +165,7 @@ async function addConsumer(
     // Without a filter the server is faster: it need not check each message.
     ...(isAllEvents(subjects) ? {} : { filter_subjects: [...subjects] }),
   });
-  return { stream, name, pending };
+  return { name, pending };
 }
 
 /** Whether every event matches. */

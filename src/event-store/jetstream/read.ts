@@ -21,8 +21,7 @@ const SILENCE_MS = 5_000;
  */
 const NEAR = 1_000;
 
-/** `stream`: default EVENTS; or its archive. */
-export type Selection = Omit<ReadOptions, 'after' | 'upTo'> & { stream?: string };
+export type Selection = Omit<ReadOptions, 'after' | 'upTo'>;
 
 /** Where a read has come to; a caller that reads on after a failure starts there. */
 export type Place = { sequence: number };
@@ -75,10 +74,10 @@ async function* pass(
   upTo: number,
   wait: Wait,
 ): AsyncGenerator<RecordedEvent[], void, void> {
-  const { subjects, signal, batchMax = BATCH_MAX, stream = EVENTS_STREAM } = options;
+  const { subjects, signal, batchMax = BATCH_MAX } = options;
   const isFiltered = upTo - place.sequence > NEAR;
   const filter = isFiltered ? subjects : filters.all;
-  const position = { stream, after: place.sequence, subjects: filter, batchMax, signal };
+  const position = { after: place.sequence, subjects: filter, batchMax, signal };
   await using reader = await openReader(connection, position);
   for (let pending = reader.pendingAtStart; place.sequence < upTo;) {
     if (isFiltered && pending === 0) {

@@ -2,7 +2,6 @@ import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import {
   ADVISORY_STREAM,
-  ARCHIVE_STREAM,
   EVENTS_STREAM,
   LEASES_STREAM,
   PARKED_STREAM,
@@ -26,7 +25,6 @@ const streams = [
   TIMERS_STREAM,
   ADVISORY_STREAM,
   PARKED_STREAM,
-  ARCHIVE_STREAM,
   LEASES_STREAM,
 ];
 

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { StoreCompression, type StreamConfig } from '@nats-io/jetstream';
+import type { StreamConfig } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
 import {
   ADVISORY_STREAM,
   ADVISORY_SUBJECTS,
-  ARCHIVE_STREAM,
   EVENTS_STREAM,
   EVENTS_SUBJECTS,
   PARKED_STREAM,
@@ -37,7 +36,8 @@ export type StreamSpec = {
 
 const unlimited = { max_msgs: -1, max_bytes: -1, max_age: 0, max_msgs_per_subject: -1 };
 
-const plans: StreamSpec[] = [
+/** In the order of their creation. */
+export const streamSpecs: readonly StreamSpec[] = [
   {
     wanted: {
       name: EVENTS_STREAM,
@@ -109,45 +109,10 @@ const plans: StreamSpec[] = [
   },
 ];
 
-/**
- * A compressed copy of EVENTS with the same sequences and times, for large reads; the server keeps
- * it up to date with a delay. No append waits for it, but the disk has a second write. Once direct
- * reads of EVENTS are allowed, the server lets this lagging copy answer them too; `hasArchive`
- * tells readers when to take that into account.
- */
-const archive: StreamSpec = {
-  wanted: {
-    name: ARCHIVE_STREAM,
-    mirror: { name: EVENTS_STREAM },
-    storage: 'file',
-    compression: StoreCompression.S2,
-    deny_delete: true,
-    deny_purge: true,
-    allow_direct: true,
-    mirror_direct: true,
-  },
-  fixed: {
-    storage: 'file',
-    retention: 'limits',
-    deny_delete: true,
-    deny_purge: true,
-    ...unlimited,
-  },
-};
-
-/** In the order of their creation. */
-export function streamSpecs({ hasArchive }: { hasArchive: boolean }): readonly StreamSpec[] {
-  return hasArchive ? [...plans, archive] : plans;
-}
-
 /** Settings of an existing stream that cannot be corrected and make it unusable. */
-export function incompatibilityOf(
-  config: StreamConfig,
-  { wanted: { mirror }, fixed }: StreamSpec,
-): string[] {
+export function incompatibilityOf(config: StreamConfig, { fixed }: StreamSpec): string[] {
   const unfit = differences(config, fixed);
-  const of = config.mirror?.name;
-  if (of !== mirror?.name) unfit.push(of === undefined ? 'it is no mirror' : `it mirrors ${of}`);
+  if (config.mirror !== undefined) unfit.push(`it mirrors ${config.mirror.name}`);
   if ((config.sources?.length ?? 0) > 0) unfit.push('it has sources');
   if (config.subject_transform !== undefined) unfit.push('it transforms subjects');
   return unfit;

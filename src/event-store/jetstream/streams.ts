@@ -4,7 +4,6 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from '@nats-io/jetstream';
-import { ARCHIVE_STREAM } from '#events/subjects.ts';
 import { again, retry } from '#src/async/retry.ts';
 import { isForbidden, isOutage } from './request.ts';
 import { isShortOfServers } from './replicas.ts';
@@ -17,7 +16,6 @@ const STREAM_NOT_FOUND = 10059;
 
 export type PrepareOptions = {
   withinMs: number;
-  hasArchive: boolean;
   /** Replicas of a new stream; an existing stream keeps its number. */
   replicas: number;
   /** false: wait until another process creates them. */
@@ -36,7 +34,7 @@ export async function prepareStreams(
 ): Promise<void> {
   const deadline = performance.now() + options.withinMs;
   try {
-    for (const plan of streamSpecs(options)) {
+    for (const plan of streamSpecs) {
       const retried = {
         withinMs: deadline - performance.now(),
         pauseMs: () => RETRY_MS,
@@ -67,11 +65,6 @@ function explained(error: unknown, { withinMs, replicas }: PrepareOptions): unkn
   });
 }
 
-/** Whether the archive stream exists. */
-export async function hasArchiveStream(jsm: JetStreamManager): Promise<boolean> {
-  return (await configOf(jsm, ARCHIVE_STREAM)) !== null;
-}
-
 /** The state of a wanted stream; null: it does not exist. */
 export type StreamStatus = {
   name: string;
@@ -83,12 +76,9 @@ export type StreamStatus = {
 };
 
 /** The state of the streams, for checks of an installation. Changes nothing. */
-export async function examineStreams(
-  jsm: JetStreamManager,
-  hasArchive: boolean,
-): Promise<StreamStatus[]> {
+export async function examineStreams(jsm: JetStreamManager): Promise<StreamStatus[]> {
   const standings: StreamStatus[] = [];
-  for (const plan of streamSpecs({ hasArchive })) {
+  for (const plan of streamSpecs) {
     const { name } = plan.wanted;
     try {
       const info = await jsm.streams.info(name);

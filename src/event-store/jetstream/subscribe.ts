@@ -23,11 +23,10 @@ const BACKOFF_MAX_MS = 1_000;
  * A reader without a filter knows its position from every message. One with a filter does not
  * learn of messages that do not match: if the caller wants positions, it reads up to the end as
  * it is now, reports that, and then receives what is new.
- * @param options `stream`: default EVENTS; or its archive
  */
 export async function* follow(
   connection: JetStreamConnection,
-  options: SubscribeOptions & { stream?: string },
+  options: SubscribeOptions,
 ): AsyncGenerator<RecordedEvent[], void, void> {
   const { subjects, signal, onPosition } = options;
   const backOff = createBackOff(BACKOFF_MS, BACKOFF_MAX_MS);
@@ -54,7 +53,7 @@ export async function* follow(
 /** Yields the stored events, until the place is the end of the store. */
 async function* readToEnd(
   connection: JetStreamConnection,
-  options: SubscribeOptions & { stream?: string },
+  options: SubscribeOptions,
   place: Place,
 ): AsyncGenerator<RecordedEvent[], void, void> {
   const end = await endOf(connection);
@@ -64,13 +63,13 @@ async function* readToEnd(
 /** Yields arriving events; returns when the signal aborts. @throws ReaderLost */
 async function* receive(
   connection: JetStreamConnection,
-  options: SubscribeOptions & { stream?: string },
+  options: SubscribeOptions,
   place: Place,
   onArrival: () => void,
 ): AsyncGenerator<RecordedEvent[], void, void> {
-  const { subjects, signal, batchMax = BATCH_MAX, stream = EVENTS_STREAM } = options;
+  const { subjects, signal, batchMax = BATCH_MAX } = options;
   const onHeartbeat = () => options.onReceiving?.(true);
-  const position = { stream, after: place.sequence, subjects, signal, batchMax, onHeartbeat };
+  const position = { after: place.sequence, subjects, signal, batchMax, onHeartbeat };
   await using reader = await openReader(connection, position);
   for (;;) {
     const arrivals = await reader.take(batchMax);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filtersFor, sessionAnywhere, streamFilter } from '#events/subjects.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
@@ -102,15 +101,15 @@ test('a range ends although its last match is far from the end', { timeout: 60_0
 });
 
 describe('the raw records', () => {
-  it('are the stored messages, of one organization or of all, from the store or its archive', async () => {
+  it('are the stored messages, of one organization or of all', async () => {
     await using opened = await openRealLog();
-    const { eventStore, nats, connection } = opened;
+    const { eventStore, connection } = opened;
     const session = aSession();
     await appendEach(eventStore, session, 3);
     await appendEach(eventStore, aSession(), 620);
     await appendEach(eventStore, aSession(session.organizationId), 2);
     const upTo = await eventStore.lastSequence();
-    const records = createJetStreamRawRecords(connection, 'log');
+    const records = createJetStreamRawRecords(connection);
 
     const all = await recordsOf(records, 0, upTo, null);
     expect(all.map(({ sequence }) => sequence)).toEqual(
@@ -130,21 +129,6 @@ describe('the raw records', () => {
       state: first?.state,
     });
     expect(own[0]?.headers).toContainEqual(['ce-id', first?.id]);
-
-    // The archive is created for an existing stream, twice, and holds all of its messages.
-    for (let time = 0; time < 2; time += 1) {
-      await using again = await connectJetStream({ url: nats.url, hasArchive: true });
-      const archive = createJetStreamRawRecords(again, 'archive');
-      const holdsAll = () =>
-        recordsOf(archive, 0, upTo, null).catch((error: Error) => {
-          expect(error.name).toBe('Unavailable');
-          return null;
-        });
-      expect(await eventually(holdsAll, 'the archive has caught up')).toEqual(all);
-      const { config } = await again.jsm.streams.info('ARCHIVE');
-      expect(again.hasArchive).toBe(true);
-      expect(config).toMatchObject({ compression: 's2', deny_purge: true });
-    }
   });
 });
 

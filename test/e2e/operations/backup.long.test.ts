@@ -55,7 +55,7 @@ describe('an event store that is backed up, wiped and restored', () => {
     await using connection = await connectJetStream({ url, makesStreams: false });
     const range = { after: 0, upTo, organizationId: null };
     const records: RawRecord[] = [];
-    for await (const batch of createJetStreamRawRecords(connection, 'log').read(range))
+    for await (const batch of createJetStreamRawRecords(connection).read(range))
       records.push(...batch);
     return {
       records,

@@ -10,7 +10,7 @@ let service: RunningService;
 /** A session that has ended, and a moment at which it was active. */
 let session: { id: string; activeAt: string };
 beforeAll(async () => {
-  service = await startService({ ARCHIVE: 'on' });
+  service = await startService();
   const created = await service.request('POST', '/api/sessions', { duration: '30m' });
   const path = `/api/sessions/${created.body.id}`;
   await service.request('GET', `${path}/access`);
@@ -91,7 +91,7 @@ describe('the history of a session', () => {
 describe('an audit', () => {
   const file = () => join(service.dataDir, 'audit.ndjson');
 
-  it('is exported from the event store or the archive, and verified offline', async () => {
+  it('is exported from the event store, and verified offline', async () => {
     const exported = await json(service, 'audit', 'export', '--out', file());
     const { public_key, fingerprint } = (await json(service, 'audit', 'key')) as {
       public_key: { crv: string };
@@ -104,13 +104,12 @@ describe('an audit', () => {
     expect(offline).toMatchObject({ code: 0, stdout: expect.stringContaining('WHOLE: ') });
     const foreign = await bssWith(env, 'audit', 'verify', file(), '--key', 'another');
     expect(foreign).toMatchObject({ code: 1, stdout: expect.stringContaining('signed by') });
-    for (const against of ['--against-log', '--against-archive'])
-      expect(await json(service, 'audit', 'verify', file(), against)).toMatchObject({
-        whole: true,
-      });
+    expect(await json(service, 'audit', 'verify', file(), '--against-log')).toMatchObject({
+      whole: true,
+    });
 
-    const copy = `${file()}.archive`;
-    await json(service, 'audit', 'export', '--archive', '--org', 'dev', '--out', copy);
+    const copy = `${file()}.dev`;
+    await json(service, 'audit', 'export', '--org', 'dev', '--out', copy);
     expect(await json(service, 'audit', 'verify', copy, '--against-log')).toMatchObject({
       head: { organization: 'dev' },
     });
@@ -153,13 +152,11 @@ describe('an audit', () => {
       stdout: expect.stringContaining('another event store'),
     });
     expect((await bss(service, 'audit', 'verify', '/nowhere')).code).toBe(2);
-    const none = await bss(other, 'audit', 'export', '--archive', '--out', `${file()}.x`);
-    expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('ARCHIVE=on') });
   });
 });
 
-it('read models rebuilt from the archive are equal to those of the event store', async () => {
-  const rebuilt = await json(service, 'projections', 'rebuild', 'session-view', '--archive');
+it('rebuilt read models are equal to those of the event store', async () => {
+  const rebuilt = await json(service, 'projections', 'rebuild', 'session-view');
   expect(rebuilt).toMatchObject([{ events: expect.any(Number), parked: 0 }]);
   const [{ events }] = rebuilt as [{ events: number }];
   expect(events).toBeGreaterThan(3);

@@ -37,7 +37,6 @@ beforeAll(async () => {
     GATEWAY_TLS_PORT: `${tlsPort}`,
     NATS_ISSUER_SEED: nats.issuerSeed,
     QUEUE_AFTER: '100ms',
-    ARCHIVE: 'on',
     TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
   };
   const started = roles.map(async (role) => {

@@ -13,7 +13,7 @@ export async function readLives(
   ids: Iterable<string>,
 ): Promise<Life[]> {
   await using connection = await connectJetStream({ url: service.runtime.nats_url, name: 'test' });
-  const records = createJetStreamRawRecords(connection, 'log');
+  const records = createJetStreamRawRecords(connection);
   const source = { eventStore: createJetStreamEventStore(connection), records };
   const lives: Life[] = [];
   for (const id of ids) {

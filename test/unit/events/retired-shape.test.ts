@@ -105,7 +105,7 @@ describe('an event in a retired shape', () => {
     expect((await loadState<'session'>(eventStore, session)).state).toEqual(state);
     expect((await eventStore.readLastUpTo(session, 2))?.data).toEqual(today);
 
-    const records = createJetStreamRawRecords(connection, 'log');
+    const records = createJetStreamRawRecords(connection);
     for await (const batch of records.read({ after: 1, upTo: 3, organizationId: null }))
       expect(batch.map(({ body }) => JSON.parse(body))).toEqual([retired(1).body, retired(2).body]);
   });

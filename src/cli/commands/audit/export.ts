@@ -2,7 +2,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { chainLine, recordText } from '#src/archive/chain.ts';
-import { isRejection, reject } from '#src/errors.ts';
+import { isRejection } from '#src/errors.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
 import { firstHash, type AuditHead, type AuditScope } from './head.ts';
@@ -19,7 +19,6 @@ export const exportAudit: Command = {
     from: { value: 'TIME', meaning: 'begin, RFC 3339 or a date in UTC; default: the first event' },
     to: { value: 'TIME', meaning: 'end, not included; default: now' },
     org: { value: 'ID', meaning: 'only this organization; default: everything' },
-    archive: { meaning: 'read the archive (ARCHIVE=on) in place of the event store' },
     out: { value: 'FILE', meaning: 'output file; an existing file is replaced' },
   },
   read(options) {
@@ -37,9 +36,7 @@ export const exportAudit: Command = {
       }
       const scope = await scopeOf(session, { from, to, organization });
       const key = await openAuditKey(session.config.dataDir);
-      const source = options.has('archive') ? session.archive : session.records;
-      if (source === null) return archiveMissing;
-      const head = await writeRecords(source, scope, `${file}.records`);
+      const head = await writeRecords(session.records, scope, `${file}.records`);
       await writeFile(file, head, await key.sign(JSON.stringify(head)));
       const { fingerprint } = key;
       const text = [
@@ -50,13 +47,6 @@ export const exportAudit: Command = {
     };
   },
 };
-
-/** The rejection for --archive without an archive. */
-export const archiveMissing = reject(
-  'UNAVAILABLE',
-  {},
-  { message: 'The event store has no archive; ARCHIVE=on creates one.' },
-);
 
 async function scopeOf(
   { context }: CommandSession,

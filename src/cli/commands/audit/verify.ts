@@ -8,7 +8,6 @@ import type { RawRecords } from '#src/event-store/raw-records.ts';
 import { textUpTo } from '../../arguments.ts';
 import type { Command, Output } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
-import { archiveMissing } from './export.ts';
 import type { AuditHead } from './head.ts';
 import { knownFingerprint } from './key.ts';
 import { verifyLines, type InspectRecord, type Verdict } from './verify-lines.ts';
@@ -23,10 +22,9 @@ export const verifyAudit: Command = {
       meaning: 'key that must have signed it; default: the key in DATA_DIR',
     },
     'against-log': { meaning: 'also compare each record with the event store; needs the service' },
-    'against-archive': { meaning: 'also compare each record with the archive (ARCHIVE=on)' },
   },
   readAlone(options) {
-    if (options.has('against-log') || options.has('against-archive')) return null;
+    if (options.has('against-log')) return null;
     const file = options.operand(0, textUpTo(4096));
     const wanted = options.optional('key', textUpTo(64));
     return async () => {
@@ -41,16 +39,14 @@ export const verifyAudit: Command = {
     return async (session) => {
       await requireFile(file);
       const trusted = wanted ?? (await knownFingerprint(session.config.dataDir));
-      const records = options.has('against-archive') ? session.archive : session.records;
-      if (records === null) return archiveMissing;
-      const log = compareWithStore(session.context, records);
+      const log = compareWithStore(session.context, session.records);
       const verdict = await verifyLines(readLines(file), log.inspect);
       return present(verdict.isWhole ? await log.end(verdict) : verdict, trusted);
     };
   },
 };
 
-/** Compares the records of a file with those of the event store, or of its archive. */
+/** Compares the records of a file with those of the event store. */
 function compareWithStore(context: CommandContext, records: RawRecords) {
   let stored: AsyncGenerator<string, void, void> | null = null;
 
