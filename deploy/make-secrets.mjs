@@ -17,6 +17,7 @@ const NATS_USERS = [
   'provisioner',
   'gateway',
   'timekeeper',
+  'archivist',
   'operator',
   'service',
   'route',

@@ -41,13 +41,14 @@ const fleet = ['fleet.server.srv_1.joined', 'fleet.workload.wl_1.idle'];
 /** JetStream requests that no user may send: they would lose or change events. */
 const ruin = [
   '$JS.API.STREAM.DELETE.EVENTS',
-  '$JS.API.STREAM.PURGE.EVENTS',
   '$JS.API.STREAM.MSG.DELETE.EVENTS',
   '$JS.API.STREAM.DELETE.KV_leases',
   '$JS.API.ACCOUNT.PURGE.SERVICE',
   '$JS.API.SERVER.REMOVE',
   '$SYS.REQ.SERVER.PING.CONFIG',
 ];
+/** Requests that the archivist alone may send. */
+const purges = ['$JS.API.STREAM.PURGE.EVENTS', '$JS.API.STREAM.PURGE.PUBLIC'];
 /** Operator requests that change or create streams, or read all messages at once. */
 const streams = [
   '$JS.API.STREAM.RESTORE.EVENTS',
@@ -144,6 +145,20 @@ const forbidden: Record<NatsUser, string[]> = {
     'parked.view.1',
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
+  archivist: [
+    ...allBut(),
+    ...money,
+    ...people,
+    ...fleet,
+    ...work.provisioner,
+    ...work.timekeeper,
+    ...timers,
+    ...tenants,
+    ...streams,
+    'parked.view.1',
+    '$JS.API.STREAM.CREATE.EVENTS',
+    '$JS.API.STREAM.MSG.DELETE.PUBLIC',
+  ],
   operator: [
     ...allBut(),
     'evt.acme.ledger.slot-reserved',
@@ -173,7 +188,8 @@ describe.each(natsUsers)('%s', (user) => {
           // By then the readers' requests to JetStream have another subject.
           refused.add(status.error.subject.replace(/^readers\./, '$JS.API.'));
     })();
-    const tried = [...new Set([...forbidden[user], ...everybody, ...inboxes(user)])];
+    const others = user === 'archivist' ? [] : purges;
+    const tried = [...new Set([...forbidden[user], ...others, ...everybody, ...inboxes(user)])];
     for (const subject of tried) nc.publish(subject);
     await nc.flush();
     await nc.close();

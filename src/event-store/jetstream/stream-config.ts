@@ -28,6 +28,10 @@ const PARKED_MAX = 100_000;
 /**
  * `wanted` is set at creation, and updated if it differs. `fixed` is required of an existing
  * stream: it cannot be changed, or the stream may have lost or forged messages meanwhile.
+ *
+ * No stream asks for `deny_purge`, so a new one has it off: sealed events are purged as a prefix,
+ * by the one NATS user that may (deploy/nats.conf). A server never turns it off again, so a stream
+ * that has it is taken as it is, and keeps all of its messages.
  */
 export type StreamSpec = {
   wanted: Partial<StreamConfig> & { name: string };
@@ -44,7 +48,6 @@ export const streamSpecs: readonly StreamSpec[] = [
       subjects: EVENTS_SUBJECTS,
       storage: 'file',
       deny_delete: true,
-      deny_purge: true,
       allow_atomic: true,
       allow_direct: true,
       republish: REPUBLISH,
@@ -54,7 +57,6 @@ export const streamSpecs: readonly StreamSpec[] = [
       storage: 'file',
       retention: 'limits',
       deny_delete: true,
-      deny_purge: true,
       allow_msg_ttl: false,
       allow_msg_schedules: false,
       ...unlimited,
@@ -68,13 +70,12 @@ export const streamSpecs: readonly StreamSpec[] = [
       subjects: PUBLIC_SUBJECTS,
       storage: 'file',
       deny_delete: true,
-      deny_purge: true,
       republish: PUBLIC_REPUBLISH,
     },
     fixed: { storage: 'file', retention: 'limits', ...unlimited },
   },
   {
-    // Schedules forbid deny_purge, hence a separate stream.
+    // Not in EVENTS: a schedule's message is replaced, and no event may be.
     wanted: {
       name: TIMERS_STREAM,
       subjects: TIMERS_SUBJECTS,

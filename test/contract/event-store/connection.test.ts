@@ -2,6 +2,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { examineStreams } from '#src/event-store/jetstream/streams.ts';
 import type { ConnectionStatus } from '#src/event-store/jetstream/connection.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { settledWithin } from '#test/support/settled-within.ts';
@@ -39,7 +40,7 @@ describe('connecting to JetStream', () => {
       storage: 'file',
       retention: 'limits',
       deny_delete: true,
-      deny_purge: true,
+      deny_purge: false,
       allow_atomic: true,
       allow_direct: true,
       republish: { src: 'fleet.>', dest: 'live.fleet.>' },
@@ -53,7 +54,7 @@ describe('connecting to JetStream', () => {
       subjects: ['pub.>'],
       storage: 'file',
       deny_delete: true,
-      deny_purge: true,
+      deny_purge: false,
       republish: { src: 'pub.>', dest: 'live.evt.>' },
       max_age: 0,
       max_msgs: -1,
@@ -78,10 +79,24 @@ describe('connecting to JetStream', () => {
     });
   });
 
+  test('accepts streams that can never be purged, and corrects their other settings', async () => {
+    const denying = { deny_delete: true, deny_purge: true };
+    await asOperator(async (jsm) => {
+      await jsm.streams.add({ name: 'EVENTS', subjects: ['evt.>', 'fleet.>'], ...denying });
+      await jsm.streams.add({ name: 'PUBLIC', subjects: ['pub.>'], ...denying });
+    });
+    await using connection = await connectJetStream({ url: nats.url });
+    for (const stream of ['EVENTS', 'PUBLIC'])
+      expect(await configOf(stream)).toMatchObject({ deny_purge: true });
+    expect(await configOf('EVENTS')).toMatchObject({ allow_direct: true });
+    for (const { differs, unfit } of await examineStreams(connection.jsm))
+      expect([differs, unfit]).toEqual([[], []]);
+  });
+
   test.each([
     ['kept in memory', { storage: 'memory' as const }, /storage is "memory"/],
-    ['that may be purged', { deny_delete: true }, /deny_purge is false/],
-    ['that forgets', { deny_delete: true, deny_purge: true, max_msgs: 10 }, /max_msgs is 10/],
+    ['whose events may be deleted one by one', {}, /deny_delete is false/],
+    ['that forgets', { deny_delete: true, max_msgs: 10 }, /max_msgs is 10/],
   ])('refuses an event store %s', async (_, config, reason) => {
     const subjects = ['evt.>', 'fleet.>'];
     await asOperator((jsm) => jsm.streams.add({ name: 'EVENTS', subjects, ...config }));

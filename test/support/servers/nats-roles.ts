@@ -12,6 +12,7 @@ export const natsUsers = [
   'provisioner',
   'gateway',
   'timekeeper',
+  'archivist',
   'operator',
   'service',
 ] as const;
