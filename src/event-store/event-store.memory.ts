@@ -57,7 +57,7 @@ export function createMemoryEventStore(): EventStore {
       return store.log.findLast(({ event }) => event.time < time)?.event.sequence ?? 0;
     },
     async info() {
-      return { id, lastSequence: store.log.length };
+      return { id, firstSequence: 1, lastSequence: store.log.length };
     },
   };
 }

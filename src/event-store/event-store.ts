@@ -53,7 +53,8 @@ export type EventStore = {
 
   /**
    * Sequence of the newest event that was stored before the time (ISO 8601 UTC), by the store's own
-   * clock; 0 if none.
+   * clock. If no event that is left was stored before it: `firstSequence` - 1, so 0 in a store that
+   * was never truncated.
    */
   sequenceBefore(time: string): Promise<number>;
 
@@ -61,8 +62,11 @@ export type EventStore = {
   info(): Promise<EventStoreInfo>;
 };
 
-/** `id` is unique to this store: a store that replaces it has another id. */
-export type EventStoreInfo = { id: string; lastSequence: number };
+/**
+ * `id` is unique to this store: a store that replaces it has another id. `firstSequence`: of the
+ * oldest event that is left, 1 until the store is truncated (`truncation.ts`).
+ */
+export type EventStoreInfo = { id: string; firstSequence: number; lastSequence: number };
 
 /** What `read` and `subscribe` have in common. */
 type EventSelection = {

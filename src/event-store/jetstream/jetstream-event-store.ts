@@ -71,7 +71,9 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
       const info = await requestWithRetry(connection, READ_MS, () =>
         jsm.streams.info(EVENTS_STREAM),
       );
-      return { id: info.created, lastSequence: info.state.last_seq };
+      const { first_seq: first, last_seq: lastSequence } = info.state;
+      // An empty stream has 0.
+      return { id: info.created, firstSequence: Math.max(1, first), lastSequence };
     },
   };
 }

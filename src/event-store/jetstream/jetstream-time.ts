@@ -8,15 +8,15 @@ const READ_MS = 2_000;
 const BAD_REQUEST = 10003;
 
 /**
- * Sequence of the newest message stored before the time; 0 if there is none. The leader is asked
- * for the first message at or after the time. Nothing is ever deleted, so the message before it
- * exists.
+ * Sequence of the newest message stored before the time; if that was purged or there is none, the
+ * sequence before the first message. The leader is asked for the first message at or after the
+ * time. Only a prefix is ever purged, so any other message has the one before it.
  */
 export async function sequenceBefore(
   connection: JetStreamConnection,
   time: string,
 ): Promise<number> {
-  const end = await endOf(connection);
+  const { last: end } = await boundsOf(connection);
   try {
     const after = await read(connection, { start_time: time });
     return after === null ? end : after.seq - 1;
@@ -35,7 +35,8 @@ export async function sequenceByHalves(
   time: string,
 ): Promise<number> {
   const at = Date.parse(time);
-  let [before, notBefore] = [0, (await endOf(connection)) + 1];
+  const { first, last } = await boundsOf(connection);
+  let [before, notBefore] = [first - 1, last + 1];
   while (notBefore - before > 1) {
     const seq = Math.floor((before + notBefore) / 2);
     const stored = await read(connection, { seq });
@@ -45,11 +46,11 @@ export async function sequenceByHalves(
   return before;
 }
 
-async function endOf(connection: JetStreamConnection): Promise<number> {
+async function boundsOf(connection: JetStreamConnection) {
   const { state } = await requestWithRetry(connection, READ_MS, () =>
     connection.jsm.streams.info(EVENTS_STREAM),
   );
-  return state.last_seq;
+  return { first: Math.max(1, state.first_seq), last: state.last_seq };
 }
 
 /** @throws Unavailable('event-log') */

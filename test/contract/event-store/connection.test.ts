@@ -2,6 +2,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
 import { examineStreams } from '#src/event-store/jetstream/streams.ts';
 import type { ConnectionStatus } from '#src/event-store/jetstream/connection.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
@@ -91,6 +92,7 @@ describe('connecting to JetStream', () => {
     expect(await configOf('EVENTS')).toMatchObject({ allow_direct: true });
     for (const { differs, unfit } of await examineStreams(connection.jsm))
       expect([differs, unfit]).toEqual([[], []]);
+    expect(await createJetStreamTruncation(connection).canTruncate()).toBe(false);
   });
 
   test.each([

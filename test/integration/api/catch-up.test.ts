@@ -98,7 +98,7 @@ test('health is degraded once lists are more than ten seconds behind the event s
 
 test('health reports that a service has to be restarted if its event store was replaced', async () => {
   await using views = createMemoryViews();
-  let look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
+  let look = () => Promise.resolve({ id: 'the first', firstSequence: 1, lastSequence: 7 });
   const reported: boolean[] = [];
   await using storeIdentity = await watchStoreIdentity(
     { info: () => look() },
@@ -113,10 +113,10 @@ test('health reports that a service has to be restarted if its event store was r
   };
   await eventually(() => asked > 1, 'it has been asked while it is away');
   expect(health.database()).toBe('healthy');
-  look = () => Promise.resolve({ id: 'another', lastSequence: 7 });
+  look = () => Promise.resolve({ id: 'another', firstSequence: 1, lastSequence: 7 });
   await eventually(() => health.database() === 'unhealthy', 'it is found out');
   expect(health.missing().join()).toContain('restart');
-  look = () => Promise.resolve({ id: 'the first', lastSequence: 7 });
+  look = () => Promise.resolve({ id: 'the first', firstSequence: 1, lastSequence: 7 });
   await eventually(() => health.database() === 'healthy', 'the first is there again');
   look = () => Promise.reject(new Error('stream not found'));
   await eventually(() => health.database() === 'unhealthy', 'there is none');

@@ -1,0 +1,96 @@
+import type { ConsumerInfo } from '@nats-io/jetstream';
+import { EVENTS_STREAM, PUBLIC_STREAM } from '#events/subjects.ts';
+import type { JetStreamConnection } from './connection.ts';
+import type { LogTruncation } from '../truncation.ts';
+import { requestWithRetry } from './request.ts';
+
+const READ_MS = 5_000;
+/** The server deletes whole files of messages, and rewrites one. */
+const PURGE_MS = 30_000;
+
+/** Purges the streams EVENTS and PUBLIC; needs the permissions of the NATS user `archivist`. */
+export function createJetStreamTruncation(connection: JetStreamConnection): LogTruncation {
+  const { jsm } = connection;
+
+  async function lookAt(stream: string) {
+    const info = await requestWithRetry(connection, READ_MS, () => jsm.streams.info(stream));
+    const { first_seq: first, last_seq: last, messages } = info.state;
+    return { canPurge: !info.config.deny_purge, first, last, messages };
+  }
+
+  /** An answer that was lost is asked for again: a purge may be repeated. */
+  async function purge(stream: string, upTo: number): Promise<void> {
+    await requestWithRetry(connection, PURGE_MS, () =>
+      jsm.streams.purge(stream, { seq: upTo + 1 }),
+    );
+  }
+
+  /**
+   * The sequence in EVENTS of a message of PUBLIC; null: it was purged meanwhile.
+   * @throws Error if it has none
+   */
+  async function publishedEvent(sequence: number): Promise<number | null> {
+    const stored = await requestWithRetry(connection, READ_MS, () =>
+      jsm.streams.getMessage(PUBLIC_STREAM, { seq: sequence }),
+    );
+    if (stored === null) return null;
+    const header = stored.header.get('ce-sequence');
+    const event = Number(header);
+    if (header === '' || !Number.isSafeInteger(event))
+      throw new Error(`message ${sequence} of PUBLIC has no sequence of its event`);
+    return event;
+  }
+
+  /** Up to where the publisher has come; null: it has published nothing yet. */
+  async function publisherPlace(): Promise<number | null> {
+    const { last, messages } = await lookAt(PUBLIC_STREAM);
+    return messages === 0 ? null : publishedEvent(last);
+  }
+
+  return {
+    async canTruncate() {
+      return (await lookAt(EVENTS_STREAM)).canPurge;
+    },
+
+    async truncate(upTo) {
+      const { first, last } = await lookAt(EVENTS_STREAM);
+      if (upTo >= last) throw new RangeError(`${upTo} would remove the newest event, ${last}`);
+      // Without this, a purge up to 0 would be one of everything.
+      if (upTo >= first) await purge(EVENTS_STREAM, upTo);
+    },
+
+    async truncatePublic(upTo) {
+      const { canPurge, first, last, messages } = await lookAt(PUBLIC_STREAM);
+      if (!canPurge || messages === 0) return;
+      let [gone, kept] = [first - 1, last];
+      while (kept - gone > 1) {
+        const middle = Math.floor((gone + kept) / 2);
+        const event = await publishedEvent(middle);
+        if (event === null || event <= upTo) gone = middle;
+        else kept = middle;
+      }
+      if (gone >= first) await purge(PUBLIC_STREAM, gone);
+    },
+
+    async heldBackTo() {
+      const { last } = await lookAt(EVENTS_STREAM);
+      const places = await requestWithRetry(connection, READ_MS, async () => {
+        const infos: ConsumerInfo[] = [];
+        for await (const info of jsm.consumers.list(EVENTS_STREAM)) infos.push(info);
+        return infos.filter(isBehind).map(({ name, ack_floor }) => ({
+          sequence: ack_floor.stream_seq,
+          by: name,
+        }));
+      });
+      const published = await publisherPlace();
+      if (published !== null && published < last)
+        places.push({ sequence: published, by: PUBLIC_STREAM });
+      return places.toSorted((one, other) => one.sequence - other.sequence)[0] ?? null;
+    },
+  };
+}
+
+/** Whether it is a work queue with unfinished items. Readers' consumers are not durable. */
+function isBehind({ config, num_pending, num_ack_pending }: ConsumerInfo): boolean {
+  return config.durable_name !== undefined && (num_pending > 0 || num_ack_pending > 0);
+}
