@@ -28,11 +28,11 @@ export async function subscribeProjector(projector: Projector): Promise<void> {
   const { options, subjects, folder, progress } = projector;
   if (progress.mode !== 'rewinding') enterMode(projector, 'starting');
   folder.clear();
-  await resumeFromCheckpoint(projector);
+  const after = await resumeFromCheckpoint(projector);
   const stop = new AbortController();
   const subscription = options.eventStore.subscribe({
     subjects,
-    after: progress.checkpoint,
+    after,
     signal: AbortSignal.any([options.signal, stop.signal]),
     batchMax: options.exclusive === undefined ? writesMax : BUFFERED_MAX,
     ...skipOptions(projector),
@@ -66,20 +66,29 @@ function skipOptions({ options: { exclusive }, progress }: Projector) {
   };
 }
 
-/** Resumes from the store's checkpoint; if it is of another event store, starts from 0. */
-async function resumeFromCheckpoint(projector: Projector): Promise<void> {
+/**
+ * Resumes from the store's checkpoint. Views of another event store are dropped, and so are those
+ * that lack events which are no longer in the event store: both start from its first event.
+ * @returns the sequence after which to subscribe
+ */
+async function resumeFromCheckpoint(projector: Projector): Promise<number> {
   const { options, store, progress } = projector;
   projector.position = 0;
   progress.checkpoint = await retryUntilAvailable(projector, () => options.views.checkpoint(store));
-  // Read after the checkpoint: the event store only grows.
-  const { id, lastSequence } = await options.eventStore.info();
+  // Read after the checkpoint: the event store's end only grows.
+  const { id, firstSequence, lastSequence } = await options.eventStore.info();
   const isOfEventStore = await retryUntilAvailable(projector, () =>
     options.views.isBuiltFrom(store, id),
   );
-  if (isOfEventStore && progress.checkpoint <= lastSequence) return;
+  const { checkpoint } = progress;
+  const goneUpTo = firstSequence - 1;
+  const lacksEvents = checkpoint > 0 && checkpoint < goneUpTo;
+  if (isOfEventStore && checkpoint <= lastSequence && !lacksEvents)
+    return Math.max(checkpoint, goneUpTo);
   await retryUntilAvailable(projector, () => options.views.drop(store));
   await retryUntilAvailable(projector, () => options.views.isBuiltFrom(store, id));
   Object.assign(progress, { checkpoint: 0, seen: 0 });
+  return goneUpTo;
 }
 
 /** Returns when events up to the checkpoint were lost, or when the signal aborts. */

@@ -26,6 +26,13 @@ export type StoreMaintenance = {
    */
   overwrite(projection: string, at: number, writes: readonly ViewWrite[]): Promise<boolean>;
 
+  /**
+   * Removes the views whose last event is at or before the sequence, with their entries in lists,
+   * a hundred at a time. Returns how many. A view that is written meanwhile with a later event
+   * stays. The checkpoint is not moved. Views of a store that is replaced meanwhile may be missed.
+   */
+  removeUpTo(projection: string, sequence: number): Promise<number>;
+
   /** The keys of all views, some hundreds at a time; views written meanwhile may be missed. */
   keys(projection: string): AsyncIterable<string[]>;
   /** At most `count` keys of random views. */
@@ -60,3 +67,6 @@ export type OrphanEntry = { list: string; key: string };
 
 /** Keys of one call; each step of a scan takes some milliseconds of the store's time. */
 export const keysMax = 500;
+
+/** Views examined in one step of a removal: some 2.5 ms, if each is in five lists. */
+export const removedMax = 100;

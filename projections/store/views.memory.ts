@@ -177,6 +177,7 @@ function createMemoryMaintenance(
       for (const write of writes) put(store, write);
       return true;
     },
+    removeUpTo: async (projection, upTo) => removeViewsUpTo(storeOf(projection), upTo),
     async *keys(projection) {
       const keys = [...storeOf(projection).views.keys()];
       for (let from = 0; from < keys.length; from += keysMax)
@@ -195,6 +196,12 @@ function createMemoryMaintenance(
       if (found.length > 0) yield found;
     },
   };
+}
+
+function removeViewsUpTo(store: Store, sequence: number): number {
+  const gone = [...store.views].filter(([, stored]) => stored.sequence <= sequence);
+  for (const [key, stored] of gone) put(store, { ...stored, key, view: null });
+  return gone.length;
 }
 
 function storedViewOf({ views, lists }: Store, key: string): StoredView | null {

@@ -52,6 +52,19 @@ export async function eventStoreOfSessions(sessions: number): Promise<EventStore
   return eventStore;
 }
 
+/** The same event store after its events up to a sequence were removed. */
+export function truncated(eventStore: EventStore, upTo: number): EventStore {
+  return {
+    ...eventStore,
+    info: async () => ({ ...(await eventStore.info()), firstSequence: upTo + 1 }),
+    read: ({ after = 0, ...range }) => eventStore.read({ ...range, after: Math.max(after, upTo) }),
+    subscribe({ after, ...options }) {
+      if (after !== 'end' && after < upTo) throw new Error(`events after ${after} are gone`);
+      return eventStore.subscribe({ ...options, after });
+    },
+  };
+}
+
 /** The same event store, but its readers get changed events; null: the event is unreadable. */
 export function withChangedEvents(
   eventStore: EventStore,

@@ -132,6 +132,31 @@ for i = 1, #found[2], 2 do keys[#keys + 1] = found[2][i] end
 return { found[1], keys }
 `;
 
+/**
+ * ARGV: cursor, count, sequence. Removes the views of one step of the scan whose last event is at
+ * or before the sequence; the sequences go last, so an interrupted script can be repeated. Returns
+ * the next cursor and how many were removed.
+ */
+const removeViews = `${parts}
+local store, upTo, keys = KEYS[1], tonumber(ARGV[3]), {}
+local found = redis.call('HSCAN', store .. ':sequences', ARGV[1], 'COUNT', ARGV[2])
+for i = 1, #found[2], 2 do
+  if tonumber(found[2][i + 1]) <= upTo then keys[#keys + 1] = found[2][i] end
+end
+if #keys == 0 then return { found[1], 0 } end
+local prefix, leaving = prefixOf(store), {}
+for i, place in ipairs(redis.call('HMGET', store .. ':places', unpack(keys))) do
+  for _, name in ipairs(place and cjson.decode(place).lists or {}) do
+    leaving[name] = leaving[name] or {}
+    table.insert(leaving[name], keys[i])
+  end
+end
+for name, gathered in pairs(leaving) do redis.call('ZREM', prefix .. name, unpack(gathered)) end
+redis.call('HDEL', store .. ':views', unpack(keys))
+redis.call('HDEL', store .. ':places', unpack(keys))
+return { found[1], redis.call('HDEL', store .. ':sequences', unpack(keys)) }
+`;
+
 /** ARGV: keys. Returns the checkpoint, then per key its view, sequence, place, missing lists. */
 const inspectViews = `${parts}
 local store, prefix = KEYS[1], prefixOf(KEYS[1])
@@ -194,6 +219,7 @@ export const maintenanceScripts = {
   renewStore: { lua: renewStore },
   acquireStore: { lua: acquireStore },
   listStores: { lua: listStores },
+  removeViews: { lua: removeViews },
   scanKeys: { lua: scanKeys },
   inspectViews: { lua: inspectViews },
   scanLists: { lua: scanLists },
@@ -221,6 +247,7 @@ export type MaintenanceCommands = {
     keyCount: number,
     ...rest: Arguments
   ): Promise<[store: string, checkpoint: string, views: number, isInUse: number][]>;
+  removeViews(keyCount: number, ...rest: Arguments): Promise<[cursor: string, removed: number]>;
   scanKeys(keyCount: number, ...rest: Arguments): Promise<[cursor: string, keys: string[]]>;
   inspectViews(keyCount: number, ...rest: Arguments): Promise<[checkpoint: string, ...Parts[]]>;
   scanLists(keyCount: number, ...rest: Arguments): Promise<[cursor: string, lists: string[]]>;

@@ -5,6 +5,7 @@ import { keysOf, writeArguments, type ScriptCommands } from './scripts.ts';
 import type { MaintenanceCommands } from './maintenance-scripts.ts';
 import {
   keysMax,
+  removedMax,
   type StoredView,
   type StoreStatus,
   type OrphanEntry,
@@ -67,6 +68,7 @@ export function createRedisMaintenance(
       const { keys, rest } = writeArguments(projection, { after: at, upTo: at, writes }, true);
       return (await answer(redis.writeViews(keys.length, ...keys, ...rest))) === at;
     },
+    removeUpTo: (projection, sequence) => removeUpTo(redis, answer, projection, sequence),
     async *keys(projection) {
       let cursor = FIRST;
       do {
@@ -92,6 +94,23 @@ export function createRedisMaintenance(
       } while (cursor !== FIRST);
     },
   };
+}
+
+async function removeUpTo(
+  redis: MaintenanceCommands,
+  answer: Answer,
+  projection: string,
+  sequence: number,
+): Promise<number> {
+  let cursor = FIRST;
+  let removed = 0;
+  do {
+    const step = redis.removeViews(1, projection, cursor, removedMax, sequence);
+    const [next, gone] = await answer(step);
+    cursor = next;
+    removed += gone;
+  } while (cursor !== FIRST);
+  return removed;
 }
 
 function ignoreOutage(error: unknown): void {

@@ -141,6 +141,65 @@ describe.each(viewStores)('maintenance of views in $adapter', ({ open }) => {
     expect(await views.checkpoint(p)).toBe(9);
   });
 
+  test('views up to a sequence are removed with their list entries, and the others stay', async () => {
+    const p = freshId('views');
+    const count = 2_500;
+    for (let from = 0; from < count; from += 500) {
+      const writes = Array.from({ length: 500 }, (_, n) => {
+        const sequence = from + n + 1;
+        const lists = sequence % 10 === 0 ? [] : ['all', `of/${sequence % 7}`, 'label/ä=\ud800'];
+        return view(`k${sequence}`, sequence, lists, count - sequence);
+      });
+      await views.write(p, { after: from, upTo: from + 500, writes });
+    }
+    expect(await views.removeUpTo(p, 0)).toBe(0);
+    expect(await views.removeUpTo(p, 2_490)).toBe(2_490);
+    expect(await views.removeUpTo(p, 2_490)).toBe(0);
+    expect(await views.checkpoint(p)).toBe(count);
+    expect(await views.readMany(p, ['k1', 'k2490', 'k2491'])).toEqual([
+      null,
+      null,
+      textOf('k2491', 2_491),
+    ]);
+    const left = Array.from({ length: 9 }, (_, n) => `k${2_491 + n}`);
+    expect(await keysOf(views, p, ['all'])).toEqual(left);
+    expect(await views.counts(p, ['all', 'of/0', 'of/1'])).toEqual([9, 2, 1]);
+    expect((await views.inspect(p, ['k1', 'k10'])).views).toEqual([null, null]);
+    for await (const strays of views.orphans(p)) expect(strays).toEqual([]);
+    const again = [view('k1', count + 1, ['all'])];
+    expect(await views.write(p, { after: count, upTo: count + 1, writes: again })).toBe(count + 1);
+    expect(await views.read(p, 'k1')).toBe(textOf('k1', count + 1));
+    expect(await views.removeUpTo(freshId('none'), 9)).toBe(0);
+  });
+
+  test('a removal beside a projector leaves what it has written since', async () => {
+    const p = freshId('views');
+    const old = Array.from({ length: 400 }, (_, n) => view(`k${n}`, n + 1, ['all', 'old']));
+    await views.write(p, { after: 0, upTo: 400, writes: old });
+    const removing = views.removeUpTo(p, 400);
+    const writes = Array.from({ length: 100 }, (_, n) => view(`k${4 * n}`, 401 + n, ['all']));
+    for (const [index, write] of writes.entries())
+      await views.write(p, { after: 400 + index, upTo: 401 + index, writes: [write] });
+    expect(await removing).toBeGreaterThanOrEqual(300);
+    expect(await views.removeUpTo(p, 400)).toBe(0);
+    const keys = writes.map(({ key }) => key);
+    expect(await views.readMany(p, keys)).toEqual(writes.map((write) => write.view));
+    expect(await views.counts(p, ['all', 'old'])).toEqual([100, 0]);
+    for await (const strays of views.orphans(p)) expect(strays).toEqual([]);
+  });
+
+  test('the lists of a store that has replaced another are found at a removal', async () => {
+    const [p, next] = [freshId('views'), freshId('next')];
+    await views.write(p, { after: 0, upTo: 3, writes: [view('a', 3, ['all'])] });
+    await views.drop(next);
+    const writes = [view('a', 3, ['all']), view('b', 4, ['all'])];
+    await views.write(next, { after: 0, upTo: 4, writes });
+    await views.replace(p, next);
+    expect(await views.removeUpTo(p, 3)).toBe(1);
+    expect(await keysOf(views, p, ['all'])).toEqual(['b']);
+    expect(await views.counts(p, ['all'])).toEqual([1]);
+  });
+
   test('all keys are listed, and what is stored under them', async () => {
     const p = freshId('views');
     for (let from = 0; from < 1200; from += 400) {

@@ -18,6 +18,7 @@ import {
   expectSameAsFreshFold,
   startProjector,
   testedProjections,
+  truncated,
   untilCheckpoint,
   withChangedEvents,
 } from '#test/support/projector.ts';
@@ -110,6 +111,40 @@ describe('a projector', () => {
       { upTo: 501, views: 500 },
       { upTo: 701, views: 200 },
     ]);
+  });
+
+  test('starts at the first event of an event store that was truncated', async () => {
+    const eventStore = truncated(await eventStoreOfSessions(3), 10);
+    const views = createMemoryViews();
+    await using projector = startProjector(sessionView, eventStore, views);
+    await untilCheckpoint(sessionView, views, 12);
+    expect(await Promise.all(['s0', 's1', 's2'].map((one) => statusOf(views, one)))).toEqual([
+      null,
+      'active',
+      'active',
+    ]);
+    expect(projector.progress.at(-1)?.folded).toBe(2);
+  });
+
+  test('drops views that lack events which are no longer in the event store', async () => {
+    const eventStore = await eventStoreOfSessions(3);
+    const views = createMemoryViews();
+    const fold = async (upTo: number) => {
+      await using _ = startProjector(sessionView, truncated(eventStore, upTo), views);
+      await untilCheckpoint(sessionView, views, await eventStore.lastSequence());
+    };
+    const append = async (minutes: number) =>
+      record<'session'>(eventStore, sessionRef('s2'), accessed(T0 + minutes * MINUTE));
+    await fold(0);
+    await append(2);
+    // The border is its checkpoint: it lacks no event.
+    await fold(12);
+    expect(await statusOf(views, 's0')).toBe('active');
+    await append(3);
+    await append(4);
+    await fold(14);
+    expect(await statusOf(views, 's0')).toBeNull();
+    expect(await statusOf(views, 's2')).toBe('active');
   });
 
   test('retries while the event store is unavailable, and misses no event', async () => {
