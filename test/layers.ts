@@ -65,6 +65,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/gateway': core,
   'src/feed': core,
   'src/tenants': core,
+  'src/archivist': [...core, 'src/archive'],
   // What its users have: types of the service alone, which leave nothing behind.
   'src/client': [
     'events',
@@ -82,6 +83,9 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/config',
     'src/embedded',
     'src/bootstrap/cli.ts',
+    'src/bootstrap/audit-key.ts',
+    'src/bootstrap/archive.ts',
+    'src/archivist',
     'src/bootstrap/doctor.ts',
     'src/bootstrap/backup.ts',
     'src/bootstrap/find-service.ts',

@@ -4,7 +4,7 @@ import { FileMissing, type ArchiveFiles } from './archive-files.ts';
 import { ByteCache } from './byte-cache.ts';
 import { readFrameTable, tablesOf, type EntryTable } from './lookup-files.ts';
 import { LookupSearch, type Place } from './lookup-search.ts';
-import { decompressLines, recordsIn } from './frames.ts';
+import { beginningWith, decompressLines, recordsIn, type Wanted } from './frames.ts';
 import { readManifests } from './read-manifests.ts';
 import { ahead } from './pipeline.ts';
 import { CorruptSegment, dataName, type SegmentManifest } from './manifest.ts';
@@ -23,13 +23,13 @@ export type Archive = {
   /** Ends with the archive, where `upTo` is above it. */
   records: RawRecords;
   /**
-   * The records of one aggregate (`evt.<organization>.session.<id>`), oldest first, above `after`,
-   * up to and including `upTo`.
+   * The records of one aggregate by its name in the index (`session.<id>`, `fleet.workload.<id>`; see
+   * `aggregateOf`), oldest first, above `after`, up to and including `upTo`.
    * @throws CorruptSegment
    */
-  readAggregate(prefix: string, range?: AggregateRange): AsyncIterable<RawRecord[]>;
+  readAggregate(aggregate: string, range?: AggregateRange): AsyncIterable<RawRecord[]>;
   /** The last record of an aggregate up to and including a sequence. @throws CorruptSegment */
-  lastUpTo(prefix: string, sequence: number): Promise<RawRecord | null>;
+  lastUpTo(aggregate: string, sequence: number): Promise<RawRecord | null>;
   /**
    * The last archived sequence that was stored before a time, 0 if there is none. Null if all of
    * the archive was: a later one may be in the event store. Times are taken to ascend.
@@ -65,8 +65,8 @@ export async function openArchive(
     endSequence: () => archive.manifests.at(-1)?.last_sequence ?? 0,
     endTime: () => archive.manifests.at(-1)?.last_stored_at ?? null,
     records: { read: (range) => archive.read(range) },
-    readAggregate: (prefix, range) => archive.readAggregate(prefix, range),
-    lastUpTo: (prefix, sequence) => archive.lastUpTo(prefix, sequence),
+    readAggregate: (aggregate, range) => archive.readAggregate(aggregate, range),
+    lastUpTo: (aggregate, sequence) => archive.lastUpTo(aggregate, sequence),
     sequenceBefore: (time) => archive.sequenceBefore(time),
   };
 }
@@ -108,36 +108,36 @@ class ArchiveReader {
   async *read(range: RecordRange) {
     const { after, upTo } = range;
     const filter = filterOf(range);
-    const prefix = filter.slice(0, filter.search(/[*>]|$/));
+    const wanted = beginningWith(filter.slice(0, filter.search(/[*>]|$/)));
     const frames = ahead(this.#placesFrom(after, upTo), FRAMES_AHEAD, (place) =>
-      this.#records(place, prefix),
+      this.#records(place, wanted),
     );
     for await (const records of frames) {
-      const wanted = records.filter(
+      const inRange = records.filter(
         ({ sequence, subject }) =>
           sequence > after && sequence <= upTo && matchesAnyFilter([filter], subject),
       );
-      if (wanted.length > 0) yield wanted;
+      if (inRange.length > 0) yield inRange;
     }
   }
 
-  async *readAggregate(prefix: string, { after = 0, upTo = Infinity }: AggregateRange = {}) {
-    const places = this.#aggregatePlaces(prefix, { after, upTo });
-    const frames = ahead(places, FRAMES_AHEAD, (place) => this.#ofAggregate(place, prefix));
+  async *readAggregate(aggregate: string, { after = 0, upTo = Infinity }: AggregateRange = {}) {
+    const places = this.#aggregatePlaces(aggregate, { after, upTo });
+    const frames = ahead(places, FRAMES_AHEAD, (place) => this.#ofAggregate(place, aggregate));
     for await (const records of frames) {
       const wanted = records.filter(({ sequence }) => sequence > after && sequence <= upTo);
       if (wanted.length > 0) yield wanted;
     }
   }
 
-  async lastUpTo(prefix: string, sequence: number): Promise<RawRecord | null> {
+  async lastUpTo(aggregate: string, sequence: number): Promise<RawRecord | null> {
     const from = await this.#placeOf(sequence);
     if (from === null) return null;
     const find = async () => {
       for (const table of this.#tables.toReversed()) {
         if (table.first > from.segment) continue;
-        for await (const place of this.#search.descending(table, prefix, from)) {
-          const records = await this.#ofAggregate(place, prefix);
+        for await (const place of this.#search.descending(table, aggregate, from)) {
+          const records = await this.#ofAggregate(place, aggregate);
           const last = records.findLast((record) => record.sequence <= sequence);
           if (last !== undefined) return last;
         }
@@ -165,7 +165,7 @@ class ArchiveReader {
     const table = await this.#frameTable(segment);
     const frame = table.lastFrame(({ firstStoredAt }) => firstStoredAt < wanted);
     if (frame === -1) return segments[at]?.last_sequence ?? 0;
-    const records = await this.#records({ segment, frame }, '');
+    const records = await this.#records({ segment, frame }, beginningWith(''));
     const last = records.findLast(({ storedAt }) => nanosOf(storedAt) < wanted);
     return last?.sequence ?? 0;
   }
@@ -202,7 +202,7 @@ class ArchiveReader {
 
   /** The frames that have records of an aggregate, and perhaps some that have none. */
   async *#aggregatePlaces(
-    prefix: string,
+    aggregate: string,
     { after, upTo }: Required<AggregateRange>,
   ): AsyncGenerator<Place, void, void> {
     let next = (await this.#placeOf(after + 1)) ?? { segment: 1, frame: 0 };
@@ -213,7 +213,7 @@ class ArchiveReader {
         for (const table of this.#tables) {
           if (table.last < next.segment) continue;
           if (table.first > end.segment) return;
-          for await (const place of this.#search.ascending(table, prefix, next)) {
+          for await (const place of this.#search.ascending(table, aggregate, next)) {
             if (isAfter(place, end)) return;
             yield place;
             next = { segment: place.segment, frame: place.frame + 1 };
@@ -231,12 +231,13 @@ class ArchiveReader {
     await this.refresh();
   }
 
-  async #ofAggregate(place: Place, prefix: string): Promise<RawRecord[]> {
-    const records = await this.#records(place, `${prefix}.`);
-    return records.filter(({ subject }) => aggregateOf(subject) === prefix);
+  async #ofAggregate(place: Place, aggregate: string): Promise<RawRecord[]> {
+    // A session's name does not begin its subject.
+    const text = `${aggregate}.`;
+    return this.#records(place, { text, isWanted: (one) => aggregateOf(one) === aggregate });
   }
 
-  async #records({ segment, frame }: Place, prefix: string): Promise<RawRecord[]> {
+  async #records({ segment, frame }: Place, wanted: Wanted): Promise<RawRecord[]> {
     const table = await this.#frameTable(segment);
     if (frame >= table.frames)
       throw new CorruptSegment(segment, null, `the index has no frame ${frame}`);
@@ -247,7 +248,7 @@ class ArchiveReader {
       ({ length }) => length,
       () => this.#lines(segment, row),
     );
-    return recordsIn(lines, prefix, (line, problem) => {
+    return recordsIn(lines, wanted, (line, problem) => {
       throw new CorruptSegment(segment, row.firstLine + line, problem);
     });
   }

@@ -170,27 +170,33 @@ export function checkLine(lines: Buffer, start: number, prev: string | null): Ch
   return problem(isMoved ? 'it does not follow the line above' : 'it was altered');
 }
 
+/** Which records are wanted. `text` stands in each of their lines: other lines are not parsed. */
+export type Wanted = { text: string; isWanted: (subject: string) => boolean };
+
+/** The records whose subject begins with the prefix; empty: all. */
+export function beginningWith(prefix: string): Wanted {
+  const text = `,"subject":${JSON.stringify(prefix).slice(0, -1)}`;
+  return { text, isWanted: (subject) => subject.startsWith(prefix) };
+}
+
 /**
- * The records whose subject begins with a text, and the places of those that are wrong. Lines are
- * found by that text, so that the others are not parsed.
- * @param prefix empty: all records
+ * The wanted records, and the places of those that are wrong.
  * @param onProblem called with the line's number in the frame, from 0 on; throws
  */
 export function recordsIn(
   lines: Buffer,
-  prefix: string,
+  { text, isWanted }: Wanted,
   onProblem: (line: number, problem: string) => never,
 ): RawRecord[] {
-  const wanted = `,"subject":${JSON.stringify(prefix).slice(0, -1)}`;
   const records: RawRecord[] = [];
-  for (let at = lines.indexOf(wanted); at !== -1;) {
+  for (let at = lines.indexOf(text); at !== -1;) {
     const start = lines.lastIndexOf(LINE_FEED, at) + 1;
     const line = checkLine(lines, start, null);
     if (line.problem !== null) return onProblem(lineNumber(lines, start), line.problem);
     const record = parsed(line.record, () => lineNumber(lines, start), onProblem);
-    if (record.subject.startsWith(prefix)) records.push(record);
-    // The text may also stand in the body of this line.
-    at = lines.indexOf(wanted, line.end);
+    if (isWanted(record.subject)) records.push(record);
+    // The text may also stand elsewhere in this line.
+    at = lines.indexOf(text, line.end);
   }
   return records;
 }

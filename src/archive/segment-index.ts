@@ -62,10 +62,16 @@ export function mixed(value: number): number {
   return (mix ^ (mix >>> 16)) >>> 0;
 }
 
-/** The aggregate of a subject: the subject without the event. */
+const SESSION = /^evt\.[^.]+\.(session\..+)$/;
+
+/**
+ * The aggregate of a subject, as the index knows it: the subject without the event; of a session
+ * `session.<id>`, since operators ask for a session by its id alone, which is unique.
+ */
 export function aggregateOf(subject: string): string {
   const end = subject.lastIndexOf('.');
-  return end === -1 ? subject : subject.slice(0, end);
+  const aggregate = end === -1 ? subject : subject.slice(0, end);
+  return SESSION.exec(aggregate)?.[1] ?? aggregate;
 }
 
 /** Entries that a segment may have: their numbers fit beside 32 bits of a hash into a double. */

@@ -84,7 +84,13 @@ export async function usageLines(
 ): Promise<{ lines: UsageLine[]; next: number | null }> {
   const released: Settled[] = [];
   const subjects = filtersFor(organizationId, 'ledger.slot-released');
-  const range = { ...span, subjects, batchMax: limit + 1, onUnreadable: refuse };
+  const range = {
+    ...span,
+    subjects,
+    includesArchive: true,
+    batchMax: limit + 1,
+    onUnreadable: refuse,
+  };
   reading: for await (const batch of eventStore.read(range))
     for (const event of batch) {
       if (!isOf('ledger', event) || event.type !== 'ledger.slot-released') continue;

@@ -1,3 +1,12 @@
+import { pino } from 'pino';
+import {
+  openOnce,
+  withArchive,
+  withArchivedRecords,
+  type OpenArchive,
+} from '#src/archive/archived-event-store.ts';
+import type { ArchivistDependencies } from '#src/archivist/archivist.ts';
+import { archivistDependencies, openArchiveFiles } from './archive.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
 import { ServiceNotFoundError } from './find-service.ts';
@@ -14,7 +23,11 @@ import type { RawRecords } from '#src/event-store/raw-records.ts';
 /** The running service as the commands of `bss` use it. */
 export type OpenService = AsyncDisposable & {
   context: CommandContext;
+  /** Of the log and its archive. */
   records: RawRecords;
+  openArchive: OpenArchive;
+  /** What a run of the archivist needs. @throws ServiceNotFoundError as for the read model */
+  openArchivist(): Promise<ArchivistDependencies>;
   deadLetters: DeadLetterStore;
   /**
    * Connects to the read model; its connection is closed with the service's.
@@ -39,16 +52,28 @@ export async function openService(
   let views: RedisViews | null = null;
   const options = { url: natsUrl, name: 'bss', readyMs: READY_MS, makesStreams };
   const connection = await connectJetStream({ ...options, ...natsAccess(config) });
-  const eventStore = createJetStreamEventStore(connection);
+  const log = createJetStreamEventStore(connection);
+  const openArchive = openOnce(() => openArchiveFiles(config.archive.place));
+  const eventStore = withArchive(log, openArchive);
+  async function openViews(): Promise<RedisViews> {
+    if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');
+    views ??= await createRedisViews({ url: redisUrl, ...redisAccess(config) });
+    return views;
+  }
   return {
     context: createCommandContext(eventStore, Date.now),
-    records: createJetStreamRawRecords(connection),
+    openArchive,
+    records: withArchivedRecords(createJetStreamRawRecords(connection), log, openArchive),
     deadLetters: createJetStreamDeadLetters(connection),
-    async openViews() {
-      if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');
-      views ??= await createRedisViews({ url: redisUrl, ...redisAccess(config) });
-      return views;
-    },
+    openViews,
+    openArchivist: async () =>
+      archivistDependencies({
+        config,
+        connection,
+        context: createCommandContext(log, Date.now),
+        rawViews: await openViews(),
+        log: pino({ level: 'silent' }),
+      }),
     isConnected: () => connection.isConnected(),
     async [Symbol.asyncDispose]() {
       await views?.[Symbol.asyncDispose]();

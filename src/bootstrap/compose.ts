@@ -1,6 +1,7 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/config/config.ts';
 import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
+import { composeArchivist } from './archive.ts';
 import { composeApi } from './api.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
 import { composeGateway } from './gateway.ts';
@@ -39,6 +40,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
   const has = (role: RoleName) => options.config.roles.includes(role);
   const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;
   if (has('timekeeper')) stack.use(await composeTimekeeper(infrastructure));
+  if (has('archivist')) stack.use(await composeArchivist(infrastructure));
   const provisioner = has('provisioner')
     ? stack.use(await composeProvisioner(infrastructure))
     : null;

@@ -1,8 +1,10 @@
 import { EVENTS_STREAM } from '#events/subjects.ts';
+import { openOnce, withArchive, type OpenArchive } from '#src/archive/archived-event-store.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { openArchiveFiles } from './archive.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
 import type { Config } from '#src/config/config.ts';
@@ -41,7 +43,9 @@ export type BootstrapOptions = {
 export type Infrastructure = BootstrapOptions &
   Telemetry & {
     connection: JetStreamConnection;
+    /** Its event store includes the archive. */
     context: CommandContext;
+    openArchive: OpenArchive;
     /** False while this process cannot read from the event store. */
     isReceivingEvents: () => boolean;
     /** Time since the last sign of life of this process's reader of the event store. */
@@ -80,7 +84,8 @@ export async function openInfrastructure(
     await withSharedSubscription(createJetStreamEventStore(connection), { onFailure }),
   );
   options.readers.add(EVENTS_STREAM, eventLog.silenceMs);
-  const context = createCommandContext(eventLog, Date.now, stateCache);
+  const openArchive = openOnce(() => openArchiveFiles(config.archive.place));
+  const context = createCommandContext(withArchive(eventLog, openArchive), Date.now, stateCache);
   const stored = stack.use(await openViews(options));
   await untilReachable(options, stored);
   const sessionEvents = stack.use(
@@ -98,6 +103,7 @@ export async function openInfrastructure(
     ...options,
     connection,
     context,
+    openArchive,
     isReceivingEvents: () => eventLog.isReceiving(),
     eventsSilenceMs: eventLog.silenceMs,
     views: monotonicViews(stored),

@@ -23,6 +23,7 @@ const ownersOf: Record<RoleName, FamilyOwner[]> = {
   provisioner: ['provisioner'],
   gateway: ['gateway'],
   timekeeper: [],
+  archivist: [],
 };
 
 /** Creates the metrics and the tracer of this process, and its metrics listener if configured. */

@@ -6,6 +6,9 @@ import { BadConfig } from '#src/config/parse.ts';
 import { errors, isRejection, Unavailable, type Rejection } from '#src/errors.ts';
 import { readArguments } from './arguments.ts';
 import type { Action, Command, Output } from './command.ts';
+import { runArchiveCommand } from './commands/archive/run.ts';
+import { showArchive } from './commands/archive/status.ts';
+import { verifyArchiveCommand } from './commands/archive/verify.ts';
 import { exportAudit } from './commands/audit/export.ts';
 import { showAuditKey } from './commands/audit/key.ts';
 import { auditLedger } from './commands/audit/ledger.ts';
@@ -41,6 +44,9 @@ const commands: readonly Command[] = [
   exportAudit,
   verifyAudit,
   showAuditKey,
+  showArchive,
+  verifyArchiveCommand,
+  runArchiveCommand,
   showHistory,
   listServers,
   drainServer,

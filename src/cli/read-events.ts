@@ -13,7 +13,13 @@ export async function* readEvents(
   range: { after?: number; upTo?: number } = {},
 ): AsyncGenerator<RecordedEvent, void, void> {
   const onUnreadable = (poison: UnreadableEvent) => warn(describeUnreadable(poison));
-  for await (const batch of eventStore.read({ ...range, subjects, onUnreadable })) yield* batch;
+  for await (const batch of eventStore.read({
+    ...range,
+    subjects,
+    includesArchive: true,
+    onUnreadable,
+  }))
+    yield* batch;
 }
 
 type UnreadableEvent = { sequence: number; subject: string; reason: string };

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import { refuseWeakSecrets, secretFileVariables, withSecretFiles } from './secrets.ts';
@@ -22,7 +23,14 @@ import {
 import { defaultTiers, type Tiers } from '#src/domain/organization/tiers.ts';
 import { tierNames } from '#events/organization.ts';
 
-export const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper'] as const;
+export const roles = [
+  'api',
+  'projector',
+  'provisioner',
+  'gateway',
+  'timekeeper',
+  'archivist',
+] as const;
 export type RoleName = (typeof roles)[number];
 
 /**
@@ -39,6 +47,7 @@ export type Config = StoresConfig & {
   };
   incoming: IncomingConfig;
   dataDir: string;
+  archive: ArchiveConfig;
   roles: readonly RoleName[];
   browsers: {
     kind: 'docker' | 'process' | 'simulated';
@@ -85,6 +94,7 @@ export const variables = {
   },
   ...incomingVariables,
   ...storesVariables,
+  ...archiveVariables,
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
@@ -163,6 +173,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     incoming,
     dataDir: resolve(read('DATA_DIR')),
     ...readStores(read),
+    archive: readArchive(read),
     roles: readRoles(read('ROLES')),
     browsers: {
       kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),

@@ -27,7 +27,7 @@ export function share<Name extends string>(name: Name, read: Read<Name>): number
   return value;
 }
 
-const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** The maximum of Node's timers; a longer one would fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -40,12 +40,12 @@ export function wait<Name extends string>(name: Name, read: Read<Name>): number 
   return ms;
 }
 
-/** `500ms`, `3s`, `5m`, `72h`; a bare number is milliseconds where the variable's name says so. */
+/** `500ms`, `3s`, `5m`, `72h`, `30d`; a bare number is milliseconds where the variable's name says so. */
 export function duration<Name extends string>(name: Name, read: Read<Name>): number {
-  const parts = /^(\d{1,9})(ms|s|m|h)?$/.exec(read(name));
+  const parts = /^(\d{1,9})(ms|s|m|h|d)?$/.exec(read(name));
   const unit = parts?.[2] ?? (name.endsWith('_MS') ? 'ms' : undefined);
   if (!parts || !unit)
-    throw new BadConfig(`${name}: ${read(name)} is not like 500ms, 3s, 5m or 72h`);
+    throw new BadConfig(`${name}: ${read(name)} is not like 500ms, 3s, 5m, 72h or 30d`);
   return Number(parts[1]) * UNIT_MS[unit as keyof typeof UNIT_MS];
 }
 

@@ -87,6 +87,8 @@ export type ReadOptions = EventSelection & {
   after?: number;
   /** Sequence of the last event; default, and at most: the newest event at the time of the call. */
   upTo?: number;
+  /** Read archived events, too, if the store has an archive; without it they are left out. */
+  includesArchive?: boolean;
   signal?: AbortSignal;
 };
 

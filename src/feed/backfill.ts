@@ -57,6 +57,7 @@ async function readUpTo(
     subjects,
     after: subscriber.cursor(),
     upTo: end,
+    includesArchive: true,
     signal: subscriber.signal,
     batchMax: BATCH_MAX,
     onUnreadable,

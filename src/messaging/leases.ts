@@ -1,11 +1,14 @@
 /**
- * Port: which servers are alive. Adapters: jetstream/jetstream-leases.ts, leases.memory.ts. A lease
- * that is not renewed within `LEASE_MS` expires.
+ * Port: which servers are alive, and who alone may do a work. Adapters:
+ * jetstream/jetstream-leases.ts, leases.memory.ts. A lease that is not renewed within `LEASE_MS`
+ * expires.
  */
 export type Leases = {
   /** Takes or renews a server's lease. */
   renew(serverId: string): Promise<void>;
-  /** Releases a server's lease. */
+  /** Takes or renews a lease that one holder has at a time; false: another one has it. */
+  acquire(name: string, holder: string): Promise<boolean>;
+  /** Releases a lease. */
   release(serverId: string): Promise<void>;
   /** The servers that hold a lease now. */
   held(): Promise<Set<string>>;

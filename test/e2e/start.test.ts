@@ -150,7 +150,7 @@ describe('a start that cannot succeed prints the reason and leaves no process:',
     const outcome = await failToStart({ CREATE_WAIT: 'a while' });
     expect(outcome).toMatchObject({ code: 1, left: [] });
     expect(outcome.said).toBe(
-      'CREATE_WAIT: a while is not like 500ms, 3s, 5m or 72h\n(--help lists all variables)\n',
+      'CREATE_WAIT: a while is not like 500ms, 3s, 5m, 72h or 30d\n(--help lists all variables)\n',
     );
     expect(existsSync(outcome.dataDir)).toBe(false);
   });

@@ -27,9 +27,9 @@ const port: Row[] = [
   ['80.5', /not a whole number/],
 ];
 const duration: Row[] = [
-  ['soon', /is not like 500ms, 3s, 5m or 72h/],
+  ['soon', /is not like 500ms, 3s, 5m, 72h or 30d/],
   ['-3s', /is not like/],
-  ['1d', /is not like/],
+  ['1w', /is not like/],
 ];
 const wait: Row[] = [...duration, ['597h', /longer than 596h, the maximum of a timer/]];
 const count: Row[] = [
@@ -84,6 +84,17 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['::/0', /would trust every address/],
   ],
   DATA_DIR: ANY,
+  RETAIN_ENDED: duration,
+  ARCHIVE_EVERY: duration,
+  ARCHIVE_URL: [
+    ['ftp://files.example/archive', /is no folder and not s3/],
+    ['s3://', /is not like s3:\/\/bucket\/prefix/],
+  ],
+  ARCHIVE_S3_ENDPOINT: [
+    ['nowhere', /is not a URL/, { ARCHIVE_URL: 's3://bucket' }],
+    ['http://127.0.0.1:9000', /is not s3/],
+  ],
+  ARCHIVE_S3_REGION: ANY,
   NATS_URL: [
     ['http://127.0.0.1:4222', /is not a nats:\/\/ or tls:\/\/ address/],
     ['127.0.0.1:4222', /is not a nats/],

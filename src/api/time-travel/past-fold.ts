@@ -39,6 +39,7 @@ export async function foldUpTo<View>(
     subjects,
     after: from.upTo,
     upTo,
+    includesArchive: true,
     batchMax: READ_AT_ONCE,
     canSkip: (_: number, by: number) => by <= upTo,
     // The projector dead-letters such an event, too, and reports it; the view does not change.

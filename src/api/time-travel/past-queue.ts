@@ -48,7 +48,7 @@ async function servedUpTo(context: CommandContext, at: number, upTo: number): Pr
   const after = await sequenceAt(context, at - WINDOW_MS);
   const subjects = filtersFor(null, 'session.activated');
   const servedAt: number[] = [];
-  const range = { subjects, after, upTo, onUnreadable: () => undefined };
+  const range = { subjects, after, upTo, includesArchive: true, onUnreadable: () => undefined };
   for await (const batch of context.eventStore.read(range))
     servedAt.push(...batch.map(({ time }) => Date.parse(time)));
   return servedAt;

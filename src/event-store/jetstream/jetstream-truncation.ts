@@ -1,5 +1,6 @@
 import type { ConsumerInfo } from '@nats-io/jetstream';
-import { EVENTS_STREAM, PUBLIC_STREAM } from '#events/subjects.ts';
+import { isPublic } from '#events/public-event.ts';
+import { EVENTS_STREAM, parseSubject, PUBLIC_STREAM } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { LogTruncation } from '../truncation.ts';
 import { requestWithRetry } from './request.ts';
@@ -41,10 +42,24 @@ export function createJetStreamTruncation(connection: JetStreamConnection): LogT
     return event;
   }
 
-  /** Up to where the publisher has come; null: it has published nothing yet. */
+  /**
+   * The event before the first one that is still to be published; null: there is none, or nothing
+   * has ever been published.
+   */
   async function publisherPlace(): Promise<number | null> {
     const { last, messages } = await lookAt(PUBLIC_STREAM);
-    return messages === 0 ? null : publishedEvent(last);
+    if (messages === 0) return null;
+    for (let place = await publishedEvent(last); place !== null;) {
+      const query = { seq: place + 1, next_by_subj: 'evt.>' };
+      const next = await requestWithRetry(connection, READ_MS, () =>
+        jsm.streams.getMessage(EVENTS_STREAM, query),
+      );
+      if (next === null) return null;
+      const type = parseSubject(next.subject)?.type;
+      if (type === undefined || isPublic(type)) return next.seq - 1;
+      place = next.seq;
+    }
+    return null;
   }
 
   return {
@@ -73,7 +88,6 @@ export function createJetStreamTruncation(connection: JetStreamConnection): LogT
     },
 
     async heldBackTo() {
-      const { last } = await lookAt(EVENTS_STREAM);
       const places = await requestWithRetry(connection, READ_MS, async () => {
         const infos: ConsumerInfo[] = [];
         for await (const info of jsm.consumers.list(EVENTS_STREAM)) infos.push(info);
@@ -83,8 +97,7 @@ export function createJetStreamTruncation(connection: JetStreamConnection): LogT
         }));
       });
       const published = await publisherPlace();
-      if (published !== null && published < last)
-        places.push({ sequence: published, by: PUBLIC_STREAM });
+      if (published !== null) places.push({ sequence: published, by: PUBLIC_STREAM });
       return places.toSorted((one, other) => one.sequence - other.sequence)[0] ?? null;
     },
   };

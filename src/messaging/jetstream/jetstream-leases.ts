@@ -1,3 +1,4 @@
+import { JetStreamApiError } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
 import { nanos } from '@nats-io/transport-node';
 import { isId, LEASES_BUCKET, LEASES_STREAM } from '#events/subjects.ts';
@@ -8,6 +9,8 @@ import { LEASE_MS, type Leases } from '../leases.ts';
 /** The subjects of a bucket, by the convention of NATS key-value buckets. */
 const PREFIX = `$KV.${LEASES_BUCKET}.`;
 const ANSWER_MS = 2_000;
+/** Error code: the key has changed since it was read. */
+const WRONG_LAST_SEQUENCE = 10_071;
 
 /**
  * Leases as keys of a bucket whose entries the server drops `leaseMs` after they were written.
@@ -33,6 +36,25 @@ export async function createJetStreamLeases(
   return {
     async renew(serverId) {
       await requestWithRetry(connection, ANSWER_MS, () => bucket.put(keyOf(serverId), ''));
+    },
+
+    async acquire(name, holder) {
+      const key = keyOf(name);
+      return requestWithRetry(connection, ANSWER_MS, async () => {
+        const entry = await bucket.get(key);
+        const isFree = entry === null || entry.operation !== 'PUT';
+        if (!isFree && entry.string() !== holder) return false;
+        try {
+          // Both fail if somebody else has written since.
+          if (isFree) await bucket.create(key, holder);
+          else await bucket.update(key, holder, entry.revision);
+          return true;
+        } catch (error) {
+          if (!(error instanceof JetStreamApiError) || error.code !== WRONG_LAST_SEQUENCE)
+            throw error;
+          return false;
+        }
+      });
     },
 
     async release(serverId) {

@@ -55,6 +55,20 @@ describe.each([
     await opened.leases.release(freshId('server'));
   });
 
+  test('have one holder at a time, if they are acquired', async () => {
+    const name = freshId('work');
+    const { leases, other } = opened;
+    expect(await leases.acquire(name, 'one')).toBe(true);
+    expect(await other.acquire(name, 'two')).toBe(false);
+    expect(await leases.acquire(name, 'one')).toBe(true);
+    await leases.release(name);
+    const taken = await Promise.all([leases.acquire(name, 'one'), other.acquire(name, 'two')]);
+    expect(taken.toSorted()).toEqual([false, true]);
+    const loser = taken[0] ? 'two' : 'one';
+    // It is not renewed, so it expires.
+    while (!(await other.acquire(name, loser))) await opened.moment();
+  });
+
   test('expire one lease time after their last renewal, while renewed ones stay', async () => {
     const [lost, live] = [freshId('server'), freshId('server')];
     const renewedAt = opened.now();

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { aggregateOf } from '#src/archive/segment-index.ts';
 import { openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
@@ -81,9 +82,9 @@ async function expectReadable(files: ArchiveFiles): Promise<void> {
   const archive = await openArchive(files);
   const end = archive.endSequence();
   const { subject } = records[0] as (typeof records)[0];
-  const prefix = subject.slice(0, subject.lastIndexOf('.'));
-  expect(await collect(archive.readAggregate(prefix))).toEqual(
-    records.filter((r) => r.sequence <= end && r.subject.startsWith(`${prefix}.`)),
+  const aggregate = aggregateOf(subject);
+  expect(await collect(archive.readAggregate(aggregate))).toEqual(
+    records.filter((r) => r.sequence <= end && aggregateOf(r.subject) === aggregate),
   );
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { knownFingerprint, openAuditKey, type AuditKey } from '#src/cli/commands/audit/key.ts';
+import { knownFingerprint, openAuditKey, type AuditKey } from '#src/bootstrap/audit-key.ts';
 import { readLines } from '#src/cli/commands/audit/verify.ts';
 import { verifyLines } from '#src/cli/commands/audit/verify-lines.ts';
 import { auditOf, fileOf, found, recordOf, verdictOnFile } from '#test/support/audit-file.ts';

@@ -1,3 +1,4 @@
+import { knownFingerprint } from '#src/bootstrap/audit-key.ts';
 import { createReadStream } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { recordText } from '#src/archive/chain.ts';
@@ -9,7 +10,6 @@ import { textUpTo } from '../../arguments.ts';
 import type { Command, Output } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
 import type { AuditHead } from './head.ts';
-import { knownFingerprint } from './key.ts';
 import { verifyLines, type InspectRecord, type Verdict } from './verify-lines.ts';
 
 export const verifyAudit: Command = {

@@ -1,0 +1,189 @@
+import { isDeepStrictEqual } from 'node:util';
+import { allProjections } from '#projections/all-projections.ts';
+import { projectionId } from '#projections/projection.ts';
+import type { StoreMaintenance } from '#projections/store/maintenance.ts';
+import type { Views } from '#projections/store/views.ts';
+import { type Archive, openArchive } from '#src/archive/archive.ts';
+import type { ArchiveFiles } from '#src/archive/archive-files.ts';
+import type { SegmentManifest } from '#src/archive/manifest.ts';
+import { sealSegments } from '#src/archive/segment-writer.ts';
+import type { Signer } from '#src/archive/signature.ts';
+import { verifyArchive } from '#src/archive/verify.ts';
+import { carryForward } from '#src/commands/carry-forward.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
+import type { LogTruncation } from '#src/event-store/truncation.ts';
+import { createOpenAggregates, type OpenAggregates } from './open-aggregates.ts';
+
+/** What a run of the archivist needs. */
+export type ArchiveRunDependencies = {
+  /** On the log alone: what is carried forward must be there. */
+  context: CommandContext;
+  /** The records of the log. */
+  records: RawRecords;
+  files: ArchiveFiles;
+  signer: Signer;
+  truncation: LogTruncation;
+  views: Pick<Views, 'checkpoint'> & Pick<StoreMaintenance, 'removeUpTo'>;
+  /** Called with each segment once it is sealed. */
+  onSealed?: (manifest: SegmentManifest) => void;
+};
+
+/** What a run did. */
+export type ArchiveRun = {
+  segments: number;
+  records: number;
+  sessions: number;
+  /** Aggregates that were still open, and whose state was stored again behind the archive's end. */
+  carriedForward: number;
+  /** The log begins after this sequence; 0: nothing has been taken out of it. */
+  truncatedTo: number;
+  /** Views of the read model that were removed. */
+  viewsRemoved: number;
+  /** Why the log keeps events that are archived; null: it does not. */
+  heldBack: string | null;
+};
+
+const ACTOR = 'archivist/archive';
+
+/** The archive cannot go on from the log: events are missing between, or it is of another log. */
+export class ArchiveMismatch extends Error {
+  override readonly name = 'ArchiveMismatch';
+}
+
+/**
+ * Archives all events that were stored before a time: seals them into segments, then takes them
+ * out of the log and the read model. Each step may be the last one before a kill: the next run
+ * finishes what this one began. Nothing is taken out before it was read back from its segment.
+ *
+ * 1. Seal what the archive does not have. What an earlier run sealed, and what is still in the
+ *    log, is verified again.
+ * 2. Carry forward what is still open: organizations, ledgers, live servers, running browsers.
+ * 3. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far.
+ * 4. Remove views whose last event is archived.
+ * @param before ISO 8601 UTC; nothing stored at that time or later is archived
+ * @throws ArchiveMismatch, CorruptSegment, SegmentTaken, Unavailable
+ */
+export async function runArchive(
+  dependencies: ArchiveRunDependencies,
+  before: string,
+  signal: AbortSignal,
+): Promise<ArchiveRun> {
+  const { context, files, truncation, views } = dependencies;
+  const archive = await openArchive(files);
+  const open = createOpenAggregates();
+  await requireContinuity(dependencies, archive);
+  await addSealed(dependencies, archive, open);
+  const sealed = await seal(dependencies, { archive, open, before, signal });
+  const upTo = archive.endSequence();
+  const { firstSequence } = await context.eventStore.info();
+  const run = { ...sealed, carriedForward: 0, viewsRemoved: 0, heldBack: null };
+  if (upTo >= firstSequence) {
+    const heldBack = await whoHoldsBack(dependencies, upTo);
+    if (heldBack !== null) return { ...run, heldBack, truncatedTo: firstSequence - 1 };
+    for (const aggregate of open.all()) {
+      signal.throwIfAborted();
+      const outcome = await carryForward(context, aggregate, upTo, newMetadata(ACTOR));
+      if (outcome === 'carried') run.carriedForward += 1;
+    }
+    await truncation.truncate(upTo);
+  }
+  await truncation.truncatePublic(upTo);
+  // Also after a kill, and after a rebuild that began before the log was truncated.
+  for (const projection of allProjections)
+    run.viewsRemoved += await views.removeUpTo(projectionId(projection), upTo);
+  return { ...run, truncatedTo: upTo };
+}
+
+/**
+ * The archive must end where the log begins, or hold the log's own events.
+ * @throws ArchiveMismatch
+ */
+async function requireContinuity(
+  { context, records }: ArchiveRunDependencies,
+  archive: Archive,
+): Promise<void> {
+  const end = archive.endSequence();
+  const { firstSequence, lastSequence } = await context.eventStore.info();
+  if (end < firstSequence - 1)
+    throw new ArchiveMismatch(
+      `the archive ends at ${end}, and the event store begins at ${firstSequence}`,
+    );
+  if (end < firstSequence) return;
+  const range = { after: end - 1, upTo: end, organizationId: null };
+  const archived = await firstOf(archive.records.read(range));
+  const stored = end > lastSequence ? null : await firstOf(records.read(range));
+  if (!isDeepStrictEqual(archived, stored))
+    throw new ArchiveMismatch(`event ${end} of the archive is not that of the event store`);
+}
+
+async function firstOf(batches: AsyncIterable<RawRecord[]>): Promise<RawRecord | null> {
+  for await (const [record] of batches) return record ?? null;
+  return null;
+}
+
+/** Verifies the segments that the log still has, and notes what is open in them. */
+async function addSealed(
+  { context, files, signer }: ArchiveRunDependencies,
+  archive: Archive,
+  open: OpenAggregates,
+): Promise<void> {
+  const { firstSequence } = await context.eventStore.info();
+  const left = archive.segments().filter((one) => one.last_sequence >= firstSequence);
+  const [first, last] = [left[0]?.number, left.at(-1)?.number];
+  if (first === undefined || last === undefined) return;
+  const { findings } = await verifyArchive(files, { signer: signer.fingerprint, first, last });
+  const [finding] = findings;
+  if (finding !== undefined)
+    throw new ArchiveMismatch(`segment ${finding.segment} is not sound: ${finding.problem}`);
+  const range = { after: firstSequence - 1, upTo: archive.endSequence(), organizationId: null };
+  for await (const records of archive.records.read(range)) open.add(records);
+}
+
+/** Seals what was stored before the time; the archive has it afterwards. */
+async function seal(
+  { context, records, files, signer, onSealed }: ArchiveRunDependencies,
+  {
+    archive,
+    open,
+    before,
+    signal,
+  }: { archive: Archive; open: OpenAggregates; before: string; signal: AbortSignal },
+): Promise<{ segments: number; records: number; sessions: number }> {
+  const { eventStore } = context;
+  const done = { segments: 0, records: 0, sessions: 0 };
+  const { id, lastSequence } = await eventStore.info();
+  const after = archive.endSequence();
+  // The newest event stays, so that the log's end is known.
+  const upTo = Math.min(await eventStore.sequenceBefore(before), lastSequence - 1);
+  if (upTo <= after) return done;
+  const source = open.watch(records.read({ after, upTo, organizationId: null }));
+  const log = archive.segments().at(-1)?.log ?? id;
+  for await (const manifest of sealSegments(source, { files, log, signer })) {
+    done.segments += 1;
+    done.records += manifest.records;
+    done.sessions += manifest.sessions;
+    onSealed?.(manifest);
+    signal.throwIfAborted();
+  }
+  await archive.refresh();
+  return done;
+}
+
+/** Who has not read up to the sequence yet; null: everybody has. */
+async function whoHoldsBack(
+  { truncation, views }: ArchiveRunDependencies,
+  upTo: number,
+): Promise<string | null> {
+  if (!(await truncation.canTruncate()))
+    return 'the stream EVENTS was created by an earlier version, which forbade to purge it';
+  const held = await truncation.heldBackTo();
+  if (held !== null && held.sequence < upTo) return `${held.by} is at event ${held.sequence}`;
+  for (const projection of allProjections) {
+    const id = projectionId(projection);
+    const checkpoint = await views.checkpoint(id);
+    if (checkpoint < upTo) return `the read model ${id} is at event ${checkpoint}`;
+  }
+  return null;
+}

@@ -1,0 +1,41 @@
+import { ArchiveMismatch } from '#src/archivist/archive-run.ts';
+import { archiveOnce } from '#src/archivist/archivist.ts';
+import { reject } from '#src/errors.ts';
+import { parseTime } from '../../arguments.ts';
+import type { Command } from '../../command.ts';
+import { UsageError } from '../../errors.ts';
+import { interruptible } from '../../interruptible.ts';
+import { formatNumber } from '../../progress-line.ts';
+
+export const runArchiveCommand: Command = {
+  name: 'archive run',
+  summary: 'Archive now what has ended and is older than RETAIN_ENDED',
+  options: {
+    before: { value: 'TIME', meaning: 'archive what is older than this; default: RETAIN_ENDED' },
+  },
+  read(options) {
+    const before = options.optional('before', parseTime);
+    return async ({ config, context, openArchivist }) => {
+      const { retainEndedMs } = config.archive;
+      const ageMs = before === null ? retainEndedMs : context.now() - before;
+      if (ageMs === null) throw new UsageError('RETAIN_ENDED is forever: --before is needed');
+      const archivist = await openArchivist();
+      const run = await interruptible((signal) => archiveOnce(archivist, ageMs, signal)).catch(
+        (error: unknown) => {
+          if (!(error instanceof ArchiveMismatch)) throw error;
+          return reject('UNAVAILABLE', {}, { message: error.message });
+        },
+      );
+      if (run === null)
+        return reject('UNAVAILABLE', {}, { message: 'Another process is archiving.' });
+      if ('code' in run) return run;
+      const lines = [
+        `${formatNumber(run.records)} events sealed in ${run.segments} segments`,
+        `${formatNumber(run.sessions)} sessions ended in them`,
+        `the event store begins after event ${run.truncatedTo}`,
+        ...(run.heldBack === null ? [] : [`archived events stay: ${run.heldBack}`]),
+      ];
+      return { json: run, text: lines.join('\n') };
+    };
+  },
+};

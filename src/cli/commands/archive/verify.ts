@@ -1,0 +1,70 @@
+import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify.ts';
+import { openArchiveFiles } from '#src/bootstrap/archive.ts';
+import { knownFingerprint } from '#src/bootstrap/audit-key.ts';
+import { readConfig, type Config } from '#src/config/config.ts';
+import { integer, textUpTo } from '../../arguments.ts';
+import type { Command, Output } from '../../command.ts';
+import { UsageError } from '../../errors.ts';
+import { formatNumber } from '../../progress-line.ts';
+
+type Asked = { key: string | null; first: number | null; last: number | null };
+
+export const verifyArchiveCommand: Command = {
+  name: 'archive verify',
+  summary: 'Check every byte of the archive by its hashes and signatures; exit 1 for a difference',
+  options: {
+    from: { value: 'N', meaning: 'first segment; default: 1' },
+    to: { value: 'N', meaning: 'last segment; default: the last' },
+    key: {
+      value: 'FINGERPRINT',
+      meaning: "key that signed it; default: this data folder's (bss audit key)",
+    },
+    alone: { meaning: 'without a service: a missing end of the archive is not found' },
+  },
+  readAlone(options) {
+    if (!options.has('alone')) return null;
+    const asked = readAsked(options);
+    return () => verify(readConfig(process.env), asked, 0);
+  },
+  read(options) {
+    const asked = readAsked(options);
+    return async ({ config, context }) => {
+      const { firstSequence } = await context.eventStore.info();
+      return verify(config, asked, firstSequence - 1);
+    };
+  },
+};
+
+function readAsked(options: Parameters<Command['read']>[0]): Asked {
+  const segment = integer(1, 999_999);
+  return {
+    key: options.optional('key', textUpTo(100)),
+    first: options.optional('from', segment),
+    last: options.optional('to', segment),
+  };
+}
+
+/** @param endSequence the archive must reach it, as the event store begins behind it */
+async function verify(config: Config, asked: Asked, endSequence: number): Promise<Output> {
+  const signer = asked.key ?? (await knownFingerprint(config.dataDir));
+  if (signer === null)
+    throw new UsageError('--key is needed: this data folder has no key, so it has signed nothing');
+  const verdict = await verifyArchive(await openArchiveFiles(config.archive.place), {
+    signer,
+    ...(asked.first === null ? {} : { first: asked.first }),
+    ...(asked.last === null ? { endSequence } : { last: asked.last }),
+  });
+  return present(verdict, signer);
+}
+
+function present({ segments, records, findings }: ArchiveVerdict, signer: string): Output {
+  const json = { agrees: findings.length === 0, segments, records, signer, findings };
+  const lines = findings.map(({ segment, line, problem }) => {
+    const where = line === null ? `segment ${segment}` : `segment ${segment}, line ${line}`;
+    return `DIFFERS  ${where}: ${problem}`;
+  });
+  const counted = `${formatNumber(records)} events in ${formatNumber(segments)} segments`;
+  const whole = `${counted} are as they were sealed, signed by the key ${signer}`;
+  const text = findings.length === 0 ? whole : [...lines, counted].join('\n');
+  return { json, text, differs: findings.length > 0 };
+}

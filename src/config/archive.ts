@@ -1,0 +1,57 @@
+import { join, resolve } from 'node:path';
+import { BadConfig, duration, type Read } from './parse.ts';
+
+export type ArchiveConfig = {
+  /** null: nothing is archived. */
+  retainEndedMs: number | null;
+  everyMs: number;
+  place: ArchivePlace;
+};
+
+export type ArchivePlace =
+  | { folder: string }
+  | { bucket: string; prefix: string; endpoint: string | null; region: string };
+
+export const archiveVariables = {
+  RETAIN_ENDED: {
+    fallback: '30d',
+    meaning: 'events older than this are archived, once what they are of has ended; or forever',
+  },
+  ARCHIVE_EVERY: { fallback: '24h', meaning: 'how often the archivist archives' },
+  ARCHIVE_URL: {
+    fallback: '',
+    meaning: 'folder of the archive, or s3://bucket/prefix; empty: DATA_DIR/archive',
+  },
+  ARCHIVE_S3_ENDPOINT: {
+    fallback: '',
+    meaning: 'URL of an S3-compatible server; empty: AWS; credentials as for any AWS client',
+  },
+  ARCHIVE_S3_REGION: { fallback: 'us-east-1', meaning: 'region of the bucket' },
+} as const;
+type Name = keyof typeof archiveVariables | 'DATA_DIR';
+
+/** @throws BadConfig naming the variable that is wrong */
+export function readArchive(read: Read<Name>): ArchiveConfig {
+  return {
+    retainEndedMs: read('RETAIN_ENDED') === 'forever' ? null : duration('RETAIN_ENDED', read),
+    everyMs: duration('ARCHIVE_EVERY', read),
+    place: readPlace(read),
+  };
+}
+
+function readPlace(read: Read<Name>): ArchivePlace {
+  const text = read('ARCHIVE_URL');
+  const endpoint = read('ARCHIVE_S3_ENDPOINT') || null;
+  const region = read('ARCHIVE_S3_REGION');
+  if (text.startsWith('s3://')) {
+    const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text) ?? [];
+    if (bucket === undefined)
+      throw new BadConfig(`ARCHIVE_URL: ${text} is not like s3://bucket/prefix`);
+    if (endpoint !== null && URL.parse(endpoint) === null)
+      throw new BadConfig(`ARCHIVE_S3_ENDPOINT: ${endpoint} is not a URL`);
+    return { bucket, prefix: prefix.replace(/\/$/, ''), endpoint, region };
+  }
+  if (text.includes('://')) throw new BadConfig(`ARCHIVE_URL: ${text} is no folder and not s3://…`);
+  if (endpoint !== null) throw new BadConfig('ARCHIVE_S3_ENDPOINT: ARCHIVE_URL is not s3://…');
+  return { folder: text === '' ? join(resolve(read('DATA_DIR')), 'archive') : resolve(text) };
+}
