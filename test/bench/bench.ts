@@ -3,7 +3,8 @@
  * Ratios are the meaningful figures; milliseconds and requests a second are this machine's. `npm
  * run bench -- lifecycle gateway control-plane` picks sections; `BENCH_ROUNDS` sets the rounds of
  * each lifecycle figure (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads
- * (default a million).
+ * (default a million), `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares
+ * (default 0,20000).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,6 +24,7 @@ import {
   measureTogether,
   type Programs,
 } from './lifecycle.ts';
+import { benchGrowth } from './growth.ts';
 import { benchRebuild } from './rebuild.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
 
@@ -181,6 +183,7 @@ const sections: Record<string, () => Promise<Verdict[]>> = {
   contention: benchContention,
   feed: benchFeed,
   rebuild: () => benchRebuild(print),
+  growth: () => benchGrowth(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
 };
 const asked = process.argv.slice(2);

@@ -128,7 +128,9 @@ export async function measureBare(
   return { launch: summarize(launches), exit: summarize(exits) };
 }
 
-async function createSession(service: RunningService): Promise<{ id: string; cdpUrl: string }> {
+export async function createSession(
+  service: RunningService,
+): Promise<{ id: string; cdpUrl: string }> {
   const url = `${service.apiUrl}/api/sessions`;
   const { status, text } = await send('POST', url, '{"duration":"10m"}');
   const body = JSON.parse(text) as { id: string; status: string; cdp_url: string };
@@ -136,11 +138,11 @@ async function createSession(service: RunningService): Promise<{ id: string; cdp
   return { id: body.id, cdpUrl: body.cdp_url };
 }
 
-function stopSession(service: RunningService, id: string) {
+export function stopSession(service: RunningService, id: string) {
   return send('DELETE', `${service.apiUrl}/api/sessions/${id}`);
 }
 
-async function untilIdle(service: RunningService, count: number): Promise<void> {
+export async function untilIdle(service: RunningService, count: number): Promise<void> {
   await eventually(async () => {
     const { idle, busy, launching, terminating } = await pool(service);
     return idle >= count && busy + launching + terminating === 0;

@@ -53,7 +53,8 @@ async function memoryOf(pid: number | undefined): Promise<number> {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024;
 }
 
-async function cpuOf(pid: number | undefined): Promise<number> {
+/** Processor time of the process so far, in seconds. */
+export async function cpuOf(pid: number | undefined): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   // Fields 12 and 13 after the name, which may hold any character: time in user and in kernel mode.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
