@@ -42,7 +42,7 @@ const STREAM =
   'Server-Sent Events: `event` is the type, `id` the sequence, `data` the CloudEvent on one ' +
   'line. A comment is sent every 15 s. With `Last-Event-ID: n` the stream begins after n; 0: all ' +
   'events. A stream that the service ends early sends an event `end` with `{reason, message}`: ' +
-  '`slow_reader`, `credential_revoked`, `shutting_down`, `interrupted`.';
+  '`slow_reader`, `credential_revoked`, `shutting_down`, `newer_version`, `interrupted`.';
 
 const query = {
   http: {

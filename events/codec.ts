@@ -1,7 +1,14 @@
+import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Envelope, type EventMetadata } from './envelope.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
-import { parseSubject, subjectOf, type AggregateKind, type AggregateRef } from './subjects.ts';
+import {
+  isId,
+  parseSubject,
+  subjectOf,
+  type AggregateKind,
+  type AggregateRef,
+} from './subjects.ts';
 import { dataVersion, upcast } from './upcast.ts';
 
 /** An event to be appended: decided and folded, without a sequence. */
@@ -18,15 +25,24 @@ export type PendingEvent = {
 /** One message of the EVENTS stream: CloudEvents 1.0, binary mode. */
 export type Message = { subject: string; headers: Record<string, string>; body: Uint8Array };
 
-/** An event that does not fit its schema, has an unknown type, or has an unexpected header. */
+/** An event that cannot be decoded: it does not fit its schema, or has an unexpected header. */
 export class MalformedEvent extends Error {
-  override readonly name = 'MalformedEvent';
+  override readonly name: string = 'MalformedEvent';
+}
+
+/**
+ * A well-formed event of a type, or of a version of its type, that this build does not know: a
+ * newer version of the service wrote it. Nobody skips it; a reader waits for a newer process.
+ */
+export class UnknownEvent extends MalformedEvent {
+  override readonly name = 'UnknownEvent';
 }
 
 type Validator = { Check: (value: unknown) => boolean; Errors: (value: unknown) => object };
 const dataValidators = new Map<string, Validator>();
 const stateValidators = new Map<AggregateKind, Validator>();
 const envelopeValidator: Validator = Compile(Envelope);
+const identityValidator: Validator = Compile(Type.Pick(Envelope, ['id', 'time']));
 for (const [kind, { events, state }] of Object.entries(aggregates)) {
   stateValidators.set(kind as AggregateKind, Compile(state));
   for (const [type, schema] of Object.entries(events)) dataValidators.set(type, Compile(schema));
@@ -83,7 +99,7 @@ export function headersOf(
 /**
  * Decodes a message of the EVENTS stream and upcasts retired shapes. `state` is null if the event
  * was written with another state version: the reader folds the history instead.
- * @throws MalformedEvent
+ * @throws MalformedEvent; UnknownEvent if a newer version of the service wrote it
  */
 export function decode(
   subject: string,
@@ -91,11 +107,17 @@ export function decode(
   body: string,
   sequence: number,
 ): RecordedEvent {
-  const parsed = parseSubject(subject);
-  if (parsed === null) throw new MalformedEvent(`${subject} is not an event subject`);
   const schema = SCHEMA.exec(header('ce-dataschema'));
+  const parsed = parseSubject(subject);
+  if (parsed === null && schema !== null && isOfOtherKind(subject, schema[1] ?? ''))
+    throw unknownEvent({ subject, header, body }, 'no such kind of aggregate');
+  if (parsed === null) throw new MalformedEvent(`${subject} is not an event subject`);
   if (schema === null || schema[1] !== parsed.type)
     throw new MalformedEvent(`${subject}: ce-dataschema ${header('ce-dataschema')}`);
+  if (!dataValidators.has(parsed.type))
+    throw unknownEvent({ subject, header, body }, 'no such type');
+  if (Number(schema[2]) > dataVersion(parsed.type))
+    throw unknownEvent({ subject, header, body }, `no such version: ${schema[2]}`);
   const { data, state, stateVersion } = parseBody(subject, body);
   const current = lift(parsed.type, Number(schema[2]), data);
   validate(dataValidators.get(parsed.type), current, `data of ${parsed.type}`);
@@ -111,6 +133,31 @@ export function decode(
     data: current,
     state: isKnown ? state : null,
   } as RecordedEvent;
+}
+
+/** Whether the subject fits the type, whose kind of aggregate this build does not know. */
+function isOfOtherKind(subject: string, type: string): boolean {
+  const [kind = '', event] = type.split('.');
+  const tokens = subject.split('.');
+  const at = tokens[0] === 'evt' ? 2 : 1;
+  const isShaped = tokens.every(isId) && (tokens.length === at + 2 || tokens.length === at + 3);
+  const isRooted = tokens[0] === 'evt' || tokens[0] === 'fleet';
+  const isKnown = Object.hasOwn(aggregates, kind);
+  return isShaped && isRooted && !isKnown && tokens[at] === kind && tokens.at(-1) === event;
+}
+
+/**
+ * What later versions may change is not looked at: data, state, and who may be an actor.
+ * @throws MalformedEvent if not even the rest is well-formed
+ */
+function unknownEvent(
+  { subject, header, body }: { subject: string; header: (name: string) => string; body: string },
+  why: string,
+): UnknownEvent {
+  parseBody(subject, body);
+  const identity = { id: header('ce-id'), time: header('ce-time') };
+  validate(identityValidator, identity, `envelope of ${subject}`);
+  return new UnknownEvent(`${subject}: ${why}; a newer version of the service wrote it`);
 }
 
 function parseBody(subject: string, body: string) {

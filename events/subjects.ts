@@ -151,6 +151,12 @@ export function parseSubject(subject: string): { aggregate: AggregateRef; type: 
   return null;
 }
 
+/** The organization of an event's subject, of any type; null for an event of the fleet. */
+export function organizationIn(subject: string): string | null {
+  const [root, organizationId = ''] = subject.split('.');
+  return root === 'evt' && isId(organizationId) ? organizationId : null;
+}
+
 /** Filters for subscriptions and consumers of the event store. */
 export const filters = {
   all: ['evt.>', 'fleet.>'],

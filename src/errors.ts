@@ -83,3 +83,14 @@ export class Unavailable extends Error {
     this.part = part;
   }
 }
+
+/**
+ * A newer version of this service wrote an event that this process cannot read yet. It decides
+ * nothing about what the event belongs to; a newer process does.
+ */
+export class WrittenByNewer extends Unavailable {
+  constructor(cause: unknown) {
+    super('event-log', cause);
+    this.message = 'a newer version of this service wrote an event that this process cannot read';
+  }
+}

@@ -51,6 +51,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'events',
     'src/async',
     'src/event-store/event-store.ts',
+    'src/event-store/load-state.ts',
+    'src/event-store/unreadable.ts',
     'src/messaging/work-queue.ts',
     'src/messaging/timers.ts',
     'src/messaging/leases.ts',

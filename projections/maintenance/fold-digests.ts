@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto';
 import { filters } from '#events/subjects.ts';
-import { toWrite, foldEvent } from '../runner/fold.ts';
+import { createStateReader } from '#src/event-store/load-state.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import { completed, toWrite, foldEvent } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import type { Projection } from '../projection.ts';
 import type { StoredView } from '../store/maintenance.ts';
@@ -21,7 +23,7 @@ export type FoldRange = {
   report: (sequence: number) => void;
 };
 
-/** Reads the event store once for all of the projections. @throws Unavailable('event-log') */
+/** Reads the event store once for all of the projections. @throws Unavailable */
 export async function foldDigests(
   eventStore: ProjectionSource,
   projections: readonly Projection<unknown>[],
@@ -36,9 +38,11 @@ export async function foldDigests(
   const wanted = new Set(projections.flatMap((projection) => projection.subjects));
   // With several filters the server takes longer than with all events, unneeded ones included.
   const subjects = wanted.size === 1 ? [...wanted] : filters.all;
-  const range = { subjects, upTo, signal, onUnreadable: () => undefined };
+  const range = { subjects, upTo, signal, onUnreadable: refuseUnknown };
+  const states = createStateReader(eventStore);
   for await (const batch of eventStore.read(range)) {
-    for (const event of batch)
+    for (const one of batch) {
+      const event = await completed(states, one);
       for (const { projection, digests, views } of folds) {
         try {
           const key = projection.key(event);
@@ -54,6 +58,7 @@ export async function foldDigests(
           // Skipped, as in the projector.
         }
       }
+    }
     report(batch.at(-1)?.sequence ?? 0);
   }
   signal.throwIfAborted();

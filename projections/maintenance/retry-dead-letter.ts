@@ -1,6 +1,8 @@
 import { streamFilter } from '#events/subjects.ts';
 import type { DeadLetterStore, DeadLetterRef } from '#src/messaging/dead-letters.ts';
-import { toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
+import { createStateReader } from '#src/event-store/load-state.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import { completed, toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import { projectionId, type Projection } from '../projection.ts';
 import type { StoreMaintenance } from '../store/maintenance.ts';
@@ -64,7 +66,7 @@ async function keyOf<View>({
 }: RetryOptions<View>): Promise<{ key: string | null } | { fails: string }> {
   const { sequence, subject } = event;
   const place = { after: sequence - 1, upTo: sequence };
-  const range = { subjects: [subject], ...place, signal, onUnreadable: () => undefined };
+  const range = { subjects: [subject], ...place, signal, onUnreadable: refuseUnknown };
   for await (const [found] of eventStore.read(range)) {
     if (found === undefined) continue;
     try {
@@ -86,9 +88,11 @@ async function foldUpTo<View>(
   let folded = null as FoldedView<View> | null;
   let failure = null as string | null;
   const subjects = [streamFilter(projection.aggregateOf(key))];
-  const range = { subjects, upTo, signal, onUnreadable: () => undefined };
+  const range = { subjects, upTo, signal, onUnreadable: refuseUnknown };
+  const states = createStateReader(eventStore);
   for await (const batch of eventStore.read(range))
-    for (const one of batch) {
+    for (const stored of batch) {
+      const one = await completed(states, stored);
       try {
         if (projection.key(one) === key) folded = foldEvent(projection, folded?.view ?? null, one);
       } catch (error) {

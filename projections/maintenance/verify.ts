@@ -1,7 +1,9 @@
 import { streamFilter } from '#events/subjects.ts';
 import { differencesOf, type Difference } from './differences.ts';
 import { foldDigests, partOf, type Digests } from './fold-digests.ts';
-import { toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
+import { createStateReader } from '#src/event-store/load-state.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import { completed, toWrite, foldEvent, type FoldedView } from '../runner/fold.ts';
 import type { ProjectionSource } from '../runner/projector.ts';
 import { projectionId, type Projection } from '../projection.ts';
 import { keysMax, type StoredView, type StoreMaintenance } from '../store/maintenance.ts';
@@ -177,9 +179,11 @@ export async function foldOne(
 ): Promise<ViewWrite | null> {
   let folded = null as FoldedView<unknown> | null;
   const subjects = [streamFilter(projection.aggregateOf(key))];
-  const range = { subjects, upTo, signal, onUnreadable: () => undefined };
+  const range = { subjects, upTo, signal, onUnreadable: refuseUnknown };
+  const states = createStateReader(eventStore);
   for await (const batch of eventStore.read(range))
-    for (const event of batch) {
+    for (const one of batch) {
+      const event = await completed(states, one);
       try {
         if (projection.key(event) === key)
           folded = foldEvent(projection, folded?.view ?? null, event);

@@ -1,4 +1,6 @@
+import { MalformedEvent } from '#events/codec.ts';
 import { hasState, type RecordedEvent } from '#events/events.ts';
+import type { StateReader } from '#src/event-store/load-state.ts';
 import type { Projection } from '../projection.ts';
 import type { Views, ViewWrite } from '../store/views.ts';
 
@@ -31,9 +33,23 @@ function evolveView<View>(projection: Projection<View>, before: View | null, eve
     return { view, place: view === null ? undefined : projection.lists?.(view, event) };
   }
   if (!hasState(event))
-    throw new Error('the state in the event has another version than this service folds');
+    throw new Error('the state in the event has another version, and its history is malformed');
   const view = projection.evolve(null, event);
   return { view, place: view === null ? undefined : projection.lists?.(view, event) };
+}
+
+/**
+ * The event with the state that its fold needs. @throws WrittenByNewer if its history cannot be read
+ * here yet
+ */
+export async function completed(states: StateReader, event: RecordedEvent): Promise<RecordedEvent> {
+  try {
+    return await states.complete(event);
+  } catch (error) {
+    // A malformed history: the fold fails, and the event becomes a dead letter.
+    if (error instanceof MalformedEvent) return event;
+    throw error;
+  }
 }
 
 /** The write to the store, without its key. */

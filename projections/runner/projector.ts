@@ -1,10 +1,12 @@
+import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { subjectOf } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { doubling, retry } from '#src/async/retry.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
+import { createStateReader, type StateReader } from '#src/event-store/load-state.ts';
 import type { DeadLetterStore, NewDeadLetter } from '#src/messaging/dead-letters.ts';
-import { createFolder, keyOf, type Folder } from './fold.ts';
+import { completed, createFolder, keyOf, type Folder } from './fold.ts';
 import { writesMax } from '../store/limits.ts';
 import { projectionId, type Projection } from '../projection.ts';
 import type { Batch, Views } from '../store/views.ts';
@@ -25,6 +27,9 @@ import type { Batch, Views } from '../store/views.ts';
  * - waiting-for-store: the read model is unavailable. The batch is kept and retried for ever, at
  *   most 1 s apart; the event store keeps later events. Then the mode before.
  * - waiting-for-log: the same for the event store. Then starting.
+ * - waiting-for-newer: the next event, or the history of its aggregate, is of a type or version that
+ *   this build does not know. All events before it are folded. A projector of a newer version moves
+ *   the checkpoint past it. Then starting.
  *
  * While a write is under way the subscription collects new events, so batches grow with the load.
  * In memory: one batch of at most 500 events; while catching up as many as change the views of one
@@ -37,7 +42,8 @@ export type ProjectorMode =
   | 'live'
   | 'rewinding'
   | 'waiting-for-store'
-  | 'waiting-for-log';
+  | 'waiting-for-log'
+  | 'waiting-for-newer';
 
 export type Progress = {
   mode: ProjectorMode;
@@ -71,9 +77,14 @@ export type RunProjectionOptions<View> = {
   /** Called after each change of mode and each batch. */
   onProgress?: (progress: Progress) => void;
   onDeadLetter: (event: ProjectionDeadLetter, reason: string) => void;
+  /** Called once for each event that only a newer version of the service can read. */
+  onUnknown?: (projection: string, reason: string) => void;
 };
 
-export type ProjectionSource = Pick<EventStore, 'read' | 'subscribe' | 'lastSequence' | 'info'>;
+export type ProjectionSource = Pick<
+  EventStore,
+  'read' | 'subscribe' | 'history' | 'lastSequence' | 'info'
+>;
 
 /** Pause after a failure: 25 ms, doubled at each one after it, at most 1 s. */
 export const BACKOFF_MS = [25, 1_000] as const;
@@ -90,7 +101,10 @@ export type Projector = {
   /** The name of the store that it folds into. */
   store: string;
   subjects: readonly string[];
+  readsView: boolean;
   folder: Folder;
+  /** The states of events that were written with another state version. */
+  states: StateReader;
   /** The key of an event's view; null: the event changes no view, or its key is unknown. */
   keyOf: (event: RecordedEvent) => string | null;
   progress: Progress;
@@ -126,7 +140,9 @@ export function createProjector<View>(options: RunProjectionOptions<View>): Proj
     id,
     store,
     subjects: projection.subjects,
+    readsView: projection.readsView,
     folder: createFolder(projection, store, views, onFoldFailure),
+    states: createStateReader(options.eventStore),
     keyOf: (event) => keyOf(projection, event),
     progress: { mode: 'starting', checkpoint: 0, seen: 0, folded: 0 },
     position: 0,
@@ -144,7 +160,8 @@ export function enterMode({ progress, options }: Projector, mode: ProjectorMode)
 /**
  * Folds and writes the events, and moves the checkpoint to the last one, at least to `atLeast`.
  * False: the store has lost the checkpoint.
- * @throws Unavailable('event-log') if a skipped event's dead letter cannot be stored.
+ * @throws Unavailable('event-log') if a skipped event's dead letter cannot be stored; UnknownEvent
+ * after the events before the first one whose history cannot be read here yet
  */
 export async function advance(
   projector: Projector,
@@ -155,8 +172,9 @@ export async function advance(
   for (;;) {
     const after = progress.checkpoint;
     // The others were folded by another projector that was ahead.
-    const fresh = events.filter((event) => event.sequence > after);
-    const upTo = Math.max(after, atLeast, fresh.at(-1)?.sequence ?? 0);
+    const wanted = events.filter((event) => event.sequence > after);
+    const { events: fresh, unknown } = await completeAll(projector, wanted);
+    const upTo = Math.max(after, unknown === null ? atLeast : 0, fresh.at(-1)?.sequence ?? 0);
     progress.seen = Math.max(progress.seen, upTo);
     const folded = await retryUntilAvailable(projector, () => folder.fold(after, fresh));
     await storeDeadLetters(projector);
@@ -168,11 +186,37 @@ export async function advance(
     if ('writes' in folded && checkpoint === upTo) {
       folder.commit();
       progress.folded += fresh.length;
-    } else folder.clear();
+    } else {
+      folder.clear();
+      projector.states.clear();
+    }
     progress.checkpoint = checkpoint;
     options.onProgress?.({ ...progress });
-    if (checkpoint >= upTo) return true;
+    if (unknown !== null && checkpoint <= upTo) throw unknown;
+    if (checkpoint >= upTo && unknown === null) return true;
   }
+}
+
+/**
+ * The events with the states that their fold needs, up to the first one whose history cannot be
+ * read here yet: `unknown`.
+ */
+async function completeAll(
+  { states, readsView }: Projector,
+  events: readonly RecordedEvent[],
+): Promise<{ events: RecordedEvent[]; unknown: UnknownEvent | null }> {
+  if (readsView) return { events: [...events], unknown: null };
+  const complete: RecordedEvent[] = [];
+  for (const event of events) {
+    try {
+      complete.push(await completed(states, event));
+    } catch (error) {
+      if (!(error instanceof WrittenByNewer)) throw error;
+      const reason = `the history of event ${event.sequence}: ${String(error.cause)}`;
+      return { events: complete, unknown: new UnknownEvent(reason) };
+    }
+  }
+  return { events: complete, unknown: null };
 }
 
 /** Writes the batch in parts of `writesMax` views; the last part moves the checkpoint. */

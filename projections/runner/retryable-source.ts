@@ -28,6 +28,7 @@ export function retryableSource(
   }
   return {
     subscribe: (options) => eventStore.subscribe(options),
+    history: (aggregate) => eventStore.history(aggregate),
     read: (options) => eventStore.read(options),
     lastSequence: () => eventStore.lastSequence().catch(asUnavailable),
     info: () => eventStore.info().catch(asUnavailable),

@@ -39,6 +39,7 @@ export type StartProjectionsOptions = {
   views: Views & StoreMaintenance;
   deadLetters: Pick<DeadLetterStore, 'add' | 'list' | 'resolve'>;
   onDeadLetter: (event: ProjectionDeadLetter, reason: string) => void;
+  onUnknown: (projection: string, reason: string) => void;
   /** A store was removed: an old version's, or the leftover of a rebuild. */
   onRemoved: (store: string) => void;
   /** The event store gave an unexpected error; the call is retried. */

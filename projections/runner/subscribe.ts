@@ -1,6 +1,8 @@
+import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
 import { within } from '#src/async/timeout.ts';
+import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import { writesMax } from '../store/limits.ts';
 import { advance, enterMode, retryUntilAvailable, type Projector } from './projector.ts';
 
@@ -22,12 +24,13 @@ const PAUSES_TO_STORE_CHECK = 20;
 /**
  * Subscribes from the store's checkpoint and folds. Returns when the store or the event store has
  * lost events up to the checkpoint, or when the signal aborts.
- * @throws Unavailable('event-log')
+ * @throws Unavailable('event-log'); UnknownEvent at an event that this build does not know
  */
 export async function subscribeProjector(projector: Projector): Promise<void> {
   const { options, subjects, folder, progress } = projector;
   if (progress.mode !== 'rewinding') enterMode(projector, 'starting');
   folder.clear();
+  projector.states.clear();
   const after = await resumeFromCheckpoint(projector);
   const stop = new AbortController();
   const subscription = options.eventStore.subscribe({
@@ -39,7 +42,9 @@ export async function subscribeProjector(projector: Projector): Promise<void> {
     onPosition(sequence) {
       projector.position = sequence;
     },
-    onUnreadable({ sequence, subject, reason }) {
+    onUnreadable(poison) {
+      const { sequence, subject, reason } = poison;
+      stopAtUnknown(poison);
       projector.skipEvent({ projection: projector.id, sequence, subject }, reason);
     },
   });
@@ -98,7 +103,7 @@ async function foldBatches(
   target: number,
 ): Promise<void> {
   const { options, progress } = projector;
-  let next = batches.next();
+  let next = nextOf(batches);
   let pauses = 0;
   const buffer = createEventBuffer(projector);
   let writing = Promise.resolve(true);
@@ -109,7 +114,12 @@ async function foldBatches(
       const pauseMs = isThere ? PAUSE_MS : CATCH_UP_PAUSE_MS;
       const batch = await within(pauseMs, next, () => 'idle' as const);
       let isIntact = true;
-      if (batch === 'idle') {
+      if (batch instanceof UnknownEvent) {
+        // The events before it may still be in the buffer.
+        isIntact = await writing;
+        if (isIntact) isIntact = await advance(projector, buffer.flush(), 0);
+        if (isIntact) throw batch;
+      } else if (batch === 'idle') {
         isIntact = await writing;
         pauses += 1;
         const events = buffer.flush();
@@ -125,14 +135,14 @@ async function foldBatches(
         // While catching up, the next batch is read while the store writes. Live, the read waits,
         // so that events collect to a batch meanwhile.
         const isMore = (batch.value.at(-1)?.sequence ?? 0) < target;
-        if (isMore) next = markHandled(batches.next());
+        if (isMore) next = markHandled(nextOf(batches));
         for (const piece of buffer.add(batch.value, isMore)) {
           isIntact &&= await writing;
           if (isIntact) writing = markHandled(advance(projector, piece, 0));
         }
         if (!isMore) {
           isIntact &&= await writing;
-          next = batches.next();
+          next = nextOf(batches);
         }
       }
       if (!isIntact) return enterMode(projector, 'rewinding');
@@ -141,6 +151,14 @@ async function foldBatches(
     // A pending write moves the checkpoint: the next subscription must start from its result.
     await writing.catch(ignore);
   }
+}
+
+/** The next batch; the error, if the event that follows is one that this build does not know. */
+function nextOf(batches: AsyncIterator<RecordedEvent[]>) {
+  return batches.next().catch((error: unknown) => {
+    if (error instanceof UnknownEvent) return error;
+    throw error;
+  });
 }
 
 /** Collects events until there are enough for one write. */

@@ -5,6 +5,7 @@ import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import { billedTypes, evolveBill, type Bill } from './bill.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
+import { refuseUnreadable } from '#src/event-store/unreadable.ts';
 
 /** A range of the event store: the events after `after`, up to and including `upTo`. */
 export type Span = { after: number; upTo: number };
@@ -89,7 +90,7 @@ export async function usageLines(
     subjects,
     includesArchive: true,
     batchMax: limit + 1,
-    onUnreadable: refuse,
+    onUnreadable: refuseUnreadable,
   };
   reading: for await (const batch of eventStore.read(range))
     for (const event of batch) {
@@ -133,8 +134,4 @@ async function lineOf(
     throw new MalformedEvent(`ledger event ${sequence} names a session without events`);
   events.push({ id, sequence, type });
   return { ...bill, sessionId, creditsUsed, creditsRefunded, events };
-}
-
-function refuse({ reason }: { reason: string }): never {
-  throw new MalformedEvent(reason);
 }

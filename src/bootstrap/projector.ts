@@ -15,6 +15,11 @@ export function startProjector({
     views: rawViews,
     deadLetters: createJetStreamDeadLetters(connection),
     onDeadLetter: (event, reason) => log.error({ ...event, reason }, 'event parked as dead letter'),
+    onUnknown: (projection, reason) =>
+      log.warn(
+        { projection, reason },
+        'projection waits for a projector of a newer version, which can read the next event',
+      ),
     onSourceFailure: (error) =>
       log.error({ err: error }, 'reading the event store failed; retrying'),
     onRemoved: (store) => log.info({ store }, 'removed views of an outdated projection'),

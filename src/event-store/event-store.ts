@@ -8,13 +8,19 @@ import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
  * within its bound.
  */
 export type EventStore = {
-  /** The aggregate's last event, which carries its state; null if it has no events. */
+  /**
+   * The aggregate's last event, which carries its state; null if it has no events.
+   * @throws WrittenByNewer if a newer version of the service wrote it, and this one cannot read it
+   */
   readLast<Kind extends AggregateKind>(
     aggregate: RefOf<Kind>,
     options?: { fromLeader?: boolean },
   ): Promise<RecordedOf<Kind> | null>;
 
-  /** The aggregate's last event at or before a sequence; null if there is none. */
+  /**
+   * The aggregate's last event at or before a sequence; null if there is none.
+   * @throws WrittenByNewer
+   */
   readLastUpTo<Kind extends AggregateKind>(
     aggregate: RefOf<Kind>,
     sequence: number,
@@ -28,7 +34,7 @@ export type EventStore = {
    */
   append(changes: readonly StreamAppend[]): Promise<AppendResult>;
 
-  /** All events of an aggregate, oldest first. */
+  /** All events of an aggregate, oldest first. @throws WrittenByNewer */
   history<Kind extends AggregateKind>(aggregate: RefOf<Kind>): AsyncIterable<RecordedOf<Kind>>;
 
   /**
@@ -78,8 +84,23 @@ type EventSelection = {
    * true to skip decoding it. An adapter need not call it.
    */
   canSkip?: (sequence: number, by: number) => boolean;
-  /** Called for an event that cannot be decoded. It is in no batch; the subscription continues. */
-  onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
+  /**
+   * Called for an event that cannot be decoded. It is in no batch; the subscription continues. If
+   * the callback throws, the events before the unreadable one are still yielded, and then the
+   * reader gets the error. Throw something else than `Unavailable`, which a subscription retries.
+   */
+  onUnreadable: (poison: UnreadableEvent) => void;
+};
+
+/**
+ * An event that cannot be decoded. `unknown`: a newer version of the service wrote it, and a newer
+ * process can read it. `malformed`: nobody can.
+ */
+export type UnreadableEvent = {
+  sequence: number;
+  subject: string;
+  reason: string;
+  kind: 'unknown' | 'malformed';
 };
 
 export type ReadOptions = EventSelection & {

@@ -1,5 +1,12 @@
-import type { Aggregates, EventWithState, RecordedOf, RefOf } from '#events/events.ts';
-import type { AggregateKind } from '#events/subjects.ts';
+import {
+  hasState,
+  type Aggregates,
+  type EventWithState,
+  type RecordedEvent,
+  type RecordedOf,
+  type RefOf,
+} from '#events/events.ts';
+import { streamFilter, type AggregateKind } from '#events/subjects.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { evolveServer } from '#src/domain/fleet/server.ts';
 import { evolveWorkload } from '#src/domain/fleet/workload.ts';
@@ -68,7 +75,7 @@ export async function loadState<Kind extends AggregateKind>(
  * @throws Unavailable if the history cannot be read
  */
 export async function withState<Kind extends AggregateKind>(
-  eventStore: EventStore,
+  eventStore: Pick<EventStore, 'history'>,
   event: RecordedOf<Kind>,
 ): Promise<EventWithState<Kind>> {
   if (event.state !== null) return event as EventWithState<Kind>;
@@ -80,6 +87,45 @@ export async function withState<Kind extends AggregateKind>(
   }
   if (state === null) throw new Unavailable('event-log', new Error('the history is incomplete'));
   return { ...event, state };
+}
+
+/** Completes events that a reader gets in the order of the event store. */
+export type StateReader = {
+  /** @throws WrittenByNewer if the event's history cannot be read here yet */
+  complete<Event extends RecordedEvent>(event: Event): Promise<Event & EventWithState>;
+  /** Must be called before the reader gets events again, or has left some out. */
+  clear(): void;
+};
+
+/** States of aggregates with events of another state version; some kilobytes each. */
+const STATES_MAX = 10_000;
+
+/**
+ * `withState` for a reader of all events of an aggregate: its history is read once, at its first
+ * event with a foreign state, and not at each of them.
+ */
+export function createStateReader(eventStore: Pick<EventStore, 'history'>): StateReader {
+  const states = new Map<string, EventWithState['state']>();
+
+  async function fold(event: RecordedEvent, key: string): Promise<EventWithState> {
+    const known = states.get(key);
+    if (known === undefined) return withState<AggregateKind>(eventStore, event);
+    return { ...event, state: evolve(event.aggregate, known, event) } as EventWithState;
+  }
+  return {
+    async complete<Event extends RecordedEvent>(event: Event) {
+      const isKnown = hasState(event);
+      if (isKnown && states.size === 0) return event as Event & EventWithState;
+      const key = streamFilter(event.aggregate);
+      const complete = isKnown ? (event as EventWithState) : await fold(event, key);
+      const isKept = states.delete(key) || !isKnown;
+      if (isKept) states.set(key, complete.state);
+      const [oldest] = states.keys();
+      if (states.size > STATES_MAX && oldest !== undefined) states.delete(oldest);
+      return complete as Event & EventWithState;
+    },
+    clear: () => states.clear(),
+  };
 }
 
 /**

@@ -1,9 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { matchesAnyFilter, subjectOf } from '#events/subjects.ts';
-import type { SubscribeOptions } from './event-store.ts';
+import type { SubscribeOptions, UnreadableEvent } from './event-store.ts';
 
-/** An event that cannot be decoded. */
-export type UnreadableEvent = Parameters<SubscribeOptions['onUnreadable']>[0];
 type Kept = { sequence: number; subject: string; event: RecordedEvent } | UnreadableEvent;
 
 /**

@@ -1,6 +1,6 @@
 import { isOf, type EventWithState, type RecordedOf } from '#events/events.ts';
-import { filters } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
+import { filters, parseSubject, type AggregateRef } from '#events/subjects.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import type { EventStore } from './event-store.ts';
 import { withState } from './load-state.ts';
@@ -54,13 +54,16 @@ export async function subscribeToSessions(
 
   /**
    * Listeners need the state: if the event was written with another state version, the history is
-   * folded. Null if the history cannot be read, which is reported like an unreadable event.
+   * folded. Null if the history cannot be read, which is reported like an unreadable event. Nothing
+   * is lost by it: each listener has another way to learn of a session's end, and commands read the
+   * event store.
    */
   async function readState(event: RecordedOf<'session'>) {
     try {
       return await withState<'session'>(eventStore, event);
     } catch (error) {
-      if (error instanceof Unavailable) throw error;
+      if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
+      forget(stateCache, event.aggregate);
       onError(error, `the history of session ${event.aggregate.id} is unreadable; event skipped`);
       return null;
     }
@@ -71,8 +74,10 @@ export async function subscribeToSessions(
       subjects: filters.ledgersAndSessions,
       after,
       signal: stop.signal,
-      onUnreadable: (poison) =>
-        onError(new Error(poison.reason), `malformed event ${poison.subject} skipped`),
+      onUnreadable({ subject, kind, reason }) {
+        forget(stateCache, parseSubject(subject)?.aggregate);
+        onError(new Error(reason), `${kind} event ${subject} passed`);
+      },
     });
     for await (const batch of batches)
       for (const event of batch) {
@@ -105,4 +110,9 @@ export async function subscribeToSessions(
     await running;
   }
   return { watch, watchAll, position: () => position, [Symbol.asyncDispose]: dispose };
+}
+
+/** What was known of an aggregate before an event that cannot be read is outdated. */
+function forget(stateCache: StateCache | undefined, aggregate: AggregateRef | undefined): void {
+  if (aggregate !== undefined) stateCache?.delete(aggregate);
 }

@@ -4,8 +4,8 @@ import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import { createNotifier, type Notifier } from '#src/async/notifier.ts';
-import type { EventStore, SubscribeOptions } from './event-store.ts';
-import { createRecentEvents, type RecentEvents, type UnreadableEvent } from './newest-events.ts';
+import type { EventStore, SubscribeOptions, UnreadableEvent } from './event-store.ts';
+import { createRecentEvents, type RecentEvents } from './newest-events.ts';
 
 /**
  * An event store whose subscriptions at its end share one reader. Disposing ends the reader and the

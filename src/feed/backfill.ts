@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.ts';
 import { subjectsOf } from './subscription.ts';
 import type { Channel } from './channel.ts';
 import type { Subscriber } from './subscriber.ts';
@@ -16,13 +16,14 @@ export type BackfillDependencies = {
   eventStore: EventStore;
   /** Limits how many subscribers read a backlog at once. */
   readSlots: Semaphore;
-  onUnreadable: (poison: { sequence: number; subject: string; reason: string }) => void;
+  /** @throws UnknownEvent, which ends the stream */
+  onUnreadable: (poison: UnreadableEvent) => void;
 };
 
 /**
  * Sends the subscriber the stored events after its cursor, then hands it over to the channel. The
  * channel has kept every event that was delivered meanwhile, so none is missed or sent twice.
- * @throws Unavailable
+ * @throws Unavailable; UnknownEvent behind the events before one of a newer version
  */
 export async function backfill(
   dependencies: BackfillDependencies,

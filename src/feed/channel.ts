@@ -14,6 +14,11 @@ export type Channel = {
   /** Sends events of the organization to the live subscribers: in order, each once. */
   deliver(events: readonly RecordedEvent[]): void;
   /**
+   * Passes an event that cannot be sent: a subscriber before it has to read the event store, where
+   * it meets the event if its subscription covers it.
+   */
+  pass(sequence: number): void;
+  /**
    * Makes a subscriber live if all events after its cursor are kept here. False: it has to read
    * more from the event store.
    */
@@ -72,6 +77,16 @@ export function createChannel(position: number): Channel {
       }
       for (const subscriber of live) subscriber.send(recent);
       trim();
+    },
+    pass(sequence) {
+      for (const subscriber of live) {
+        if (subscriber.isFull()) subscriber.end('newer_version');
+        else subscriber.advance(sequence);
+      }
+      recent.length = 0;
+      recentBytes = 0;
+      newest = sequence;
+      since = sequence;
     },
     goLive(subscriber) {
       if (subscriber.cursor() < since) return false;

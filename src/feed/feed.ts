@@ -1,7 +1,10 @@
+import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { matchesAnyFilter, organizationIn } from '#events/subjects.ts';
+import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.ts';
+import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import type { Subscription } from './subscription.ts';
+import { subjectsOf, type Subscription } from './subscription.ts';
 import { backfill, createSemaphore } from './backfill.ts';
 import { createChannel, type Channel } from './channel.ts';
 import { createSubscriber, type Subscriber } from './subscriber.ts';
@@ -53,6 +56,7 @@ export function createFeed(options: FeedOptions): Feed {
           eviction.recheck(organizationId);
       }
     },
+    unknown: (poison) => subscribers.endAt(poison),
     lost: () => subscribers.endAll('interrupted'),
   });
   let isEnding = false;
@@ -101,8 +105,10 @@ function createSubscribers(eventStore: EventStore, logger: Logger) {
   const dependencies = {
     eventStore,
     readSlots: createSemaphore(BACKFILLS_MAX),
-    onUnreadable: (poison: object) =>
-      logger.error(poison, 'event feed backlog: unreadable event skipped'),
+    onUnreadable(poison: UnreadableEvent) {
+      stopAtUnknown(poison);
+      logger.error(poison, 'event feed backlog: malformed event skipped');
+    },
   };
 
   function add(
@@ -128,6 +134,7 @@ function createSubscribers(eventStore: EventStore, logger: Logger) {
     channel.join(subscriber);
     all.set(subscriber, isAllowed);
     backfill(dependencies, channel, subscriber).catch((error: unknown) => {
+      if (error instanceof UnknownEvent) return subscriber.end('newer_version');
       logger.warn({ err: error, organizationId, sessionId }, 'event stream backlog failed');
       subscriber.end('interrupted');
     });
@@ -137,6 +144,18 @@ function createSubscribers(eventStore: EventStore, logger: Logger) {
     add,
     deliver: (organizationId: string, events: readonly RecordedEvent[]) =>
       channels.get(organizationId)?.deliver(events),
+    /**
+     * Ends the streams that an event of a newer version may belong to. Their clients reconnect
+     * behind the last event that they got, to a process that can read it sooner or later.
+     */
+    endAt({ sequence, subject }: UnreadableEvent) {
+      const organizationId = organizationIn(subject) ?? '';
+      const channel = channels.get(organizationId);
+      for (const subscriber of channel?.subscribers() ?? [])
+        if (matchesAnyFilter(subjectsOf(subscriber.subscription), subject))
+          subscriber.end('newer_version');
+      channel?.pass(sequence);
+    },
     endAll(reason: EndReason) {
       for (const subscriber of all.keys()) subscriber.end(reason);
     },

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
 /** The one subscription of this process to the events of all organizations. */
@@ -18,7 +18,12 @@ export type Follower = AsyncDisposable & {
 export function createFollower(
   eventStore: EventStore,
   logger: Logger,
-  on: { events: (events: readonly RecordedEvent[]) => void; lost: () => void },
+  on: {
+    events: (events: readonly RecordedEvent[]) => void;
+    /** All events before it were delivered. */
+    unknown: (poison: UnreadableEvent) => void;
+    lost: () => void;
+  },
 ): Follower {
   const stop = new AbortController();
   let position = 0;
@@ -38,7 +43,11 @@ export function createFollower(
       subjects: filters.tenants,
       after: position,
       signal: stop.signal,
-      onUnreadable: (poison) => logger.error(poison, 'event feed: unreadable event skipped'),
+      onUnreadable(poison) {
+        position = poison.sequence;
+        if (poison.kind === 'unknown') on.unknown(poison);
+        else logger.error(poison, 'event feed: malformed event skipped');
+      },
     });
     for await (const batch of batches) {
       position = batch.at(-1)?.sequence ?? position;

@@ -6,6 +6,8 @@ export const endReasons = {
   slow_reader: 'This client reads too slowly; reconnect to receive the missed events.',
   credential_revoked: 'The credential of this stream is no longer valid.',
   shutting_down: 'This server is shutting down; reconnect to continue on another one.',
+  newer_version:
+    'The service is being upgraded, and this server cannot read the next event yet; reconnect.',
   interrupted: 'This server lost its connection to the event store; reconnect.',
 } as const;
 export type EndReason = keyof typeof endReasons;

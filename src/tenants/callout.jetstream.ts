@@ -7,6 +7,7 @@ import {
   tenantGrant,
   tenantUses,
 } from '#events/tenant-subjects.ts';
+import { WrittenByNewer } from '#src/errors.ts';
 import { hashKey } from '#src/ids.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -169,8 +170,9 @@ async function followRevocations(
 ): Promise<void> {
   const { eventStore, logger, keys } = dependencies;
   const subjects = filters.organizations;
+  // A process that can read the event ends the connections.
   const onUnreadable = (poison: object) =>
-    logger.error(poison, 'malformed event skipped while following key revocations');
+    logger.warn(poison, 'unreadable event passed while following key revocations');
 
   /** Ends those whose keys were revoked up to this sequence. */
   async function endUpTo(sequence: number): Promise<void> {
@@ -215,10 +217,20 @@ async function endLatecomers(
   }
 }
 
+/** False, too, if this process cannot say: one of a newer version ends the connection. */
+function isRevoked(keys: CalloutDependencies['keys'], keyHash: string): boolean {
+  try {
+    return keys.organizationOf(keyHash) === null;
+  } catch (error) {
+    if (error instanceof WrittenByNewer) return false;
+    throw error;
+  }
+}
+
 /** Ends every connection whose key is not live. */
 async function endRevoked({ connection, keys, logger }: CalloutDependencies): Promise<void> {
   for (const tenant of await listTenants(connection))
-    if (keys.organizationOf(tenant.keyHash) === null)
+    if (isRevoked(keys, tenant.keyHash))
       await kick(connection, tenant).catch((error: unknown) =>
         logger.warn({ err: error }, 'ending the connection of a revoked key failed'),
       );

@@ -1,14 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers as newHeaders } from '@nats-io/transport-node';
+import { MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { isPublic, toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
+import { createStateReader, type StateReader } from '#src/event-store/load-state.ts';
+import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import { requestWithRetry, isOutage } from '#src/event-store/jetstream/request.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
@@ -26,6 +29,8 @@ const BATCH_MAX = 200;
 const ANSWER_MS = 2_000;
 /** Pause after another process was ahead, and after a failure, before this one tries again. */
 const STAND_BY_MS = 1_000;
+const WAITS =
+  'publishing to tenants waits at an event that only a newer version of the service can read';
 /** Error codes: PUBLIC is further than expected; the same while another publish is under way. */
 const REFUSED = new Set([10071, 10164]);
 
@@ -34,6 +39,10 @@ const REFUSED = new Set([10071, 10164]);
  * fields. Every process that admits tenants runs it. The nth message is the same event in every
  * process, and is published on condition that it is the nth: one process is ahead, the others stand
  * by, and no event is doubled or left out when that process dies.
+ *
+ * At an event that a newer version of the service wrote it stops: it publishes nothing after it
+ * until a newer process has published it. PUBLIC is append-only, so a skipped event could never be
+ * put in. A malformed event, which no process can read, is left out by all of them.
  */
 export function publishToTenants(dependencies: PublisherDependencies): AsyncDisposable {
   const stop = new AbortController();
@@ -41,12 +50,18 @@ export function publishToTenants(dependencies: PublisherDependencies): AsyncDisp
 
   async function run(): Promise<void> {
     const backOff = createBackOff();
+    let unknown: string | null = null;
     while (!signal.aborted) {
       try {
         await publishOn(dependencies, signal);
         backOff.reset();
       } catch (error) {
-        if (isTrouble(error) && !signal.aborted) {
+        if (error instanceof UnknownEvent || error instanceof WrittenByNewer) {
+          const reason = reasonOf(error);
+          if (reason !== unknown) dependencies.logger.warn({ reason }, WAITS);
+          unknown = reason;
+          await backOff.pause(signal);
+        } else if (isTrouble(error) && !signal.aborted) {
           dependencies.logger.error(
             { err: error },
             'publishing events to tenants failed; retrying',
@@ -75,15 +90,41 @@ async function publishOn(dependencies: PublisherDependencies, signal: AbortSigna
     after: place.sequence,
     signal,
     batchMax: BATCH_MAX,
-    onUnreadable: (poison) => logger.error(poison, 'malformed event not published to tenants'),
+    onUnreadable(poison) {
+      stopAtUnknown(poison);
+      logger.error(poison, 'malformed event not published to tenants');
+    },
   });
+  const states = createStateReader(eventStore);
   for await (const batch of batches) {
     // Callers in this process that wait for the event go first.
     await turn();
     const wanted = batch.filter(({ type }) => isPublic(type));
-    if (!(await publish(dependencies.connection, wanted, place.published))) return;
-    place.published += wanted.length;
+    const { events, refusal } = await complete(states, wanted);
+    if (!(await publish(dependencies.connection, events, place.published))) return;
+    place.published += events.length;
+    if (refusal !== null) throw refusal;
   }
+}
+
+/** Tenants get the state with each event: of another version, it is folded from the history. */
+async function complete(states: StateReader, batch: readonly RecordedEvent[]) {
+  const events: RecordedEvent[] = [];
+  for (const event of batch) {
+    try {
+      events.push(await states.complete(event));
+    } catch (error) {
+      if (error instanceof WrittenByNewer) return { events, refusal: error };
+      // A malformed history: the event is published without a state.
+      if (!(error instanceof MalformedEvent)) throw error;
+      events.push(event);
+    }
+  }
+  return { events, refusal: null };
+}
+
+function reasonOf(error: UnknownEvent | WrittenByNewer): string {
+  return error instanceof WrittenByNewer ? String(error.cause) : error.message;
 }
 
 async function placeOf(connection: JetStreamConnection): Promise<Place> {

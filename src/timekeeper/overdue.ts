@@ -1,6 +1,6 @@
 import { isOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
-import { filters } from '#events/subjects.ts';
+import { filters, organizationIn } from '#events/subjects.ts';
 import {
   openSessions,
   organizationSessions,
@@ -10,7 +10,7 @@ import { pageMax } from '#projections/store/limits.ts';
 import { projectionId } from '#projections/projection.ts';
 import { readList } from '#projections/store/queries.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { ScheduledTimers, Timer } from '#src/messaging/timers.ts';
 import { timersOf, upcomingTimersOf } from './schedule-timers.ts';
@@ -112,7 +112,8 @@ async function checkSession(
       await timers.schedule(timer, new Date(at));
     }
   } catch (error) {
-    if (error instanceof Unavailable) throw error;
+    const isOutage = error instanceof Unavailable && !(error instanceof WrittenByNewer);
+    if (isOutage) throw error;
     log.error({ err: error, organizationId, sessionId }, 'overdue timer failed');
   }
 }
@@ -127,7 +128,12 @@ function createOrganizations({ context, log }: TimekeeperDependencies) {
       const batches = context.eventStore.read({
         subjects: filters.organizations,
         after,
-        onUnreadable: (poison) => log.error(poison, 'unreadable organization event skipped'),
+        // Its subject says which organization there is; nothing else is needed.
+        onUnreadable(poison) {
+          const organizationId = organizationIn(poison.subject);
+          if (organizationId !== null) ids.add(organizationId);
+          else log.error(poison, 'unreadable organization event skipped');
+        },
       });
       for await (const batch of batches)
         for (const event of batch) {

@@ -79,7 +79,8 @@ export function withChangedEvents(
         const { sequence } = event;
         const subject = subjectOf(event.aggregate, event.type);
         const seen = change(event);
-        if (seen === null) options.onUnreadable({ sequence, subject, reason: 'not readable' });
+        if (seen === null)
+          options.onUnreadable({ sequence, subject, reason: 'not readable', kind: 'malformed' });
         return seen;
       });
       const events = read.filter((event) => event !== null);

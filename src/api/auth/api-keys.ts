@@ -1,10 +1,11 @@
+import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import { filters } from '#events/subjects.ts';
+import { filters, organizationIn } from '#events/subjects.ts';
 import { createAccess, type Access } from '#projections/access.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import { createNotifier } from '#src/async/notifier.ts';
-import { Unavailable } from '#src/errors.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
+import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { TierLimits, Tiers } from '#src/domain/organization/tiers.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -17,10 +18,14 @@ import type { Caller } from './authenticate.ts';
 export type Credentials = {
   /**
    * By the key's SHA-256 in hex; null if no live key has this hash.
-   * @throws Unavailable('event-log') if revocations have not been heard of for 30 s
+   * @throws Unavailable('event-log') if revocations have not been heard of for 30 s; WrittenByNewer
+   * if this build cannot read an event of the organization, which may have revoked the key
    */
   holderOf(keyHash: string): Caller | null;
-  /** The limits of a registered organization's tier; null if it is not registered. */
+  /**
+   * The limits of a registered organization's tier; null if it is not registered.
+   * @throws WrittenByNewer
+   */
   limitsOf(organizationId: string): TierLimits | null;
   /**
    * Resolves once an organization's event of this sequence is applied here, or after one second.
@@ -56,6 +61,7 @@ export async function followCredentials(
   { eventsSilenceMs, now = () => performance.now() }: Hearing,
 ): Promise<Credentials> {
   const access = createAccess();
+  const readable = createReadable(eventStore, access, logger);
   const stop = new AbortController();
   const notifier = createNotifier();
   /** The sequence up to which events are applied, or were found unreadable. */
@@ -85,11 +91,11 @@ export async function followCredentials(
       signal: stop.signal,
       // Passes unreadable events, too: callers that wait for one of them go on.
       onPosition: moveTo,
-      onUnreadable: (poison) => logger.error(poison, 'malformed organization event skipped'),
+      onUnreadable: readable.pass,
     });
     for await (const batch of batches)
       for (const event of batch) {
-        await apply(eventStore, access, event);
+        await readable.apply(event);
         after = event.sequence;
         moveTo(after);
         wentWell();
@@ -108,20 +114,56 @@ export async function followCredentials(
     const holder = access.byKeyHash(keyHash);
     if (holder === null) return null;
     const { organizationId, role, userId, tier } = holder;
+    readable.require(organizationId);
     return { organizationId, role, userId, limits: tiers[tier] };
   }
   function limitsOf(organizationId: string): TierLimits | null {
+    readable.require(organizationId);
     const organization = access.organization(organizationId);
     return organization === null ? null : tiers[organization.tier];
   }
   async function reached(sequence: number): Promise<void> {
     if (!isApplied(sequence)) await appliedUpTo(sequence, AbortSignal.timeout(REACHED_WITHIN_MS));
   }
-  async function dispose(): Promise<void> {
+  const dispose = () => {
     stop.abort();
-    await running;
-  }
+    return running;
+  };
   return { holderOf, limitsOf, reached, [Symbol.asyncDispose]: dispose };
+}
+
+/**
+ * Knows the organizations with an event that this build cannot read, and no readable state after
+ * it. Their keys are not accepted here: the event may have revoked them. A newer process accepts
+ * them.
+ */
+function createReadable(eventStore: EventStore, access: Access, logger: Logger) {
+  const unreadable = new Map<string, WrittenByNewer>();
+  return {
+    async apply(event: RecordedEvent): Promise<void> {
+      const { aggregate } = event;
+      const organizationId = 'organizationId' in aggregate ? aggregate.organizationId : '';
+      try {
+        await apply(eventStore, access, event);
+        unreadable.delete(organizationId);
+      } catch (error) {
+        if (!(error instanceof WrittenByNewer)) throw error;
+        unreadable.set(organizationId, error);
+      }
+    },
+    pass(poison: UnreadableEvent): void {
+      const organizationId = organizationIn(poison.subject);
+      if (poison.kind === 'malformed' || organizationId === null)
+        return logger.error(poison, 'malformed organization event skipped');
+      unreadable.set(organizationId, new WrittenByNewer(new UnknownEvent(poison.reason)));
+      logger.warn(poison, 'organization event of a newer version: its keys are not accepted here');
+    },
+    /** @throws WrittenByNewer */
+    require(organizationId: string): void {
+      const error = unreadable.get(organizationId);
+      if (error !== undefined) throw error;
+    },
+  };
 }
 
 /** If another version of the fold wrote the state, it is not used: the history is folded. */

@@ -4,6 +4,7 @@ import {
   problemBody,
   reject,
   Unavailable,
+  WrittenByNewer,
   type ErrorName,
   type Rejection,
 } from '#src/errors.ts';
@@ -56,6 +57,15 @@ export function createErrorHandler(log: Logger) {
 }
 
 function rejectionFor(error: FastifyError): Rejection {
+  if (error instanceof WrittenByNewer)
+    return reject(
+      'UNAVAILABLE',
+      { part: error.part },
+      {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+        message: 'The service is being upgraded, and this process cannot read this yet; try again.',
+      },
+    );
   if (error instanceof Unavailable)
     return reject('UNAVAILABLE', { part: error.part }, { retryAfterSeconds: RETRY_AFTER_SECONDS });
   switch (error.code) {

@@ -2,6 +2,7 @@ import { hasState, type EventWithState, type RecordedEvent } from '#events/event
 import type { StateProjection } from '#projections/projection.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 
@@ -42,8 +43,8 @@ export async function foldUpTo<View>(
     includesArchive: true,
     batchMax: READ_AT_ONCE,
     canSkip: (_: number, by: number) => by <= upTo,
-    // The projector dead-letters such an event, too, and reports it; the view does not change.
-    onUnreadable: () => undefined,
+    // The projector dead-letters a malformed event, too, and reports it; the view does not change.
+    onUnreadable: refuseUnknown,
   };
   for await (const batch of eventStore.read(range)) {
     for (const [at, event] of batch.entries()) {

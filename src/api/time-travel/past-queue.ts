@@ -4,6 +4,7 @@ import { organizationSessions, waitingSessions } from '#projections/organization
 import { sessionKey } from '#projections/session-view.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
 import { foldUpTo, nothing } from './past-fold.ts';
 import { isAwaitingServer } from '#src/domain/session/session.ts';
@@ -48,7 +49,7 @@ async function servedUpTo(context: CommandContext, at: number, upTo: number): Pr
   const after = await sequenceAt(context, at - WINDOW_MS);
   const subjects = filtersFor(null, 'session.activated');
   const servedAt: number[] = [];
-  const range = { subjects, after, upTo, includesArchive: true, onUnreadable: () => undefined };
+  const range = { subjects, after, upTo, includesArchive: true, onUnreadable: refuseUnknown };
   for await (const batch of context.eventStore.read(range))
     servedAt.push(...batch.map(({ time }) => Date.parse(time)));
   return servedAt;

@@ -1,9 +1,10 @@
 import type { StoredMsg } from '@nats-io/jetstream';
-import { decode, MalformedEvent } from '#events/codec.ts';
+import { decode } from '#events/codec.ts';
 import type { RecordedOf } from '#events/events.ts';
 import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { EventStore } from '../event-store.ts';
+import { readable, refuseUnreadable } from '../unreadable.ts';
 import { createAppend } from './append.ts';
 import { readRange } from './read.ts';
 import { requestWithRetry } from './request.ts';
@@ -42,7 +43,8 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
       const stored = await newest(streamFilter(aggregate), fromLeader);
       if (stored === null) return null;
       const { subject, header, seq } = stored;
-      const event = decode(subject, (name) => header.get(name), stored.string(), seq);
+      const body = stored.string();
+      const event = readable(() => decode(subject, (name) => header.get(name), body, seq));
       return event as RecordedOf<typeof aggregate.kind>;
     },
 
@@ -51,7 +53,7 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
     async *history(aggregate) {
       const filter = streamFilter(aggregate);
       const end = (await newest(filter, true))?.seq ?? 0;
-      const range = { subjects: [filter], onUnreadable: refuse };
+      const range = { subjects: [filter], onUnreadable: refuseUnreadable };
       for await (const batch of readRange(connection, range, { sequence: 0 }, end))
         for (const event of batch) yield event as RecordedOf<typeof aggregate.kind>;
     },
@@ -76,9 +78,4 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
       return { id: info.created, firstSequence: Math.max(1, first), lastSequence };
     },
   };
-}
-
-/** A history must be complete. @throws MalformedEvent */
-function refuse({ reason }: { reason: string }): never {
-  throw new MalformedEvent(reason);
 }

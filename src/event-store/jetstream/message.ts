@@ -1,5 +1,5 @@
 import { MsgImpl, type Msg, type MsgHdrs } from '@nats-io/transport-node';
-import { decode, MalformedEvent } from '#events/codec.ts';
+import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { SubscribeOptions } from '../event-store.ts';
 import type { Arrival } from './ordered-consumer.ts';
@@ -17,28 +17,58 @@ export function readEvent(message: Readable, sequence: number): RecordedEvent {
 }
 
 /**
+ * Decoded messages. `refusal`: what `onUnreadable` threw for the event that follows them; the
+ * reader gets it after them.
+ */
+type Decoded = { events: RecordedEvent[]; refusal: { error: unknown } | null };
+
+/**
  * The events in messages that have arrived. An unreadable one is reported and left out; with
  * `canSkip`, so is one that a later event of its aggregate supersedes.
  */
 export function decodeAll(
   arrivals: readonly Arrival[],
-  { onUnreadable, canSkip }: Pick<SubscribeOptions, 'onUnreadable' | 'canSkip'>,
-): RecordedEvent[] {
-  if (canSkip === undefined)
-    return arrivals.map((one) => decodeOne(one, onUnreadable)).filter((event) => event !== null);
+  options: Pick<SubscribeOptions, 'onUnreadable' | 'canSkip'>,
+): Decoded {
+  const { onUnreadable, canSkip } = options;
+  if (canSkip !== undefined) return decodeNewest(arrivals, { onUnreadable, canSkip });
   const events: RecordedEvent[] = [];
+  for (const arrival of arrivals) {
+    try {
+      const event = decodeOne(arrival, onUnreadable);
+      if (event !== null) events.push(event);
+    } catch (error) {
+      return { events, refusal: { error } };
+    }
+  }
+  return { events, refusal: null };
+}
+
+function decodeNewest(
+  arrivals: readonly Arrival[],
+  { onUnreadable, canSkip }: Required<Pick<SubscribeOptions, 'onUnreadable' | 'canSkip'>>,
+): Decoded {
+  let events: RecordedEvent[] = [];
+  let refusal: Decoded['refusal'] = null;
   const readable = new Map<string, number>();
   for (const arrival of arrivals.toReversed()) {
     const { subject } = arrival.message;
     const aggregate = subject.slice(0, subject.lastIndexOf('.'));
     const by = readable.get(aggregate);
     if (by !== undefined && canSkip(arrival.sequence, by)) continue;
-    const event = decodeOne(arrival, onUnreadable);
-    if (event === null) continue;
-    if (event.state !== null) readable.set(aggregate, event.sequence);
-    events.push(event);
+    try {
+      const event = decodeOne(arrival, onUnreadable);
+      if (event === null) continue;
+      if (event.state !== null) readable.set(aggregate, event.sequence);
+      events.push(event);
+    } catch (error) {
+      // What follows it is not yielded, and supersedes nothing.
+      refusal = { error };
+      events = [];
+      readable.clear();
+    }
   }
-  return events.toReversed();
+  return { events: events.toReversed(), refusal };
 }
 
 function decodeOne(
@@ -50,7 +80,8 @@ function decodeOne(
     return readEvent(message, sequence);
   } catch (error) {
     if (!(error instanceof MalformedEvent)) throw error;
-    onUnreadable({ sequence, subject, reason: error.message });
+    const kind = error instanceof UnknownEvent ? 'unknown' : 'malformed';
+    onUnreadable({ sequence, subject, reason: error.message, kind });
     return null;
   }
 }

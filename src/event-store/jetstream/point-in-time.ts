@@ -3,6 +3,7 @@ import { decode } from '#events/codec.ts';
 import type { RecordedOf, RefOf } from '#events/events.ts';
 import { EVENTS_STREAM, streamFilter, type AggregateKind } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
+import { readable } from '../unreadable.ts';
 import { requestWithRetry } from './request.ts';
 import { getMany } from './direct-get.ts';
 
@@ -35,7 +36,8 @@ export async function lastUpTo<Kind extends AggregateKind>(
   if (last === undefined) return null;
   const headers = new Map(last.headers);
   const header = (name: string) => headers.get(name) ?? '';
-  return decode(last.subject, header, last.body, last.sequence) as RecordedOf<Kind>;
+  const event = readable(() => decode(last.subject, header, last.body, last.sequence));
+  return event as RecordedOf<Kind>;
 }
 
 function fromLeader(
@@ -49,5 +51,6 @@ function fromLeader(
 
 function eventIn<Kind extends AggregateKind>(stored: StoredMsg): RecordedOf<Kind> {
   const { subject, header, seq } = stored;
-  return decode(subject, (name) => header.get(name), stored.string(), seq) as RecordedOf<Kind>;
+  const event = readable(() => decode(subject, (name) => header.get(name), stored.string(), seq));
+  return event as RecordedOf<Kind>;
 }

@@ -90,15 +90,17 @@ async function* pass(
     if (arrivals === null) throw new Unavailable('event-log');
     const last = arrivals.at(-1);
     if (last === undefined) return;
-    const batch = decodeAll(
+    const { events, refusal } = decodeAll(
       arrivals.filter(
         ({ sequence, message }) => sequence <= upTo && matchesAnyFilter(subjects, message.subject),
       ),
       options,
     );
-    place.sequence = Math.min(upTo, last.sequence);
+    const readUpTo = refusal === null ? last.sequence : events.at(-1)?.sequence;
+    place.sequence = Math.min(upTo, readUpTo ?? place.sequence);
     pending = last.pending;
-    if (batch.length > 0) yield batch;
+    if (events.length > 0) yield events;
+    if (refusal !== null) throw refusal.error;
     wait.deadline = performance.now() + SILENCE_MS;
   }
 }

@@ -76,9 +76,11 @@ async function* receive(
     if (arrivals.length === 0) return;
     onArrival();
     options.onReceiving?.(true);
-    const batch = decodeAll(arrivals, options);
-    place.sequence = arrivals.at(-1)?.sequence ?? place.sequence;
-    if (batch.length > 0) yield batch;
+    const { events, refusal } = decodeAll(arrivals, options);
+    const last = refusal === null ? arrivals.at(-1) : events.at(-1);
+    place.sequence = last?.sequence ?? place.sequence;
+    if (events.length > 0) yield events;
+    if (refusal !== null) throw refusal.error;
     options.onPosition?.(place.sequence);
   }
 }

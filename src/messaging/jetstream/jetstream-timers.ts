@@ -71,6 +71,11 @@ export function createJetStreamTimers(
         removesAcknowledged: true,
         ...options,
         read: readTimer,
+        aggregateOf: ({ organizationId, sessionId: id }) => ({
+          kind: 'session',
+          organizationId,
+          id,
+        }),
       }),
   };
 }

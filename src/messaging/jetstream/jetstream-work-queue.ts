@@ -1,11 +1,15 @@
-import { JetStreamApiError, type JsMsg } from '@nats-io/jetstream';
+import { JetStreamApiError, type ConsumerConfig, type JsMsg } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
-import { MalformedEvent } from '#events/codec.ts';
-import { EVENTS_STREAM, isId } from '#events/subjects.ts';
+import { MalformedEvent, UnknownEvent } from '#events/codec.ts';
+import { EVENTS_STREAM, isId, matchesAnyFilter, type AggregateRef } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
+import { doubling } from '#src/async/retry.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { readEvent, type Readable } from '#src/event-store/jetstream/message.ts';
 import type { Delivery, OpenWorkQueue, WorkQueue } from '../work-queue.ts';
 import { requestWithRetry, REQUEST_MS } from '#src/event-store/jetstream/request.ts';
@@ -21,8 +25,13 @@ export type WorkQueueOptions<Item> = {
   leaseMs?: number;
   /** Whether the stream removes acknowledged messages; default: it keeps all. */
   removesAcknowledged?: boolean;
-  /** @throws MalformedEvent: the message becomes a dead letter with that reason */
+  /**
+   * @throws MalformedEvent: the message becomes a dead letter with that reason; UnknownEvent: it is
+   * given back until a newer version of the service takes it
+   */
   read: (message: Readable, sequence: number) => Item;
+  /** What the item is about; null: nothing that this build knows. */
+  aggregateOf: (item: Item) => AggregateRef | null;
   /** Called once with the queue's reader: `<stream>/<name>`, and its silence in milliseconds. */
   onOpened?: (reader: string, silenceMs: () => number) => void;
 };
@@ -31,8 +40,16 @@ export type WorkQueueOptions<Item> = {
  * Handling takes milliseconds. The items of a killed consumer go to the next one this much later.
  */
 const LEASE_MS = 5_000;
-/** Deliveries of one item; after the last one it becomes a dead letter. */
+/**
+ * Deliveries of one item; the next one makes it a dead letter. The server has no bound: it would
+ * count those of an item that waits for a newer version of the service, too.
+ */
 const DELIVERIES_MAX = 10;
+/**
+ * Pause before an item of a newer version is delivered again: 500 ms, doubled by each delivery. In
+ * a fleet of old processes that is one delivery in 30 s; a newer process waits no longer for it.
+ */
+const unknownMs = doubling(500, 30_000);
 /**
  * Leases of the first deliveries: an item whose consumers keep dying is delivered ever less often.
  */
@@ -43,6 +60,9 @@ const OPEN_MS = 5_000;
 const ACK_MS = 5_000;
 /** Error code: a consumer of that name has another configuration. */
 const CONSUMER_EXISTS = 10_148;
+
+/** What the consumer at the server is made of. */
+type ConsumerOptions = Pick<WorkQueueOptions<unknown>, 'stream' | 'name' | 'subjects' | 'leaseMs'>;
 
 /** Work queues over the events of the EVENTS stream. */
 export function createJetStreamWorkQueues(
@@ -56,6 +76,7 @@ export function createJetStreamWorkQueues(
       subjects,
       ...options,
       read: readEvent,
+      aggregateOf: ({ aggregate }) => aggregate,
     });
 }
 
@@ -78,6 +99,7 @@ export async function openWorkQueue<Item>(
     js.consumers.get(stream, name),
   );
   const recovery = createRecovery(connection, options);
+  const eventStore = createJetStreamEventStore(connection);
 
   async function pull(openMs: number): Promise<Delivery<Item> | null> {
     try {
@@ -85,16 +107,23 @@ export async function openWorkQueue<Item>(
       // server that is just starting does not answer; the library would ask again 5 s later.
       const message = await consumer.next({ expires: openMs, bind: true });
       recovery.reached();
-      return message === null ? null : read(message);
+      return message === null ? null : await read(message);
     } catch (error) {
       await recovery.run(error);
       return null;
     }
   }
-  function read(message: JsMsg): Delivery<Item> | null {
+  async function read(message: JsMsg): Promise<Delivery<Item> | null> {
     const { streamSequence, deliveryCount } = message.info;
-    const item = readOrPark(message, streamSequence, options.read);
+    const item = readOrGiveUp(connection, message, options);
     if (item === null) return null;
+    if (deliveryCount > DELIVERIES_MAX) {
+      const aggregate = options.aggregateOf(item.value);
+      if (aggregate === null || (await isReadable(eventStore, aggregate)))
+        message.term(`delivered ${DELIVERIES_MAX} times`);
+      else message.nak(unknownMs(deliveryCount));
+      return null;
+    }
     const remove = () => removeAcknowledged(connection, options, message.subject, streamSequence);
     return deliveryOf(connection, message, item.value, deliveryCount, remove);
   }
@@ -134,7 +163,7 @@ export async function openWorkQueue<Item>(
  * as long as that takes and whatever the server answers; attempts are at most 5 s apart. A second
  * error in a row that is not an outage is reported.
  */
-function createRecovery(connection: JetStreamConnection, options: WorkQueueOptions<unknown>) {
+function createRecovery(connection: JetStreamConnection, options: ConsumerOptions) {
   const { stream, name } = options;
   const backOff = createBackOff();
   let objection: unknown;
@@ -181,7 +210,7 @@ function createRecovery(connection: JetStreamConnection, options: WorkQueueOptio
 
 async function makeConsumer(
   connection: JetStreamConnection,
-  { stream, name, subjects, leaseMs = LEASE_MS }: WorkQueueOptions<unknown>,
+  { stream, name, subjects, leaseMs = LEASE_MS }: ConsumerOptions,
 ): Promise<void> {
   if (!isId(name)) throw new RangeError(`invalid name of a work queue: ${name}`);
   const { consumers } = connection.jsm;
@@ -189,7 +218,7 @@ async function makeConsumer(
     filter_subjects: [...subjects],
     ack_wait: nanos(leaseMs),
     backoff: LEASE_FACTORS.map((factor) => nanos(factor * leaseMs)),
-    max_deliver: DELIVERIES_MAX,
+    max_deliver: -1,
     max_ack_pending: HELD_MAX,
   };
   const fixed = { durable_name: name, ack_policy: 'explicit', deliver_policy: 'all' } as const;
@@ -199,24 +228,65 @@ async function makeConsumer(
     } catch (error) {
       if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
       // Another version of the service created it: it keeps its position and gets this
-      // configuration.
-      await consumers.update(stream, name, changeable);
+      // configuration. Subjects that only a newer version wants are kept: their events wait.
+      const { config } = await consumers.info(stream, name);
+      const filter_subjects = allOf(subjectsIn(config), subjects);
+      await consumers.update(stream, name, { ...changeable, filter_subjects });
     }
   });
 }
 
-/** The item in a message; null if it cannot be decoded and has become a dead letter. */
-function readOrPark<Item>(
+function subjectsIn({ filter_subject: one, filter_subjects: some = [] }: ConsumerConfig) {
+  return one === undefined || one === '' ? some : [one];
+}
+
+/** Both lists; a subject that another one covers is left out, as the server wants it. */
+function allOf(held: readonly string[], wanted: readonly string[]): string[] {
+  const all = [...new Set([...wanted, ...held])];
+  return all.filter(
+    (subject) => !all.some((other) => other !== subject && matchesAnyFilter([other], subject)),
+  );
+}
+
+/**
+ * The item in a message; null if it cannot be decoded. Then it has become a dead letter, or is
+ * delivered again later: an item of a newer version is never given up.
+ */
+function readOrGiveUp<Item>(
+  connection: JetStreamConnection,
   message: JsMsg,
-  sequence: number,
-  read: WorkQueueOptions<Item>['read'],
+  { stream, name, read }: WorkQueueOptions<Item>,
 ): { value: Item } | null {
+  const { streamSequence, deliveryCount } = message.info;
   try {
-    return { value: read(message, sequence) };
+    return { value: read(message, streamSequence) };
   } catch (error) {
     if (!(error instanceof MalformedEvent)) throw error;
-    message.term(oneLine(error.message));
+    if (!(error instanceof UnknownEvent)) message.term(oneLine(error.message));
+    else {
+      message.nak(unknownMs(deliveryCount));
+      if (deliveryCount === 1)
+        connection.report(
+          error,
+          `work queue ${name} of stream ${stream}: a newer process is needed`,
+        );
+    }
     return null;
+  }
+}
+
+/**
+ * Whether this build can decide about the aggregate. False: a newer version of the service wrote
+ * its last event, or its history cannot be read now. The item may have been delivered often for
+ * that reason.
+ */
+async function isReadable(eventStore: EventStore, aggregate: AggregateRef): Promise<boolean> {
+  try {
+    await loadState(eventStore, aggregate, { fromLeader: true });
+    return true;
+  } catch (error) {
+    if (error instanceof Unavailable) return false;
+    return true;
   }
 }
 
@@ -252,7 +322,10 @@ function deliveryOf<Item>(
  */
 async function removeAcknowledged(
   connection: JetStreamConnection,
-  { stream, removesAcknowledged = false }: WorkQueueOptions<unknown>,
+  {
+    stream,
+    removesAcknowledged = false,
+  }: Pick<WorkQueueOptions<unknown>, 'stream' | 'removesAcknowledged'>,
   subject: string,
   sequence: number,
 ): Promise<void> {

@@ -92,6 +92,7 @@ describe('events that cannot be decoded', () => {
                 sequence,
                 subject: subjectOf(aggregate, type),
                 reason: 'spoilt',
+                kind: 'malformed',
               });
           const rest = batch.filter(({ sequence }) => !isSpoilt(sequence));
           if (rest.length > 0) yield rest;

@@ -131,8 +131,8 @@ describe('credentials', () => {
         for await (const batch of eventStore.subscribe(options)) {
           yield batch;
           const sequence = (await eventStore.lastSequence()) + 1;
-          const [subject, reason] = ['evt.acme.organization.renamed', 'of tomorrow'];
-          options.onUnreadable({ sequence, subject, reason });
+          const [subject, reason] = ['evt.acme.organization.renamed', 'no such field'];
+          options.onUnreadable({ sequence, subject, reason, kind: 'malformed' });
           options.onPosition?.(sequence);
         }
       },

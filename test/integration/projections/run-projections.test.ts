@@ -40,7 +40,7 @@ afterEach(async () => {
 function running(eventStore: EventStore, ...projections: Projection<unknown>[]): ProjectionRunner {
   const onRemoved = (store: string) => removed.push(store);
   const onSourceFailure = (error: unknown) => failures.push(error);
-  const callbacks = { onDeadLetter() {}, onRemoved, onSourceFailure };
+  const callbacks = { onDeadLetter() {}, onUnknown() {}, onRemoved, onSourceFailure };
   return startProjections({ projections, eventStore, views, deadLetters, ...callbacks });
 }
 
