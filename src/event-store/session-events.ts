@@ -75,8 +75,8 @@ export async function subscribeToSessions(
       after,
       signal: stop.signal,
       onUnreadable({ subject, kind, reason }) {
-        forget(stateCache, parseSubject(subject)?.aggregate);
         onError(new Error(reason), `${kind} event ${subject} passed`);
+        forget(stateCache, parseSubject(subject)?.aggregate);
       },
     });
     for await (const batch of batches)
@@ -89,9 +89,8 @@ export async function subscribeToSessions(
         if (isOf('session', known)) deliver(known);
       }
   }
-  const running = keepTrying(stop.signal, run, (error) =>
-    onError(error, 'following session events failed; retrying'),
-  );
+  const onFailure = (error: unknown) => onError(error, 'following session events failed; retrying');
+  const running = keepTrying(stop.signal, run, onFailure);
 
   function watch(sessionId: string, listener: Listener): () => void {
     const listeners = bySession.get(sessionId) ?? new Set();

@@ -122,9 +122,8 @@ export async function followCredentials(
     const organization = access.organization(organizationId);
     return organization === null ? null : tiers[organization.tier];
   }
-  async function reached(sequence: number): Promise<void> {
-    if (!isApplied(sequence)) await appliedUpTo(sequence, AbortSignal.timeout(REACHED_WITHIN_MS));
-  }
+  const reached = (sequence: number) =>
+    appliedUpTo(sequence, AbortSignal.timeout(REACHED_WITHIN_MS));
   const dispose = () => {
     stop.abort();
     return running;

@@ -43,9 +43,14 @@ export type Answer = {
 
 /**
  * Starts the service and resolves at its ready line. Browsers are simulated unless `env` says
- * otherwise. @throws with all its output if it ends before that or is not ready within 60 s
+ * otherwise.
+ * @param main `src/main.ts` of another release; default: of this one
+ * @throws with all its output if it ends before that or is not ready within 60 s
  */
-export async function startService(env: Record<string, string> = {}): Promise<RunningService> {
+export async function startService(
+  env: Record<string, string> = {},
+  main: string = MAIN,
+): Promise<RunningService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
   const [port, gatewayPort, tlsPort] = await freePorts(3);
   const settings = {
@@ -58,7 +63,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Ru
     DEV_API_KEY: DEV_KEY,
     ...env,
   };
-  let launched = await launch(settings);
+  let launched = await launch(settings, main);
   const apiUrl = `http://127.0.0.1:${port}`;
 
   const service: RunningService = {
@@ -70,7 +75,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Ru
     request: (method, path, body, headers) => request(apiUrl + path, method, body, headers),
     end: (signal) => launched.end(signal),
     async startAgain(more = {}) {
-      launched = await launch({ ...settings, ...more });
+      launched = await launch({ ...settings, ...more }, main);
       service.pid = launched.pid;
       service.runtime = await readRuntime(dataDir);
     },
@@ -84,8 +89,8 @@ export async function startService(env: Record<string, string> = {}): Promise<Ru
   return service;
 }
 
-async function launch(settings: Record<string, string>) {
-  const child = spawn(process.execPath, [MAIN], {
+async function launch(settings: Record<string, string>, main: string) {
+  const child = spawn(process.execPath, [main], {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
