@@ -61,7 +61,7 @@ async function openStores() {
 function startLoad(service: RunningService) {
   const accepted: string[] = [];
   const failures: unknown[] = [];
-  let isOver = false;
+  const over = new AbortController();
   async function one(turn: number): Promise<void> {
     const { status, body } = await service.request('POST', '/api/sessions', { duration: '1m' });
     if (status !== 201 && status !== 202) return void failures.push([status, body]);
@@ -71,7 +71,7 @@ function startLoad(service: RunningService) {
     if (turn % 3 === 2) await service.request('DELETE', path);
   }
   async function run(): Promise<void> {
-    for (let turn = 0; !isOver; turn += 1) await one(turn);
+    for (let turn = 0; !over.signal.aborted; turn += 1) await one(turn);
   }
   const running = run();
   return {
@@ -82,7 +82,7 @@ function startLoad(service: RunningService) {
       await eventually(() => accepted.length >= enough, `${count} more sessions are accepted`);
     },
     async end(): Promise<void> {
-      isOver = true;
+      over.abort();
       await running;
     },
   };

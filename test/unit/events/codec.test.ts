@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { decode, encode, MalformedEvent, type PendingEvent } from '#events/codec.ts';
+import { decode, encode, MalformedEvent, UnknownEvent, type PendingEvent } from '#events/codec.ts';
 import { dataVersion, upcast } from '#events/upcast.ts';
 import { exampleEvents } from '#test/support/events/example-lives.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
@@ -141,6 +141,48 @@ describe('a message is malformed', () => {
           }
       }),
     );
+  });
+});
+
+describe('an event of a newer version', () => {
+  const golden = readMessage('session.requested', 1);
+  const json = JSON.stringify(golden.body);
+  const withType = (subject: string, type: string, version = 1) => ({
+    ...golden,
+    subject,
+    headers: {
+      ...golden.headers,
+      'ce-type': type,
+      'ce-dataschema': `urn:bss:event:${type}:${version}`,
+    },
+    body: json,
+  });
+  const ofTomorrow = [
+    ['of another type', withType('evt.org_1.session.ses_1.noted', 'session.noted')],
+    ['of a raised version', withType(golden.subject, 'session.requested', 2)],
+    ['of another kind of aggregate', withType('evt.org_1.invoice.inv_1.paid', 'invoice.paid')],
+    ['of a kind of the fleet', withType('fleet.rack.rack_1.added', 'rack.added')],
+  ] as const;
+
+  test.each(ofTomorrow)('%s is unknown', (_, raw) => {
+    expect(() => read(raw)).toThrow(UnknownEvent);
+  });
+
+  test.each(ofTomorrow)('%s is malformed without an id, a time or a body', (_, raw) => {
+    for (const part of [
+      { headers: { ...raw.headers, 'ce-id': '' } },
+      { headers: { ...raw.headers, 'ce-time': 'yesterday' } },
+      { body: 'null' },
+    ]) {
+      expect(() => read({ ...raw, ...part })).toThrow(MalformedEvent);
+      expect(() => read({ ...raw, ...part })).not.toThrow(UnknownEvent);
+    }
+  });
+
+  it('is told from data that does not fit a version that is known', () => {
+    const body = JSON.stringify({ ...golden.body, data: {} });
+    expect(() => read({ ...golden, body })).toThrow(MalformedEvent);
+    expect(() => read({ ...golden, body })).not.toThrow(UnknownEvent);
   });
 });
 

@@ -16,7 +16,7 @@ import {
   todaysStates,
   type GoldenMessage,
 } from '#test/support/events/golden-files.ts';
-import { incompatibilities } from '#test/support/events/schema-compatibility.ts';
+import { incompatibilities, type Schema } from '#test/support/events/schema-compatibility.ts';
 
 const COMMAND = 'UPDATE_GOLDEN=1 npm test -- test/unit/events';
 if (process.env['UPDATE_GOLDEN'] === '1') recordGolden();
@@ -65,6 +65,12 @@ describe('the schema of', () => {
     expect(reasons, `${type} changed incompatibly: ${reasons.join('; ')}; ${advice}`).toEqual([]);
   });
 
+  test.each(types)('%s has nothing that older builds refuse', (type) => {
+    const reasons = loosenings(readSchema(type, dataVersion(type)), todaysSchemas.get(type) ?? {});
+    const advice = 'add a step that returns the data unchanged to events/upcast.ts';
+    expect(reasons, `${reasons.join('; ')}: ${advice}`).toEqual([]);
+  });
+
   test.each(types)('%s is recorded in its current form', (type) => {
     const hint = `where the change only adds, record it with ${COMMAND}`;
     expect(todaysSchemas.get(type), hint).toEqual(readSchema(type, dataVersion(type)));
@@ -72,6 +78,12 @@ describe('the schema of', () => {
 });
 
 describe('the state of a', () => {
+  test.each([...todaysStates.keys()])('%s has nothing that older builds refuse', (kind) => {
+    const before = readState(kind, stateVersion(kind));
+    const reasons = loosenings(before, todaysStates.get(kind) ?? {});
+    expect(reasons, `${reasons.join('; ')}: raise its stateVersion`).toEqual([]);
+  });
+
   test.each([...todaysStates.keys()])('%s has only additions', (kind) => {
     const reasons = incompatibilities(
       readState(kind, stateVersion(kind)),
@@ -86,6 +98,14 @@ describe('the state of a', () => {
     expect(todaysStates.get(kind), hint).toEqual(readState(kind, stateVersion(kind)));
   });
 });
+
+/**
+ * Values that are allowed now and were not: a build with the old schema would take the event for
+ * malformed. Fields that it does not know are no harm.
+ */
+function loosenings(before: Schema, after: Schema): string[] {
+  return incompatibilities(after, before).filter((reason) => !reason.endsWith(' was removed'));
+}
 
 function decodeGolden({ subject, headers, body }: GoldenMessage): RecordedEvent {
   return decode(subject, (name) => headers[name] ?? '', JSON.stringify(body), 1);
