@@ -1,4 +1,4 @@
-import { decode, MalformedEvent } from '#events/codec.ts';
+import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
 import { matchesAnyFilter, parseSubject, streamFilter } from '#events/subjects.ts';
 import type { AggregateRef } from '#events/subjects.ts';
@@ -159,7 +159,8 @@ async function* readArchive(
         events.push(eventOf(record));
       } catch (error) {
         if (!(error instanceof MalformedEvent)) throw error;
-        onUnreadable({ sequence, subject, reason: error.message });
+        const kind = error instanceof UnknownEvent ? 'unknown' : 'malformed';
+        onUnreadable({ sequence, subject, reason: error.message, kind });
       }
     }
     for (let from = 0; from < events.length; from += batchMax) {

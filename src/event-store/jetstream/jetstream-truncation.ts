@@ -42,26 +42,6 @@ export function createJetStreamTruncation(connection: JetStreamConnection): LogT
     return event;
   }
 
-  /**
-   * The event before the first one that is still to be published; null: there is none, or nothing
-   * has ever been published.
-   */
-  async function publisherPlace(): Promise<number | null> {
-    const { last, messages } = await lookAt(PUBLIC_STREAM);
-    if (messages === 0) return null;
-    for (let place = await publishedEvent(last); place !== null;) {
-      const query = { seq: place + 1, next_by_subj: 'evt.>' };
-      const next = await requestWithRetry(connection, READ_MS, () =>
-        jsm.streams.getMessage(EVENTS_STREAM, query),
-      );
-      if (next === null) return null;
-      const type = parseSubject(next.subject)?.type;
-      if (type === undefined || isPublic(type)) return next.seq - 1;
-      place = next.seq;
-    }
-    return null;
-  }
-
   return {
     async canTruncate() {
       return (await lookAt(EVENTS_STREAM)).canPurge;
@@ -96,11 +76,33 @@ export function createJetStreamTruncation(connection: JetStreamConnection): LogT
           by: name,
         }));
       });
-      const published = await publisherPlace();
+      const { last, messages } = await lookAt(PUBLIC_STREAM);
+      const place = messages === 0 ? null : await publishedEvent(last);
+      const published = place === null ? null : await publishedUpTo(connection, place);
       if (published !== null) places.push({ sequence: published, by: PUBLIC_STREAM });
       return places.toSorted((one, other) => one.sequence - other.sequence)[0] ?? null;
     },
   };
+}
+
+/**
+ * The event before the first one that is still to be published, after the one at `place`; null:
+ * there is none.
+ */
+async function publishedUpTo(
+  connection: JetStreamConnection,
+  place: number,
+): Promise<number | null> {
+  for (let last = place; ;) {
+    const query = { seq: last + 1, next_by_subj: 'evt.>' };
+    const next = await requestWithRetry(connection, READ_MS, () =>
+      connection.jsm.streams.getMessage(EVENTS_STREAM, query),
+    );
+    if (next === null) return null;
+    const type = parseSubject(next.subject)?.type;
+    if (type === undefined || isPublic(type)) return next.seq - 1;
+    last = next.seq;
+  }
 }
 
 /** Whether it is a work queue with unfinished items. Readers' consumers are not durable. */
