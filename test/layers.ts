@@ -161,6 +161,8 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   '@scalar': ['src/api/docs'],
   jose: ['src/api', 'src/archive/signature.ts', 'src/cli', 'src/tenants/user-jwt.ts'],
   '@aws-sdk': ['s3'],
+  // No process of the service loads it.
+  '@duckdb': ['src/cli/sql'],
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
   ws: ['src/gateway', 'simulated', 'src/provisioner/browsers/chromium'],
   selfsigned: ['src/gateway'],

@@ -27,6 +27,7 @@ import { listProjections, rebuildProjections, verifyProjections } from './comman
 import { drainServer, listServers, showServerHistory, undrainServer } from './commands/servers.ts';
 import { showSessionAt } from './commands/session-at.ts';
 import { showHistory } from './commands/session-history.ts';
+import { queryEvents } from './commands/sql.ts';
 import { showWhy } from './commands/why/why.ts';
 import { InterruptedError, UsageError } from './errors.ts';
 import { helpOn, helpOnAll } from './help.ts';
@@ -58,6 +59,7 @@ const commands: readonly Command[] = [
   showWhy,
   tailEvents,
   showEvent,
+  queryEvents,
   listProjections,
   rebuildProjections,
   verifyProjections,
