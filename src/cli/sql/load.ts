@@ -82,7 +82,7 @@ function recordsOf({ paths, isCompressed }: RecordFiles, expressions: string): s
   ];
   // A body that is no JSON object leaves its columns null.
   return `SELECT ${parts.join(', ')} FROM read_json(${fileList(paths)},
-    format = 'newline_delimited', compression = '${isCompressed ? 'zstd' : 'none'}',
+    format = 'newline_delimited', compression = '${isCompressed ? 'zstd' : 'uncompressed'}',
     ignore_errors = true, columns = {record: 'STRUCT(${record.join(', ')})'})`;
 }
 
