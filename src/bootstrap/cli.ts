@@ -5,6 +5,7 @@ import {
   withArchivedRecords,
   type OpenArchive,
 } from '#src/archive/archived-event-store.ts';
+import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { ArchivistDependencies } from '#src/archivist/archivist.ts';
 import { archivistDependencies, openArchiveFiles } from './archive.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
@@ -25,6 +26,7 @@ export type OpenService = AsyncDisposable & {
   context: CommandContext;
   /** Of the log and its archive. */
   records: RawRecords;
+  archiveFiles(): Promise<ArchiveFiles>;
   openArchive: OpenArchive;
   /** What a run of the archivist needs. @throws ServiceNotFoundError as for the read model */
   openArchivist(): Promise<ArchivistDependencies>;
@@ -53,7 +55,8 @@ export async function openService(
   const options = { url: natsUrl, name: 'bss', readyMs: READY_MS, makesStreams };
   const connection = await connectJetStream({ ...options, ...natsAccess(config) });
   const log = createJetStreamEventStore(connection);
-  const openArchive = openOnce(() => openArchiveFiles(config.archive.place));
+  const archiveFiles = () => openArchiveFiles(config.archive.place);
+  const openArchive = openOnce(archiveFiles);
   const eventStore = withArchive(log, openArchive);
   async function openViews(): Promise<RedisViews> {
     if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');
@@ -62,6 +65,7 @@ export async function openService(
   }
   return {
     context: createCommandContext(eventStore, Date.now),
+    archiveFiles,
     openArchive,
     records: withArchivedRecords(createJetStreamRawRecords(connection), log, openArchive),
     deadLetters: createJetStreamDeadLetters(connection),

@@ -1,4 +1,3 @@
-import { openArchiveFiles } from '#src/bootstrap/archive.ts';
 import { reject } from '#src/errors.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
 import { integer, parseTimeOrDate } from '../arguments.ts';
@@ -34,7 +33,7 @@ export const queryEvents: Command = {
     if (from !== null && to !== null && from > to) throw new UsageError('--from is after --to');
     return async (session) => {
       const archive = await session.openArchive();
-      const files = await openArchiveFiles(session.config.archive.place);
+      const files = await session.archiveFiles();
       const range = await rangeOf(session, { from, to });
       const total = range.upTo - range.after;
       const progress = createProgressLine(session.isJson);

@@ -1,6 +1,6 @@
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
+import { openArchive } from '#src/archive/archive.ts';
+import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { readArguments } from '#src/cli/arguments.ts';
 import type { CommandSession } from '#src/cli/command.ts';
 import { queryEvents } from '#src/cli/commands/sql.ts';
@@ -9,7 +9,6 @@ import { createCommandContext } from '#src/commands/handle-command.ts';
 import { isRejection } from '#src/errors.ts';
 import { seal } from '#test/support/archive/archive.fixture.ts';
 import { HOUR, iso, T0 } from '#test/support/examples.ts';
-import { scratchDir } from '#test/support/scratch.ts';
 import {
   decidedStore,
   eventsOf,
@@ -24,12 +23,13 @@ const COUNT =
   "select count(*) as n, count(*) filter (type = 'session.requested') as asked from events";
 
 /** Runs the command where the log has only the records above `purged`. */
-async function bssSql(args: readonly string[], { dataDir = '/nowhere', purged = 0 } = {}) {
+async function bssSql(args: readonly string[], { files = createMemoryFiles(), purged = 0 } = {}) {
   const warnings: string[] = [];
   const session = {
     context: createCommandContext(eventStore, () => T0 + 1000 * HOUR),
     records: rawRecordsOf(records.slice(purged)),
-    config: { dataDir },
+    archiveFiles: () => Promise.resolve(files),
+    openArchive: () => openArchive(files),
     isJson: true,
     warn: (text: string) => void warnings.push(text),
   } as unknown as CommandSession;
@@ -68,28 +68,25 @@ it('escapes control characters of names, and draws a plan in lines', async () =>
   });
 });
 
-it('reads DATA_DIR/archive, or the named folder, and the event store above it', async () => {
-  await using dir = await scratchDir();
-  const folder = join(dir.path, 'archive');
+it('reads the archive, and the event store above it', async () => {
+  const files = createMemoryFiles();
   const { id: log } = await eventStore.info();
-  await seal(await openFolderFiles(folder), records.slice(0, 200), { log, recordsMax: 90 });
+  await seal(files, records.slice(0, 200), { log, recordsMax: 90 });
   const whole = await bssSql([COUNT]);
   expect(whole).toMatchObject({ json: { rows: [{ n: records.length, asked: 36 }] } });
   const purged = 150;
-  expect(await bssSql([COUNT], { dataDir: dir.path, purged })).toEqual(whole);
-  expect(await bssSql([COUNT, '--archive', folder], { purged })).toEqual(whole);
+  expect(await bssSql([COUNT], { files, purged })).toEqual(whole);
   const gap = await bssSql([COUNT], { purged });
   expect(gap.warnings).toEqual(['150 events are neither in the archive nor in the event store']);
 });
 
 it('takes the events of a time span, which may begin in the archive', async () => {
-  await using dir = await scratchDir();
   const { id: log } = await eventStore.info();
-  const files = await openFolderFiles(join(dir.path, 'archive'));
+  const files = createMemoryFiles();
   await seal(files, records.slice(0, 200), { log, recordsMax: 90 });
   const [from, to] = [iso(T0 + 5 * HOUR), iso(T0 + 50 * HOUR)];
   const stored = await bssSql(['select count(*) as n from events', '--from', from, '--to', to], {
-    dataDir: dir.path,
+    files,
     purged: 200,
   });
   const after = events.findLastIndex(({ time }) => time < from) + 1;
@@ -98,12 +95,9 @@ it('takes the events of a time span, which may begin in the archive', async () =
   expect(upTo - after).toBeGreaterThan(50);
 });
 
-it('refuses a wrong query, a missing folder and a wrong command line', async () => {
+it('refuses a wrong query and a wrong command line', async () => {
   expect(await bssSql(['select nope from events'])).toMatchObject({
     refusal: expect.stringContaining('(line 1, column 8, at "nope'),
-  });
-  expect(await bssSql([COUNT, '--archive', '/nowhere/at/all'])).toMatchObject({
-    refusal: 'There is no folder /nowhere/at/all.',
   });
   const wrong = [
     [],
