@@ -32,7 +32,7 @@ export class MalformedEvent extends Error {
 
 /**
  * A well-formed event of a type, or of a version of its type, that this build does not know: a
- * newer version of the service wrote it. Nobody skips it; a reader waits for a newer process.
+ * newer version of the service wrote it. No reader skips it; each waits for a newer process.
  */
 export class UnknownEvent extends MalformedEvent {
   override readonly name = 'UnknownEvent';

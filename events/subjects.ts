@@ -201,6 +201,20 @@ export function sessionAnywhere(id: string): string {
   return `evt.*.session.${token(id)}.>`;
 }
 
+/**
+ * A subject of the one aggregate that the filter selects, of a session also where its organization
+ * is a wildcard; null: it may select several.
+ */
+export function subjectOfOne(filter: string): string | null {
+  const tokens = filter.split('.').map((one) => (one === '>' || one === '*' ? 'any' : one));
+  const isAny = (at: number) => tokens[at] !== filter.split('.')[at];
+  const isSession = tokens[0] === 'evt' && tokens[2] === 'session';
+  const named = isSession || tokens[0] === 'fleet' ? [tokens.length - 2] : [1, 2];
+  if (named.some(isAny)) return null;
+  const subject = tokens.join('.');
+  return parseSubject(subject) === null ? null : subject;
+}
+
 /** All sessions of an organization. */
 export function sessionsOf(organizationId: string): string {
   return `evt.${token(organizationId)}.session.>`;

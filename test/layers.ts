@@ -86,7 +86,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/embedded',
     'src/bootstrap/cli.ts',
     'src/bootstrap/audit-key.ts',
-    'src/bootstrap/archive.ts',
+    'src/bootstrap/archive-files.ts',
     'src/archivist',
     'src/bootstrap/doctor.ts',
     'src/bootstrap/backup.ts',
@@ -159,7 +159,13 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   fastify: ['src/api'],
   '@fastify': ['src/api'],
   '@scalar': ['src/api/docs'],
-  jose: ['src/api', 'src/archive/signature.ts', 'src/cli', 'src/tenants/user-jwt.ts'],
+  jose: [
+    'src/api',
+    'src/archive/signature.ts',
+    'src/bootstrap/audit-key.ts',
+    'src/cli',
+    'src/tenants/user-jwt.ts',
+  ],
   '@aws-sdk': ['s3'],
   // No process of the service loads it.
   '@duckdb': ['src/cli/sql'],

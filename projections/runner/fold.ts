@@ -39,7 +39,8 @@ function evolveView<View>(projection: Projection<View>, before: View | null, eve
 }
 
 /**
- * The event with the state that its fold needs. @throws WrittenByNewer if its history cannot be read
+ * The event with the state that its fold needs.
+ * @throws WrittenByNewer if its history cannot be read
  * here yet
  */
 export async function completed(states: StateReader, event: RecordedEvent): Promise<RecordedEvent> {

@@ -27,8 +27,8 @@ import type { Batch, Views } from '../store/views.ts';
  * - waiting-for-store: the read model is unavailable. The batch is kept and retried for ever, at
  *   most 1 s apart; the event store keeps later events. Then the mode before.
  * - waiting-for-log: the same for the event store. Then starting.
- * - waiting-for-newer: the next event, or the history of its aggregate, is of a type or version that
- *   this build does not know. All events before it are folded. A projector of a newer version moves
+ * - waiting-for-newer: the next event, or the history of its aggregate, is of a type or version
+ *   that this build does not know. All events before it are folded. A newer projector moves
  *   the checkpoint past it. Then starting.
  *
  * While a write is under way the subscription collects new events, so batches grow with the load.

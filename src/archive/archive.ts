@@ -23,8 +23,8 @@ export type Archive = {
   /** Ends with the archive, where `upTo` is above it. */
   records: RawRecords;
   /**
-   * The records of one aggregate by its name in the index (`session.<id>`, `fleet.workload.<id>`; see
-   * `aggregateOf`), oldest first, above `after`, up to and including `upTo`.
+   * The records of one aggregate by its name in the index (`session.<id>`, `fleet.workload.<id>`;
+   * see `aggregateOf`), oldest first, above `after`, up to and including `upTo`.
    * @throws CorruptSegment
    */
   readAggregate(aggregate: string, range?: AggregateRange): AsyncIterable<RawRecord[]>;

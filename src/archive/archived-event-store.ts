@@ -1,6 +1,6 @@
 import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
-import { matchesAnyFilter, parseSubject, streamFilter } from '#events/subjects.ts';
+import { matchesAnyFilter, streamFilter, subjectOfOne } from '#events/subjects.ts';
 import type { AggregateRef } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
@@ -177,10 +177,8 @@ function recordsOf(
   range: { after: number; upTo: number },
 ): AsyncIterable<RawRecord[]> {
   const [filter = '>', ...others] = subjects;
-  // `evt.*.session.<id>.>` is one session, too.
-  const subject = filter.replace(/^evt\.\*\.session\./, 'evt.any.session.').replace(/>$/, 'any');
-  if (parseSubject(subject) !== null && others.length === 0)
-    return archive.readAggregate(aggregateOf(subject), range);
+  const subject = others.length === 0 ? subjectOfOne(filter) : null;
+  if (subject !== null) return archive.readAggregate(aggregateOf(subject), range);
   return archive.records.read({ ...range, filter: others.length === 0 ? filter : '>' });
 }
 

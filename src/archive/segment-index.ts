@@ -1,3 +1,4 @@
+import { parseSubject } from '#events/subjects.ts';
 import { CorruptSegment } from './manifest.ts';
 
 /**
@@ -72,6 +73,15 @@ export function aggregateOf(subject: string): string {
   const end = subject.lastIndexOf('.');
   const aggregate = end === -1 ? subject : subject.slice(0, end);
   return SESSION.exec(aggregate)?.[1] ?? aggregate;
+}
+
+const ENDS = ['session.stopped', 'session.failed'];
+
+/** Whether the event ends a session. */
+export function isSessionEnd(subject: string): boolean {
+  // Most subjects are distinguished by their last letters, without a parse.
+  if (!subject.endsWith('.stopped') && !subject.endsWith('.failed')) return false;
+  return ENDS.includes(parseSubject(subject)?.type ?? '');
 }
 
 /** Entries that a segment may have: their numbers fit beside 32 bits of a hash into a double. */

@@ -17,8 +17,7 @@ import {
   type SegmentManifest,
 } from './manifest.ts';
 import { ahead, cut } from './pipeline.ts';
-import { aggregateOf, ENTRIES_MAX, IndexBuilder, nanosOf } from './segment-index.ts';
-import { isSessionEnd } from './session-end.ts';
+import { aggregateOf, isSessionEnd, ENTRIES_MAX, IndexBuilder, nanosOf } from './segment-index.ts';
 import type { Signer } from './signature.ts';
 
 export type SealOptions = {

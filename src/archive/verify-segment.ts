@@ -7,8 +7,14 @@ import { checkLine, decompressLines } from './frames.ts';
 import { CorruptSegment, dataName, indexName, sha256Of, type SegmentManifest } from './manifest.ts';
 import { ahead, cut } from './pipeline.ts';
 import { salvageLines, walkFrames } from './salvage.ts';
-import { isSessionEnd } from './session-end.ts';
-import { aggregateOf, FrameTable, IndexBuilder, nanosOf, type Frame } from './segment-index.ts';
+import {
+  aggregateOf,
+  isSessionEnd,
+  FrameTable,
+  IndexBuilder,
+  nanosOf,
+  type Frame,
+} from './segment-index.ts';
 
 /** What is wrong with a segment, and the first line at fault, from 1 on, where one is. */
 export type Finding = { segment: number; line: number | null; problem: string };

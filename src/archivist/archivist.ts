@@ -7,10 +7,9 @@ import { runArchive, type ArchiveRun, type ArchiveRunDependencies } from './arch
 export type ArchivistDependencies = ArchiveRunDependencies & {
   leases: Leases;
   now: () => number;
-  log: Logger;
 };
 
-export type ArchivistOptions = { retainEndedMs: number; everyMs: number };
+export type ArchivistOptions = { retainEndedMs: number; everyMs: number; log: Logger };
 
 /** The name of the lease: one archivist at a time. */
 const LEASE = 'archivist';
@@ -25,27 +24,27 @@ const PAUSE_MAX_MS = 3_600_000;
  */
 export function startArchivist(
   dependencies: ArchivistDependencies,
-  options: ArchivistOptions,
+  { retainEndedMs, everyMs, log }: ArchivistOptions,
 ): AsyncDisposable {
   const stop = new AbortController();
   const { signal } = stop;
-  const { log, now } = dependencies;
+  const { now } = dependencies;
 
   async function work(): Promise<void> {
-    let dueAt = now() + Math.min(RETRY_MS, options.everyMs);
+    let dueAt = now() + Math.min(RETRY_MS, everyMs);
     for (;;) {
       while (now() < dueAt && !signal.aborted)
         await sleep(Math.min(dueAt - now(), PAUSE_MAX_MS), signal);
       if (signal.aborted) return;
       try {
-        const run = await archiveOnce(dependencies, options.retainEndedMs, signal);
+        const run = await archiveOnce(dependencies, retainEndedMs, signal);
         if (run !== null && run.segments > 0) log.info(run, 'archived');
         if (run?.heldBack != null) log.warn({ heldBack: run.heldBack }, 'archived events stay');
-        dueAt = now() + options.everyMs;
+        dueAt = now() + everyMs;
       } catch (error) {
         if (signal.aborted) return;
         log.error({ err: error }, 'archiving failed; it is tried again');
-        dueAt = now() + Math.min(RETRY_MS, options.everyMs);
+        dueAt = now() + Math.min(RETRY_MS, everyMs);
       }
     }
   }
@@ -83,7 +82,7 @@ export async function archiveOnce(
   }
 }
 
-/** Renews the lease until done; aborts `lost` if another process has it, or it cannot be renewed. */
+/** Renews the lease until done; aborts `lost` if it cannot, or another process has it. */
 async function renew(
   leases: Leases,
   holder: string,

@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import {
   openOnce,
   withArchive,
@@ -7,7 +6,8 @@ import {
 } from '#src/archive/archived-event-store.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { ArchivistDependencies } from '#src/archivist/archivist.ts';
-import { archivistDependencies, openArchiveFiles } from './archive.ts';
+import { openArchiveFiles } from './archive-files.ts';
+import { archivistDependencies } from './archivist.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
 import { ServiceNotFoundError } from './find-service.ts';
@@ -76,7 +76,6 @@ export async function openService(
         connection,
         context: createCommandContext(log, Date.now),
         rawViews: await openViews(),
-        log: pino({ level: 'silent' }),
       }),
     isConnected: () => connection.isConnected(),
     async [Symbol.asyncDispose]() {

@@ -1,7 +1,7 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/config/config.ts';
 import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
-import { composeArchivist } from './archive.ts';
+import { composeArchivist } from './archivist.ts';
 import { composeApi } from './api.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
 import { composeGateway } from './gateway.ts';

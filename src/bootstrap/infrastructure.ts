@@ -4,7 +4,7 @@ import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';
 import { sleep } from '#src/async/sleep.ts';
-import { openArchiveFiles } from './archive.ts';
+import { openArchiveFiles } from './archive-files.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
 import type { Config } from '#src/config/config.ts';

@@ -40,7 +40,7 @@ export function wait<Name extends string>(name: Name, read: Read<Name>): number 
   return ms;
 }
 
-/** `500ms`, `3s`, `5m`, `72h`, `30d`; a bare number is milliseconds where the variable's name says so. */
+/** `500ms`, `3s`, `5m`, `72h`, `30d`; a bare number is milliseconds where the name says so. */
 export function duration<Name extends string>(name: Name, read: Read<Name>): number {
   const parts = /^(\d{1,9})(ms|s|m|h|d)?$/.exec(read(name));
   const unit = parts?.[2] ?? (name.endsWith('_MS') ? 'ms' : undefined);

@@ -94,7 +94,7 @@ type EventSelection = {
 
 /**
  * An event that cannot be decoded. `unknown`: a newer version of the service wrote it, and a newer
- * process can read it. `malformed`: nobody can.
+ * process can read it. `malformed`: no process can.
  */
 export type UnreadableEvent = {
   sequence: number;

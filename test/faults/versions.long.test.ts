@@ -57,7 +57,7 @@ async function openStores() {
   };
 }
 
-/** Sessions through one API until it is told to end: some expire, some are extended or stopped. */
+/** Sessions through one API until its signal aborts: some expire, some are extended or stopped. */
 function startLoad(service: RunningService) {
   const accepted: string[] = [];
   const failures: unknown[] = [];

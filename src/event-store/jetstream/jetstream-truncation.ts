@@ -1,10 +1,11 @@
 import type { ConsumerInfo } from '@nats-io/jetstream';
 import { isPublic } from '#events/public-event.ts';
-import { EVENTS_STREAM, parseSubject, PUBLIC_STREAM } from '#events/subjects.ts';
+import { EVENTS_STREAM, filters, parseSubject, PUBLIC_STREAM } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { LogTruncation } from '../truncation.ts';
 import { requestWithRetry } from './request.ts';
 
+const [TENANTS = ''] = filters.tenants;
 const READ_MS = 5_000;
 /** The server deletes whole files of messages, and rewrites one. */
 const PURGE_MS = 30_000;
@@ -94,7 +95,7 @@ async function publishedUpTo(
   place: number,
 ): Promise<number | null> {
   for (let last = place; ;) {
-    const query = { seq: last + 1, next_by_subj: 'evt.>' };
+    const query = { seq: last + 1, next_by_subj: TENANTS };
     const next = await requestWithRetry(connection, READ_MS, () =>
       connection.jsm.streams.getMessage(EVENTS_STREAM, query),
     );

@@ -61,7 +61,7 @@ async function archiveAll(): Promise<Run> {
   return eventually(async () => {
     const done = (await json(service, 'archive', 'run', '--before', now)) as Run;
     return done.heldBack === null ? done : null;
-  }, 'nobody needs what is archived');
+  }, 'every part has read what is archived');
 }
 
 /** All that is answered about the ended sessions. */

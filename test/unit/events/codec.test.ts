@@ -179,7 +179,7 @@ describe('an event of a newer version', () => {
     }
   });
 
-  it('is told from data that does not fit a version that is known', () => {
+  it('is distinguished from data that does not fit a version that is known', () => {
     const body = JSON.stringify({ ...golden.body, data: {} });
     expect(() => read({ ...golden, body })).toThrow(MalformedEvent);
     expect(() => read({ ...golden, body })).not.toThrow(UnknownEvent);

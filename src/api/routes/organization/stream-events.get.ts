@@ -17,7 +17,8 @@ export function streamEvents(server: ApiServer, dependencies: ApiDependencies): 
         'CloudEvent in JSON on one line. Without a position the stream sends events from now ' +
         'on. With a position it first sends the stored events from there, then new ones, without ' +
         'gaps or duplicates. A comment is sent every 15 s. A stream that the service ends early ' +
-        'sends an event `end` with the reason (`slow_reader`, `credential_revoked`, `newer_version`, ' +
+        'sends an event `end` with the reason (`slow_reader`, `credential_revoked`, ' +
+        '`newer_version`, ' +
         '`shutting_down`, `interrupted`): reconnect with the last `id`. The event types are ' +
         'documented at `/docs/events`.',
       querystring: eventQuery(['session', 'ledger', 'organization']),

@@ -1,5 +1,5 @@
 import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify.ts';
-import { openArchiveFiles } from '#src/bootstrap/archive.ts';
+import { openArchiveFiles } from '#src/bootstrap/archive-files.ts';
 import { knownFingerprint } from '#src/bootstrap/audit-key.ts';
 import { readConfig, type Config } from '#src/config/config.ts';
 import { integer, textUpTo } from '../../arguments.ts';
