@@ -25,6 +25,8 @@ export type ApiDependencies = {
   addresses: Addresses;
   health: HealthMonitor;
   readers: Pick<ReaderWatch, 'silences'>;
+  /** When the sessions of a list begin, by their end; null: no session is archived. */
+  completeFrom: () => string | null;
   /** How fast waiting sessions get their browsers. */
   pace: QueuePace;
   /** How long a create waits for its browser. */

@@ -2,6 +2,7 @@ import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
 import { matchesAnyFilter, streamFilter, subjectOfOne } from '#events/subjects.ts';
 import type { AggregateRef } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords, RecordRange } from '#src/event-store/raw-records.ts';
@@ -96,6 +97,53 @@ export function withArchive(eventStore: EventStore, open: OpenArchive): EventSto
       const end = await border();
       if (found > end || end === 0) return found;
       return (await (await open()).sequenceBefore(time)) ?? end;
+    },
+  };
+}
+
+/** How far the lists of sessions reach back. */
+export type ArchiveBorder = {
+  /**
+   * Sessions that ended before this time (ISO 8601 UTC) are in the archive alone; null: none are,
+   * as far as is known.
+   */
+  completeFrom(): string | null;
+} & AsyncDisposable;
+
+const LOOK_EVERY_MS = 5_000;
+
+/** Looks from time to time how far the log has been truncated. */
+export function watchArchiveBorder(
+  eventStore: Pick<EventStore, 'info'>,
+  open: OpenArchive,
+): ArchiveBorder {
+  const stop = new AbortController();
+  const { signal } = stop;
+  let seen = 1;
+  let time: string | null = null;
+
+  async function look(): Promise<void> {
+    const { firstSequence } = await eventStore.info();
+    if (firstSequence === seen) return;
+    const archive = await open();
+    await archive.refresh();
+    const end = archive.endTime();
+    time = end === null ? null : new Date(end).toISOString();
+    seen = firstSequence;
+  }
+  async function watch(): Promise<void> {
+    while (!signal.aborted) {
+      // Event store or archive is unavailable: the next look finds the border.
+      await look().catch(() => undefined);
+      await sleep(LOOK_EVERY_MS, signal);
+    }
+  }
+  const watching = watch();
+  return {
+    completeFrom: () => time,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await watching;
     },
   };
 }

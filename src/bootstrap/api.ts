@@ -1,4 +1,5 @@
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
+import { watchArchiveBorder } from '#src/archive/archived-event-store.ts';
 import { startApi } from '#src/api/api.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
 import {
@@ -40,6 +41,8 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     now: context.now,
     queueTimeoutMs: config.queue.timeoutMs,
   });
+  const { openArchive } = infrastructure;
+  const border = stack.use(watchArchiveBorder(context.eventStore, openArchive));
   const feed = createFeed({
     eventStore: context.eventStore,
     logger: log,
@@ -52,6 +55,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     authenticate,
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
     health,
+    completeFrom: border.completeFrom,
     createWaitMs: config.api.createWaitMs,
     queueMax: config.queue.max,
     queueTimeoutMs: config.queue.timeoutMs,

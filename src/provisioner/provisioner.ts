@@ -145,7 +145,11 @@ export async function startProvisioner(
   };
 }
 
-/** Detaches the pool for the next process, or closes it and leaves the fleet. */
+/**
+ * Detaches the pool for the next process, or closes it and leaves the fleet. If a session's end
+ * could not be recorded, as with one that only a newer version can read, the server does not report
+ * that it leaves: its lease ends, and a timekeeper fails its sessions as those of a lost server.
+ */
 async function shutDown(
   { browsers, onShutdown, log }: ProvisionerDependencies,
   pool: Pool,
@@ -153,13 +157,13 @@ async function shutDown(
   lease: Lease,
 ): Promise<void> {
   const isRestart = onShutdown === 'leave' && (await detachPool(pool));
-  if (!isRestart) {
-    await closePool(pool);
-    await browsers[Symbol.asyncDispose]();
-  }
-  await report({ type: isRestart ? 'Restart' : 'Leave' }).catch((error: unknown) =>
-    log.warn({ err: error, isRestart }, 'failed to report the shutdown of this server'),
-  );
+  const isClosed = isRestart || (await closePool(pool));
+  if (!isRestart) await browsers[Symbol.asyncDispose]();
+  if (isClosed)
+    await report({ type: isRestart ? 'Restart' : 'Leave' }).catch((error: unknown) =>
+      log.warn({ err: error, isRestart }, 'failed to report the shutdown of this server'),
+    );
+  else log.warn('a session could not be ended; this server will be declared lost');
   if (isRestart) lease.stopRenewing();
   else await lease[Symbol.asyncDispose]();
 }

@@ -157,7 +157,7 @@ describe('a start that cannot succeed prints the reason and leaves no process:',
 });
 
 const ports = ['0', '65536', '-1', '80a', '1.5', '1e3', '0x50', 'http', '８０'];
-const durations = ['15', '15 s', '1.5s', '-1s', '1d', 's', '1h30m', '1H', '9999999999s', 'soon'];
+const durations = ['15', '15 s', '1.5s', '-1s', '1w', 's', '1h30m', '1H', '9999999999s', 'soon'];
 /** test/config has each in every other way that it can be wrong. */
 const malformed: Partial<Record<VariableName, string[]>> = {
   PORT: ports,
@@ -169,7 +169,7 @@ const malformed: Partial<Record<VariableName, string[]>> = {
   REDIS_URL: ['127.0.0.1:6379', 'http://h:6379', 'redis://', 'redis:/h', 'redis://h:99999'],
   ROLES: ['none', 'api,', 'api;gateway', 'All', 'api,sweeper'],
   BROWSERS: ['real', 'dockers', 'Process', 'process,simulated'],
-  SIMULATED_LAUNCH_MS: ['fast', '-20', '1.5', '20 ms', '1d', '2147483648ms'],
+  SIMULATED_LAUNCH_MS: ['fast', '-20', '1.5', '20 ms', '1w', '2147483648ms'],
   SIMULATED_FAIL_RATE: ['-0.1', '1.1', '50%', 'half', '0x1', 'NaN', '1e-1'],
   POOL_MIN_IDLE: ['-1', '1.5', 'one', '5'],
   POOL_MAX: ['0', '-1', '1.5', 'many', '1000001'],

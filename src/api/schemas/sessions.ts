@@ -120,6 +120,13 @@ export const SessionList = Type.Object(
     sessions: Type.Array(SessionSummary),
     total: Count(1),
     pagination: Type.Object({ limit: Count(20), offset: Count(0) }),
+    complete_from: Type.Optional(
+      Timestamp(
+        '2026-10-21T00:00:00.000Z',
+        'sessions that ended before this time are archived: each can be read by its id, and none ' +
+          'is in a list. Absent if none are archived',
+      ),
+    ),
   },
   { title: 'SessionList' },
 );

@@ -164,12 +164,13 @@ export async function drainPool(pool: Pool, reason: TerminationReason): Promise<
 /**
  * Closes the pool of a server that leaves: no request is accepted, sessions are stopped with the
  * reason `operator`, and all browsers are terminated, those being launched once they are ready.
+ * @returns false if the end of a session could not be recorded
  */
-export async function closePool(pool: Pool): Promise<void> {
+export async function closePool(pool: Pool): Promise<boolean> {
   pool.isOpen = false;
   pool.waiting.length = 0;
   const browsers = pool.roster.all().filter(({ phase }) => phase !== 'launching');
-  await Promise.allSettled(
+  const ended = await Promise.allSettled(
     browsers.map(async (pooled) => {
       if (pooled.phase === 'busy' && pooled.session !== null) {
         const stop = { type: 'StopSession', reason: 'operator', now: pool.now() } as const;
@@ -179,6 +180,7 @@ export async function closePool(pool: Pool): Promise<void> {
       await pooled.reports;
     }),
   );
+  return ended.every(({ status }) => status === 'fulfilled');
 }
 
 /** Bound on finishing launches and stops before detaching; the next start reconciles the rest. */

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { aggregateOf } from '#src/archive/segment-index.ts';
 import { openArchive } from '#src/archive/archive.ts';
 import { FileMissing, type ArchiveFiles } from '#src/archive/archive-files.ts';
 import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
@@ -132,7 +133,7 @@ describe.each(adapters)('files of an archive in $adapter', ({ open }) => {
     const range = { after: 0, upTo: 900, organizationId: null };
     expect(await collect(archive.records.read(range))).toEqual(records);
     const prefix = sessionOf(400);
-    expect(await collect(archive.readAggregate(prefix))).toEqual(
+    expect(await collect(archive.readAggregate(aggregateOf(`${prefix}.stopped`)))).toEqual(
       records.filter(({ subject }) => subject.startsWith(`${prefix}.`)),
     );
     const { findings } = await verifyArchive(files, { signer: signer.fingerprint, log: LOG });

@@ -121,8 +121,11 @@ it('every answer about an archived session is as before', async () => {
   for (const [name, answer] of Object.entries(before)) expect(now[name], name).toEqual(answer);
 });
 
-it('the list has what is open', async () => {
-  const { body } = await service.request('GET', '/api/sessions');
+it('the list has what is open, and says from when on it is complete', async () => {
+  const list = async () => (await service.request('GET', '/api/sessions')).body;
+  await eventually(async () => (await list()).complete_from !== undefined, 'it says so');
+  const body = await list();
+  expect(body.complete_from > activeAt).toBe(true);
   expect(body.sessions.map(({ id }: { id: string }) => id)).toEqual([open]);
 });
 

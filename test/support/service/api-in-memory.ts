@@ -138,6 +138,7 @@ export async function startApp(
     },
     health: healthy,
     readers: createReaderWatch(),
+    completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     metricsToken: null,

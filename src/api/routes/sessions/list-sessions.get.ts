@@ -89,11 +89,13 @@ export function listSessions(
       if (at !== null && typeof at !== 'number') return sendRejection(reply, at);
       // A page of the past is folded for admitted requests alone: that takes up to seconds.
       const page = current ?? (await past.sessions(organizationId, query, at ?? 0));
+      const from = current === null ? null : dependencies.completeFrom();
+      const completeFrom = from === null ? '' : `,"complete_from":"${from}"`;
       return reply
         .type('application/json; charset=utf-8')
         .send(
           `{"sessions":[${page.items}],"total":${page.total},` +
-            `"pagination":{"limit":${limit},"offset":${offset}}}`,
+            `"pagination":{"limit":${limit},"offset":${offset}}${completeFrom}}`,
         );
     },
   });
