@@ -10,17 +10,28 @@ const UNFINISHED = '.unfinished-';
 const UNFINISHED_MAX_MS = 24 * 60 * 60_000;
 const CHUNK_BYTES = 256 * 1024;
 
-/** Opens a folder, which is created if it is missing. */
-export async function openFolderFiles(folder: string): Promise<ArchiveFiles> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  await removeUnfinished(folder);
+/**
+ * The files of a folder. It is created, and cleared of unfinished files, before the first write: a
+ * process that only reads may have it mounted read-only, and before anything is archived.
+ */
+export function openFolderFiles(folder: string): ArchiveFiles {
   const pathOf = (name: string) => join(folder, name);
+  let preparing: Promise<void> | null = null;
+
+  function prepared(): Promise<void> {
+    preparing ??= prepare(folder).catch((error: unknown) => {
+      preparing = null;
+      throw error;
+    });
+    return preparing;
+  }
 
   /** Writes and syncs an unfinished file, and lets `finish` give it its name. */
   async function writeVia<T>(
     data: Buffer | AsyncIterable<Buffer>,
     finish: (path: string) => Promise<T>,
   ): Promise<T> {
+    await prepared();
     const path = pathOf(`${UNFINISHED}${randomUUID()}`);
     try {
       {
@@ -38,7 +49,7 @@ export async function openFolderFiles(folder: string): Promise<ArchiveFiles> {
   }
   return {
     async list() {
-      const names = await readdir(folder);
+      const names = await namesIn(folder);
       return names.filter((name) => !name.startsWith(UNFINISHED)).toSorted();
     },
     size: async (name) => (await existing(name, stat(pathOf(name)))).size,
@@ -92,6 +103,21 @@ async function linkNew(from: string, to: string): Promise<boolean> {
 async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder);
   await handle.sync();
+}
+
+/** Empty if the folder does not exist yet. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function prepare(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await removeUnfinished(folder);
 }
 
 async function removeUnfinished(folder: string): Promise<void> {

@@ -1,13 +1,13 @@
 import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { aggregateOf } from '#src/archive/segment-index.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openArchive } from '#src/archive/archive.ts';
 import { FileMissing, type ArchiveFiles } from '#src/archive/archive-files.ts';
 import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { createS3Files } from '#src/archive/archive-files.s3.ts';
+import { aggregateOf } from '#src/archive/segment-index.ts';
 import { verifyArchive } from '#src/archive/verify.ts';
 import {
   collect,
@@ -33,7 +33,7 @@ if (program !== null) adapters.push({ adapter: 'S3', open: () => openS3(program)
 
 async function openFolder(): Promise<Opened> {
   const folder = await scratchDir();
-  const files = await openFolderFiles(join(folder.path, 'archive'));
+  const files = openFolderFiles(join(folder.path, 'archive'));
   return { files, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
@@ -142,17 +142,31 @@ describe.each(adapters)('files of an archive in $adapter', ({ open }) => {
 });
 
 describe('a folder', () => {
-  it('hides unfinished files, and removes old ones when it is opened', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'bss-archive-'));
-    try {
-      const [old, young] = ['.unfinished-old', '.unfinished-young'];
-      for (const name of [old, young]) await writeFile(join(folder, name), 'part');
-      await utimes(join(folder, old), 1_000, 1_000);
-      const files = await openFolderFiles(folder);
-      expect(await files.list()).toEqual([]);
-      expect(await readdir(folder)).toEqual([young]);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'bss-archive-'));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it('hides unfinished files, and removes old ones before its first write', async () => {
+    const [old, young] = ['.unfinished-old', '.unfinished-young'];
+    for (const name of [old, young]) await writeFile(join(folder, name), 'part');
+    await utimes(join(folder, old), 1_000, 1_000);
+    const files = openFolderFiles(folder);
+    expect(await files.list()).toEqual([]);
+    // A reader may have the folder mounted read-only.
+    expect(await readdir(folder)).toEqual([old, young]);
+    await files.write('a', Buffer.from('a'));
+    expect(await readdir(folder)).toEqual([young, 'a']);
+  });
+
+  it('is empty until something is written, and a reader does not create it', async () => {
+    const files = openFolderFiles(join(folder, 'archive'));
+    expect(await files.list()).toEqual([]);
+    await expect(files.read('000001.json')).rejects.toThrow(FileMissing);
+    expect((await openArchive(files)).segments()).toEqual([]);
+    expect(await readdir(folder)).toEqual([]);
+    await files.write('a', Buffer.from('a'));
+    expect(await files.list()).toEqual(['a']);
   });
 });

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { Finding } from '#src/doctor/finding.ts';
@@ -8,6 +8,7 @@ import {
   type NatsUser,
   type NatsWithRoles,
 } from '#test/support/servers/nats-roles.ts';
+import { scratchDir } from '#test/support/scratch.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
@@ -18,17 +19,22 @@ import { bssWith } from '#test/support/clients/command-line.ts';
  * process requests more than its permissions, and everything works.
  */
 
-const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper'] as const;
+const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper', 'archivist'] as const;
+type ArchiveStatus = { event_store: { first_sequence: number } };
 const MASTER_KEY = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
 
 let nats: NatsWithRoles;
 let redis: RealRedis;
 let services: Record<(typeof roles)[number], RunningService>;
-let archive = '';
+let audit = '';
+let archive: Awaited<ReturnType<typeof scratchDir>>;
+/** A session that has ended. */
+let ended: string;
 
 beforeAll(async () => {
   nats = await startNatsWithRoles();
   redis = await startRedis();
+  archive = await scratchDir();
   const [gatewayPort, tlsPort] = await freePorts(2);
   const shared = {
     MASTER_KEY,
@@ -36,6 +42,9 @@ beforeAll(async () => {
     GATEWAY_PORT: `${gatewayPort}`,
     GATEWAY_TLS_PORT: `${tlsPort}`,
     NATS_ISSUER_SEED: nats.issuerSeed,
+    ARCHIVE_URL: archive.path,
+    RETAIN_ENDED: '5s',
+    ARCHIVE_EVERY: '1s',
     QUEUE_AFTER: '100ms',
     TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
   };
@@ -44,21 +53,24 @@ beforeAll(async () => {
     return [role, await startService(env)] as const;
   });
   services = Object.fromEntries(await Promise.all(started)) as typeof services;
-  archive = `${services.api.dataDir}.audit.jsonl`;
+  audit = `${services.api.dataDir}.audit.jsonl`;
 });
 afterAll(async () => {
   for (const service of Object.values(services ?? {})) await service[Symbol.asyncDispose]();
   await redis?.[Symbol.asyncDispose]();
   await nats?.[Symbol.asyncDispose]();
-  if (archive !== '') await rm(archive, { force: true });
+  if (audit !== '') await rm(audit, { force: true });
+  await archive?.[Symbol.asyncDispose]();
 });
 
 function access(user: NatsUser) {
   return { NATS_URL: nats.url, NATS_USER: user, NATS_PASSWORD: passwordOf(user) };
 }
 
+const operator = () => ({ ...access('operator'), REDIS_URL: redis.url, MASTER_KEY });
+
 async function bss(...args: string[]): Promise<string> {
-  const env = { ...access('operator'), REDIS_URL: redis.url, MASTER_KEY };
+  const env = { ...operator(), ARCHIVE_URL: archive.path };
   const { code, stdout, stderr } = await bssWith(env, ...args);
   expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
   return stdout;
@@ -104,6 +116,7 @@ describe('role by role', () => {
     expect(created).toMatchObject({ status: 201, body: { status: 'active' } });
     const { id, cdp_url } = created.body;
     expect(await drive(cdp_url)).toMatchObject({ id: 1, result: { product: expect.any(String) } });
+    ended = id;
     const path = `/api/sessions/${id}`;
     expect((await api.request('POST', `${path}/extend`, { duration: '30m' })).status).toBe(200);
     expect((await api.request('GET', `${path}/access`)).status).toBe(200);
@@ -153,15 +166,40 @@ describe('role by role', () => {
     await bss('projections', 'list');
     await bss('projections', 'rebuild', 'session-view');
     await bss('projections', 'verify', 'session-view');
-    await bss('audit', 'export', '--org', org, '--out', archive);
+    await bss('audit', 'export', '--org', org, '--out', audit);
     const [server = ''] = /srv_[\w-]+/.exec(await bss('servers', 'list')) ?? [];
     await bss('servers', 'drain', server);
     await bss('servers', 'undrain', server);
   });
 
+  test('the archivist archives what has ended, and others read it in the archive', async () => {
+    const isPurged = async () => {
+      const first = await bssJson<{ sequence: number }[]>('session', 'history', ended);
+      const status = await bssJson<ArchiveStatus>('archive', 'status');
+      return status.event_store.first_sequence > (first.at(-1)?.sequence ?? Infinity);
+    };
+    await eventually(isPurged, 'its last event is out of the event store', 60_000);
+    const { status, body } = await services.api.request('GET', `/api/sessions/${ended}`);
+    expect([status, body.status]).toEqual([200, 'stopped']);
+    expect(services.archivist.output()).toContain('"msg":"archived"');
+    expect(services.archivist.output()).not.toContain('archiving failed');
+    expect(await readdir(services.api.dataDir)).not.toContain('archive');
+  });
+
+  test('bss archive run works with the archivist’s NATS user, and verify with the operator’s', async () => {
+    const env = { ...operator(), ARCHIVE_URL: archive.path, DATA_DIR: services.archivist.dataDir };
+    const own = { ...env, ...access('archivist') };
+    const run = await eventually(async () => {
+      const made = await bssWith(own, 'archive', 'run', '--json');
+      return made.stderr.includes('Another process is archiving') ? null : made;
+    }, 'the lease is free');
+    expect([run.code, run.stderr]).toEqual([0, '']);
+    const verified = await bssWith(env, 'archive', 'verify', '--json');
+    expect([verified.code, verified.stderr]).toEqual([0, '']);
+  });
+
   test('the doctor may read the settings of the servers', async () => {
-    const env = { ...access('operator'), REDIS_URL: redis.url, MASTER_KEY };
-    const { stdout } = await bssWith(env, 'doctor', '--json');
+    const { stdout } = await bssWith(operator(), 'doctor', '--json');
     const { findings } = JSON.parse(stdout) as { findings: Finding[] };
     const log = findings.filter(({ check }) => check.startsWith('log.'));
     expect(log.filter(({ level }) => level !== 'ok')).toEqual([]);
