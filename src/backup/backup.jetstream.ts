@@ -66,7 +66,9 @@ export async function restoreBackup(
     );
   for (const stream of manifest.streams) {
     const { name, config, state, file } = stream;
-    const saved = { name, state, config: { ...config, num_replicas: replicas } };
+    // No purge is forbidden in a new stream, either: streams of an early release forbid it.
+    const changed = { num_replicas: replicas, deny_purge: false };
+    const saved = { name, state, config: { ...config, ...changed } };
     const chunks = createReadStream(join(folder, file), { highWaterMark: CHUNK_BYTES });
     const restored = await restoreSnapshot(connection, saved, chunks);
     requireSame(stream, restored.state);

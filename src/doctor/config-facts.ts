@@ -17,6 +17,7 @@ export function configFactsOf(
     isProduction: isProduction(env),
     browsers: config.browsers.kind,
     hasProvisioner: config.roles.includes('provisioner'),
+    retainsForever: config.archive.retainEndedMs === null,
     secrets: new Map(secrets),
     links: [
       ...linksOf('NATS_URL', config.natsUrl, config.nats.credsFile !== null),

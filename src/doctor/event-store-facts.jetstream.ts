@@ -41,6 +41,7 @@ function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStatu
     leader: (nc.info?.cluster === undefined ? null : info?.cluster?.leader) ?? null,
     differs,
     unfit,
+    canPurge: info?.config.deny_purge !== true,
     behind: away.map((peer) => peer.name),
   };
 }

@@ -9,6 +9,7 @@ const config: ConfigFacts = {
   isProduction: true,
   browsers: 'docker',
   hasProvisioner: true,
+  retainsForever: false,
   secrets: new Map(),
   links: [],
 };
@@ -19,6 +20,7 @@ const stream: StreamFacts = {
   leader: 'nats-1',
   differs: [],
   unfit: [],
+  canPurge: true,
   behind: [],
 };
 const server = (name: string) => ({ name, version: '2.15.1', syncsAlways: true });
@@ -66,6 +68,14 @@ describe('the event store', () => {
     expect(problems({ streams: [{ ...stream, replicas: 1 }] })).toEqual([
       'log.replicas bad: too few replicas in a cluster of 3: EVENTS 1',
     ]);
+  });
+
+  it('whose streams cannot be purged gets a warning, unless nothing is archived', () => {
+    const streams = [{ ...stream, canPurge: false }];
+    expect(problems({ streams })).toEqual([
+      'log.retention warn: archived events stay: EVENTS of an earlier version cannot be purged',
+    ]);
+    expect(problems({ streams }, { retainsForever: true })).toEqual([]);
   });
 
   it('with two servers gets a warning: the loss of either stops it', () => {

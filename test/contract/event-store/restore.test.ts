@@ -1,0 +1,47 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { restoreBackup, takeBackup } from '#src/backup/backup.jetstream.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
+import { aSession } from '#test/support/events.fixture.ts';
+import { scratchDir } from '#test/support/scratch.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { appendEach } from '#test/support/stores/event-stores.ts';
+
+it('a backup of streams that forbid a purge is restored into streams that allow it', async () => {
+  await using folder = await scratchDir();
+  const backup = join(folder.path, 'backup');
+  {
+    await using nats = await startNats();
+    const nc = await connect({ servers: nats.url.replace('nats://', '') });
+    const jsm = await jetstreamManager(nc);
+    const denying = { deny_delete: true, deny_purge: true };
+    await jsm.streams.add({ name: 'EVENTS', subjects: ['evt.>', 'fleet.>'], ...denying });
+    await jsm.streams.add({ name: 'PUBLIC', subjects: ['pub.>'], ...denying });
+    await nc.close();
+    await using connection = await connectJetStream({ url: nats.url });
+    await appendEach(createJetStreamEventStore(connection), aSession(), 4);
+    expect(await createJetStreamTruncation(connection).canTruncate()).toBe(false);
+    await takeBackup(connection, backup);
+  }
+  await using nats = await startNats();
+  {
+    await using empty = await connectJetStream({
+      url: nats.url,
+      makesStreams: false,
+      requiresLog: false,
+    });
+    await restoreBackup(empty, backup);
+  }
+  await using connection = await connectJetStream({ url: nats.url });
+  const { config } = await connection.jsm.streams.info('PUBLIC');
+  expect(config).toMatchObject({ deny_delete: true, deny_purge: false });
+  const truncation = createJetStreamTruncation(connection);
+  expect(await truncation.canTruncate()).toBe(true);
+  await truncation.truncate(2);
+  const info = await createJetStreamEventStore(connection).info();
+  expect(info).toMatchObject({ firstSequence: 3, lastSequence: 4 });
+});
