@@ -15,6 +15,10 @@ import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { Config } from '#src/config/config.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-stream-sizes.ts';
+import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
+import type { ReadStreamSizes } from '#src/event-store/stream-sizes.ts';
+import type { LogTruncation } from '#src/event-store/truncation.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
@@ -30,6 +34,8 @@ export type OpenService = AsyncDisposable & {
   openArchive: OpenArchive;
   /** What a run of the archivist needs. @throws ServiceNotFoundError as for the read model */
   openArchivist(): Promise<ArchivistDependencies>;
+  truncation: LogTruncation;
+  readStreamSizes: ReadStreamSizes;
   deadLetters: DeadLetterStore;
   /**
    * Connects to the read model; its connection is closed with the service's.
@@ -68,6 +74,8 @@ export async function openService(
     archiveFiles,
     openArchive,
     records: withArchivedRecords(createJetStreamRawRecords(connection), log, openArchive),
+    truncation: createJetStreamTruncation(connection),
+    readStreamSizes: createJetStreamSizes(connection),
     deadLetters: createJetStreamDeadLetters(connection),
     openViews,
     openArchivist: async () =>

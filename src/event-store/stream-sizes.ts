@@ -5,5 +5,13 @@
  */
 export type ReadStreamSizes = () => Promise<Readonly<Record<string, StreamSize>>>;
 
-/** `bytes`: what one replica takes; `subjects`: number of distinct ones. */
-export type StreamSize = { bytes: number; messages: number; subjects: number };
+/**
+ * `bytes`: what one replica takes; `subjects`: number of distinct ones; `oldestAt`: when the oldest
+ * message was stored, ISO 8601 UTC, null if there is none.
+ */
+export type StreamSize = {
+  bytes: number;
+  messages: number;
+  subjects: number;
+  oldestAt: string | null;
+};

@@ -17,8 +17,9 @@ export function createJetStreamSizes(connection: JetStreamConnection): ReadStrea
     return Object.fromEntries(
       streams.flatMap(({ name, info }) => {
         if (info === null) return [];
-        const { bytes, messages, num_subjects: subjects = 0 } = info.state;
-        return [[name, { bytes, messages, subjects }]];
+        const { bytes, messages, num_subjects: subjects = 0, first_ts: first } = info.state;
+        const oldestAt = messages === 0 ? null : first;
+        return [[name, { bytes, messages, subjects, oldestAt }]];
       }),
     );
   };

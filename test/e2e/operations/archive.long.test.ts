@@ -6,6 +6,7 @@ import {
   DEV_KEY,
   eventually,
   startService,
+  type Answer,
   type RunningService,
 } from '#test/support/service/service.ts';
 
@@ -33,10 +34,14 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
+function create(key: string): Promise<Answer> {
+  const body = { duration: '30m', labels: { team: 'red' } };
+  return service.request('POST', '/api/sessions', body, { 'idempotency-key': key });
+}
+
 /** The life of a session, to its end. */
 async function live(): Promise<string> {
-  const body = { duration: '30m', labels: { team: 'red' } };
-  const { id } = (await service.request('POST', '/api/sessions', body)).body;
+  const { id } = (await create(`session-${ended.length}`)).body;
   const path = `/api/sessions/${id}`;
   await service.request('GET', `${path}/access`);
   activeAt ??= await laterThan(new Date().toISOString());
@@ -84,6 +89,7 @@ async function answers(): Promise<Record<string, unknown>> {
     usage: await read(`/api/usage?limit=100&to=${endedAt}`),
     usageTo: await read(`/api/usage?to=${activeAt}`),
     backlog: await backlog(first),
+    repeated: (await create('session-0')).body,
     access: await Promise.all(ended.map((id) => read(`/api/sessions/${id}/access`))),
     stop: (await service.request('DELETE', `/api/sessions/${first}`)).body,
     extend: (await service.request('POST', `/api/sessions/${first}/extend`, { duration: '1h' }))
@@ -112,13 +118,25 @@ it('everything that had ended is in the archive, and no longer in the event stor
     segments: 1,
     sessions: 3,
     last_sequence: run.truncatedTo,
-    event_store: { first_sequence: run.truncatedTo + 1 },
+    event_store: {
+      first_sequence: run.truncatedTo + 1,
+      oldest_age_ms: expect.any(Number),
+      lag_ms: 0,
+      can_be_truncated: true,
+    },
   });
 });
 
 it('every answer about an archived session is as before', async () => {
   const now = await answers();
   for (const [name, answer] of Object.entries(before)) expect(now[name], name).toEqual(answer);
+});
+
+it('the metrics say how much is archived, and nothing of a lag where nothing must be', async () => {
+  const text = await (await fetch(`${service.apiUrl}/metrics`)).text();
+  expect(text).toMatch(/^bss_archive_lag_seconds NaN$/im);
+  expect(text).toContain(`\nbss_archive_events ${run.truncatedTo}\n`);
+  expect(text).toMatch(/^bss_archive_bytes [1-9]\d*$/m);
 });
 
 it('the list has what is open, and says from when on it is complete', async () => {

@@ -1,7 +1,9 @@
+import { EVENTS_STREAM } from '#events/subjects.ts';
 import type { Archive } from '#src/archive/archive.ts';
 import type { ArchivePlace } from '#src/config/archive.ts';
+import { archiveLagMs } from '#src/event-store/archive-lag.ts';
 import type { Command, CommandSession } from '../../command.ts';
-import { formatTable } from '../../output.ts';
+import { formatDuration, formatTable } from '../../output.ts';
 import { formatNumber } from '../../progress-line.ts';
 
 export const showArchive: Command = {
@@ -16,8 +18,14 @@ export const showArchive: Command = {
   },
 };
 
-async function statusOf({ context, config }: CommandSession, archive: Archive) {
+async function statusOf(
+  { context, config, truncation, readStreamSizes }: CommandSession,
+  archive: Archive,
+) {
   const { firstSequence, lastSequence } = await context.eventStore.info();
+  const { [EVENTS_STREAM]: events } = await readStreamSizes();
+  const now = context.now();
+  const oldestAt = events?.oldestAt ?? null;
   const segments = archive.segments();
   const sum = (of: (segment: (typeof segments)[number]) => number) =>
     segments.reduce((all, segment) => all + of(segment), 0);
@@ -32,7 +40,16 @@ async function statusOf({ context, config }: CommandSession, archive: Archive) {
     last_sequence: archive.endSequence(),
     last_stored_at: archive.endTime(),
     sealed_at: segments.at(-1)?.sealed_at ?? null,
-    event_store: { first_sequence: firstSequence, last_sequence: lastSequence },
+    event_store: {
+      first_sequence: firstSequence,
+      last_sequence: lastSequence,
+      oldest_at: oldestAt,
+      oldest_age_ms: oldestAt === null ? null : now - Date.parse(oldestAt),
+      /** How much longer than RETAIN_ENDED that is. */
+      lag_ms: archiveLagMs(events, config.archive.retainEndedMs, now),
+      can_be_truncated: await truncation.canTruncate(),
+      held_back_to: await truncation.heldBackTo(),
+    },
   };
 }
 
@@ -49,8 +66,21 @@ function describe(status: Status): string {
     ['newest event of', status.last_stored_at ?? '–'],
     ['last sealed', status.sealed_at ?? '–'],
     ['event store', `${store.first_sequence} to ${store.last_sequence}`],
+    ['oldest event of', store.oldest_at ?? '–'],
+    ['its age', store.oldest_age_ms === null ? '–' : formatDuration(store.oldest_age_ms)],
+    ['longer than RETAIN_ENDED by', store.lag_ms === null ? '–' : formatDuration(store.lag_ms)],
+    ['held back by', heldBackText(store)],
   ];
   return formatTable(['ARCHIVE', ''], rows).join('\n');
+}
+
+/** What keeps archived events in the event store. */
+function heldBackText({
+  can_be_truncated: can,
+  held_back_to: held,
+}: Status['event_store']): string {
+  if (!can) return 'the stream EVENTS, of an earlier version: it forbids to purge it';
+  return held === null ? '–' : `${held.by}, which is at event ${held.sequence}`;
 }
 
 /** The place as ARCHIVE_URL names it. */
