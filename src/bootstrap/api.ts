@@ -12,6 +12,7 @@ import { createJwtAuthenticator, secretKeys, type JwtKeys } from '#src/api/auth/
 import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
 import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
+import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { JwtConfig } from '#src/config/jwt.ts';
@@ -40,6 +41,8 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     isEventStoreConnected: () => connection.isConnected(),
     now: context.now,
     queueTimeoutMs: config.queue.timeoutMs,
+    readArchiveSize: createArchiveSize(infrastructure.openArchive, context.now),
+    retainEndedMs: config.archive.retainEndedMs,
   });
   const { openArchive } = infrastructure;
   const border = stack.use(watchArchiveBorder(context.eventStore, openArchive));

@@ -114,6 +114,23 @@ export const families = {
     help: 'Distinct subjects in the event store’s streams.',
     label: { name: 'stream', values: streams },
   },
+  bss_archive_lag_seconds: {
+    kind: 'gauge',
+    of: ['service'],
+    help:
+      'How much longer than RETAIN_ENDED the oldest event has been in the event store; 0 if not ' +
+      'longer, NaN if RETAIN_ENDED is forever.',
+  },
+  bss_archive_bytes: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Size of the archive’s compressed events, read at most every 5 min.',
+  },
+  bss_archive_events: {
+    kind: 'gauge',
+    of: ['service'],
+    help: 'Events in the archive, read at most every 5 min.',
+  },
   bss_redis_memory_bytes: {
     kind: 'gauge',
     of: ['service'],

@@ -5,6 +5,8 @@ import type { ReadMemoryUse } from '#projections/store/memory-use.ts';
 import { readLeaks } from '#projections/store/queries.ts';
 import type { Views } from '#projections/store/views.ts';
 import { allWorkloads, workloads, workloadsInStatus } from '#projections/workloads.ts';
+import { EVENTS_STREAM } from '#events/subjects.ts';
+import { archiveLagMs } from '#src/event-store/archive-lag.ts';
 import type { ReadStreamSizes, StreamSize } from '#src/event-store/stream-sizes.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
@@ -22,6 +24,8 @@ export function registerServiceMetrics(
     isEventStoreConnected: () => boolean;
     now: () => number;
     queueTimeoutMs: number;
+    readArchiveSize: () => Promise<{ bytes: number; events: number }>;
+    retainEndedMs: number | null;
   },
 ): void {
   const { views, deadLetters, isEventStoreConnected, now } = parts;
@@ -43,9 +47,17 @@ export function registerServiceMetrics(
     const count = (kind: string) => events.filter((event) => event.kind === kind).length;
     return { bss_parked_events: { projection: count('projection'), inbox: count('inbox') } };
   });
-  metrics.watch(['bss_stream_bytes', 'bss_stream_messages', 'bss_stream_subjects'], async () =>
-    presentStreams(await parts.readStreamSizes()),
-  );
+  const sizes = ['bss_stream_bytes', 'bss_stream_messages', 'bss_stream_subjects'] as const;
+  metrics.watch([...sizes, 'bss_archive_lag_seconds'], async () => {
+    const streams = await parts.readStreamSizes();
+    const lagMs = archiveLagMs(streams[EVENTS_STREAM], parts.retainEndedMs, now());
+    const lag = lagMs === null ? null : lagMs / 1000;
+    return { ...presentStreams(streams), bss_archive_lag_seconds: lag };
+  });
+  metrics.watch(['bss_archive_bytes', 'bss_archive_events'], async () => {
+    const { bytes, events } = await parts.readArchiveSize();
+    return { bss_archive_bytes: bytes, bss_archive_events: events };
+  });
   metrics.watch(['bss_redis_memory_bytes', 'bss_redis_memory_max_bytes'], async () => {
     const { usedBytes, maxBytes } = await parts.readMemoryUse();
     return { bss_redis_memory_bytes: usedBytes, bss_redis_memory_max_bytes: maxBytes };
@@ -53,7 +65,7 @@ export function registerServiceMetrics(
 }
 
 function presentStreams(sizes: Readonly<Record<string, StreamSize>>) {
-  const each = (count: keyof StreamSize) =>
+  const each = (count: 'bytes' | 'messages' | 'subjects') =>
     Object.fromEntries(Object.entries(sizes).map(([name, size]) => [name, size[count]]));
   return {
     bss_stream_bytes: each('bytes'),
