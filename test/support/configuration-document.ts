@@ -58,6 +58,18 @@ export const topics: readonly Topic[] = [
     },
   },
   {
+    title: 'Retention and the archive',
+    about:
+      'The archivist seals what ended into the archive; API, gateway and bss need the same values.',
+    units: {
+      RETAIN_ENDED: 'duration, or forever',
+      ARCHIVE_EVERY: DURATION,
+      ARCHIVE_URL: 'path or URL',
+      ARCHIVE_S3_ENDPOINT: URL_FORM,
+      ARCHIVE_S3_REGION: TEXT,
+    },
+  },
+  {
     title: 'NATS: tenants',
     about: 'Organizations that read their events from NATS, see src/tenants/README.md.',
     units: {
