@@ -1,6 +1,11 @@
 import { PermissionViolationError, connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
+import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import { aSession } from '#test/support/events.fixture.ts';
+import { appendEach } from '#test/support/stores/event-stores.ts';
 import { eventually } from '#test/support/service/service.ts';
 import {
   passwordOf,
@@ -178,6 +183,8 @@ async function connectAs(user: NatsUser): Promise<NatsConnection> {
   return connect({ servers, user, pass: passwordOf(user), inboxPrefix, reconnect: false });
 }
 
+const inboxOf = (user: NatsUser) => ({ inboxPrefix: `_INBOX_${user}` });
+
 describe.each(natsUsers)('%s', (user) => {
   test('may publish on no other user’s subjects', async () => {
     const nc = await connectAs(user);
@@ -210,6 +217,33 @@ describe.each(natsUsers)('%s', (user) => {
     await nc.close();
   });
 });
+
+test.each(['archivist', 'service'] as const)(
+  '%s may do what a run of the archivist asks for',
+  async (user) => {
+    await using maker = await connectJetStream({
+      url: nats.urlOf('service'),
+      ...inboxOf('service'),
+    });
+    const eventStore = createJetStreamEventStore(maker);
+    await appendEach(eventStore, aSession(), 4);
+    const { lastSequence } = await eventStore.info();
+    await using connection = await connectJetStream({
+      ...{ url: nats.urlOf(user), makesStreams: false, ...inboxOf(user) },
+    });
+    const leases = await createJetStreamLeases(connection);
+    for (const _ of ['created', 'updated'])
+      expect(await leases.acquire('archivist', user)).toBe(true);
+    const truncation = createJetStreamTruncation(connection);
+    expect(await truncation.canTruncate()).toBe(true);
+    expect(await truncation.heldBackTo()).toBeNull();
+    await truncation.truncate(lastSequence - 1);
+    await truncation.truncatePublic(lastSequence - 1);
+    const { firstSequence } = await createJetStreamEventStore(connection).info();
+    expect(firstSequence).toBe(lastSequence);
+    await leases.release('archivist');
+  },
+);
 
 /**
  * Makes JetStream answer to the subject of an event, if permitted; returns when all answers are
