@@ -101,6 +101,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
       'projector-1': ['projector', 'bss_projection_lag_seconds'],
       'gateway-1': ['gateway', 'bss_gateway_connections_total'],
       'timekeeper-2': ['timekeeper', 'bss_event_loop_delay_seconds'],
+      archivist: ['archivist', 'bss_event_loop_delay_seconds'],
       provisioner: ['provisioner', 'bss_session_starts_total'],
     };
     for (const [part, [role, family]] of Object.entries(roles)) {
