@@ -82,6 +82,10 @@ export function withArchive(eventStore: EventStore, open: OpenArchive): EventSto
               yield eventOf(record) as RecordedOf<typeof aggregate.kind>;
       for (let next = first; next.done !== true; next = await log.next())
         if (next.value.sequence > end) yield next.value;
+      if (first.done === true) return;
+      // The log may have lost events of this aggregate before they were read there.
+      const { firstSequence } = await eventStore.info();
+      if (firstSequence > Math.max(first.value.sequence, end + 1)) throw archivedMeanwhile();
     },
 
     async *read(options) {
@@ -189,8 +193,11 @@ async function archivedUpTo(
 
 /** Events may have been purged from the log before they were read there. @throws Unavailable */
 async function requireSameBorder(border: () => Promise<number>, end: number): Promise<void> {
-  if ((await border()) > end)
-    throw new Unavailable('event-log', new Error('events were archived while they were read'));
+  if ((await border()) > end) throw archivedMeanwhile();
+}
+
+function archivedMeanwhile(): Unavailable {
+  return new Unavailable('event-log', new Error('events were archived while they were read'));
 }
 
 async function* readArchive(
