@@ -18,14 +18,16 @@ import { createOpenAggregates, type OpenAggregates } from './open-aggregates.ts'
 
 /** What a run of the archivist needs. */
 export type ArchiveRunDependencies = {
-  /** On the log alone: what is carried forward must be there. */
+  /**
+   * On the log with its archive: a state of another version is folded from the whole history.
+   */
   context: CommandContext;
   /** The records of the log. */
   records: RawRecords;
   files: ArchiveFiles;
   signer: Signer;
   truncation: LogTruncation;
-  views: Pick<Views, 'checkpoint'> & Pick<StoreMaintenance, 'removeUpTo'>;
+  views: Pick<Views, 'checkpoint' | 'waitForCheckpoint'> & Pick<StoreMaintenance, 'removeUpTo'>;
   /** Called with each segment once it is sealed. */
   onSealed?: (manifest: SegmentManifest) => void;
 };
@@ -46,6 +48,8 @@ export type ArchiveRun = {
 };
 
 const ACTOR = 'archivist/archive';
+/** For the projections to fold what was carried forward. */
+const FOLDED_WITHIN_MS = 10_000;
 
 /** The archive cannot go on from the log: events are missing between, or it is of another log. */
 export class ArchiveMismatch extends Error {
@@ -60,7 +64,8 @@ export class ArchiveMismatch extends Error {
  * 1. Seal what the archive does not have. What an earlier run sealed, and what is still in the
  *    log, is verified again.
  * 2. Carry forward what is still open: organizations, ledgers, live servers, running browsers.
- * 3. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far.
+ * 3. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far, or the
+ *    read model does not have what was carried forward: its views would be taken for archived ones.
  * 4. Remove views whose last event is archived.
  * @param before ISO 8601 UTC; nothing stored at that time or later is archived
  * @throws ArchiveMismatch, CorruptSegment, SegmentTaken, Unavailable
@@ -87,6 +92,9 @@ export async function runArchive(
       const outcome = await carryForward(context, aggregate, upTo, newMetadata(ACTOR));
       if (outcome === 'carried') run.carriedForward += 1;
     }
+    const behind = await whoIsBehind(dependencies);
+    if (behind !== null) return { ...run, heldBack: behind, truncatedTo: firstSequence - 1 };
+    signal.throwIfAborted();
     await truncation.truncate(upTo);
   }
   await truncation.truncatePublic(upTo);
@@ -158,17 +166,29 @@ async function seal(
   // The newest event stays, so that the log's end is known.
   const upTo = Math.min(await eventStore.sequenceBefore(before), lastSequence - 1);
   if (upTo <= after) return done;
-  const source = open.watch(records.read({ after, upTo, organizationId: null }));
+  const range = { after, upTo, organizationId: null };
+  const source = untilAborted(open.watch(records.read(range)), signal);
   const log = archive.segments().at(-1)?.log ?? id;
   for await (const manifest of sealSegments(source, { files, log, signer })) {
     done.segments += 1;
     done.records += manifest.records;
     done.sessions += manifest.sessions;
     onSealed?.(manifest);
-    signal.throwIfAborted();
   }
   await archive.refresh();
   return done;
+}
+
+/** A segment takes long to write: it is given up when the signal aborts. @throws its reason */
+async function* untilAborted<Batch>(
+  batches: AsyncIterable<Batch>,
+  signal: AbortSignal,
+): AsyncGenerator<Batch, void, void> {
+  signal.throwIfAborted();
+  for await (const batch of batches) {
+    yield batch;
+    signal.throwIfAborted();
+  }
 }
 
 /** Who has not read up to the sequence yet; null: everybody has. */
@@ -184,6 +204,17 @@ async function whoHoldsBack(
     const id = projectionId(projection);
     const checkpoint = await views.checkpoint(id);
     if (checkpoint < upTo) return `the read model ${id} is at event ${checkpoint}`;
+  }
+  return null;
+}
+
+/** Which projection has not folded all events that are stored now, after a while; null: none. */
+async function whoIsBehind({ context, views }: ArchiveRunDependencies): Promise<string | null> {
+  const { lastSequence } = await context.eventStore.info();
+  for (const projection of allProjections) {
+    const id = projectionId(projection);
+    if (!(await views.waitForCheckpoint(id, lastSequence, FOLDED_WITHIN_MS)))
+      return `the read model ${id} is at event ${await views.checkpoint(id)}`;
   }
   return null;
 }

@@ -82,7 +82,7 @@ export async function openService(
       archivistDependencies({
         config,
         connection,
-        context: createCommandContext(log, Date.now),
+        context: createCommandContext(eventStore, Date.now),
         rawViews: await openViews(),
       }),
     isConnected: () => connection.isConnected(),
