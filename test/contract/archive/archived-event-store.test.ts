@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RecordedEvent } from '#events/events.ts';
+import {
+  filters,
+  matchesAnyFilter,
+  sessionAnywhere,
+  streamFilter,
+  subjectOf,
+  type AggregateRef,
+} from '#events/subjects.ts';
+import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
+import { openOnce, withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { sealSegments } from '#src/archive/segment-writer.ts';
+import { Unavailable } from '#src/errors.ts';
+import type { RawRecord } from '#src/event-store/raw-records.ts';
+import { signer } from '#test/support/archive/archive.fixture.ts';
+import {
+  eventsIn,
+  live,
+  manyLives,
+  openArchivedLog,
+  recordsIn,
+  type ArchivedLog,
+} from '#test/support/archive/archived-log.ts';
+import { accessed } from '#test/support/examples.ts';
+import { record } from '#test/support/history.ts';
+
+let store: ArchivedLog;
+let aggregates: AggregateRef[];
+/** All that was stored before anything was archived. */
+let all: RecordedEvent[];
+let stored: RawRecord[];
+let last: number;
+
+beforeAll(async () => {
+  store = await openArchivedLog();
+  const lived = await live(store.log, manyLives());
+  aggregates = [...new Map(lived.map((one) => [streamFilter(one), one])).values()];
+  all = await eventsIn(store.log);
+  last = await store.log.lastSequence();
+  stored = await recordsIn(store.logRecords, 0, last);
+});
+afterAll(() => store?.[Symbol.asyncDispose]());
+
+const filterOf = (aggregate: AggregateRef) => [streamFilter(aggregate)];
+const subject = (event: RecordedEvent) => subjectOf(event.aggregate, event.type);
+const matching = (subjects: readonly string[], after = 0, upTo = Infinity) =>
+  all.filter(
+    (event) =>
+      event.sequence > after &&
+      event.sequence <= upTo &&
+      matchesAnyFilter(subjects, subject(event)),
+  );
+
+/** Seals up to a sequence, and purges up to one. */
+async function archive(sealedTo: number, border: number): Promise<void> {
+  const { files, truncation, log, logRecords, open } = store;
+  await (await open()).refresh();
+  const after = (await open()).endSequence();
+  const range = { after, upTo: sealedTo, organizationId: null };
+  const { id } = await log.info();
+  const sealing = sealSegments(logRecords.read(range), { files, log: id, signer, recordsMax: 7 });
+  await Array.fromAsync(sealing);
+  await truncation.truncate(border);
+}
+
+const session = (id: string, organizationId = 'acme') =>
+  ({ kind: 'session', organizationId, id }) as const;
+
+describe('before anything is archived', () => {
+  it('the archive is not opened', async () => {
+    const open = () => expect.fail('the archive was opened');
+    const eventStore = withArchive(store.log, open);
+    for (const aggregate of [...aggregates, session('unknown')]) {
+      const events = matching(filterOf(aggregate));
+      expect(await eventStore.readLast(aggregate)).toEqual(events.at(-1) ?? null);
+      expect(await eventStore.readLastUpTo(aggregate, 3)).toEqual(
+        matching(filterOf(aggregate), 0, 3).at(-1) ?? null,
+      );
+      expect(await Array.fromAsync(eventStore.history(aggregate))).toEqual(events);
+    }
+    expect(await eventsIn(eventStore)).toEqual(all);
+    expect(await eventStore.sequenceBefore(new Date(0).toISOString())).toBe(0);
+    const records = withArchivedRecords(store.logRecords, store.log, open);
+    expect(await recordsIn(records, 0, last)).toEqual(stored);
+  });
+});
+
+/** The archive's end and the log's border; the same, or the log still has some of the archive. */
+const borders = [
+  [5, 1],
+  [9, 9],
+  [30, 17],
+  [30, 30],
+  [54, 41],
+] as const;
+
+describe.each(borders)('archived up to %i and purged up to %i', (sealedTo, border) => {
+  let times: string[];
+  let sequences: number[];
+
+  beforeAll(async () => {
+    const ofRecords = stored.map(({ storedAt }) => Date.parse(storedAt));
+    const first = ofRecords[0] ?? 0;
+    const moments = [0, first - 1, ...ofRecords.flatMap((ms) => [ms, ms + 1]), Date.now() + 1000];
+    times = [...new Set(moments)].map((ms) => new Date(ms).toISOString());
+    sequences = await Promise.all(times.map((time) => store.eventStore.sequenceBefore(time)));
+    expect(sequences.at(-1)).toBe(last);
+    await archive(sealedTo, border);
+    expect(await store.log.info()).toMatchObject({ firstSequence: border + 1 });
+  });
+
+  it('the last event of each session, and of each other aggregate that the log has', async () => {
+    for (const aggregate of aggregates) {
+      const event = matching(filterOf(aggregate)).at(-1);
+      const isKept = aggregate.kind === 'session' || (event?.sequence ?? 0) > border;
+      for (const options of [{}, { fromLeader: true }])
+        expect(await store.eventStore.readLast(aggregate, options)).toEqual(isKept ? event : null);
+    }
+  });
+
+  it('the last event up to each sequence', async () => {
+    for (const aggregate of aggregates) {
+      const found = Array.from({ length: last + 2 }, (_, sequence) =>
+        store.eventStore.readLastUpTo(aggregate, sequence),
+      );
+      const expected = Array.from(
+        { length: last + 2 },
+        (_, sequence) => matching(filterOf(aggregate), 0, sequence).at(-1) ?? null,
+      );
+      expect(await Promise.all(found)).toEqual(expected);
+    }
+  });
+
+  it('each history', async () => {
+    for (const aggregate of aggregates)
+      expect(await Array.fromAsync(store.eventStore.history(aggregate))).toEqual(
+        matching(filterOf(aggregate)),
+      );
+  });
+
+  it.each([
+    ['all', filters.all],
+    ['of the tenants', filters.tenants],
+    ['of the fleet', filters.fleet],
+    ['of an organization', ['evt.acme.>']],
+    ['of its sessions', ['evt.acme.session.>']],
+    ['of its ledger', ['evt.acme.ledger.>']],
+    ['of a session', ['evt.acme.session.ses_1.>']],
+    ['of a session by its id', [sessionAnywhere('ses_3')]],
+    ['of a session under another organization', ['evt.other.session.ses_1.>']],
+    ['of a type', ['evt.*.session.*.activated']],
+    ['of a type of one session', ['evt.acme.session.ses_2.activated']],
+    ['of two aggregates', ['evt.acme.session.ses_2.>', 'fleet.workload.wl_2.>']],
+    ['of a server', ['fleet.server.srv_2.>']],
+    ['of nothing', ['evt.nobody.>']],
+  ] as [string, string[]][])('ranges %s', async (_, subjects) => {
+    const places = [0, 1, 6, border - 1, border, border + 1, sealedTo, last - 1, last, last + 9];
+    for (const after of new Set(places))
+      for (const upTo of new Set([...places, Infinity])) {
+        const batchMax = [1, 3, 500][(after + Math.min(upTo, last)) % 3] ?? 1;
+        const read = await eventsIn(store.eventStore, { subjects, after, upTo, batchMax });
+        expect([after, upTo, read]).toEqual([after, upTo, matching(subjects, after, upTo)]);
+      }
+  });
+
+  it('a range of the log alone, without includesArchive', async () => {
+    const { eventStore } = store;
+    const range = { includesArchive: false };
+    expect(await eventsIn(eventStore, range)).toEqual(matching(filters.all, border));
+  });
+
+  it('the sequence before each time', async () => {
+    for (const [at, time] of times.entries())
+      expect([time, await store.eventStore.sequenceBefore(time)]).toEqual([time, sequences[at]]);
+  });
+
+  it('the records of each range', async () => {
+    const places = [0, 1, border - 1, border, border + 1, sealedTo, last - 1, last];
+    for (const after of places)
+      for (const upTo of places.filter((place) => place >= after))
+        expect(await recordsIn(store.records, after, upTo)).toEqual(stored.slice(after, upTo));
+    const own = { after: 0, upTo: last, filter: 'evt.acme.session.ses_2.>' };
+    expect((await Array.fromAsync(store.records.read(own))).flat()).toEqual(
+      stored.filter((one) => one.subject.startsWith('evt.acme.session.ses_2.')),
+    );
+  });
+
+  it('another organization finds no session by its id', async () => {
+    const { eventStore } = store;
+    for (const { aggregate } of matching(filters.sessions)) {
+      if (aggregate.kind !== 'session') continue;
+      const organizationId = aggregate.organizationId === 'acme' ? 'other' : 'acme';
+      const foreign = session(aggregate.id, organizationId);
+      expect(await eventStore.readLast(foreign)).toBeNull();
+      expect(await eventStore.readLastUpTo(foreign, last)).toBeNull();
+      expect(await Array.fromAsync(eventStore.history(foreign))).toEqual([]);
+    }
+  });
+});
+
+describe('an archive', () => {
+  const ended = session('ses_1');
+
+  it('that lacks events makes the event store unavailable, and not shorter', async () => {
+    const eventStore = withArchive(
+      store.log,
+      openOnce(async () => createMemoryFiles()),
+    );
+    const lacking = openOnce(async () => createMemoryFiles());
+    const records = withArchivedRecords(store.logRecords, store.log, lacking);
+    await expect(eventStore.readLast(session('unknown'))).rejects.toThrow(Unavailable);
+    await expect(eventStore.readLastUpTo(ended, 3)).rejects.toThrow(Unavailable);
+    await expect(Array.fromAsync(eventStore.history(ended))).rejects.toThrow(Unavailable);
+    await expect(eventsIn(eventStore)).rejects.toThrow(Unavailable);
+    await expect(eventStore.sequenceBefore(new Date(0).toISOString())).rejects.toThrow(Unavailable);
+    await expect(recordsIn(records, 0, last)).rejects.toThrow(Unavailable);
+  });
+
+  it('that cannot be opened at first is opened later, once', async () => {
+    let tries = 0;
+    const open = openOnce(async () => {
+      tries += 1;
+      if (tries < 3) throw new Error('the folder is away');
+      return store.files;
+    });
+    const eventStore = withArchive(store.log, open);
+    for (let failed = 0; failed < 2; failed += 1)
+      await expect(eventStore.readLastUpTo(ended, 9)).rejects.toThrow(Unavailable);
+    const history = matching(filterOf(ended));
+    expect(await Array.fromAsync(eventStore.history(ended))).toEqual(history);
+    expect(await Array.fromAsync(eventStore.history(ended))).toEqual(history);
+    expect(tries).toBe(3);
+  });
+
+  it('that grows during a history or a range does not leave a hole in it', async () => {
+    const open = session('ses_5', 'other');
+    await record<'session'>(store.log, open, ...Array.from({ length: 600 }, () => accessed(1)));
+    const { firstSequence, lastSequence } = await store.log.info();
+    let [border, isRead] = [firstSequence, false];
+    const eventStore = withArchive(
+      { ...store.log, info: async () => ({ ...(await store.log.info()), firstSequence: border }) },
+      store.open,
+    );
+    await archive(lastSequence - 1, firstSequence);
+    const reads: [string, AsyncIterable<unknown>][] = [
+      ['history', eventStore.history(open)],
+      [
+        'range',
+        eventStore.read({ subjects: filters.all, includesArchive: true, onUnreadable() {} }),
+      ],
+    ];
+    for (const [what, reading] of reads) {
+      border = firstSequence;
+      const read = (async () => {
+        for await (const _ of reading) {
+          isRead = true;
+          border = lastSequence;
+        }
+      })();
+      await expect(read, what).rejects.toThrow(Unavailable);
+    }
+    expect(isRead).toBe(true);
+  });
+});

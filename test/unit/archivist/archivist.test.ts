@@ -1,0 +1,176 @@
+import { expect, it, vi } from 'vitest';
+import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
+import { startArchivist, type ArchivistDependencies } from '#src/archivist/archivist.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
+import type { Leases } from '#src/messaging/leases.ts';
+import { collect, inBatches, recordsFrom, signer } from '#test/support/archive/archive.fixture.ts';
+import { openArchive } from '#src/archive/archive.ts';
+import { eventually } from '#test/support/projector.ts';
+
+const EVERY_MS = 20;
+const stored = recordsFrom(1, 700);
+
+/** A log of 700 records, of which one more becomes old each millisecond of the test's clock. */
+function openTest() {
+  const clock = { ms: 0, reads: 0 };
+  const now = () => {
+    clock.reads += 1;
+    return clock.ms;
+  };
+  let firstSequence = 1;
+  const eventStore = {
+    ...createMemoryEventStore(),
+    info: async () => ({ id: 'a-log', firstSequence, lastSequence: stored.length }),
+    sequenceBefore: async (time: string) => Math.max(0, Date.parse(time)),
+  };
+  const logged: string[] = [];
+  const note = (...[, text]: [object, string]) => logged.push(text);
+  const views = {
+    checkpoint: async () => stored.length,
+    waitForCheckpoint: async () => true,
+    removeUpTo: async () => 0,
+  };
+  const log = {
+    info: note,
+    warn: note,
+    error: note,
+    debug: note,
+  } as unknown as ArchivistDependencies['log'];
+  const dependencies: ArchivistDependencies = {
+    context: createCommandContext(eventStore, now),
+    records: {
+      read: ({ after, upTo }) =>
+        inBatches(stored.filter(({ sequence }) => sequence > after && sequence <= upTo)),
+    },
+    files: createMemoryFiles(),
+    signer,
+    truncation: {
+      canTruncate: async () => true,
+      heldBackTo: async () => null,
+      truncatePublic: async () => undefined,
+      async truncate(upTo) {
+        firstSequence = upTo + 1;
+      },
+    },
+    views,
+    leases: createMemoryLeases({ now: () => clock.ms }),
+    now,
+    log,
+  };
+  const archived = async () => (await openArchive(dependencies.files)).endSequence();
+  const until = (isSo: () => unknown) => vi.waitUntil(isSo, eventually);
+  return { clock, logged, dependencies, archived, until, first: () => firstSequence };
+}
+
+const options = { retainEndedMs: 0, everyMs: EVERY_MS };
+
+it('archives when a run is due by the clock, and again after the same time', async () => {
+  const { clock, logged, dependencies, archived, until, first } = openTest();
+  await using _ = startArchivist(dependencies, options);
+  clock.ms = EVERY_MS - 1;
+  const seen = clock.reads;
+  await until(() => clock.reads > seen + 6);
+  expect(logged).toEqual([]);
+  clock.ms = 100;
+  await until(() => logged.length === 1);
+  expect(await archived()).toBe(100);
+  const seenAgain = clock.reads;
+  await until(() => clock.reads > seenAgain + 6);
+  expect(logged).toEqual(['archived']);
+  clock.ms = 250;
+  await until(() => logged.length === 2);
+  expect([await archived(), first()]).toEqual([250, 251]);
+});
+
+it('repeats a run that failed', async () => {
+  const { clock, logged, dependencies, archived, until } = openTest();
+  const { files } = dependencies;
+  let failures = 2;
+  const list = () => {
+    failures -= 1;
+    return failures >= 0 ? Promise.reject(new Error('the disk is away')) : files.list();
+  };
+  await using _ = startArchivist({ ...dependencies, files: { ...files, list } }, options);
+  for (const ms of [100, 200, 300]) {
+    const { length } = logged;
+    clock.ms = ms;
+    await until(() => logged.length > length);
+  }
+  const failed = 'archiving failed; it is tried again';
+  expect(logged).toEqual([failed, failed, 'archived']);
+  expect(await archived()).toBe(300);
+});
+
+/** Records whose reading waits, until `release` is called, and a promise of its begin. */
+function waitingRecords({ records }: ArchivistDependencies) {
+  const begun = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let readers = 0;
+  return {
+    begun: begun.promise,
+    release: () => released.resolve(),
+    readers: () => readers,
+    records: {
+      async *read(range: Parameters<typeof records.read>[0]) {
+        readers += 1;
+        for await (const batch of records.read(range)) {
+          yield batch;
+          begun.resolve();
+          await released.promise;
+        }
+      },
+    },
+  };
+}
+
+it('works alone: of two archivists, one archives', async () => {
+  const { clock, logged, dependencies, archived, until } = openTest();
+  const waiting = waitingRecords(dependencies);
+  const held = { ...dependencies, records: waiting.records };
+  const refused = Promise.withResolvers<void>();
+  const { acquire } = dependencies.leases;
+  const leases: Leases = {
+    ...dependencies.leases,
+    async acquire(name, holder) {
+      const isFree = await acquire(name, holder);
+      if (!isFree) refused.resolve();
+      return isFree;
+    },
+  };
+  await using one = startArchivist({ ...held, leases }, options);
+  await using other = startArchivist({ ...held, leases }, options);
+  expect(one).not.toBe(other);
+  clock.ms = 100;
+  await waiting.begun;
+  await refused.promise;
+  expect(waiting.readers()).toBe(1);
+  waiting.release();
+  await until(() => logged.includes('archived'));
+  expect(await archived()).toBe(100);
+  // The lease is free again.
+  clock.ms = 200;
+  await until(() => logged.length >= 2);
+  expect([await archived(), new Set(logged)]).toEqual([200, new Set(['archived'])]);
+});
+
+it('stops in the middle of a segment, and the next one begins it again', async () => {
+  const { clock, logged, dependencies, archived, first, until } = openTest();
+  const waiting = waitingRecords(dependencies);
+  const archivist = startArchivist({ ...dependencies, records: waiting.records }, options);
+  clock.ms = 600;
+  await waiting.begun;
+  const stopped = archivist[Symbol.asyncDispose]();
+  waiting.release();
+  await stopped;
+  expect([logged, await archived(), first()]).toEqual([[], 0, 1]);
+  expect(await dependencies.leases.held()).toEqual(new Set());
+  await using _ = startArchivist(dependencies, options);
+  clock.ms = 650;
+  await until(() => logged.length === 1);
+  expect([await archived(), first()]).toEqual([650, 651]);
+  const archive = await openArchive(dependencies.files);
+  const range = { after: 0, upTo: 700, organizationId: null };
+  expect(await collect(archive.records.read(range))).toEqual(stored.slice(0, 650));
+});
