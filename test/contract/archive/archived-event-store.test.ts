@@ -153,7 +153,7 @@ describe.each(borders)('archived up to %i and purged up to %i', (sealedTo, borde
     ['of a type of one session', ['evt.acme.session.ses_2.activated']],
     ['of two aggregates', ['evt.acme.session.ses_2.>', 'fleet.workload.wl_2.>']],
     ['of a server', ['fleet.server.srv_2.>']],
-    ['of nothing', ['evt.nobody.>']],
+    ['of nothing', ['evt.absent.>']],
   ] as [string, string[]][])('ranges %s', async (_, subjects) => {
     const places = [0, 1, 6, border - 1, border, border + 1, sealedTo, last - 1, last, last + 9];
     for (const after of new Set(places))
