@@ -113,12 +113,16 @@ async function requireContinuity(
   archive: Archive,
 ): Promise<void> {
   const end = archive.endSequence();
-  const { firstSequence, lastSequence } = await context.eventStore.info();
+  const { id, firstSequence, lastSequence } = await context.eventStore.info();
   if (end < firstSequence - 1)
     throw new ArchiveMismatch(
       `the archive ends at ${end}, and the event store begins at ${firstSequence}`,
     );
-  if (end < firstSequence) return;
+  const sealedFrom = archive.segments().at(-1)?.log ?? id;
+  // The log begins behind the archive: no event is in both, and only the ids can be compared.
+  if (end < firstSequence && sealedFrom === id) return;
+  if (end < firstSequence)
+    throw new ArchiveMismatch(`the archive is of the event store ${sealedFrom}, this one is ${id}`);
   const range = { after: end - 1, upTo: end, organizationId: null };
   const archived = await firstOf(archive.records.read(range));
   const stored = end > lastSequence ? null : await firstOf(records.read(range));

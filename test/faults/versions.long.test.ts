@@ -237,7 +237,8 @@ test('beside the next release this one waits at what it cannot read, and goes on
   expect(await endOfStream(now, unknown - 1)).toContain('"reason":"newer_version"');
   for (const said of ['projection waits for a projector', 'publishing to tenants waits at'])
     await eventually(() => now.output().includes(said), said);
-  const isDegraded = async () => (await now.request('GET', '/api/health')).body.status !== 'ok';
+  const isDegraded = async () =>
+    (await now.request('GET', '/api/health')).body.status !== 'healthy';
   await eventually(isDegraded, 'the lists are late');
   expect(await published(connection)).toHaveLength(before);
   // Its timer has fired by now, and is given back.

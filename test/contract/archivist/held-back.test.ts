@@ -133,6 +133,16 @@ describe('an archive is refused, and nothing is purged,', () => {
     expect(await test.store.log.info()).toEqual(before);
   };
 
+  it('if it is of another event store, and ends where this one begins', async () => {
+    await expectPurged();
+    const border = (await firstSequence()) - 1;
+    const files = createMemoryFiles();
+    await seal(files, recordsFrom(1, border, 1_500), { log: 'another' });
+    await live(test.store.eventStore, sessionLife('acme', 'ses_after', true));
+    await test.untilFolded();
+    await refused(files, ArchiveMismatch);
+  });
+
   it('if it is of another event store', async () => {
     const files = createMemoryFiles();
     await seal(files, recordsFrom(1, 20));

@@ -141,7 +141,7 @@ it('the metrics say how much is archived, and nothing of a lag where nothing mus
 
 it('the list has what is open, and says from when on it is complete', async () => {
   const list = async () => (await service.request('GET', '/api/sessions')).body;
-  await eventually(async () => (await list()).complete_from !== undefined, 'it says so');
+  await eventually(async () => (await list()).complete_from !== undefined, 'the border is seen');
   const body = await list();
   expect(body.complete_from > activeAt).toBe(true);
   expect(body.sessions.map(({ id }: { id: string }) => id)).toEqual([open]);

@@ -1,6 +1,10 @@
 import { expect, it, vi } from 'vitest';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { startArchivist, type ArchivistDependencies } from '#src/archivist/archivist.ts';
+import {
+  startArchivist,
+  type ArchivistDependencies,
+  type ArchivistOptions,
+} from '#src/archivist/archivist.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
@@ -37,7 +41,7 @@ function openTest() {
     warn: note,
     error: note,
     debug: note,
-  } as unknown as ArchivistDependencies['log'];
+  } as unknown as ArchivistOptions['log'];
   const dependencies: ArchivistDependencies = {
     context: createCommandContext(eventStore, now),
     records: {
@@ -57,17 +61,15 @@ function openTest() {
     views,
     leases: createMemoryLeases({ now: () => clock.ms }),
     now,
-    log,
   };
   const archived = async () => (await openArchive(dependencies.files)).endSequence();
   const until = (isSo: () => unknown) => vi.waitUntil(isSo, eventually);
-  return { clock, logged, dependencies, archived, until, first: () => firstSequence };
+  const options = { retainEndedMs: 0, everyMs: EVERY_MS, log };
+  return { clock, logged, dependencies, options, archived, until, first: () => firstSequence };
 }
 
-const options = { retainEndedMs: 0, everyMs: EVERY_MS };
-
 it('archives when a run is due by the clock, and again after the same time', async () => {
-  const { clock, logged, dependencies, archived, until, first } = openTest();
+  const { clock, logged, dependencies, archived, until, first, options } = openTest();
   await using _ = startArchivist(dependencies, options);
   clock.ms = EVERY_MS - 1;
   const seen = clock.reads;
@@ -85,7 +87,7 @@ it('archives when a run is due by the clock, and again after the same time', asy
 });
 
 it('repeats a run that failed', async () => {
-  const { clock, logged, dependencies, archived, until } = openTest();
+  const { clock, logged, dependencies, archived, until, options } = openTest();
   const { files } = dependencies;
   let failures = 2;
   const list = () => {
@@ -126,7 +128,7 @@ function waitingRecords({ records }: ArchivistDependencies) {
 }
 
 it('works alone: of two archivists, one archives', async () => {
-  const { clock, logged, dependencies, archived, until } = openTest();
+  const { clock, logged, dependencies, archived, until, options } = openTest();
   const waiting = waitingRecords(dependencies);
   const held = { ...dependencies, records: waiting.records };
   const refused = Promise.withResolvers<void>();
@@ -156,7 +158,7 @@ it('works alone: of two archivists, one archives', async () => {
 });
 
 it('stops in the middle of a segment, and the next one begins it again', async () => {
-  const { clock, logged, dependencies, archived, first, until } = openTest();
+  const { clock, logged, dependencies, archived, first, until, options } = openTest();
   const waiting = waitingRecords(dependencies);
   const archivist = startArchivist({ ...dependencies, records: waiting.records }, options);
   clock.ms = 600;
