@@ -14,7 +14,7 @@ const MEASURED = [
 export default defineConfig({
   root: shared.root ?? process.cwd(),
   test: {
-    globalSetup: shared.test?.globalSetup ?? [],
+    globalSetup: [shared.test?.globalSetup ?? [], 'test/support/servers/s3.setup.ts'].flat(),
     reporters: shared.test?.reporters ?? [],
     projects: [
       project('long', { include: LONG, exclude: MEASURED }, { testTimeout: 900_000 }),

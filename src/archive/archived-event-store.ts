@@ -111,7 +111,7 @@ export type ArchiveBorder = {
    * Sessions that ended before this time (ISO 8601 UTC) are in the archive alone; null: none are,
    * as far as is known.
    */
-  completeFrom(): string | null;
+  completeFrom: () => string | null;
 } & AsyncDisposable;
 
 const LOOK_EVERY_MS = 5_000;

@@ -84,6 +84,7 @@ export async function runArchive(
   const upTo = archive.endSequence();
   const { firstSequence } = await context.eventStore.info();
   const run = { ...sealed, carriedForward: 0, viewsRemoved: 0, heldBack: null };
+  if (upTo === 0) return { ...run, truncatedTo: 0 };
   if (upTo >= firstSequence) {
     const heldBack = await whoHoldsBack(dependencies, upTo);
     if (heldBack !== null) return { ...run, heldBack, truncatedTo: firstSequence - 1 };

@@ -17,8 +17,7 @@ export function isFinished<Kind extends AggregateKind>(
   kind: Kind,
   state: Aggregates[Kind]['state'],
 ): boolean {
-  const test = finished[kind] as (state: Aggregates[Kind]['state']) => boolean;
-  return test(state);
+  return finished[kind](state);
 }
 
 /**

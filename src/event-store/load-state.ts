@@ -113,16 +113,16 @@ export function createStateReader(eventStore: Pick<EventStore, 'history'>): Stat
     return { ...event, state: evolve(event.aggregate, known, event) } as EventWithState;
   }
   return {
-    async complete<Event extends RecordedEvent>(event: Event) {
+    async complete(event: RecordedEvent) {
       const isKnown = hasState(event);
-      if (isKnown && states.size === 0) return event as Event & EventWithState;
+      if (isKnown && states.size === 0) return event as EventWithState;
       const key = streamFilter(event.aggregate);
       const complete = isKnown ? (event as EventWithState) : await fold(event, key);
       const isKept = states.delete(key) || !isKnown;
       if (isKept) states.set(key, complete.state);
       const [oldest] = states.keys();
       if (states.size > STATES_MAX && oldest !== undefined) states.delete(oldest);
-      return complete as Event & EventWithState;
+      return complete;
     },
     clear: () => states.clear(),
   };

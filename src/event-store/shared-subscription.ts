@@ -15,7 +15,7 @@ export type SharedSubscriptionStore = EventStore & {
   /** False once the shared reader has received nothing for 3 s: its subscribers get no events. */
   isReceiving(): boolean;
   /** Time since the shared reader's last sign of life: events, or a heartbeat every 2 s. */
-  silenceMs(): number;
+  silenceMs: () => number;
 } & AsyncDisposable;
 
 export type SharedSubscriptionOptions = {

@@ -5,7 +5,7 @@
  */
 export type ReaderWatch = {
   /** @param name the stream, and the consumer if it is durable: `EVENTS`, `EVENTS/provisioner` */
-  add(name: string, silenceMs: () => number): void;
+  add: (name: string, silenceMs: () => number) => void;
   /** Seconds since the last sign of life, by reader. */
   silences(): Record<string, number>;
 };

@@ -57,6 +57,12 @@ async function openStores() {
   };
 }
 
+/** The previous release has streams that cannot be purged, and starts on no others. */
+async function asPreviousRelease({ jsm }: JetStreamConnection): Promise<void> {
+  for (const name of [EVENTS_STREAM, PUBLIC_STREAM])
+    await jsm.streams.update(name, { deny_purge: true });
+}
+
 /** Sessions through one API until its signal aborts: some expire, some are extended or stopped. */
 function startLoad(service: RunningService) {
   const accepted: string[] = [];
@@ -153,6 +159,7 @@ test.each(['upgraded', 'rolled back'] as const)(
     await using previous = await previousRelease();
     await using stores = await openStores();
     await using connection = await stores.connect();
+    await asPreviousRelease(connection);
     const order = direction === 'upgraded' ? [previous, undefined] : [undefined, previous];
     await using leaving = await stores.start(order[0]);
     const loads = [startLoad(leaving)];

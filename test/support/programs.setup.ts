@@ -1,12 +1,10 @@
 /**
- * Before all tests: installs missing programs, builds an S3 server where Go is there, finds out
- * whether a Docker engine answers, and builds the browser image there. Workers inherit the
- * environment.
+ * Before all tests: installs missing programs, finds out whether a Docker engine answers, and
+ * builds the browser image there. Workers inherit the environment.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensurePrograms } from '#src/embedded/programs.ts';
-import { ensureS3Server } from '#test/support/servers/real-s3.ts';
 import { removeContainers } from '#test/support/servers/containers.ts';
 import {
   findDocker,
@@ -31,7 +29,6 @@ export async function setup(): Promise<void> {
   const names = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
   const paths = await ensurePrograms(names, (line) => console.error(line));
   for (const name of names) process.env[VARIABLES[name]] = paths[name];
-  process.env['TEST_S3_SERVER'] = (await ensureS3Server((line) => console.error(line))) ?? 'none';
   process.env['TEST_DOCKER'] = (await findDocker()) ? 'yes' : 'no';
   process.env['TEST_DOCKER_NETWORK'] = `bss-test-${process.pid}`;
   process.env['TEST_RUN'] = String(process.pid);

@@ -150,7 +150,7 @@ function createReadable(eventStore: EventStore, access: Access, logger: Logger) 
         unreadable.set(organizationId, error);
       }
     },
-    pass(poison: UnreadableEvent): void {
+    pass: (poison: UnreadableEvent): void => {
       const organizationId = organizationIn(poison.subject);
       if (poison.kind === 'malformed' || organizationId === null)
         return logger.error(poison, 'malformed organization event skipped');

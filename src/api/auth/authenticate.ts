@@ -1,5 +1,4 @@
 import type { Role } from '#events/organization.ts';
-import type { Unavailable } from '#src/errors.ts';
 import { hashKey } from '#src/ids.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 
@@ -38,7 +37,7 @@ export function createKeyAuthenticator(holderOf: (keyHash: string) => Caller | n
     try {
       return holderOf(hashKey(credential));
     } catch (error) {
-      return Promise.reject(error as Unavailable);
+      return Promise.reject(error);
     }
   };
 }

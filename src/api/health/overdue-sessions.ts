@@ -48,25 +48,26 @@ async function countOverdue({
   const isLateRow = ({ created_at, expires_at }: SessionRow) =>
     isLate(Math.min(Date.parse(created_at) + queueTimeoutMs, Date.parse(expires_at)));
   const waiting = { projection: projectionId(organizationSessions), list: waitingSessions };
-  let count = await countOf<SessionRow>(views, waiting, isLateRow);
+  let count = await countOf(views, waiting, isLateRow);
   for (const { id } of await readList<ServerState>(views, projectionId(servers), currentServers)) {
     const running = { projection: projectionId(sessionView), list: sessionsOnServer(id) };
-    count += await countOf<SessionState>(views, running, (session) =>
+    count += await countOf(views, running, (session: SessionState) =>
       isLate(endsAt(session, queueTimeoutMs)),
     );
   }
   return count;
 }
 
-async function countOf<View>(
+async function countOf(
   views: Views,
   { projection, list }: { projection: string; list: string },
-  matches: (view: View) => boolean,
+  isOverdue: ((row: SessionRow) => boolean) | ((session: SessionState) => boolean),
 ): Promise<number> {
   let count = 0;
   for (let offset = 0, total = 1; offset < total; offset += pageMax) {
     const page = await views.page(projection, { lists: [list], offset, limit: pageMax });
-    count += (JSON.parse(`[${page.items}]`) as View[]).filter(matches).length;
+    const found = JSON.parse(`[${page.items}]`) as (SessionRow & SessionState)[];
+    count += found.filter(isOverdue).length;
     total = page.total;
   }
   return count;

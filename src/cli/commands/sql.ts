@@ -114,7 +114,7 @@ function formatResult({ columns, rows, isCut, loaded }: QueryResult): string {
 }
 
 function printableDrawing(plan: Plain): string {
-  return String(plan).split('\n').map(printable).join('\n').trimEnd();
+  return (typeof plan === 'string' ? plan : '').split('\n').map(printable).join('\n').trimEnd();
 }
 
 function cellOf(value: Plain): string {

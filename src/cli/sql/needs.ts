@@ -65,9 +65,7 @@ async function planOf(connection: DuckDBConnection, query: string): Promise<Plan
 function needsOfPlan(plan: readonly PlanNode[]): Needs {
   const found = { tables: new Set<TableName>(), columns: new Set<string>() };
   const visit = ({ children, extra_info: info }: PlanNode): void => {
-    const name = String(info['Table'] ?? '')
-      .split('.')
-      .at(-1);
+    const name = textOf(info['Table']).split('.').at(-1);
     const table = tables.find((one) => one.name === name);
     if (table !== undefined) found.tables.add(table.name);
     // A column that only a filter reads is not among the projections.
@@ -78,4 +76,8 @@ function needsOfPlan(plan: readonly PlanNode[]): Needs {
   };
   plan.forEach(visit);
   return found;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

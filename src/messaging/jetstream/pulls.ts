@@ -9,7 +9,7 @@ export type Pulls<Found> = {
   /** Opens a pull for each caller without one; to be called after a reconnect. */
   top(): void;
   /** How long the server has answered none of the open pulls; 0: none is open. */
-  silenceMs(): number;
+  silenceMs: () => number;
 };
 
 export type PullsOptions<Found> = {

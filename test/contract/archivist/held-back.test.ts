@@ -129,7 +129,7 @@ it('a state of another version is carried forward as the whole history makes it'
 describe('an archive is refused, and nothing is purged,', () => {
   const refused = async (files: ArchivistTest['dependencies']['files'], error: unknown) => {
     const before = await test.store.log.info();
-    await expect(run({ files })).rejects.toThrow(error as Error);
+    await expect(run({ files })).rejects.toThrow(error);
     expect(await test.store.log.info()).toEqual(before);
   };
 

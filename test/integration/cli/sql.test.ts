@@ -264,7 +264,7 @@ describe('a query', () => {
   it('may describe, summarize and explain', async () => {
     expect((await rowsOf('describe sessions')).length).toBeGreaterThan(20);
     expect((await rowsOf('summarize ledger')).length).toBeGreaterThan(10);
-    expect(String(await rowsOf('explain select type from events'))).toContain('SEQ_SCAN');
+    expect(JSON.stringify(await rowsOf('explain select type from events'))).toContain('SEQ_SCAN');
     expect(await rowsOf('show tables')).toEqual([['events'], ['ledger'], ['sessions']]);
   });
 

@@ -60,7 +60,7 @@ function lifeOf<Kind extends AggregateKind>(
   aggregate: RefOf<Kind>,
   ...events: Aggregates[Kind]['event'][]
 ): Life {
-  return { aggregate: aggregate as AggregateRef, events };
+  return { aggregate, events };
 }
 
 /** A session that ends, or goes on, with its ledger, which goes on. */

@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { aggregates, type Aggregates, type RefOf } from '#events/events.ts';
+import { aggregates, type Aggregates } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import { decideCarryForward } from '#src/domain/carry-forward.ts';
 import { evolve } from '#src/event-store/load-state.ts';
@@ -27,7 +27,7 @@ test.each(examples)(
 test.each(examples)(
   'a history of a %s that begins with it is incomplete',
   (_, aggregate, event) => {
-    const fold = () => evolve<AggregateKind>(aggregate as RefOf<AggregateKind>, null, event);
+    const fold = () => evolve<AggregateKind>(aggregate, null, event);
     expect(fold).toThrow(RangeError);
     expect(fold).toThrow(`${event.type} before`);
     expect(fold).toThrow('the history is incomplete');

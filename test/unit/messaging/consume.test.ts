@@ -44,7 +44,7 @@ function itemsOf(...keys: string[]): Item[] {
 
 describe('a consumer of several items at once', () => {
   it('handles as many as it may, and the next one when one has ended', async () => {
-    const items = itemsOf(...'abcdefghijklmnopqrstuvwxyz');
+    const items = itemsOf(...'abcdefghijklmnopqrstuvwxyz'.split(''));
     const { begun, end, stop, consumed } = open(items, { concurrency: 20 });
     await expect.poll(() => begun).toEqual(items.slice(0, 20));
     end(items[7]);

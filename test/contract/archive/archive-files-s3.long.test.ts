@@ -1,0 +1,2 @@
+/** The suite over a real S3 server, too, which `npm run test:long` builds. */
+import './archive-files.test.ts';
