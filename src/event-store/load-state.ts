@@ -115,9 +115,9 @@ export function createStateReader(eventStore: Pick<EventStore, 'history'>): Stat
   return {
     async complete(event: RecordedEvent) {
       const isKnown = hasState(event);
-      if (isKnown && states.size === 0) return event as EventWithState;
+      if (isKnown && states.size === 0) return event;
       const key = streamFilter(event.aggregate);
-      const complete = isKnown ? (event as EventWithState) : await fold(event, key);
+      const complete = isKnown ? event : await fold(event, key);
       const isKept = states.delete(key) || !isKnown;
       if (isKept) states.set(key, complete.state);
       const [oldest] = states.keys();
