@@ -254,14 +254,15 @@ class ArchiveReader {
   }
 
   async #lines(segment: number, { offset, length, rawLength, firstLine }: Frame): Promise<Buffer> {
-    try {
-      const data = await this.#files.read(dataName(segment), { offset, length });
-      return await decompressLines(data, rawLength);
-    } catch (error) {
-      const isMissing = error instanceof FileMissing;
-      const problem = isMissing ? 'the data is missing' : 'the frame cannot be decompressed';
+    const corrupt = (problem: string) => (error: unknown) => {
       throw new CorruptSegment(segment, firstLine, problem, error);
-    }
+    };
+    const data = await this.#files.read(dataName(segment), { offset, length }).catch((error) => {
+      // Files that do not answer are no damage.
+      if (!(error instanceof FileMissing)) throw error;
+      return corrupt('the data is missing')(error);
+    });
+    return decompressLines(data, rawLength).catch(corrupt('the frame cannot be decompressed'));
   }
 
   #frameTable(segment: number): Promise<FrameTable> {

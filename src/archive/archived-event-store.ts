@@ -2,36 +2,17 @@ import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
 import { matchesAnyFilter, streamFilter, subjectOfOne } from '#events/subjects.ts';
 import type { AggregateRef } from '#events/subjects.ts';
-import { sleep } from '#src/async/sleep.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
+import type { EventStore, ReadOptions, UnreadableEvent } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords, RecordRange } from '#src/event-store/raw-records.ts';
-import { openArchive, type Archive } from './archive.ts';
-import type { ArchiveFiles } from './archive-files.ts';
-import { CorruptSegment } from './manifest.ts';
+import { readable } from '#src/event-store/unreadable.ts';
+import type { Archive } from './archive.ts';
+import type { OpenArchive } from './open-once.ts';
 import { aggregateOf } from './segment-index.ts';
 
 const BATCH_MAX = 500;
 /** The first event of an aggregate's life: nothing of it is older. */
 const BEGINNINGS = new Set(['session.requested', 'workload.provisioning']);
-
-/** Opens the archive; a later call after a success returns the same one. */
-export type OpenArchive = () => Promise<Archive>;
-
-/** Opens the archive at the first call, and again after a failure. */
-export function openOnce(files: () => Promise<ArchiveFiles>): OpenArchive {
-  let opening: Promise<Archive> | null = null;
-  return () => {
-    opening ??= files()
-      .then((found) => openArchive(found))
-      .catch((error: unknown) => {
-        opening = null;
-        if (error instanceof CorruptSegment) throw error;
-        throw new Unavailable('event-log', error);
-      });
-    return opening;
-  };
-}
 
 /**
  * The event store together with its archive: the same answers as before events were archived. A
@@ -44,15 +25,15 @@ export function openOnce(files: () => Promise<ArchiveFiles>): OpenArchive {
  * is not opened.
  */
 export function withArchive(eventStore: EventStore, open: OpenArchive): EventStore {
-  const border = () => archivedUpTo(eventStore, open);
+  const log: TruncatedLog = { info: () => eventStore.info(), open };
 
   async function lastArchived<Event>(aggregate: AggregateRef, upTo: number): Promise<Event | null> {
-    const end = Math.min(upTo, await border());
+    const end = Math.min(upTo, await purgedUpTo(log));
     if (end === 0) return null;
-    const last = await (await open()).lastUpTo(nameOf(aggregate), end);
+    const last = await (await openUpTo(log, end)).lastUpTo(nameOf(aggregate), end);
     // The archive finds a session by its id: another organization's is not this caller's.
     const isOwn = last !== null && matchesAnyFilter([streamFilter(aggregate)], last.subject);
-    return isOwn ? (eventOf(last) as Event) : null;
+    return isOwn ? (readable(() => eventOf(last)) as Event) : null;
   }
 
   return {
@@ -71,83 +52,38 @@ export function withArchive(eventStore: EventStore, open: OpenArchive): EventSto
     },
 
     async *history(aggregate) {
-      const log = eventStore.history(aggregate)[Symbol.asyncIterator]();
-      const first = await log.next();
-      const isWhole = first.done !== true && BEGINNINGS.has(first.value.type);
-      const end = isWhole ? 0 : await border();
-      if (end > 0)
-        for await (const records of (await open()).readAggregate(nameOf(aggregate), { upTo: end }))
-          for (const record of records)
-            if (matchesAnyFilter([streamFilter(aggregate)], record.subject))
-              yield eventOf(record) as RecordedOf<typeof aggregate.kind>;
-      for (let next = first; next.done !== true; next = await log.next())
-        if (next.value.sequence > end) yield next.value;
-      if (first.done === true) return;
-      // The log may have lost events of this aggregate before they were read there.
-      const { firstSequence } = await eventStore.info();
-      if (firstSequence > Math.max(first.value.sequence, end + 1)) throw archivedMeanwhile();
+      type Event = RecordedOf<typeof aggregate.kind>;
+      const range = { after: 0, upTo: Infinity };
+      // A life that begins in the log is read without the archive.
+      if ((await purgedUpTo(log)) > 0)
+        for await (const { type, sequence } of eventStore.history(aggregate)) {
+          if (BEGINNINGS.has(type)) range.after = sequence - 1;
+          break;
+        }
+      const batches = acrossBorder<Event>(log, range, {
+        archived: (archive, part) => archivedHistory<Event>(archive, aggregate, part),
+        logged: ({ after }) => batchesOf(eventStore.history(aggregate), after),
+      });
+      for await (const events of batches) yield* events;
     },
 
-    async *read(options) {
-      const { after = 0, upTo = Infinity, includesArchive = false } = options;
-      const end = includesArchive ? await border() : 0;
-      if (after < end) yield* readArchive(await open(), options, Math.min(end, upTo));
-      yield* eventStore.read({ ...options, after: Math.max(after, end) });
-      if (includesArchive && upTo > end) await requireSameBorder(border, end);
+    async *read({ includesArchive = false, ...options }) {
+      if (!includesArchive) return yield* eventStore.read(options);
+      const { after = 0, onUnreadable } = options;
+      const upTo = Math.min(options.upTo ?? Infinity, await eventStore.lastSequence());
+      const range = { after, upTo };
+      const entries = acrossBorder<Entry>(log, range, {
+        archived: (archive, part) => archivedEntries(archive, { ...options, ...part }),
+        logged: (part) => loggedEntries(eventStore, { ...options, ...part }),
+      });
+      for await (const batch of entries) yield* readableOf(batch, onUnreadable);
     },
 
     async sequenceBefore(time) {
       const found = await eventStore.sequenceBefore(time);
-      const end = await border();
+      const end = await purgedUpTo(log);
       if (found > end || end === 0) return found;
-      return (await (await open()).sequenceBefore(time)) ?? end;
-    },
-  };
-}
-
-/** How far the lists of sessions reach back. */
-export type ArchiveBorder = {
-  /**
-   * Sessions that ended before this time (ISO 8601 UTC) are in the archive alone; null: none are,
-   * as far as is known.
-   */
-  completeFrom: () => string | null;
-} & AsyncDisposable;
-
-const LOOK_EVERY_MS = 5_000;
-
-/** Looks from time to time how far the log has been truncated. */
-export function watchArchiveBorder(
-  eventStore: Pick<EventStore, 'info'>,
-  open: OpenArchive,
-): ArchiveBorder {
-  const stop = new AbortController();
-  const { signal } = stop;
-  let seen = 1;
-  let time: string | null = null;
-
-  async function look(): Promise<void> {
-    const { firstSequence } = await eventStore.info();
-    if (firstSequence === seen) return;
-    const archive = await open();
-    await archive.refresh();
-    const end = archive.endTime();
-    time = end === null ? null : new Date(end).toISOString();
-    seen = firstSequence;
-  }
-  async function watch(): Promise<void> {
-    while (!signal.aborted) {
-      // Event store or archive is unavailable: the next look finds the border.
-      await look().catch(() => undefined);
-      await sleep(LOOK_EVERY_MS, signal);
-    }
-  }
-  const watching = watch();
-  return {
-    completeFrom: () => time,
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await watching;
+      return (await (await openUpTo(log, end)).sequenceBefore(time)) ?? end;
     },
   };
 }
@@ -158,78 +94,158 @@ export function withArchivedRecords(
   eventStore: Pick<EventStore, 'info'>,
   open: OpenArchive,
 ): RawRecords {
-  const border = () => archivedUpTo(eventStore, open);
+  const log: TruncatedLog = { info: () => eventStore.info(), open };
   return {
-    async *read(range: RecordRange) {
-      const end = await border();
-      if (range.after < end)
-        yield* (await open()).records.read({ ...range, upTo: Math.min(end, range.upTo) });
-      if (range.upTo <= end) return;
-      yield* records.read({ ...range, after: Math.max(range.after, end) });
-      await requireSameBorder(border, end);
-    },
+    read: (range: RecordRange) =>
+      acrossBorder(log, range, {
+        archived: (archive, part) => archive.records.read({ ...range, ...part }),
+        logged: (part) => records.read({ ...range, ...part }),
+      }),
   };
 }
 
-/**
- * The last sequence that the log no longer has; 0: it has all.
- * @throws Unavailable if the archive lacks events up to there
- */
-async function archivedUpTo(
-  eventStore: Pick<EventStore, 'info'>,
-  open: OpenArchive,
-): Promise<number> {
-  const { firstSequence } = await eventStore.info();
-  const end = firstSequence - 1;
-  if (end === 0) return 0;
-  const archive = await open();
+/** A log that loses its beginning from time to time, and the archive that has it then. */
+type TruncatedLog = Pick<EventStore, 'info'> & { open: OpenArchive };
+
+type Part = { after: number; upTo: number };
+
+/** The last sequence that the log no longer has; 0: it has all. */
+async function purgedUpTo(log: TruncatedLog): Promise<number> {
+  const { firstSequence } = await log.info();
+  return firstSequence - 1;
+}
+
+/** The archive, which has all up to `end`. @throws Unavailable if it lacks some of that */
+async function openUpTo(log: TruncatedLog, end: number): Promise<Archive> {
+  const archive = await log.open();
   if (archive.endSequence() < end) await archive.refresh();
-  if (archive.endSequence() < end) {
-    const lacking = `the archive ends at ${archive.endSequence()}, the log begins at ${end + 1}`;
-    throw new Unavailable('event-log', new Error(lacking));
+  if (archive.endSequence() >= end) return archive;
+  const lacking = `the archive ends at ${archive.endSequence()}, the log begins at ${end + 1}`;
+  throw new Unavailable('event-log', new Error(lacking));
+}
+
+/**
+ * A range whose beginning is in the archive and whose end is in the log, while the log may be
+ * purged. What was read from the log is complete if nothing of it is purged by then; so the border
+ * is looked at after each batch. If it has passed the batch, the archive is read up to the border
+ * instead, and the log from there. Each such turn moves on to the border, so it ends at `upTo`.
+ */
+async function* acrossBorder<Entry extends { sequence: number }>(
+  log: TruncatedLog,
+  { after, upTo }: Part,
+  sources: {
+    archived: (archive: Archive, part: Part) => AsyncIterable<Entry[]>;
+    logged: (part: Part) => AsyncIterable<Entry[]>;
+  },
+): AsyncGenerator<Entry[], void, void> {
+  for (let place = after; place < upTo;) {
+    const purged = await purgedUpTo(log);
+    if (place < purged) {
+      const end = Math.min(purged, upTo);
+      yield* sources.archived(await openUpTo(log, purged), { after: place, upTo: end });
+      place = end;
+      continue;
+    }
+    let isWhole = true;
+    for await (const entries of sources.logged({ after: place, upTo })) {
+      isWhole = (await purgedUpTo(log)) <= place;
+      if (!isWhole) break;
+      yield entries;
+      place = entries.at(-1)?.sequence ?? place;
+    }
+    if (isWhole && (await purgedUpTo(log)) <= place) return;
   }
-  return end;
 }
 
-/** Events may have been purged from the log before they were read there. @throws Unavailable */
-async function requireSameBorder(border: () => Promise<number>, end: number): Promise<void> {
-  if ((await border()) > end) throw archivedMeanwhile();
-}
-
-function archivedMeanwhile(): Unavailable {
-  return new Unavailable('event-log', new Error('events were archived while they were read'));
-}
-
-async function* readArchive(
+async function* archivedHistory<Event>(
   archive: Archive,
-  { subjects, after = 0, batchMax = BATCH_MAX, onUnreadable, signal }: ReadOptions,
-  upTo: number,
-): AsyncGenerator<RecordedEvent[], void, void> {
+  aggregate: AggregateRef,
+  part: Part,
+): AsyncGenerator<Event[], void, void> {
+  const own = [streamFilter(aggregate)];
+  for await (const records of archive.readAggregate(nameOf(aggregate), part))
+    yield records
+      .filter(({ subject }) => matchesAnyFilter(own, subject))
+      .map((record) => readable(() => eventOf(record)) as Event);
+}
+
+/** An event, or the report of one that cannot be decoded. */
+type Entry = RecordedEvent | UnreadableEvent;
+
+/** Yields the events in between before it reports an unreadable one: the report may throw. */
+function* readableOf(
+  entries: readonly Entry[],
+  onUnreadable: ReadOptions['onUnreadable'],
+): Generator<RecordedEvent[], void, void> {
+  let events: RecordedEvent[] = [];
+  for (const entry of entries)
+    if ('reason' in entry) {
+      if (events.length > 0) yield events;
+      events = [];
+      onUnreadable(entry);
+    } else events.push(entry);
+  if (events.length > 0) yield events;
+}
+
+async function* loggedEntries(
+  eventStore: EventStore,
+  options: ReadOptions,
+): AsyncGenerator<Entry[], void, void> {
+  let unreadable: UnreadableEvent[] = [];
+  const onUnreadable = (poison: UnreadableEvent) => void unreadable.push(poison);
+  for await (const events of eventStore.read({ ...options, onUnreadable })) {
+    yield [...unreadable, ...events].toSorted((a, b) => a.sequence - b.sequence);
+    unreadable = [];
+  }
+  yield unreadable;
+}
+
+async function* archivedEntries(
+  archive: Archive,
+  { subjects, after = 0, upTo = Infinity, batchMax = BATCH_MAX, signal }: ReadOptions,
+): AsyncGenerator<Entry[], void, void> {
   for await (const records of recordsOf(archive, subjects, { after, upTo })) {
-    const events: RecordedEvent[] = [];
-    for (const record of records) {
-      const { sequence, subject } = record;
-      if (!matchesAnyFilter(subjects, subject)) continue;
-      try {
-        events.push(eventOf(record));
-      } catch (error) {
-        if (!(error instanceof MalformedEvent)) throw error;
-        const kind = error instanceof UnknownEvent ? 'unknown' : 'malformed';
-        onUnreadable({ sequence, subject, reason: error.message, kind });
-      }
-    }
-    for (let from = 0; from < events.length; from += batchMax) {
+    const entries = records
+      .filter(({ subject }) => matchesAnyFilter(subjects, subject))
+      .map((record) => entryOf(record));
+    for (let from = 0; from < entries.length; from += batchMax) {
       if (signal?.aborted === true) return;
-      yield events.slice(from, from + batchMax);
+      yield entries.slice(from, from + batchMax);
     }
   }
+}
+
+function entryOf(record: RawRecord): Entry {
+  try {
+    return eventOf(record);
+  } catch (error) {
+    if (!(error instanceof MalformedEvent)) throw error;
+    const { sequence, subject } = record;
+    const kind = error instanceof UnknownEvent ? 'unknown' : 'malformed';
+    return { sequence, subject, reason: error.message, kind };
+  }
+}
+
+/** Above a sequence, in batches. */
+async function* batchesOf<Event extends { sequence: number }>(
+  events: AsyncIterable<Event>,
+  after: number,
+): AsyncGenerator<Event[], void, void> {
+  let batch: Event[] = [];
+  for await (const event of events) {
+    if (event.sequence > after) batch.push(event);
+    if (batch.length < BATCH_MAX) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
 }
 
 /** One aggregate's records are found by the index; others by reading all of the range. */
 function recordsOf(
   archive: Archive,
   subjects: readonly string[],
-  range: { after: number; upTo: number },
+  range: Part,
 ): AsyncIterable<RawRecord[]> {
   const [filter = '>', ...others] = subjects;
   const subject = others.length === 0 ? subjectOfOne(filter) : null;

@@ -8,7 +8,7 @@ import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { SegmentManifest } from '#src/archive/manifest.ts';
 import { sealSegments } from '#src/archive/segment-writer.ts';
 import type { Signer } from '#src/archive/signature.ts';
-import { verifyArchive } from '#src/archive/verify.ts';
+import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';

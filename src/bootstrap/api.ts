@@ -1,5 +1,5 @@
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
-import { watchArchiveBorder } from '#src/archive/archived-event-store.ts';
+import { watchArchiveBorder } from '#src/archive/open-once.ts';
 import { startApi } from '#src/api/api.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
 import {

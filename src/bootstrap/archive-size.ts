@@ -1,4 +1,4 @@
-import type { OpenArchive } from '#src/archive/archived-event-store.ts';
+import type { OpenArchive } from '#src/archive/open-once.ts';
 
 /** An archive grows once in many hours; its files are not listed more often than this. */
 const REFRESH_MS = 5 * 60_000;

@@ -1,9 +1,5 @@
-import {
-  openOnce,
-  withArchive,
-  withArchivedRecords,
-  type OpenArchive,
-} from '#src/archive/archived-event-store.ts';
+import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { ArchivistDependencies } from '#src/archivist/archivist.ts';
 import { openArchiveFiles } from './archive-files.ts';

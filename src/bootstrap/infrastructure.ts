@@ -1,5 +1,6 @@
 import { EVENTS_STREAM } from '#events/subjects.ts';
-import { openOnce, withArchive, type OpenArchive } from '#src/archive/archived-event-store.ts';
+import { withArchive } from '#src/archive/archived-event-store.ts';
+import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views } from '#projections/store/views.ts';

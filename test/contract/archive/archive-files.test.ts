@@ -8,7 +8,7 @@ import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { createS3Files } from '#src/archive/archive-files.s3.ts';
 import { aggregateOf } from '#src/archive/segment-index.ts';
-import { verifyArchive } from '#src/archive/verify.ts';
+import { verifyArchive } from '#src/archive/verify/verify.ts';
 import {
   collect,
   LOG,

@@ -8,11 +8,14 @@ import {
   subjectOf,
   type AggregateRef,
 } from '#events/subjects.ts';
+import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { openOnce, withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { openOnce } from '#src/archive/open-once.ts';
 import { sealSegments } from '#src/archive/segment-writer.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import { signer } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,
@@ -233,33 +236,83 @@ describe('an archive', () => {
     expect(tries).toBe(3);
   });
 
-  it('that grows during a history or a range does not leave a hole in it', async () => {
+  it('whose files do not answer is an outage, and no corrupt segment', async () => {
+    const gone = { isAway: false };
+    const away = new Error('connect ECONNREFUSED');
+    const answer = <Result>(ask: () => Promise<Result>) =>
+      gone.isAway ? Promise.reject(away) : ask();
+    const files: ArchiveFiles = {
+      ...store.files,
+      list: () => answer(() => store.files.list()),
+      size: (name) => answer(() => store.files.size(name)),
+      read: (name, range) => answer(() => store.files.read(name, range)),
+    };
+    const open = openOnce(async () => files);
+    const eventStore = withArchive(store.log, open);
+    await open();
+    gone.isAway = true;
+    await expect(Array.fromAsync(eventStore.history(ended))).rejects.toThrow(Unavailable);
+    await expect(eventStore.readLastUpTo(ended, 9)).rejects.toThrow(Unavailable);
+    await expect(eventsIn(eventStore)).rejects.toThrow(Unavailable);
+    gone.isAway = false;
+    expect(await Array.fromAsync(eventStore.history(ended))).toEqual(matching(filterOf(ended)));
+  });
+
+  describe('while the log is purged', () => {
     const open = session('ses_5', 'other');
-    await record<'session'>(store.log, open, ...Array.from({ length: 600 }, () => accessed(1)));
-    const { firstSequence, lastSequence } = await store.log.info();
-    let [border, isRead] = [firstSequence, false];
-    const eventStore = withArchive(
-      { ...store.log, info: async () => ({ ...(await store.log.info()), firstSequence: border }) },
-      store.open,
-    );
-    await archive(lastSequence - 1, firstSequence);
-    const reads: [string, AsyncIterable<unknown>][] = [
-      ['history', eventStore.history(open)],
-      [
-        'range',
-        eventStore.read({ subjects: filters.all, includesArchive: true, onUnreadable() {} }),
-      ],
-    ];
-    for (const [what, reading] of reads) {
-      border = firstSequence;
-      const read = (async () => {
-        for await (const _ of reading) {
-          isRead = true;
-          border = lastSequence;
+    let end: number;
+    let border: number;
+    let whole: { events: RecordedEvent[]; history: RecordedEvent[]; records: RawRecord[] };
+
+    beforeAll(async () => {
+      for (let batch = 0; batch < 3; batch += 1)
+        await record<'session'>(store.log, open, ...Array.from({ length: 400 }, () => accessed(1)));
+      const { firstSequence, lastSequence } = await store.log.info();
+      [border, end] = [firstSequence - 1, lastSequence];
+      await archive(end - 1, border);
+      whole = {
+        events: await eventsIn(store.eventStore),
+        history: await Array.fromAsync(store.eventStore.history(open)),
+        records: await recordsIn(store.records, 0, end),
+      };
+      expect(whole.events).toHaveLength(end);
+    });
+
+    /** Purges before each read of the log, and after each of its batches. */
+    const purgingLog = () => {
+      const purge = async () => {
+        border = Math.min(border + 70, end - 200);
+        await store.truncation.truncate(border);
+      };
+      async function* purged<Batch>(read: () => AsyncIterable<Batch>) {
+        await purge();
+        for await (const batch of read()) {
+          yield batch;
+          await purge();
         }
-      })();
-      await expect(read, what).rejects.toThrow(Unavailable);
-    }
-    expect(isRead).toBe(true);
+      }
+      const log: EventStore = {
+        ...store.log,
+        read: (options) => purged(() => store.log.read(options)),
+        history: (aggregate) => purged(() => store.log.history(aggregate)),
+      };
+      const records: RawRecords = { read: (range) => purged(() => store.logRecords.read(range)) };
+      return { log: withArchive(log, store.open), records };
+    };
+
+    it('a range has no hole', async () => {
+      const range = { subjects: filters.all, batchMax: 50 };
+      expect(await eventsIn(purgingLog().log, range)).toEqual(whole.events);
+    });
+
+    it('the records have no hole', async () => {
+      const records = withArchivedRecords(purgingLog().records, store.log, store.open);
+      expect(await recordsIn(records, 0, end)).toEqual(whole.records);
+    });
+
+    it('a history has no hole', async () => {
+      expect(await Array.fromAsync(purgingLog().log.history(open))).toEqual(whole.history);
+      expect(border).toBeGreaterThan(300);
+    });
   });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Aggregates } from '#events/events.ts';
 import { streamFilter, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
 import { openArchive } from '#src/archive/archive.ts';
-import { verifyArchive } from '#src/archive/verify.ts';
+import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { runArchive, type ArchiveRunDependencies } from '#src/archivist/archive-run.ts';
 import { isFinished } from '#src/commands/carry-forward.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';

@@ -2,12 +2,8 @@ import type { Aggregates, RecordedEvent, RefOf } from '#events/events.ts';
 import { filters, type AggregateKind, type AggregateRef } from '#events/subjects.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
-import {
-  openOnce,
-  withArchive,
-  withArchivedRecords,
-  type OpenArchive,
-} from '#src/archive/archived-event-store.ts';
+import { withArchive, withArchivedRecords } from '#src/archive/archived-event-store.ts';
+import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';

@@ -4,7 +4,7 @@ import { openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { SegmentTaken } from '#src/archive/segment-writer.ts';
-import { verifyArchive } from '#src/archive/verify.ts';
+import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { collect, LOG, recordsFrom, seal, signer } from '#test/support/archive/archive.fixture.ts';
 
 const records = recordsFrom(1, 700, 700);

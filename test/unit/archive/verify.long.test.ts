@@ -3,7 +3,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { FrameTable } from '#src/archive/segment-index.ts';
-import { verifyArchive } from '#src/archive/verify.ts';
+import { verifyArchive } from '#src/archive/verify/verify.ts';
 import {
   copyOf,
   LOG,

@@ -1,4 +1,4 @@
-import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify.ts';
+import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify/verify.ts';
 import { openArchiveFiles } from '#src/bootstrap/archive-files.ts';
 import { knownFingerprint } from '#src/bootstrap/audit-key.ts';
 import { readConfig, type Config } from '#src/config/config.ts';

@@ -1,4 +1,4 @@
-import type { ArchiveFiles } from './archive-files.ts';
+import type { ArchiveFiles } from '../archive-files.ts';
 import { lookupFindings } from './verify-lookups.ts';
 import {
   CorruptSegment,
@@ -7,8 +7,8 @@ import {
   segmentNumbers,
   sha256Of,
   type SealedManifest,
-} from './manifest.ts';
-import { signerOf } from './signature.ts';
+} from '../manifest.ts';
+import { signerOf } from '../signature.ts';
 import { verifyFiles, type Finding } from './verify-segment.ts';
 
 export type VerifyOptions = {

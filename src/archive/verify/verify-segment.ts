@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
-import { FileMissing, type ArchiveFiles } from './archive-files.ts';
-import { parseRecord } from './chain.ts';
-import { checkLine, decompressLines } from './frames.ts';
-import { CorruptSegment, dataName, indexName, sha256Of, type SegmentManifest } from './manifest.ts';
-import { ahead, cut } from './pipeline.ts';
+import { FileMissing, type ArchiveFiles } from '../archive-files.ts';
+import { parseRecord } from '../chain.ts';
+import { checkLine, decompressLines } from '../frames.ts';
+import {
+  CorruptSegment,
+  dataName,
+  indexName,
+  sha256Of,
+  type SegmentManifest,
+} from '../manifest.ts';
+import { ahead, cut } from '../pipeline.ts';
 import { salvageLines, walkFrames } from './salvage.ts';
 import {
   aggregateOf,
@@ -14,7 +20,7 @@ import {
   IndexBuilder,
   nanosOf,
   type Frame,
-} from './segment-index.ts';
+} from '../segment-index.ts';
 
 /** What is wrong with a segment, and the first line at fault, from 1 on, where one is. */
 export type Finding = { segment: number; line: number | null; problem: string };

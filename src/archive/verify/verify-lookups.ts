@@ -1,6 +1,6 @@
-import type { ArchiveFiles } from './archive-files.ts';
-import { readEntries, tableOf, tablesOf, type EntryTable } from './lookup-files.ts';
-import { ENTRY_BYTES, mixed } from './segment-index.ts';
+import type { ArchiveFiles } from '../archive-files.ts';
+import { readEntries, tableOf, tablesOf, type EntryTable } from '../lookup-files.ts';
+import { ENTRY_BYTES, mixed } from '../segment-index.ts';
 import type { Finding } from './verify-segment.ts';
 
 /** Lookup files whose entries differ from those of the indexes that they were merged from. */
