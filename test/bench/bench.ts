@@ -4,7 +4,7 @@
  * run bench -- lifecycle gateway control-plane` picks sections; `BENCH_ROUNDS` sets the rounds of
  * each lifecycle figure (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads
  * (default a million), `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares
- * (default 0,20000).
+ * (default 0,20000); `archive` takes the last of them.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,6 +12,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
+import { benchArchive } from './archive.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { load, prepare, type Throughput } from './control-plane.ts';
 import { benchDocker } from './docker.ts';
@@ -184,6 +185,7 @@ const sections: Record<string, () => Promise<Verdict[]>> = {
   feed: benchFeed,
   rebuild: () => benchRebuild(print),
   growth: () => benchGrowth(print),
+  archive: () => benchArchive(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
 };
 const asked = process.argv.slice(2);

@@ -4,6 +4,7 @@ import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { roles, type RoleName } from '#src/config/config.ts';
+import { ensurePrograms } from '#src/embedded/programs.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import {
@@ -25,6 +26,7 @@ import { timed } from './samples.ts';
 export type Site = {
   sessions: number;
   nats: RealNats;
+  redisUrl: string;
   connection: JetStreamConnection;
   views: RedisViews;
   services: Record<RoleName, RunningService>;
@@ -34,7 +36,7 @@ export type Site = {
   pids: { nats: number; redis: number };
 };
 
-const MASTER_KEY = 'the-same-in-every-process-of-the-service';
+export const MASTER_KEY = 'the-same-in-every-process-of-the-service';
 /** Limits that are not reached, but for the organization whose creates are refused. */
 const PLENTY = { requests_per_minute: 1e9, concurrent_sessions: 1e5, credits: 1e9 };
 const TIERS = JSON.stringify({
@@ -67,6 +69,11 @@ const organizations: readonly KnownOrganization[] = [
   })),
 ];
 
+/** The organization of a generated session, by its number. */
+export function organizationOf(session: number): string {
+  return organizations[session % organizations.length]?.id ?? '';
+}
+
 /**
  * Fills a fresh nats-server and a fresh Redis, and starts all roles on them. The projector comes
  * first and reads the whole event store, which is timed.
@@ -74,7 +81,9 @@ const organizations: readonly KnownOrganization[] = [
 export async function openSite(
   sessions: number,
   print: (line: string) => void,
+  more: Record<string, string> = {},
 ): Promise<Site & AsyncDisposable> {
+  await findServers(print);
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startNats());
   const redis = stack.use(await startRedis());
@@ -87,7 +96,7 @@ export async function openSite(
   const { state } = await connection.jsm.streams.info(EVENTS_STREAM);
   if (state.messages !== events) throw new Error(`${state.messages} events, not ${events}`);
   await passWorkQueues(connection);
-  const env = { ...COMMON, NATS_URL: nats.url, REDIS_URL: redis.url };
+  const env = { ...COMMON, NATS_URL: nats.url, REDIS_URL: redis.url, ...more };
   const start = async (role: RoleName) =>
     stack.use(
       await startService({
@@ -101,16 +110,22 @@ export async function openSite(
     services.projector = await start('projector');
     await untilProjected(views, events);
   });
-  for (const role of ['api', 'gateway', 'timekeeper', 'provisioner'] as const)
+  for (const role of roles.filter((name) => name !== 'projector'))
     services[role] = await start(role);
   const filled = { events, seconds: ms / 1000, projectedSeconds: projectedMs / 1000 };
   print(filledLine(sessions, filled));
   const all = stack.move();
   return {
-    ...{ sessions, nats, connection, views, services, filled },
+    ...{ sessions, nats, redisUrl: redis.url, connection, views, services, filled },
     pids: { nats: pidOf('nats-server', nats.port), redis: pidOf('redis-server', redis.port) },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+async function findServers(print: (line: string) => void): Promise<void> {
+  const found = await ensurePrograms(['nats-server', 'redis-server'], print);
+  process.env['NATS_SERVER'] ??= found['nats-server'];
+  process.env['REDIS_SERVER'] ??= found['redis-server'];
 }
 
 function filledLine(sessions: number, { events, seconds, projectedSeconds }: Site['filled']) {

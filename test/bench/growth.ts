@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { roles } from '#src/config/config.ts';
-import { ensurePrograms } from '#src/embedded/programs.ts';
 import { FULL_KEY, openSite, processesOf, residentMib, sizesOf, type Site } from './growth-site.ts';
 import { send } from './http-client.ts';
 import { createSession, stopSession, untilIdle } from './lifecycle.ts';
@@ -40,7 +39,6 @@ type Figures = {
  * other load on the machine meets all of them.
  */
 export async function benchGrowth(print: Print): Promise<Verdict[]> {
-  await findServers(print);
   await using stack = new AsyncDisposableStack();
   const all: Figures[] = [];
   for (const sessions of SIZES) {
@@ -54,12 +52,6 @@ export async function benchGrowth(print: Print): Promise<Verdict[]> {
   const [base, ...others] = all;
   if (base === undefined) return [];
   return others.flatMap((figures) => verdictsOf(base, figures, print));
-}
-
-async function findServers(print: Print): Promise<void> {
-  const found = await ensurePrograms(['nats-server', 'redis-server'], print);
-  process.env['NATS_SERVER'] ??= found['nats-server'];
-  process.env['REDIS_SERVER'] ??= found['redis-server'];
 }
 
 /** Every round does the same on each site. */

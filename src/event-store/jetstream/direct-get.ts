@@ -1,5 +1,6 @@
-import { TimeoutError, type Msg } from '@nats-io/transport-node';
+import { TimeoutError } from '@nats-io/transport-node';
 import type { JetStreamConnection } from './connection.ts';
+import { headerText, textOf } from './message.ts';
 import { requestWithRetry } from './request.ts';
 
 /** Parameters of a direct get, by the server's names. */
@@ -55,14 +56,17 @@ async function request(
     callback(error, message) {
       clearTimeout(timer);
       if (error !== null) return reject(error);
-      const code = message.headers?.code ?? 0;
+      const headers = headerText(message);
+      if (headers === null)
+        return reject(new TypeError('the bytes of a message are not accessible'));
+      const status = headers.slice(PROTOCOL.length, headers.indexOf(LINE_BREAK)).trim();
+      const code = status === '' ? 0 : Number.parseInt(status, 10);
       if (code === END_OF_BATCH || code === NOTHING_FOUND) return resolve(found);
       // 503: no server answers for the stream now. Any other code is a bug of ours.
       if (code === 503) return reject(new TimeoutError());
-      if (code !== 0)
-        return reject(new Error(`direct get: ${code} ${message.headers?.description}`));
+      if (code !== 0) return reject(new Error(`direct get: ${status}`));
       timer = startTimer();
-      found.push(storedOf(message));
+      found.push(storedOf(headers, message.data));
     },
   });
   try {
@@ -74,18 +78,24 @@ async function request(
   }
 }
 
-/** Headers of the server: the message's position, and the append's expectation. */
-const SERVERS = /^Nats-/;
+const PROTOCOL = 'NATS/1.0';
+const LINE_BREAK = '\r\n';
 
-function storedOf({ headers, data }: Msg): Stored {
-  const names = headers?.keys().filter((name) => !SERVERS.test(name)) ?? [];
-  return {
-    subject: headers?.get('Nats-Subject') ?? '',
-    sequence: Number(headers?.get('Nats-Sequence')),
-    storedAt: headers?.get('Nats-Time-Stamp') ?? '',
-    headers: names.flatMap(
-      (name) => headers?.values(name).map((value) => [name, value] as const) ?? [],
-    ),
-    body: Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString(),
-  };
+function storedOf(text: string, data: Uint8Array): Stored {
+  const headers: [string, string][] = [];
+  const stored = { subject: '', sequence: Number.NaN, storedAt: '' };
+  for (let start = text.indexOf(LINE_BREAK) + 2, end = 0; ; start = end + 2) {
+    end = text.indexOf(LINE_BREAK, start);
+    if (end <= start) break;
+    const colon = text.indexOf(':', start);
+    if (colon === -1 || colon > end) continue;
+    const name = text.slice(start, colon);
+    const value = text.slice(colon + 1, end).trim();
+    if (name === 'Nats-Subject') stored.subject = value;
+    else if (name === 'Nats-Sequence') stored.sequence = Number(value);
+    else if (name === 'Nats-Time-Stamp') stored.storedAt = value;
+    // The server has others: the message's position, and the append's expectation.
+    else if (!name.startsWith('Nats-')) headers.push([name, value]);
+  }
+  return { ...stored, headers, body: textOf(data) };
 }

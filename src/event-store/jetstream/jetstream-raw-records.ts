@@ -16,20 +16,24 @@ export function createJetStreamRawRecords(connection: JetStreamConnection): RawR
     const { after, upTo } = range;
     const filter = filterOf(range);
     await requireAll(connection, upTo);
-    for (let next = after + 1; next <= upTo;) {
+    const ask = (next: number) => {
       const batch = Math.min(BATCH, upTo - next + 1);
-      const query = {
-        seq: next,
-        batch,
-        max_bytes: BATCH_BYTES,
-        ...(filter === undefined ? {} : { next_by_subj: filter }),
-      };
-      const stored = await getMany(connection, EVENTS_STREAM, query, READ_MS);
-      const wanted = stored.filter(({ sequence }) => sequence <= upTo);
-      if (wanted.length > 0) yield wanted;
+      const query = { seq: next, batch, max_bytes: BATCH_BYTES };
+      const filtered = filter === undefined ? query : { ...query, next_by_subj: filter };
+      const answer = getMany(connection, EVENTS_STREAM, filtered, READ_MS);
+      answer.catch(() => undefined); // it is awaited below, unless the reader has left
+      return answer;
+    };
+    let next = after + 1;
+    for (let coming = next <= upTo ? ask(next) : null; coming !== null;) {
+      const stored = await coming;
       const last = stored.at(-1);
       if (last === undefined) return requireNone(connection, { next, upTo, filter });
       next = last.sequence + 1;
+      // The server reads the next batch while the reader works on this one.
+      coming = next <= upTo ? ask(next) : null;
+      const wanted = stored.filter(({ sequence }) => sequence <= upTo);
+      if (wanted.length > 0) yield wanted;
     }
   }
   return { read };

@@ -1,0 +1,151 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
+import { withArchive } from '#src/archive/archived-event-store.ts';
+import { openOnce } from '#src/archive/open-once.ts';
+import type { ArchiveRun } from '#src/archivist/archive-run.ts';
+import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
+import { bssWith } from '#test/support/clients/command-line.ts';
+import { endedSessionId } from '#test/support/events/ended-sessions.ts';
+import { scratchDir } from '#test/support/scratch.ts';
+import {
+  MASTER_KEY,
+  openSite,
+  organizationOf,
+  residentMib,
+  sizesOf,
+  type Site,
+} from './growth-site.ts';
+import { createSession, stopSession, untilIdle } from './lifecycle.ts';
+import { atLeast, atMost, row, summarize, timed, type Verdict } from './samples.ts';
+
+const SESSIONS = Number(process.env['BENCH_SESSIONS']?.split(',').at(-1) ?? 20_000);
+const SESSIONS_PER_SECOND = 5_000;
+const HISTORIES = 500;
+const HISTORY_P95_MAX_MS = 100;
+const MEMORY_MAX = 1.2;
+/** Between creates that are measured while the archivist works. */
+const PAUSE_MS = 200;
+/** Go returns memory to the system in the course of minutes; what is left then counts. */
+const SETTLE_MS = 120_000;
+
+type Print = (line: string) => void;
+
+/**
+ * A run of the archivist over that many ended sessions, with creates beside it; histories out of
+ * the archive; its verification; and what the stores' memory is afterwards, beside that of a
+ * service without ended sessions.
+ */
+export async function benchArchive(print: Print, sessions = SESSIONS): Promise<Verdict[]> {
+  await using folder = await scratchDir();
+  await using empty = await openSite(0, print);
+  await using site = await openSite(sessions, print, { ARCHIVE_URL: folder.path });
+  await printMemory('before', [empty, site], print);
+  const { run, perSecond } = await runBesideCreates(site, folder.path, print);
+  if (run.sessions < sessions) throw new Error(`${run.sessions} sessions were archived`);
+  const histories = summarize(await readHistories(site, folder.path, sessions));
+  print(row('history out of the archive', histories));
+  await verify(site, folder.path, run.records, print);
+  await delay(SETTLE_MS);
+  const [kept, left] = await printMemory('after', [empty, site], print);
+  if (kept === undefined || left === undefined) throw new Error('a site has no memory');
+  return [
+    atLeast(`${sessions}: sessions archived a second`, perSecond, SESSIONS_PER_SECOND),
+    atMost(`${sessions}: history p95, ms`, histories.p95, HISTORY_P95_MAX_MS),
+    atMost('memory of nats-server after a run', left.nats / kept.nats, MEMORY_MAX),
+    atMost('memory of Redis after a run', left.redis / kept.redis, MEMORY_MAX),
+  ];
+}
+
+/** `bss archive run`, while sessions are created: its result, and sessions a second. */
+async function runBesideCreates(site: Site, folder: string, print: Print) {
+  const creates: number[] = [];
+  const isDone = new AbortController();
+  const beside = createNowAndThen(site, creates, isDone.signal);
+  const options = ['--before', new Date().toISOString()];
+  const { result: run, ms } = await timed(() =>
+    bssArchive<ArchiveRun>(site, folder, 'run', ...options),
+  ).finally(() => isDone.abort());
+  await beside;
+  if (run.heldBack !== null) throw new Error(run.heldBack);
+  const perSecond = run.sessions / (ms / 1000);
+  print(`archived ${rateOf(run.records, ms)}, ${perSecond.toFixed(0)} sessions a second`);
+  print(row('create beside the run', summarize(creates)));
+  return { run, perSecond };
+}
+
+async function verify(site: Site, folder: string, records: number, print: Print): Promise<void> {
+  const { result, ms } = await timed(() => bssArchive<{ agrees: boolean }>(site, folder, 'verify'));
+  if (!result.agrees) throw new Error('the archive does not agree');
+  print(`verified ${rateOf(records, ms)}`);
+}
+
+function rateOf(events: number, ms: number): string {
+  const seconds = ms / 1000;
+  return `${events} events in ${seconds.toFixed(1)} s: ${(events / seconds).toFixed(0)} a second`;
+}
+
+async function bssArchive<Result>(site: Site, folder: string, ...args: string[]): Promise<Result> {
+  const env = {
+    MASTER_KEY,
+    ARCHIVE_URL: folder,
+    NATS_URL: site.nats.url,
+    REDIS_URL: site.redisUrl,
+    DATA_DIR: `${folder}/data`,
+  };
+  const { code, stdout, stderr } = await bssWith(env, 'archive', ...args, '--json');
+  if (code !== 0) throw new Error(`bss archive ${args.join(' ')}: ${code} ${stderr}`);
+  return JSON.parse(stdout) as Result;
+}
+
+async function createNowAndThen(site: Site, ms: number[], signal: AbortSignal): Promise<void> {
+  const { api } = site.services;
+  while (!signal.aborted) {
+    await untilIdle(api, 1);
+    const created = await timed(() => createSession(api));
+    ms.push(created.ms);
+    await stopSession(api, created.result.id);
+    await delay(PAUSE_MS);
+  }
+}
+
+/** Of sessions all over the archive, none twice: no frame is in the cache by intent. */
+async function readHistories(site: Site, folder: string, sessions: number): Promise<number[]> {
+  const log = createJetStreamEventStore(site.connection);
+  const eventStore = withArchive(
+    log,
+    openOnce(async () => openFolderFiles(folder)),
+  );
+  const ms: number[] = [];
+  const count = Math.min(HISTORIES, sessions);
+  for (let at = 0; at < count; at += 1) {
+    const number = Math.floor(((at * 0.618_033_988) % 1) * sessions);
+    const session = {
+      kind: 'session',
+      organizationId: organizationOf(number),
+      id: endedSessionId(number),
+    } as const;
+    const read = await timed(() => Array.fromAsync(eventStore.history(session)));
+    if (read.result.at(-1)?.type !== 'session.stopped')
+      throw new Error(`${session.id}: ${read.result.length} events`);
+    ms.push(read.ms);
+  }
+  return ms;
+}
+
+type Memory = { nats: number; redis: number };
+
+async function printMemory(when: string, sites: readonly Site[], print: Print): Promise<Memory[]> {
+  const found: Memory[] = [];
+  for (const site of sites) {
+    const { pids, sessions } = site;
+    const sizes = await sizesOf(site);
+    const memory = { nats: await residentMib(pids.nats), redis: await residentMib(pids.redis) };
+    found.push(memory);
+    const stores = Object.entries(sizes).map(([name, size]) => `${name} ${size.toFixed(0)}`);
+    print(
+      `${when}, ${sessions} sessions: nats-server ${memory.nats.toFixed(0)} MiB, ` +
+        `Redis ${memory.redis.toFixed(0)} MiB; ${stores.join('; ')}`,
+    );
+  }
+  return found;
+}
