@@ -172,7 +172,7 @@ async function* archivedHistory<Event>(
 /** An event, or the report of one that cannot be decoded. */
 type Entry = RecordedEvent | UnreadableEvent;
 
-/** Yields the events in between before it reports an unreadable one: the report may throw. */
+/** The events before an unreadable one are yielded before its report, which may throw. */
 function* readableOf(
   entries: readonly Entry[],
   onUnreadable: ReadOptions['onUnreadable'],
@@ -226,7 +226,7 @@ function entryOf(record: RawRecord): Entry {
   }
 }
 
-/** Above a sequence, in batches. */
+/** The events above a sequence, in batches. The last batch may be empty. */
 async function* batchesOf<Event extends { sequence: number }>(
   events: AsyncIterable<Event>,
   after: number,

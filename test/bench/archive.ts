@@ -108,7 +108,7 @@ async function createNowAndThen(site: Site, ms: number[], signal: AbortSignal): 
   }
 }
 
-/** Of sessions all over the archive, none twice: no frame is in the cache by intent. */
+/** The sessions are spread over the archive, so that few of its frames are read twice. */
 async function readHistories(site: Site, folder: string, sessions: number): Promise<number[]> {
   const log = createJetStreamEventStore(site.connection);
   const eventStore = withArchive(

@@ -262,26 +262,47 @@ describe('an archive', () => {
     const open = session('ses_5', 'other');
     let end: number;
     let border: number;
-    let whole: { events: RecordedEvent[]; history: RecordedEvent[]; records: RawRecord[] };
+    let whole: { entries: string[]; history: RecordedEvent[]; records: RawRecord[] };
 
     beforeAll(async () => {
-      for (let batch = 0; batch < 3; batch += 1)
+      const malformed: number[] = [];
+      for (let batch = 0; batch < 3; batch += 1) {
         await record<'session'>(store.log, open, ...Array.from({ length: 400 }, () => accessed(1)));
+        const { seq } = await store.real.connection.js.publish('evt.acme.session.x.stopped', '{}');
+        malformed.push(seq);
+      }
       const { firstSequence, lastSequence } = await store.log.info();
       [border, end] = [firstSequence - 1, lastSequence];
+      const entries = Array.from({ length: end }, (_, at) =>
+        malformed.includes(at + 1) ? `unreadable ${at + 1}` : `event ${at + 1}`,
+      );
       await archive(end - 1, border);
       whole = {
-        events: await eventsIn(store.eventStore),
+        entries,
         history: await Array.fromAsync(store.eventStore.history(open)),
         records: await recordsIn(store.records, 0, end),
       };
-      expect(whole.events).toHaveLength(end);
     });
 
-    /** Purges before each read of the log, and after each of its batches. */
+    async function entriesIn(eventStore: EventStore, range: { after?: number; upTo?: number }) {
+      const entries: string[] = [];
+      for await (const batch of eventStore.read({
+        ...range,
+        subjects: filters.all,
+        batchMax: 50,
+        includesArchive: true,
+        onUnreadable: ({ sequence }) => entries.push(`unreadable ${sequence}`),
+      }))
+        entries.push(...batch.map(({ sequence }) => `event ${sequence}`));
+      return entries;
+    }
+
+    /** Purges before each read of the log, and after each of its batches; 350 events at most. */
     const purgingLog = () => {
+      const purgedMost = border + 350;
       const purge = async () => {
-        border = Math.min(border + 70, end - 200);
+        if (border === purgedMost) return;
+        border += 70;
         await store.truncation.truncate(border);
       };
       async function* purged<Batch>(read: () => AsyncIterable<Batch>) {
@@ -300,19 +321,35 @@ describe('an archive', () => {
       return { log: withArchive(log, store.open), records };
     };
 
-    it('a range has no hole', async () => {
-      const range = { subjects: filters.all, batchMax: 50 };
-      expect(await eventsIn(purgingLog().log, range)).toEqual(whole.events);
+    it('a range has no hole, and its unreadable events are reported once, in their place', async () => {
+      expect(await entriesIn(store.eventStore, {})).toEqual(whole.entries);
+      const last = { after: end - 1, upTo: end };
+      expect(await entriesIn(store.eventStore, last)).toEqual([`unreadable ${end}`]);
+      const before = border;
+      expect(await entriesIn(purgingLog().log, {})).toEqual(whole.entries);
+      expect(border).toBe(before + 350);
+    });
+
+    it('a range that is purged before any of it was read is read in the archive', async () => {
+      let [after, upTo] = [border, border + 60];
+      const read = await entriesIn(purgingLog().log, { after, upTo });
+      expect(read).toEqual(whole.entries.slice(after, upTo));
+      [after, upTo] = [border, border + 60];
+      const records = withArchivedRecords(purgingLog().records, store.log, store.open);
+      expect(await recordsIn(records, after, upTo)).toEqual(whole.records.slice(after, upTo));
     });
 
     it('the records have no hole', async () => {
       const records = withArchivedRecords(purgingLog().records, store.log, store.open);
+      const before = border;
       expect(await recordsIn(records, 0, end)).toEqual(whole.records);
+      expect(border).toBeGreaterThan(before);
     });
 
     it('a history has no hole', async () => {
+      const before = border;
       expect(await Array.fromAsync(purgingLog().log.history(open))).toEqual(whole.history);
-      expect(border).toBeGreaterThan(300);
+      expect(border).toBe(before + 350);
     });
   });
 });
