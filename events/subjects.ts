@@ -187,13 +187,21 @@ export const filters = {
  * rest.
  */
 export function matchesAnyFilter(filters: readonly string[], subject: string): boolean {
-  const tokens = subject.split('.');
-  return filters.some((filter) => {
-    const wanted = filter.split('.');
-    const isOpen = wanted.at(-1) === '>';
-    if (isOpen ? tokens.length < wanted.length : tokens.length !== wanted.length) return false;
-    return wanted.every((token, at) => token === '*' || token === '>' || token === tokens[at]);
-  });
+  return subjectMatcher(filters)(subject);
+}
+
+/** The same for many subjects of EVENTS. */
+export function subjectMatcher(filters: readonly string[]): (subject: string) => boolean {
+  if (EVENTS_SUBJECTS.every((one) => filters.includes(one))) return () => true;
+  const all = filters.map((filter) => filter.split('.'));
+  return (subject) => {
+    const tokens = subject.split('.');
+    return all.some((wanted) => {
+      const isOpen = wanted.at(-1) === '>';
+      if (isOpen ? tokens.length < wanted.length : tokens.length !== wanted.length) return false;
+      return wanted.every((token, at) => token === '*' || token === '>' || token === tokens[at]);
+    });
+  };
 }
 
 /** The session's filter when its organization is unknown: ids are unique over all organizations. */

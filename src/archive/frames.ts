@@ -1,7 +1,16 @@
+import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
+import {
+  headersBytesMax,
+  isBytes,
+  rawRecordOf,
+  writeHeaders,
+  type RecordBytes,
+  type StoredRecord,
+} from '#src/event-store/record-bytes.ts';
 import { BEFORE_RECORD, BODY, lineStart, parseRecord, recordText } from './chain.ts';
 import { isOneLineJson } from './json-text.ts';
 
@@ -16,6 +25,7 @@ const CHUNK_BYTES_MAX = 1024 * 1024;
 const RAW_BYTES_MAX = 64 * 1024 * 1024;
 /** Bytes that a line has beside its record, at most: its start, its end, and a spare byte. */
 const LINE_BYTES = BEFORE_RECORD + 3;
+const BODY_BYTES = Buffer.from(BODY);
 const HASH_BYTES = 64;
 const [LINE_FEED, BRACE] = [0x0a, 0x7d];
 
@@ -67,8 +77,38 @@ export class FrameBuilder {
     return this.#end;
   }
 
-  /** Adds a record's line: the text of `chainLine` and a line feed, made with few copies. */
-  append(record: RawRecord): void {
+  /**
+   * Adds a record's line: the text of `chainLine` and a line feed, made with few copies. Both forms
+   * of a record give the same line.
+   */
+  append(record: StoredRecord): void {
+    if (!isBytes(record)) this.#appendText(record);
+    else if (!this.#appendBytes(record)) this.#appendText(rawRecordOf(record));
+  }
+
+  /** False if the bytes are not plain JSON text and headers: nothing was added. */
+  #appendBytes({ sequence, storedAt, subject, headers, body }: RecordBytes): boolean {
+    if (!PLAIN.test(subject)) return false;
+    const start = this.#end;
+    const place = `{"sequence":${sequence},"storedAt":"${storedAt}"`;
+    const head = `${place},"subject":"${subject}","headers":`;
+    const bytes = head.length + headersBytesMax(headers) + BODY.length + body.length;
+    this.#reserve(LINE_BYTES + bytes);
+    const buffer = this.#buffer;
+    const headersAt = start + BEFORE_RECORD + head.length;
+    const headersEnd = writeHeaders(headers, buffer, headersAt);
+    if (headersEnd === -1 || !isUtf8(body)) return false;
+    buffer.write(head, start + BEFORE_RECORD, 'latin1');
+    buffer.set(BODY_BYTES, headersEnd);
+    const bodyAt = headersEnd + BODY.length;
+    const to = bodyAt + body.length;
+    buffer.set(body, bodyAt);
+    if (!isOneLineJson(buffer, bodyAt, to)) return false;
+    this.#close(start, to);
+    return true;
+  }
+
+  #appendText(record: RawRecord): void {
     const { sequence, storedAt, subject, headers, body } = record;
     const head = headText({ sequence, storedAt, subject, headers });
     // A character has at most 3 bytes, and 6 as an escape in a body that is not JSON.
@@ -80,12 +120,18 @@ export class FrameBuilder {
     to += buffer.write(BODY, to, 'latin1');
     const bodyFrom = to;
     to += buffer.write(body, to);
-    if (body.isWellFormed() && isOneLineJson(buffer, bodyFrom, to)) buffer[to++] = BRACE;
-    else to = from + buffer.write(recordText(record), from);
-    this.tip = seal(buffer, { start, to, prev: this.tip });
+    if (body.isWellFormed() && isOneLineJson(buffer, bodyFrom, to)) this.#close(start, to);
+    else this.#close(start, from + buffer.write(recordText(record), from) - 1);
+  }
+
+  /** Ends a record at `to` and its line, with their hash. */
+  #close(start: number, to: number): void {
+    const buffer = this.#buffer;
     buffer[to] = BRACE;
-    buffer[to + 1] = LINE_FEED;
-    this.#end = to + 2;
+    this.tip = seal(buffer, { start, to: to + 1, prev: this.tip });
+    buffer[to + 1] = BRACE;
+    buffer[to + 2] = LINE_FEED;
+    this.#end = to + 3;
   }
 
   /** The lines so far; the next ones go to another buffer. */

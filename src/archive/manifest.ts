@@ -41,11 +41,14 @@ export class CorruptSegment extends Error {
   readonly segment: number;
   /** The first line that cannot be read, from 1 on; null if no single line is at fault. */
   readonly line: number | null;
+  /** The message without the place. */
+  readonly problem: string;
   constructor(segment: number, line: number | null, problem: string, cause?: unknown) {
     const where = line === null ? `segment ${segment}` : `segment ${segment}, line ${line}`;
     super(`${where}: ${problem}`, { cause });
     this.segment = segment;
     this.line = line;
+    this.problem = problem;
   }
 }
 

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { RawRecord } from '#src/event-store/raw-records.ts';
+import type { StoredRecord } from '#src/event-store/record-bytes.ts';
 import type { ArchiveFiles } from './archive-files.ts';
-import { checkLine, compressLines, decompressLines, FRAME_BYTES, FrameBuilder } from './frames.ts';
+import { compressLines, FRAME_BYTES, FrameBuilder } from './frames.ts';
 import { mergeLookups } from './lookup-files.ts';
 import {
-  CorruptSegment,
   dataName,
   genesisHash,
   indexName,
@@ -16,7 +15,8 @@ import {
   type SealedManifest,
   type SegmentManifest,
 } from './manifest.ts';
-import { ahead, cut } from './pipeline.ts';
+import { ahead } from './pipeline.ts';
+import { readBack, type ReadBack } from './read-back.ts';
 import { aggregateOf, isSessionEnd, ENTRIES_MAX, IndexBuilder, nanosOf } from './segment-index.ts';
 import type { Signer } from './signature.ts';
 
@@ -29,11 +29,13 @@ export type SealOptions = {
   recordsMax?: number;
   bytesMax?: number;
   now?: () => Date;
+  /** How a segment that was written is read back; default: `readBack` in this thread. */
+  readBack?: ReadBack;
 };
 
 const RECORDS_MAX = 500_000;
 const BYTES_MAX = 1024 ** 3;
-/** Frames that are compressed or decompressed at once: more than cores, so that none is idle. */
+/** Frames that are compressed at once: more than cores, so that none is idle. */
 const FRAMES_AT_ONCE = 4;
 
 /** Another process sealed this segment meanwhile. */
@@ -46,43 +48,51 @@ export class SegmentTaken extends Error {
 
 /**
  * Seals records, in the order of their sequences, into segments after the last one, and yields each
- * segment's manifest once the segment was read back and verified. The last segment takes what is
- * left. Records that the archive has already are refused.
+ * segment's manifest once the segment was read back and verified. Meanwhile the next one is
+ * written. The last segment takes what is left. Records that the archive has already are refused.
  *
  * One process may do this at a time: the caller holds a lease. The manifest is created only if
  * there is none of that number; the data is written before.
  * @throws SegmentTaken, RangeError for a record out of order, CorruptSegment
  */
 export async function* sealSegments(
-  batches: AsyncIterable<readonly RawRecord[]>,
+  batches: AsyncIterable<readonly StoredRecord[]>,
   options: SealOptions,
 ): AsyncGenerator<SegmentManifest, void, void> {
   const { files, recordsMax = RECORDS_MAX, log } = options;
   if (recordsMax < 1 || recordsMax > ENTRIES_MAX)
     throw new RangeError(`recordsMax must be from 1 to ${ENTRIES_MAX}`);
-  let last = await readLastManifest(files);
+  let last: WrittenSegment | null = await readLastManifest(files);
   if (last !== null && last.manifest.log !== log)
     throw new Error(`the archive is of the event store ${last.manifest.log}, not of ${log}`);
   // A process that was killed between a manifest and its lookup files left them out.
   if (last !== null) await mergeLookups(files, last.manifest.number);
   const queue = new RecordQueue(batches, last?.manifest.last_sequence ?? 0);
+  let sealing: Promise<SegmentManifest> | null = null;
   try {
     while (await queue.hasMore()) {
-      last = await sealOne(queue, last, options);
-      await mergeLookups(files, last.manifest.number);
-      yield last.manifest;
+      last = await writeOne(queue, last, options);
+      // The segment before was verified meanwhile.
+      if (sealing !== null) yield await sealing;
+      sealing = sealOne(last, options);
+      sealing.catch(() => undefined); // it is awaited above or below
     }
+    if (sealing !== null) yield await sealing;
   } finally {
+    await Promise.allSettled([sealing]);
     await queue.close();
   }
 }
 
-/** Writes, verifies and seals the next segment. */
-async function sealOne(
+/** A segment whose data and index are written, and whose manifest is not. */
+type WrittenSegment = Pick<SealedManifest, 'manifest' | 'file'>;
+
+/** Writes the next segment's data and index, and signs its manifest. */
+async function writeOne(
   queue: RecordQueue,
-  before: SealedManifest | null,
+  before: WrittenSegment | null,
   options: SealOptions,
-): Promise<SealedManifest> {
+): Promise<WrittenSegment> {
   const { files, log, signer, now = () => new Date() } = options;
   const number = (before?.manifest.number ?? 0) + 1;
   const draft = new SegmentDraft(number, before?.manifest.tip ?? genesisHash(log));
@@ -98,10 +108,20 @@ async function sealOne(
     previous: before === null ? null : sha256Of(before.file),
     sealed_at: now().toISOString(),
   };
-  await readBack(files, manifest, draft.index);
-  const file = await signManifest(manifest, signer);
+  return { manifest, file: await signManifest(manifest, signer) };
+}
+
+/** Verifies a segment as it is stored, and stores its manifest. */
+async function sealOne(
+  { manifest, file }: WrittenSegment,
+  options: SealOptions,
+): Promise<SegmentManifest> {
+  const { files } = options;
+  await (options.readBack ?? ((one) => readBack(files, one)))(manifest);
+  const { number } = manifest;
   if (!(await files.writeNew(manifestName(number), file))) throw new SegmentTaken(number);
-  return { manifest, file, signature: '' };
+  await mergeLookups(files, number);
+  return manifest;
 }
 
 /** What is known of a segment while it is written. */
@@ -110,8 +130,8 @@ class SegmentDraft {
   readonly #firstPrev: string;
   readonly #frame: FrameBuilder;
   readonly #sha256 = createHash('sha256');
-  #first: RawRecord | null = null;
-  #last: RawRecord | null = null;
+  #first: StoredRecord | null = null;
+  #last: StoredRecord | null = null;
   #records = 0;
   #sessions = 0;
   #rawBytes = 0;
@@ -170,7 +190,7 @@ class SegmentDraft {
     }
   }
 
-  #append(record: RawRecord): void {
+  #append(record: StoredRecord): void {
     this.#frame.append(record);
     this.index.addRecord(aggregateOf(record.subject));
     if (isSessionEnd(record.subject)) this.#sessions += 1;
@@ -198,56 +218,14 @@ class SegmentDraft {
   }
 }
 
-/**
- * Reads a segment's files as they are stored now, and checks both hashes, each frame and the chain.
- * @throws CorruptSegment
- */
-async function readBack(
-  files: ArchiveFiles,
-  manifest: SegmentManifest,
-  { frames }: IndexBuilder,
-): Promise<void> {
-  const { number } = manifest;
-  const fail = (line: number | null, problem: string, cause?: unknown) =>
-    new CorruptSegment(number, line, `read back, ${problem}`, cause);
-  if (sha256Of(await files.read(indexName(number))) !== manifest.index_sha256)
-    throw fail(null, 'the index differs from what was written');
-  const sha256 = createHash('sha256');
-  let at = 0;
-  const pieces = cut(
-    files.stream(dataName(number)),
-    frames.map(({ length }) => length),
-  );
-  const decompressed = ahead(pieces, FRAMES_AT_ONCE, async (piece) => {
-    const frame = frames[at++];
-    sha256.update(piece);
-    if (frame === undefined) throw fail(null, 'the data has more bytes than were written');
-    return decompressLines(piece, frame.rawLength).catch((error: unknown) => {
-      throw fail(frame.firstLine, 'the frame cannot be decompressed', error);
-    });
-  });
-  let [prev, records] = [manifest.first_prev, 0];
-  for await (const lines of decompressed)
-    for (let start = 0; start < lines.length;) {
-      records += 1;
-      const line = checkLine(lines, start, prev);
-      if (line.problem !== null) throw fail(records, line.problem);
-      prev = line.hash;
-      start = line.end;
-    }
-  if (sha256.digest('hex') !== manifest.data_sha256 || prev !== manifest.tip)
-    throw fail(null, 'the data differs from what was written');
-  if (records !== manifest.records) throw fail(null, `it has ${records} records`);
-}
-
 /** Takes records one by one from batches, and refuses those that are out of order. */
 class RecordQueue {
-  readonly #batches: AsyncIterator<readonly RawRecord[]>;
+  readonly #batches: AsyncIterator<readonly StoredRecord[]>;
   #last: number;
-  #batch: readonly RawRecord[] = [];
+  #batch: readonly StoredRecord[] = [];
   #next = 0;
 
-  constructor(batches: AsyncIterable<readonly RawRecord[]>, last: number) {
+  constructor(batches: AsyncIterable<readonly StoredRecord[]>, last: number) {
     this.#batches = batches[Symbol.asyncIterator]();
     this.#last = last;
   }
@@ -267,11 +245,11 @@ class RecordQueue {
     return true;
   }
 
-  peek(): RawRecord {
-    return this.#batch[this.#next] as RawRecord;
+  peek(): StoredRecord {
+    return this.#batch[this.#next] as StoredRecord;
   }
 
-  take(): RawRecord {
+  take(): StoredRecord {
     const record = this.peek();
     if (record.sequence <= this.#last)
       throw new RangeError(`sequence ${record.sequence} after ${this.#last}`);

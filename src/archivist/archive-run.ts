@@ -6,6 +6,7 @@ import type { Views } from '#projections/store/views.ts';
 import { type Archive, openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { SegmentManifest } from '#src/archive/manifest.ts';
+import type { ReadBack } from '#src/archive/read-back.ts';
 import { sealSegments } from '#src/archive/segment-writer.ts';
 import type { Signer } from '#src/archive/signature.ts';
 import { verifyArchive } from '#src/archive/verify/verify.ts';
@@ -13,6 +14,7 @@ import { carryForward } from '#src/commands/carry-forward.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
+import type { RecordStream } from '#src/event-store/record-bytes.ts';
 import type { LogTruncation } from '#src/event-store/truncation.ts';
 import { createOpenAggregates, type OpenAggregates } from './open-aggregates.ts';
 
@@ -23,9 +25,10 @@ export type ArchiveRunDependencies = {
    */
   context: CommandContext;
   /** The records of the log. */
-  records: RawRecords;
+  records: RawRecords & RecordStream;
   files: ArchiveFiles;
   signer: Signer;
+  readBack?: ReadBack;
   truncation: LogTruncation;
   views: Pick<Views, 'checkpoint' | 'waitForCheckpoint'> & Pick<StoreMaintenance, 'removeUpTo'>;
   /** Called with each segment once it is sealed. */
@@ -156,7 +159,7 @@ async function addSealed(
 
 /** Seals what was stored before the time; the archive has it afterwards. */
 async function seal(
-  { context, records, files, signer, onSealed }: ArchiveRunDependencies,
+  { context, records, files, signer, readBack, onSealed }: ArchiveRunDependencies,
   {
     archive,
     open,
@@ -171,10 +174,10 @@ async function seal(
   // The newest event stays, so that the log's end is known.
   const upTo = Math.min(await eventStore.sequenceBefore(before), lastSequence - 1);
   if (upTo <= after) return done;
-  const range = { after, upTo, organizationId: null };
-  const source = untilAborted(open.watch(records.read(range)), signal);
+  const source = untilAborted(open.watch(records.readAll({ after, upTo })), signal);
   const log = archive.segments().at(-1)?.log ?? id;
-  for await (const manifest of sealSegments(source, { files, log, signer })) {
+  const options = { files, log, signer, ...(readBack === undefined ? {} : { readBack }) };
+  for await (const manifest of sealSegments(source, options)) {
     done.segments += 1;
     done.records += manifest.records;
     done.sessions += manifest.sessions;

@@ -1,4 +1,4 @@
-import { parseSubject, streamFilter, type AggregateRef } from '#events/subjects.ts';
+import { parseSubject, type AggregateRef } from '#events/subjects.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
 
 /** The event types after which an aggregate is finished: nothing more is decided on its state. */
@@ -10,28 +10,33 @@ const ENDINGS = new Set([
   'server.lost',
 ]);
 
+const LAST_TOKENS = new Set([...ENDINGS].map((type) => type.slice(type.lastIndexOf('.') + 1)));
+
+type Subject = Pick<RawRecord, 'subject'>;
+
 /**
  * The aggregates that are not finished at the end of the records added. Their last event may be
  * purged only once a later one carries their state. Holds only these in memory, not all there were.
  */
 export type OpenAggregates = {
-  add(records: readonly RawRecord[]): void;
+  add(records: readonly Subject[]): void;
   /** Passes the records through, and adds them. */
-  watch(batches: AsyncIterable<RawRecord[]>): AsyncIterable<RawRecord[]>;
+  watch<Some extends Subject>(batches: AsyncIterable<Some[]>): AsyncIterable<Some[]>;
   all(): AggregateRef[];
 };
 
 export function createOpenAggregates(): OpenAggregates {
-  const open = new Map<string, AggregateRef>();
+  /** The last subject of each by the part that all of its subjects have. */
+  const open = new Map<string, string>();
 
-  function add(records: readonly RawRecord[]): void {
+  function add(records: readonly Subject[]): void {
     for (const { subject } of records) {
-      const parsed = parseSubject(subject);
-      // A subject that is no event's has no state to carry.
-      if (parsed === null) continue;
-      const key = streamFilter(parsed.aggregate);
-      if (ENDINGS.has(parsed.type)) open.delete(key);
-      else open.set(key, parsed.aggregate);
+      const end = subject.lastIndexOf('.');
+      const aggregate = subject.slice(0, end);
+      // Most subjects are distinguished by their last token, without a parse.
+      const mayEnd = LAST_TOKENS.has(subject.slice(end + 1));
+      if (mayEnd && ENDINGS.has(parseSubject(subject)?.type ?? '')) open.delete(aggregate);
+      else open.set(aggregate, subject);
     }
   }
   return {
@@ -42,6 +47,7 @@ export function createOpenAggregates(): OpenAggregates {
         yield records;
       }
     },
-    all: () => [...open.values()],
+    // A subject that is no event's has no state to carry.
+    all: () => [...open.values()].flatMap((subject) => parseSubject(subject)?.aggregate ?? []),
   };
 }

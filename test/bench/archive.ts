@@ -25,8 +25,13 @@ const HISTORY_P95_MAX_MS = 100;
 const MEMORY_MAX = 1.2;
 /** Between creates that are measured while the archivist works. */
 const PAUSE_MS = 200;
-/** Go returns memory to the system in the course of minutes; what is left then counts. */
-const SETTLE_MS = 120_000;
+/**
+ * Memory is compared once no process of a store has returned a twentieth of its own for so long. Go
+ * collects at least every two minutes, and returns what is free in the course of minutes.
+ */
+const STEADY_MS = 150_000;
+const STEADY_WITHIN_MS = 1_200_000;
+const LOOK_MS = 5_000;
 
 type Print = (line: string) => void;
 
@@ -39,13 +44,15 @@ export async function benchArchive(print: Print, sessions = SESSIONS): Promise<V
   await using folder = await scratchDir();
   await using empty = await openSite(0, print);
   await using site = await openSite(sessions, print, { ARCHIVE_URL: folder.path });
+  await untilSteady([empty, site]);
   await printMemory('before', [empty, site], print);
-  const { run, perSecond } = await runBesideCreates(site, folder.path, print);
+  const { run, perSecond } = await runBesideCreates([site, empty], folder.path, print);
   if (run.sessions < sessions) throw new Error(`${run.sessions} sessions were archived`);
   const histories = summarize(await readHistories(site, folder.path, sessions));
   print(row('history out of the archive', histories));
   await verify(site, folder.path, run.records, print);
-  await delay(SETTLE_MS);
+  const seconds = await untilSteady([empty, site]);
+  print(`memory is steady ${seconds.toFixed(0)} s later`);
   const [kept, left] = await printMemory('after', [empty, site], print);
   if (kept === undefined || left === undefined) throw new Error('a site has no memory');
   return [
@@ -56,11 +63,15 @@ export async function benchArchive(print: Print, sessions = SESSIONS): Promise<V
   ];
 }
 
-/** `bss archive run`, while sessions are created: its result, and sessions a second. */
-async function runBesideCreates(site: Site, folder: string, print: Print) {
+/**
+ * `bss archive run` on the first site: its result, and sessions a second. Sessions are created
+ * meanwhile, on all sites alike, so that what is kept is the same.
+ */
+async function runBesideCreates(sites: readonly [Site, Site], folder: string, print: Print) {
+  const [site] = sites;
   const creates: number[] = [];
   const isDone = new AbortController();
-  const beside = createNowAndThen(site, creates, isDone.signal);
+  const beside = createNowAndThen(sites, creates, isDone.signal);
   const options = ['--before', new Date().toISOString()];
   const { result: run, ms } = await timed(() =>
     bssArchive<ArchiveRun>(site, folder, 'run', ...options),
@@ -97,15 +108,39 @@ async function bssArchive<Result>(site: Site, folder: string, ...args: string[])
   return JSON.parse(stdout) as Result;
 }
 
-async function createNowAndThen(site: Site, ms: number[], signal: AbortSignal): Promise<void> {
-  const { api } = site.services;
+/** @param ms of the creates on the first site */
+async function createNowAndThen(
+  sites: readonly Site[],
+  ms: number[],
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
-    await untilIdle(api, 1);
-    const created = await timed(() => createSession(api));
-    ms.push(created.ms);
-    await stopSession(api, created.result.id);
+    for (const [at, { services }] of sites.entries()) {
+      await untilIdle(services.api, 1);
+      const created = await timed(() => createSession(services.api));
+      if (at === 0) ms.push(created.ms);
+      await stopSession(services.api, created.result.id);
+    }
     await delay(PAUSE_MS);
   }
+}
+
+/** Returns the seconds until the last change. */
+async function untilSteady(sites: readonly Site[]): Promise<number> {
+  const begun = performance.now();
+  let steadySince = begun;
+  const pids = sites.flatMap(({ pids }) => [pids.nats, pids.redis]);
+  const least = await Promise.all(pids.map(residentMib));
+  while (performance.now() - steadySince < STEADY_MS) {
+    if (performance.now() - begun > STEADY_WITHIN_MS) throw new Error('memory is not steady');
+    await delay(LOOK_MS);
+    for (const [at, mib] of (await Promise.all(pids.map(residentMib))).entries()) {
+      if (mib > 0.95 * (least[at] as number)) continue;
+      least[at] = mib;
+      steadySince = performance.now();
+    }
+  }
+  return (steadySince - begun) / 1000;
 }
 
 /** The sessions are spread over the archive, so that few of its frames are read twice. */

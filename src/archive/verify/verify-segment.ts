@@ -55,7 +55,7 @@ function findingOf(segment: number, file: string, error: unknown): Finding {
   if (error instanceof FileMissing)
     return { segment, line: null, problem: `the ${file} file is missing` };
   if (!(error instanceof CorruptSegment)) throw error;
-  return { segment, line: error.line, problem: error.message.replace(/^segment [^:]+: /, '') };
+  return { segment, line: error.line, problem: error.problem };
 }
 
 /** @throws CorruptSegment if the index is not the one of the manifest */

@@ -1,6 +1,7 @@
 import { TimeoutError } from '@nats-io/transport-node';
 import type { JetStreamConnection } from './connection.ts';
-import { headerText, textOf } from './message.ts';
+import { headersOf, ownHeaders, textOf } from '../record-bytes.ts';
+import { headerText } from './message.ts';
 import { requestWithRetry } from './request.ts';
 
 /** Parameters of a direct get, by the server's names. */
@@ -81,21 +82,13 @@ async function request(
 const PROTOCOL = 'NATS/1.0';
 const LINE_BREAK = '\r\n';
 
-function storedOf(text: string, data: Uint8Array): Stored {
-  const headers: [string, string][] = [];
-  const stored = { subject: '', sequence: Number.NaN, storedAt: '' };
-  for (let start = text.indexOf(LINE_BREAK) + 2, end = 0; ; start = end + 2) {
-    end = text.indexOf(LINE_BREAK, start);
-    if (end <= start) break;
-    const colon = text.indexOf(':', start);
-    if (colon === -1 || colon > end) continue;
-    const name = text.slice(start, colon);
-    const value = text.slice(colon + 1, end).trim();
-    if (name === 'Nats-Subject') stored.subject = value;
-    else if (name === 'Nats-Sequence') stored.sequence = Number(value);
-    else if (name === 'Nats-Time-Stamp') stored.storedAt = value;
-    // The server has others: the message's position, and the append's expectation.
-    else if (!name.startsWith('Nats-')) headers.push([name, value]);
-  }
-  return { ...stored, headers, body: textOf(data) };
+function storedOf(block: string, data: Uint8Array): Stored {
+  const facts = new Map(headersOf(block));
+  return {
+    subject: facts.get('Nats-Subject') ?? '',
+    sequence: Number(facts.get('Nats-Sequence')),
+    storedAt: facts.get('Nats-Time-Stamp') ?? '',
+    headers: ownHeaders(block),
+    body: textOf(data),
+  };
 }

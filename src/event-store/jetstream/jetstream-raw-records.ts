@@ -1,8 +1,13 @@
 import { Unavailable } from '#src/errors.ts';
-import { EVENTS_STREAM, filtersFor } from '#events/subjects.ts';
+import { EVENTS_STREAM, filters, filtersFor } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import { requestWithRetry } from './request.ts';
 import { getMany } from './direct-get.ts';
+import { headerBytes } from './message.ts';
+import type { Arrival } from './ordered-consumer.ts';
+import { readArrivals } from './read.ts';
+import { timeOfNanos } from './jetstream-reply.ts';
+import { rawRecordOf, type RecordBytes, type RecordStream } from '../record-bytes.ts';
 import type { RawRecord, RecordRange, RawRecords } from '../raw-records.ts';
 
 const READ_MS = 5_000;
@@ -10,9 +15,27 @@ const BATCH = 500;
 /** The server ends a batch before it exceeds this. */
 const BATCH_BYTES = 1024 * 1024;
 
-/** Reads the EVENTS stream without a consumer. */
-export function createJetStreamRawRecords(connection: JetStreamConnection): RawRecords {
-  async function* read(range: RecordRange): AsyncGenerator<RawRecord[], void, void> {
+/**
+ * More records in a row than this are read with a consumer: the server takes a fifth of the time
+ * for each, 5 us in place of 28, but some milliseconds to make one.
+ */
+const FEW = 1_000;
+const ARRIVALS_MAX = 1_000;
+
+/** Reads the EVENTS stream. */
+export function createJetStreamRawRecords(
+  connection: JetStreamConnection,
+): RawRecords & RecordStream {
+  async function* readBytes({ after, upTo }: { after: number; upTo: number }) {
+    await requireAll(connection, upTo);
+    const all = { subjects: filters.all, batchMax: ARRIVALS_MAX };
+    for await (const arrivals of readArrivals(connection, all, { sequence: after }, upTo))
+      if (arrivals.length > 0) yield arrivals.map(bytesOf);
+  }
+  async function* readMany(range: RecordRange) {
+    for await (const records of readBytes(range)) yield records.map(rawRecordOf);
+  }
+  async function* readFew(range: RecordRange): AsyncGenerator<RawRecord[], void, void> {
     const { after, upTo } = range;
     const filter = filterOf(range);
     await requireAll(connection, upTo);
@@ -36,7 +59,20 @@ export function createJetStreamRawRecords(connection: JetStreamConnection): RawR
       if (wanted.length > 0) yield wanted;
     }
   }
-  return { read };
+  return {
+    readAll: readBytes,
+    read: (range) =>
+      filterOf(range) === undefined && range.upTo - range.after > FEW
+        ? readMany(range)
+        : readFew(range),
+  };
+}
+
+function bytesOf({ message, sequence, storedNanos }: Arrival): RecordBytes {
+  const headers = headerBytes(message);
+  if (headers === null) throw new TypeError('the bytes of a message are not accessible');
+  const { subject, data: body } = message;
+  return { sequence, storedAt: timeOfNanos(storedNanos), subject, headers, body };
 }
 
 /** One filter, because a direct get accepts only one; undefined: all messages. */

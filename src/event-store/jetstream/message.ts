@@ -2,6 +2,7 @@ import { MsgImpl, type Msg, type MsgHdrs } from '@nats-io/transport-node';
 import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { SubscribeOptions } from '../event-store.ts';
+import { textOf } from '../record-bytes.ts';
 import type { Arrival } from './ordered-consumer.ts';
 
 /** The parts of a message that hold its item. */
@@ -104,11 +105,13 @@ function headersOf(message: Readable): (name: string) => string {
  * which halves the speed of a rebuild.
  */
 export function headerText(message: unknown): string | null {
-  if (!(message instanceof MsgImpl)) return null;
-  const { _rdata: bytes, _msg: facts } = message;
-  return textOf(bytes.subarray(0, Math.max(0, facts.hdr)));
+  const bytes = headerBytes(message);
+  return bytes === null ? null : textOf(bytes);
 }
 
-export function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+/** The bytes of a message's headers; empty: it has none. */
+export function headerBytes(message: unknown): Uint8Array | null {
+  if (!(message instanceof MsgImpl)) return null;
+  const { _rdata: bytes, _msg: facts } = message;
+  return bytes.subarray(0, Math.max(0, facts.hdr));
 }

@@ -1,15 +1,12 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import { nanos, nuid, type Msg, type NatsConnection } from '@nats-io/transport-node';
-import { EVENTS_STREAM, EVENTS_SUBJECTS } from '#events/subjects.ts';
+import { EVENTS_STREAM } from '#events/subjects.ts';
 import { createNotifier } from '#src/async/notifier.ts';
 import type { JetStreamConnection } from './connection.ts';
-import { readReply } from './jetstream-reply.ts';
+import { readReply, type DeliveryFacts } from './jetstream-reply.ts';
 
-/**
- * A message as received, with its position in the stream, and the server's count of the matching
- * messages behind it.
- */
-export type Arrival = { message: Msg; sequence: number; pending: number };
+/** A message as received, with what its delivery says. */
+export type Arrival = { message: Msg } & DeliveryFacts;
 
 export type ReaderOptions = {
   after: number;
@@ -92,7 +89,7 @@ export async function openReader(
     if (facts.consumerSequence !== consumerSequence + 1) return lose('a message is missing');
     consumerSequence = facts.consumerSequence;
     asked -= 1;
-    queue.push({ message, sequence: facts.sequence, pending: facts.pending });
+    queue.push({ message, ...facts });
     notifier.notify();
     pull();
   }
@@ -162,15 +159,27 @@ async function addConsumer(
     mem_storage: true,
     num_replicas: 1,
     inactive_threshold: nanos(INACTIVE_MS),
-    // Without a filter the server is faster: it need not check each message.
-    ...(isAllEvents(subjects) ? {} : { filter_subjects: [...subjects] }),
+    ...(isServerFilter(subjects) ? { filter_subjects: [...subjects] } : {}),
   });
   return { name, pending };
 }
 
-/** Whether every event matches. */
-export function isAllEvents(subjects: readonly string[]): boolean {
-  return EVENTS_SUBJECTS.every((subject) => subjects.includes(subject));
+/**
+ * Whether the server delivers only what the subjects match. Otherwise it delivers all, and the
+ * reader selects: when a consumer is made, the server counts the messages that its filter matches,
+ * about 1 us for each of their subjects, and no message is stored meanwhile. So the subjects of all
+ * sessions or workloads, several for each that there is in the store, are no filter for it.
+ */
+export function isServerFilter(subjects: readonly string[]): boolean {
+  return !subjects.some((subject) => isOfMany(subject));
+}
+
+function isOfMany(filter: string): boolean {
+  const tokens = filter.split('.');
+  const isOpen = (at: number) => (tokens[at] ?? '>') === '>' || tokens[at] === '*';
+  const mayBe = (at: number, kind: string) => isOpen(at) || tokens[at] === kind;
+  if (tokens[0] === 'evt') return isOpen(1) && mayBe(2, 'session') && isOpen(3);
+  return mayBe(0, 'fleet') && mayBe(1, 'workload') && isOpen(2);
 }
 
 /**

@@ -1,12 +1,12 @@
 import type { RecordedEvent } from '#events/events.ts';
-import { EVENTS_STREAM, filters, matchesAnyFilter } from '#events/subjects.ts';
+import { EVENTS_STREAM, filters, subjectMatcher } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import { within } from '#src/async/timeout.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { ReadOptions } from '../event-store.ts';
 import { decodeAll } from './message.ts';
-import { openReader, ReaderLost } from './ordered-consumer.ts';
+import { isServerFilter, openReader, ReaderLost, type Arrival } from './ordered-consumer.ts';
 import { isOutage, requestWithRetry } from './request.ts';
 
 /** Events of one batch, unless the caller says otherwise. */
@@ -29,20 +29,41 @@ export type Place = { sequence: number };
 /**
  * The events of a range, up to and including `upTo`, which must not be beyond the end of the
  * stream.
+ * @param place moves with each batch
+ * @throws Unavailable('event-log')
+ */
+export async function* readRange(
+  connection: JetStreamConnection,
+  options: Selection,
+  place: Place,
+  upTo: number,
+): AsyncGenerator<RecordedEvent[], void, void> {
+  let readUpTo = place.sequence;
+  for await (const arrivals of readArrivals(connection, options, place, upTo)) {
+    const { events, refusal } = decodeAll(arrivals, options);
+    if (refusal !== null) place.sequence = events.at(-1)?.sequence ?? readUpTo;
+    readUpTo = place.sequence;
+    if (events.length > 0) yield events;
+    if (refusal !== null) throw refusal.error;
+  }
+}
+
+/**
+ * The messages of a range, not decoded, in batches, which may be empty.
  *
- * How it knows that no matching event is left: near its end the range is read without a filter.
+ * How it knows that no matching message is left: near its end the range is read without a filter.
  * Farther away, when the server counts nothing pending, its leader is asked for the next match. If
  * the last match is far from the end, that costs the server some 0.3 ms per 1,000 subjects that
  * match: nothing for one aggregate, and once for the backlog of a quiet organization.
  * @param place moves with each batch
  * @throws Unavailable('event-log')
  */
-export async function* readRange(
+export async function* readArrivals(
   connection: JetStreamConnection,
-  { signal, ...options }: Selection,
+  { signal, ...options }: Pick<Selection, 'subjects' | 'batchMax' | 'signal'>,
   place: Place,
   upTo: number,
-): AsyncGenerator<RecordedEvent[], void, void> {
+): AsyncGenerator<Arrival[], void, void> {
   const stop = new AbortController();
   const signals = signal === undefined ? [stop.signal] : [stop.signal, signal];
   const stopped = AbortSignal.any(signals);
@@ -69,15 +90,16 @@ type Wait = { deadline: number };
 /** Reads with one consumer: to the end of the range, or until a filter is no longer needed. */
 async function* pass(
   connection: JetStreamConnection,
-  options: Selection & { signal: AbortSignal },
+  options: Pick<Selection, 'subjects' | 'batchMax'> & { signal: AbortSignal },
   place: Place,
   upTo: number,
   wait: Wait,
-): AsyncGenerator<RecordedEvent[], void, void> {
+): AsyncGenerator<Arrival[], void, void> {
   const { subjects, signal, batchMax = BATCH_MAX } = options;
-  const isFiltered = upTo - place.sequence > NEAR;
+  const isFiltered = isServerFilter(subjects) && upTo - place.sequence > NEAR;
   const filter = isFiltered ? subjects : filters.all;
   const position = { after: place.sequence, subjects: filter, batchMax, signal };
+  const isWanted = subjectMatcher(subjects);
   await using reader = await openReader(connection, position);
   for (let pending = reader.pendingAtStart; place.sequence < upTo;) {
     if (isFiltered && pending === 0) {
@@ -90,17 +112,9 @@ async function* pass(
     if (arrivals === null) throw new Unavailable('event-log');
     const last = arrivals.at(-1);
     if (last === undefined) return;
-    const { events, refusal } = decodeAll(
-      arrivals.filter(
-        ({ sequence, message }) => sequence <= upTo && matchesAnyFilter(subjects, message.subject),
-      ),
-      options,
-    );
-    const readUpTo = refusal === null ? last.sequence : events.at(-1)?.sequence;
-    place.sequence = Math.min(upTo, readUpTo ?? place.sequence);
+    place.sequence = Math.min(upTo, last.sequence);
     pending = last.pending;
-    if (events.length > 0) yield events;
-    if (refusal !== null) throw refusal.error;
+    yield arrivals.filter(({ sequence, message }) => sequence <= upTo && isWanted(message.subject));
     wait.deadline = performance.now() + SILENCE_MS;
   }
 }

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '#events/events.ts';
-import { EVENTS_STREAM } from '#events/subjects.ts';
+import { EVENTS_STREAM, subjectMatcher } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
 import { createBackOff } from '#src/async/back-off.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -7,7 +7,7 @@ import type { JetStreamConnection } from './connection.ts';
 import type { SubscribeOptions } from '../event-store.ts';
 import { isOutage } from './request.ts';
 import { decodeAll } from './message.ts';
-import { isAllEvents, openReader, ReaderLost } from './ordered-consumer.ts';
+import { isServerFilter, openReader, ReaderLost } from './ordered-consumer.ts';
 import { BATCH_MAX, readRange, type Place } from './read.ts';
 
 const BACKOFF_MS = 50;
@@ -30,7 +30,7 @@ export async function* follow(
 ): AsyncGenerator<RecordedEvent[], void, void> {
   const { subjects, signal, onPosition } = options;
   const backOff = createBackOff(BACKOFF_MS, BACKOFF_MAX_MS);
-  const readsFirst = onPosition !== undefined && !isAllEvents(subjects);
+  const readsFirst = onPosition !== undefined && isServerFilter(subjects);
   let place: Place | null = null;
   while (!signal.aborted) {
     try {
@@ -70,13 +70,15 @@ async function* receive(
   const { subjects, signal, batchMax = BATCH_MAX } = options;
   const onHeartbeat = () => options.onReceiving?.(true);
   const position = { after: place.sequence, subjects, signal, batchMax, onHeartbeat };
+  const isWanted = subjectMatcher(subjects);
   await using reader = await openReader(connection, position);
   for (;;) {
     const arrivals = await reader.take(batchMax);
     if (arrivals.length === 0) return;
     onArrival();
     options.onReceiving?.(true);
-    const { events, refusal } = decodeAll(arrivals, options);
+    const wanted = arrivals.filter(({ message }) => isWanted(message.subject));
+    const { events, refusal } = decodeAll(wanted, options);
     const last = refusal === null ? arrivals.at(-1) : events.at(-1);
     place.sequence = last?.sequence ?? place.sequence;
     if (events.length > 0) yield events;

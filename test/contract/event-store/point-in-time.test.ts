@@ -3,6 +3,9 @@ import { filtersFor, sessionAnywhere, streamFilter } from '#events/subjects.ts';
 import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jetstream-time.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import { Unavailable } from '#src/errors.ts';
+import { timeOfNanos } from '#src/event-store/jetstream/jetstream-reply.ts';
+import { isBytes, rawRecordOf } from '#src/event-store/record-bytes.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import {
   aSession,
@@ -129,6 +132,45 @@ describe('the raw records', () => {
       state: first?.state,
     });
     expect(own[0]?.headers).toContainEqual(['ce-id', first?.id]);
+  });
+
+  it('are the same by one message, by many, and as bytes', async () => {
+    await using opened = await openRealLog();
+    const { eventStore, connection } = opened;
+    await appendEach(eventStore, aSession(), 1_200);
+    const records = createJetStreamRawRecords(connection);
+    const many = await recordsOf(records, 0, 1_200, null);
+    expect(many.length).toBe(1_200);
+    const bytes = (await Array.fromAsync(records.readAll({ after: 0, upTo: 1_200 }))).flat();
+    expect(bytes.map((record) => (isBytes(record) ? rawRecordOf(record) : record))).toEqual(many);
+    // A direct get has the time of storage as the server writes it.
+    for (let after = 0; after < 1_200; after += 400)
+      expect(await recordsOf(records, after, after + 400, null)).toEqual(
+        many.slice(after, after + 400),
+      );
+  });
+
+  it('end where they are to end, though more follow, and are refused before they are all stored', async () => {
+    await using opened = await openRealLog();
+    const { eventStore, connection } = opened;
+    await appendEach(eventStore, aSession(), 1_200);
+    const records = createJetStreamRawRecords(connection);
+    const part = await recordsOf(records, 50, 1_100, null);
+    expect(part.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: 1_050 }, (_, at) => at + 51),
+    );
+    await expect(recordsOf(records, 0, 1_300, null)).rejects.toThrow(Unavailable);
+  });
+});
+
+describe('a time that the server writes', () => {
+  it.each([
+    ['1780000000708849705', '2026-05-28T20:26:40.708849705Z'],
+    ['1780000000700000000', '2026-05-28T20:26:40.7Z'],
+    ['1780000000000000000', '2026-05-28T20:26:40Z'],
+    ['1780000001000000010', '2026-05-28T20:26:41.00000001Z'],
+  ])('%s ns is %s', (nanos, time) => {
+    expect(timeOfNanos(nanos)).toBe(time);
   });
 });
 

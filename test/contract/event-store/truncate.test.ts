@@ -26,10 +26,12 @@ let truncation: LogTruncation;
 let [old, both, late] = [aSession(), aSession(), aSession()];
 /** The last sequence that is removed. */
 const BORDER = 6;
+/** Fewer than are removed. */
+const PURGE_STEP = 4;
 
 beforeEach(async () => {
   real = await openRealLog();
-  truncation = createJetStreamTruncation(real.connection);
+  truncation = createJetStreamTruncation(real.connection, PURGE_STEP);
   [old, both, late] = [aSession(), aSession(), aSession()];
   const { eventStore } = real;
   await appendEach(eventStore, old, 4);
@@ -43,6 +45,16 @@ afterEach(() => real[Symbol.asyncDispose]());
 const sequencesOf = (events: readonly { sequence: number }[]) => events.map((one) => one.sequence);
 
 describe('a truncated event store', () => {
+  test('was purged in steps, so that an append never waits for all of it', async () => {
+    const asked: unknown[] = [];
+    real.connection.nc.subscribe('$JS.API.STREAM.PURGE.EVENTS', {
+      callback: (_, message) => void asked.push(message.json()),
+    });
+    await truncation.truncate(BORDER);
+    expect(asked).toEqual([{ seq: 5 }, { seq: 7 }]);
+    expect((await real.eventStore.info()).firstSequence).toBe(7);
+  });
+
   test('has its newest events under their sequences, and reads begin at the first of them', async () => {
     const { eventStore, connection } = real;
     const before = await eventStore.info();

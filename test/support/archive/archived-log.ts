@@ -6,6 +6,7 @@ import { withArchive, withArchivedRecords } from '#src/archive/archived-event-st
 import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import type { RecordStream } from '#src/event-store/record-bytes.ts';
 import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import type { LogTruncation } from '#src/event-store/truncation.ts';
@@ -21,7 +22,7 @@ export type ArchivedLog = AsyncDisposable & {
   truncation: LogTruncation;
   /** Of the log alone. */
   log: EventStore;
-  logRecords: RawRecords;
+  logRecords: RawRecords & RecordStream;
   open: OpenArchive;
   /** Of the log and the archive. */
   eventStore: EventStore;

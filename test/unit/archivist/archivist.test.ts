@@ -42,12 +42,11 @@ function openTest() {
     error: note,
     debug: note,
   } as unknown as ArchivistOptions['log'];
+  const read = ({ after, upTo }: { after: number; upTo: number }) =>
+    inBatches(stored.filter(({ sequence }) => sequence > after && sequence <= upTo));
   const dependencies: ArchivistDependencies = {
     context: createCommandContext(eventStore, now),
-    records: {
-      read: ({ after, upTo }) =>
-        inBatches(stored.filter(({ sequence }) => sequence > after && sequence <= upTo)),
-    },
+    records: { read, readAll: read },
     files: createMemoryFiles(),
     signer,
     truncation: {
@@ -115,9 +114,10 @@ function waitingRecords({ records }: ArchivistDependencies) {
     release: () => released.resolve(),
     readers: () => readers,
     records: {
-      async *read(range: Parameters<typeof records.read>[0]) {
+      ...records,
+      async *readAll(range: Parameters<typeof records.readAll>[0]) {
         readers += 1;
-        for await (const batch of records.read(range)) {
+        for await (const batch of records.readAll(range)) {
           yield batch;
           begun.resolve();
           await released.promise;

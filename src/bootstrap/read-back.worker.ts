@@ -1,0 +1,23 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { CorruptSegment, type SegmentManifest } from '#src/archive/manifest.ts';
+import { readBack } from '#src/archive/read-back.ts';
+import type { ArchivePlace } from '#src/config/archive.ts';
+import { openArchiveFiles } from './archive-files.ts';
+
+/** The thread of `readBackApart`: reads one segment back. */
+export type ReadBackTask = { place: ArchivePlace; manifest: SegmentManifest };
+
+/** `fault`: what is wrong with the segment; null: nothing. Any other error ends the thread. */
+export type ReadBackOutcome = { fault: Pick<CorruptSegment, 'line' | 'problem'> | null };
+
+async function work({ place, manifest }: ReadBackTask): Promise<ReadBackOutcome> {
+  try {
+    await readBack(await openArchiveFiles(place), manifest);
+    return { fault: null };
+  } catch (error) {
+    if (!(error instanceof CorruptSegment)) throw error;
+    return { fault: { line: error.line, problem: error.problem } };
+  }
+}
+
+parentPort?.postMessage(await work(workerData as ReadBackTask));
