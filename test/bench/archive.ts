@@ -72,6 +72,7 @@ async function runBesideCreates(sites: readonly [Site, Site], folder: string, pr
   const creates: number[] = [];
   const isDone = new AbortController();
   const beside = createNowAndThen(sites, creates, isDone.signal);
+  beside.catch(() => undefined); // it is awaited below, once the run has ended
   const options = ['--before', new Date().toISOString()];
   const { result: run, ms } = await timed(() =>
     bssArchive<ArchiveRun>(site, folder, 'run', ...options),
