@@ -8,12 +8,13 @@ import { FrameTable, type Frame } from './segment-index.ts';
 /** Frames that are decompressed at once: more than cores, so that none is idle. */
 const FRAMES_AT_ONCE = 4;
 
-/**
- * Reads a segment's files as they are stored now, and checks both hashes, each frame and the chain.
- * @throws CorruptSegment
- */
+/** `readBack` of an archive's files, in this thread or in another. @throws CorruptSegment */
 export type ReadBack = (manifest: SegmentManifest) => Promise<void>;
 
+/**
+ * Reads a segment's files as they are stored now, and checks both hashes, each frame and the chain.
+ * @throws CorruptSegment, FileMissing
+ */
 export async function readBack(files: ArchiveFiles, manifest: SegmentManifest): Promise<void> {
   const { number } = manifest;
   const fail = (line: number | null, problem: string, cause?: unknown) =>

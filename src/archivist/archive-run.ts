@@ -28,6 +28,7 @@ export type ArchiveRunDependencies = {
   records: RawRecords & RecordStream;
   files: ArchiveFiles;
   signer: Signer;
+  /** Default: in this thread. */
   readBack?: ReadBack;
   truncation: LogTruncation;
   views: Pick<Views, 'checkpoint' | 'waitForCheckpoint'> & Pick<StoreMaintenance, 'removeUpTo'>;

@@ -10,6 +10,7 @@ const ENDINGS = new Set([
   'server.lost',
 ]);
 
+/** The last tokens of their subjects. */
 const LAST_TOKENS = new Set([...ENDINGS].map((type) => type.slice(type.lastIndexOf('.') + 1)));
 
 type Subject = Pick<RawRecord, 'subject'>;
@@ -26,17 +27,20 @@ export type OpenAggregates = {
 };
 
 export function createOpenAggregates(): OpenAggregates {
-  /** The last subject of each by the part that all of its subjects have. */
-  const open = new Map<string, string>();
+  /** By the part that all subjects of an aggregate have. */
+  const open = new Map<string, AggregateRef>();
 
   function add(records: readonly Subject[]): void {
     for (const { subject } of records) {
       const end = subject.lastIndexOf('.');
-      const aggregate = subject.slice(0, end);
-      // Most subjects are distinguished by their last token, without a parse.
-      const mayEnd = LAST_TOKENS.has(subject.slice(end + 1));
-      if (mayEnd && ENDINGS.has(parseSubject(subject)?.type ?? '')) open.delete(aggregate);
-      else open.set(aggregate, subject);
+      const prefix = subject.slice(0, end);
+      // A parse takes as long as all the rest: most subjects are known by their parts.
+      if (open.has(prefix) && !LAST_TOKENS.has(subject.slice(end + 1))) continue;
+      const parsed = parseSubject(subject);
+      // A subject that is no event's has no state to carry.
+      if (parsed === null) continue;
+      if (ENDINGS.has(parsed.type)) open.delete(prefix);
+      else open.set(prefix, parsed.aggregate);
     }
   }
   return {
@@ -47,7 +51,6 @@ export function createOpenAggregates(): OpenAggregates {
         yield records;
       }
     },
-    // A subject that is no event's has no state to carry.
-    all: () => [...open.values()].flatMap((subject) => parseSubject(subject)?.aggregate ?? []),
+    all: () => [...open.values()],
   };
 }

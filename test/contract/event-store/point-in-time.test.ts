@@ -4,6 +4,8 @@ import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jet
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { Unavailable } from '#src/errors.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { startFlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { timeOfNanos } from '#src/event-store/jetstream/jetstream-reply.ts';
 import { isBytes, rawRecordOf } from '#src/event-store/record-bytes.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
@@ -148,6 +150,33 @@ describe('the raw records', () => {
       expect(await recordsOf(records, after, after + 400, null)).toEqual(
         many.slice(after, after + 400),
       );
+  });
+
+  it('are whole and in order though the connection breaks twice while they are read', async () => {
+    await using opened = await openRealLog();
+    await appendEach(opened.eventStore, aSession(), 3_000);
+    await using proxy = await startFlakyTcpProxy(opened.nats.port);
+    const url = `nats://127.0.0.1:${proxy.port}`;
+    await using connection = await connectJetStream({ url });
+    const found: number[] = [];
+    const range = { after: 0, upTo: 3_000 };
+    for await (const batch of createJetStreamRawRecords(connection).readAll(range)) {
+      found.push(...batch.map(({ sequence }) => sequence));
+      // The next message that the server delivers is lost with the connection.
+      if (proxy.breaks() < 2) proxy.breakOn('$JS.ACK.EVENTS');
+    }
+    expect(proxy.breaks()).toBe(2);
+    expect(found).toEqual(Array.from({ length: 3_000 }, (_, at) => at + 1));
+  });
+
+  it('are an outage, not fewer, if the server stops while they are read', async () => {
+    await using opened = await openRealLog();
+    await appendEach(opened.eventStore, aSession(), 3_000);
+    const reading = createJetStreamRawRecords(opened.connection).readAll({ after: 0, upTo: 3_000 });
+    const read = async () => {
+      for await (const _ of reading) await opened.nats.kill();
+    };
+    await expect(read()).rejects.toThrow(Unavailable);
   });
 
   it('end where they are to end, though more follow, and are refused before they are all stored', async () => {

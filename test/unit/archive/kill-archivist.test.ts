@@ -3,6 +3,7 @@ import { aggregateOf } from '#src/archive/segment-index.ts';
 import { openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
+import { CorruptSegment, type SegmentManifest } from '#src/archive/manifest.ts';
 import { SegmentTaken } from '#src/archive/segment-writer.ts';
 import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { collect, LOG, recordsFrom, seal, signer } from '#test/support/archive/archive.fixture.ts';
@@ -131,5 +132,24 @@ describe('what was written is read back before it is sealed', () => {
       await expect(seal(faulty, records)).rejects.toThrow('segment 1');
       expect(await files.list()).not.toContain('000001.json');
     }
+  });
+
+  it('a damaged segment keeps the next one unsealed, though that was written beside', async () => {
+    const files = createMemoryFiles();
+    const damaged = async ({ number }: SegmentManifest) => {
+      if (number === 2) throw new CorruptSegment(2, 7, 'it was altered');
+    };
+    const options = { recordsMax: RECORDS_MAX };
+    const sealing = seal(files, records, { ...options, readBack: damaged });
+    await expect(sealing).rejects.toThrow('segment 2, line 7');
+    const manifests = async () => (await files.list()).filter((name) => name.endsWith('.json'));
+    expect(await manifests()).toEqual(['000001.json']);
+    const archive = await openArchive(files);
+    await seal(files, records.slice(archive.endSequence()), options);
+    expect((await manifests()).length).toBe(Math.ceil(records.length / RECORDS_MAX));
+    const whole = createMemoryFiles();
+    await seal(whole, records, options);
+    for (const name of await whole.list())
+      if (!name.endsWith('.json')) expect(await files.read(name)).toEqual(await whole.read(name));
   });
 });
