@@ -5,7 +5,7 @@ import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases
 import { openArchiveFiles } from './archive-files.ts';
 import { openAuditKey } from './audit-key.ts';
 import type { Infrastructure } from './infrastructure.ts';
-import { readBackApart } from './read-back.ts';
+import { readBackInThread } from './read-back-thread.ts';
 
 /** Starts the archivist; null if everything is retained for ever. */
 export async function composeArchivist(
@@ -30,7 +30,7 @@ export async function archivistDependencies({
     context,
     records: createJetStreamRawRecords(connection),
     files: await openArchiveFiles(config.archive.place),
-    readBack: readBackApart(config.archive.place),
+    readBack: readBackInThread(config.archive.place),
     signer: await openAuditKey(config.dataDir),
     truncation: createJetStreamTruncation(connection),
     views: rawViews,

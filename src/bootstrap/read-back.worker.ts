@@ -4,7 +4,7 @@ import { readBack } from '#src/archive/read-back.ts';
 import type { ArchivePlace } from '#src/config/archive.ts';
 import { openArchiveFiles } from './archive-files.ts';
 
-/** The thread of `readBackApart`: reads one segment back. */
+/** The thread of `readBackInThread`: reads one segment back. */
 export type ReadBackTask = { place: ArchivePlace; manifest: SegmentManifest };
 
 /** `fault`: what is wrong with the segment; null: nothing. Any other error ends the thread. */

@@ -8,7 +8,7 @@ import {
   indexName,
   type SegmentManifest,
 } from '#src/archive/manifest.ts';
-import { readBackApart } from '#src/bootstrap/read-back.ts';
+import { readBackInThread } from '#src/bootstrap/read-back-thread.ts';
 import { recordsFrom, seal } from '#test/support/archive/archive.fixture.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
@@ -31,7 +31,7 @@ describe.each([{ records: 500 }, { records: 21_000 }])('a segment of $records re
   test('is accepted unchanged', async () => {
     await using folder = await scratchDir();
     const manifest = await sealIn(folder.path);
-    await readBackApart({ folder: folder.path })(manifest);
+    await readBackInThread({ folder: folder.path })(manifest);
   });
 
   test.each([
@@ -41,7 +41,7 @@ describe.each([{ records: 500 }, { records: 21_000 }])('a segment of $records re
     await using folder = await scratchDir();
     const manifest = await sealIn(folder.path);
     await alter(folder.path, name, 0.5);
-    const reading = readBackApart({ folder: folder.path })(manifest);
+    const reading = readBackInThread({ folder: folder.path })(manifest);
     await expect(reading).rejects.toThrow(CorruptSegment);
     await expect(reading).rejects.toThrow(problem);
   });
@@ -50,6 +50,6 @@ describe.each([{ records: 500 }, { records: 21_000 }])('a segment of $records re
     await using folder = await scratchDir();
     const manifest = await sealIn(folder.path);
     await rm(folder.path, { recursive: true });
-    await expect(readBackApart({ folder: folder.path })(manifest)).rejects.toThrow('missing');
+    await expect(readBackInThread({ folder: folder.path })(manifest)).rejects.toThrow('missing');
   });
 });

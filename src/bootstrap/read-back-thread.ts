@@ -12,7 +12,7 @@ const RECORDS_MIN = 20_000;
  * Reads each segment back in a thread of its own: the next segment is written meanwhile, and the
  * requests of a service whose process this is do not wait. A small segment is not worth a thread.
  */
-export function readBackApart(place: ArchivePlace): ReadBack {
+export function readBackInThread(place: ArchivePlace): ReadBack {
   return async (manifest) => {
     if (manifest.records < RECORDS_MIN) return readBack(await openArchiveFiles(place), manifest);
     const task: ReadBackTask = { place, manifest };
