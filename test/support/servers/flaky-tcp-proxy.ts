@@ -6,19 +6,23 @@ export type FlakyTcpProxy = AsyncDisposable & {
   readonly port: number;
   /** Breaks all connections at the next answer, which is lost although its request arrived. */
   breakOnAnswer(): void;
-  /** Breaks all connections when the server sends bytes with this text, which are lost. */
-  breakOn(text: string): void;
+  /**
+   * Breaks all connections when the server sends this text, whose end is lost; then, once for each,
+   * when it sends the texts that follow.
+   */
+  breakOn(...texts: string[]): void;
   /** How often connections were broken. */
   breaks(): number;
 };
 
+const LONGEST_TEXT = 100;
+
 export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpProxy> {
   const sockets = new Set<Socket>();
-  let breaking: string | null = null;
+  let breaking: string[] = [];
   let breaks = 0;
 
   function cut() {
-    breaking = null;
     for (const socket of sockets) socket.destroy();
   }
 
@@ -35,11 +39,17 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
       });
     }
     near.on('data', (bytes) => far.write(bytes));
-    far.on('data', (bytes) => {
-      if (breaking === null || !bytes.includes(breaking)) {
+    // A text may arrive in two parts.
+    let before = Buffer.alloc(0);
+    far.on('data', (bytes: Buffer) => {
+      const [text] = breaking;
+      const seen = Buffer.concat([before, bytes]);
+      if (text === undefined || !seen.includes(text)) {
+        before = seen.subarray(-LONGEST_TEXT);
         near.write(bytes);
         return;
       }
+      breaking.shift();
       breaks += 1;
       cut();
     });
@@ -50,10 +60,10 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
   return {
     port: (server.address() as AddressInfo).port,
     breakOnAnswer() {
-      breaking = '';
+      breaking = [''];
     },
-    breakOn(text) {
-      breaking = text;
+    breakOn(...texts) {
+      breaking = texts;
     },
     breaks: () => breaks,
     async [Symbol.asyncDispose]() {
