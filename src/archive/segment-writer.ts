@@ -16,7 +16,7 @@ import {
   type SegmentManifest,
 } from './manifest.ts';
 import { ahead } from './pipeline.ts';
-import { readBack, type ReadBack } from './read-back.ts';
+import { readBack, type ReadBack, type WrittenSegment } from './read-back.ts';
 import { aggregateOf, isSessionEnd, ENTRIES_MAX, IndexBuilder, nanosOf } from './segment-index.ts';
 import type { Signer } from './signature.ts';
 
@@ -62,7 +62,7 @@ export async function* sealSegments(
   const { files, recordsMax = RECORDS_MAX, log } = options;
   if (recordsMax < 1 || recordsMax > ENTRIES_MAX)
     throw new RangeError(`recordsMax must be from 1 to ${ENTRIES_MAX}`);
-  let last: WrittenSegment | null = await readLastManifest(files);
+  let last: ManifestFile | null = await readLastManifest(files);
   if (last !== null && last.manifest.log !== log)
     throw new Error(`the archive is of the event store ${last.manifest.log}, not of ${log}`);
   // A process that was killed between a manifest and its lookup files left them out.
@@ -71,10 +71,11 @@ export async function* sealSegments(
   let sealing: Promise<SegmentManifest> | null = null;
   try {
     while (await queue.hasMore()) {
-      last = await writeOne(queue, last, options);
+      const written = await writeOne(queue, last, options);
+      last = written;
       // The segment before was verified meanwhile.
       if (sealing !== null) yield await sealing;
-      sealing = sealOne(last, options);
+      sealing = sealOne(written, options);
       sealing.catch(() => undefined); // it is awaited above or below
     }
     if (sealing !== null) yield await sealing;
@@ -84,15 +85,15 @@ export async function* sealSegments(
   }
 }
 
-/** A segment whose data and index are written, and whose manifest is not. */
-type WrittenSegment = Pick<SealedManifest, 'manifest' | 'file'>;
+/** A manifest, and the bytes that its file has or will have. */
+type ManifestFile = Pick<SealedManifest, 'manifest' | 'file'>;
 
 /** Writes the next segment's data and index, and signs its manifest. */
 async function writeOne(
   queue: RecordQueue,
-  before: WrittenSegment | null,
+  before: ManifestFile | null,
   options: SealOptions,
-): Promise<WrittenSegment> {
+): Promise<ManifestFile & WrittenSegment> {
   const { files, log, signer, now = () => new Date() } = options;
   const number = (before?.manifest.number ?? 0) + 1;
   const draft = new SegmentDraft(number, before?.manifest.tip ?? genesisHash(log));
@@ -108,16 +109,17 @@ async function writeOne(
     previous: before === null ? null : sha256Of(before.file),
     sealed_at: now().toISOString(),
   };
-  return { manifest, file: await signManifest(manifest, signer) };
+  return { manifest, lineSums: draft.lineSums, file: await signManifest(manifest, signer) };
 }
 
 /** Verifies a segment as it is stored, and stores its manifest. */
 async function sealOne(
-  { manifest, file }: WrittenSegment,
+  { file, ...segment }: ManifestFile & WrittenSegment,
   options: SealOptions,
 ): Promise<SegmentManifest> {
   const { files } = options;
-  await (options.readBack ?? ((one) => readBack(files, one)))(manifest);
+  const { manifest } = segment;
+  await (options.readBack ?? ((one) => readBack(files, one)))(segment);
   const { number } = manifest;
   if (!(await files.writeNew(manifestName(number), file))) throw new SegmentTaken(number);
   await mergeLookups(files, number);
@@ -127,6 +129,8 @@ async function sealOne(
 /** What is known of a segment while it is written. */
 class SegmentDraft {
   readonly index: IndexBuilder;
+  /** CRC-32 of the lines of each frame: what is read back is compared with it. */
+  readonly lineSums: number[] = [];
   readonly #firstPrev: string;
   readonly #frame: FrameBuilder;
   readonly #sha256 = createHash('sha256');
@@ -175,6 +179,7 @@ class SegmentDraft {
         while (queue.isReady && hasRoom() && this.#frame.bytes < FRAME_BYTES)
           this.#append(queue.take());
       const lines = this.#frame.take();
+      this.lineSums.push(crc32(lines));
       this.#rawBytes += lines.length;
       const row = {
         offset: 0,

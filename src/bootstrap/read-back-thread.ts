@@ -13,9 +13,10 @@ const RECORDS_MIN = 20_000;
  * requests of a service whose process this is do not wait. A small segment is not worth a thread.
  */
 export function readBackInThread(place: ArchivePlace): ReadBack {
-  return async (manifest) => {
-    if (manifest.records < RECORDS_MIN) return readBack(await openArchiveFiles(place), manifest);
-    const task: ReadBackTask = { place, manifest };
+  return async (segment) => {
+    const { manifest } = segment;
+    if (manifest.records < RECORDS_MIN) return readBack(await openArchiveFiles(place), segment);
+    const task: ReadBackTask = { place, segment };
     const { promise, resolve, reject } = Promise.withResolvers<ReadBackOutcome>();
     const worker = new Worker(new URL('./read-back.worker.ts', import.meta.url), {
       workerData: task,

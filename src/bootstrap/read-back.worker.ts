@@ -1,18 +1,18 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { CorruptSegment, type SegmentManifest } from '#src/archive/manifest.ts';
-import { readBack } from '#src/archive/read-back.ts';
+import { CorruptSegment } from '#src/archive/manifest.ts';
+import { readBack, type WrittenSegment } from '#src/archive/read-back.ts';
 import type { ArchivePlace } from '#src/config/archive.ts';
 import { openArchiveFiles } from './archive-files.ts';
 
 /** The thread of `readBackInThread`: reads one segment back. */
-export type ReadBackTask = { place: ArchivePlace; manifest: SegmentManifest };
+export type ReadBackTask = { place: ArchivePlace; segment: WrittenSegment };
 
 /** `fault`: what is wrong with the segment; null: nothing. Any other error ends the thread. */
 export type ReadBackOutcome = { fault: Pick<CorruptSegment, 'line' | 'problem'> | null };
 
-async function work({ place, manifest }: ReadBackTask): Promise<ReadBackOutcome> {
+async function work({ place, segment }: ReadBackTask): Promise<ReadBackOutcome> {
   try {
-    await readBack(await openArchiveFiles(place), manifest);
+    await readBack(await openArchiveFiles(place), segment);
     return { fault: null };
   } catch (error) {
     if (!(error instanceof CorruptSegment)) throw error;

@@ -17,15 +17,43 @@ export type DeliveryFacts = {
  * or the longer form with a domain and an account before the stream.
  */
 export function readReply(reply: string): DeliveryFacts {
-  const tokens = reply.split('.');
-  const at = tokens.length === 9 ? 4 : 6;
+  // In place of a split, which takes several times as long: this is done for every message.
+  const deliveriesAt = afterTokens(reply, 0, countTokens(reply) === 9 ? 4 : 6);
+  const sequenceAt = afterTokens(reply, deliveriesAt, 1);
+  const consumerSequenceAt = afterTokens(reply, sequenceAt, 1);
+  const timeAt = afterTokens(reply, consumerSequenceAt, 1);
+  const pendingAt = afterTokens(reply, timeAt, 1);
   return {
-    deliveries: Number(tokens[at]),
-    sequence: Number(tokens[at + 1]),
-    consumerSequence: Number(tokens[at + 2]),
-    storedNanos: tokens[at + 3] ?? '',
-    pending: Number(tokens[at + 4]),
+    deliveries: numberAt(reply, deliveriesAt),
+    sequence: numberAt(reply, sequenceAt),
+    consumerSequence: numberAt(reply, consumerSequenceAt),
+    storedNanos: reply.slice(timeAt, pendingAt - 1),
+    pending: numberAt(reply, pendingAt),
   };
+}
+
+function countTokens(text: string): number {
+  let count = 1;
+  for (let dot = text.indexOf('.'); dot !== -1; dot = text.indexOf('.', dot + 1)) count += 1;
+  return count;
+}
+
+/** The place behind so many tokens and their dots, from a place on. */
+function afterTokens(text: string, from: number, tokens: number): number {
+  let place = from;
+  for (let token = 0; token < tokens; token += 1) place = text.indexOf('.', place) + 1;
+  return place;
+}
+
+/** The number whose decimal digits begin at a place. */
+function numberAt(text: string, place: number): number {
+  let value = 0;
+  for (let at = place; at < text.length; at += 1) {
+    const digit = text.charCodeAt(at) - 0x30;
+    if (digit < 0 || digit > 9) return value;
+    value = value * 10 + digit;
+  }
+  return value;
 }
 
 let second = { digits: '', text: '' };

@@ -3,7 +3,8 @@ import { aggregateOf } from '#src/archive/segment-index.ts';
 import { openArchive } from '#src/archive/archive.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { CorruptSegment, type SegmentManifest } from '#src/archive/manifest.ts';
+import { CorruptSegment } from '#src/archive/manifest.ts';
+import type { ReadBack } from '#src/archive/read-back.ts';
 import { SegmentTaken } from '#src/archive/segment-writer.ts';
 import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { collect, LOG, recordsFrom, seal, signer } from '#test/support/archive/archive.fixture.ts';
@@ -136,8 +137,8 @@ describe('what was written is read back before it is sealed', () => {
 
   it('a damaged segment keeps the next one unsealed, though that was written beside', async () => {
     const files = createMemoryFiles();
-    const damaged = async ({ number }: SegmentManifest) => {
-      if (number === 2) throw new CorruptSegment(2, 7, 'it was altered');
+    const damaged: ReadBack = async ({ manifest }) => {
+      if (manifest.number === 2) throw new CorruptSegment(2, 7, 'it was altered');
     };
     const options = { recordsMax: RECORDS_MAX };
     const sealing = seal(files, records, { ...options, readBack: damaged });
