@@ -13,6 +13,7 @@ import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
+import type { EventStoreInfo } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import type { RecordStream } from '#src/event-store/record-bytes.ts';
 import type { LogTruncation } from '#src/event-store/truncation.ts';
@@ -52,8 +53,18 @@ export type ArchiveRun = {
 };
 
 const ACTOR = 'archivist/archive';
+/** Of a log that has more events than it may, this part of what it may is kept: runs are few. */
+const KEPT_OF_MAX = 0.8;
 /** For the projections to fold what was carried forward. */
 const FOLDED_WITHIN_MS = 10_000;
+
+/** What a run archives: what is older than one, and what is more than the other. */
+export type Retention = {
+  /** ISO 8601 UTC: what was stored before this time is archived. */
+  before: string;
+  /** The event store may have so many events; if it has more, the oldest are archived. */
+  eventsMax: number;
+};
 
 /** The archive cannot go on from the log: events are missing between, or it is of another log. */
 export class ArchiveMismatch extends Error {
@@ -61,7 +72,7 @@ export class ArchiveMismatch extends Error {
 }
 
 /**
- * Archives all events that were stored before a time: seals them into segments, then takes them
+ * Archives the oldest events, as the retention says: seals them into segments, then takes them
  * out of the log and the read model. Each step may be the last one before a kill: the next run
  * finishes what this one began. Nothing is taken out before it was read back from its segment.
  *
@@ -71,12 +82,11 @@ export class ArchiveMismatch extends Error {
  * 3. Purge the log and PUBLIC up to the archive's end, unless somebody has not read so far, or the
  *    read model does not have what was carried forward: its views would be taken for archived ones.
  * 4. Remove views whose last event is archived.
- * @param before ISO 8601 UTC; nothing stored at that time or later is archived
  * @throws ArchiveMismatch, CorruptSegment, SegmentTaken, Unavailable
  */
 export async function runArchive(
   dependencies: ArchiveRunDependencies,
-  before: string,
+  retention: Retention,
   signal: AbortSignal,
 ): Promise<ArchiveRun> {
   const { context, files, truncation, views } = dependencies;
@@ -84,7 +94,7 @@ export async function runArchive(
   const open = createOpenAggregates();
   await requireContinuity(dependencies, archive);
   await addSealed(dependencies, archive, open);
-  const sealed = await seal(dependencies, { archive, open, before, signal });
+  const sealed = await seal(dependencies, { archive, open, retention, signal });
   const upTo = archive.endSequence();
   const { firstSequence } = await context.eventStore.info();
   const run = { ...sealed, carriedForward: 0, viewsRemoved: 0, heldBack: null };
@@ -158,26 +168,35 @@ async function addSealed(
   for await (const records of archive.records.read(range)) open.add(records);
 }
 
-/** Seals what was stored before the time; the archive has it afterwards. */
+/** Seals what is not to be kept; the archive has it afterwards. */
 async function seal(
   { context, records, files, signer, readBack, onSealed }: ArchiveRunDependencies,
   {
     archive,
     open,
-    before,
+    retention,
     signal,
-  }: { archive: Archive; open: OpenAggregates; before: string; signal: AbortSignal },
+  }: { archive: Archive; open: OpenAggregates; retention: Retention; signal: AbortSignal },
 ): Promise<{ segments: number; records: number; sessions: number }> {
   const { eventStore } = context;
   const done = { segments: 0, records: 0, sessions: 0 };
-  const { id, lastSequence } = await eventStore.info();
+  const log = await eventStore.info();
   const after = archive.endSequence();
+  const oldest = Math.max(
+    await eventStore.sequenceBefore(retention.before),
+    excessOf(log, retention),
+  );
   // The newest event stays, so that the log's end is known.
-  const upTo = Math.min(await eventStore.sequenceBefore(before), lastSequence - 1);
+  const upTo = Math.min(oldest, log.lastSequence - 1);
   if (upTo <= after) return done;
   const source = untilAborted(open.watch(records.readAll({ after, upTo })), signal);
-  const log = archive.segments().at(-1)?.log ?? id;
-  const options = { files, log, signer, ...(readBack === undefined ? {} : { readBack }) };
+  const sealedFrom = archive.segments().at(-1)?.log ?? log.id;
+  const options = {
+    files,
+    log: sealedFrom,
+    signer,
+    ...(readBack === undefined ? {} : { readBack }),
+  };
   for await (const manifest of sealSegments(source, options)) {
     done.segments += 1;
     done.records += manifest.records;
@@ -186,6 +205,15 @@ async function seal(
   }
   await archive.refresh();
   return done;
+}
+
+/** The last sequence of what an event store has too much; 0: it has not. */
+export function excessOf(
+  { firstSequence, lastSequence }: Pick<EventStoreInfo, 'firstSequence' | 'lastSequence'>,
+  { eventsMax }: Pick<Retention, 'eventsMax'>,
+): number {
+  if (lastSequence - firstSequence + 1 <= eventsMax) return 0;
+  return lastSequence - Math.floor(KEPT_OF_MAX * eventsMax);
 }
 
 /** A segment takes long to write: it is given up when the signal aborts. @throws its reason */

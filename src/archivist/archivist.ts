@@ -2,42 +2,64 @@ import { newId } from '#src/ids.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import { runArchive, type ArchiveRun, type ArchiveRunDependencies } from './archive-run.ts';
+import {
+  excessOf,
+  runArchive,
+  type ArchiveRun,
+  type ArchiveRunDependencies,
+} from './archive-run.ts';
 
 export type ArchivistDependencies = ArchiveRunDependencies & {
   leases: Leases;
   now: () => number;
 };
 
-export type ArchivistOptions = { retainEndedMs: number; everyMs: number; log: Logger };
+/** What the event store keeps: what is younger, and is not too much. */
+export type Kept = { retainEndedMs: number; retainEventsMax: number };
+
+export type ArchivistOptions = Kept & { everyMs: number; log: Logger };
 
 /** The name of the lease: one archivist at a time. */
 const LEASE = 'archivist';
 /** A failed run is repeated after this long; the first run begins this long after the start. */
 const RETRY_MS = 60_000;
-/** The longest that one timer waits. */
-const PAUSE_MAX_MS = 3_600_000;
+/** How often it is looked whether the event store has too many events. */
+const LOOK_MS = 600_000;
 
 /**
- * Archives at regular times, until it is disposed: a run when the last one is `everyMs` ago. Any
- * number of archivists may be started; one works at a time.
+ * Archives at regular times, until it is disposed: a run when the last one is `everyMs` ago, or the
+ * event store has too many events. Any number of archivists may be started; one works at a time.
  */
 export function startArchivist(
   dependencies: ArchivistDependencies,
-  { retainEndedMs, everyMs, log }: ArchivistOptions,
+  { everyMs, log, ...kept }: ArchivistOptions,
 ): AsyncDisposable {
   const stop = new AbortController();
   const { signal } = stop;
-  const { now } = dependencies;
+  const { context, now } = dependencies;
 
+  async function hasTooMany(): Promise<boolean> {
+    try {
+      return excessOf(await context.eventStore.info(), { eventsMax: kept.retainEventsMax }) > 0;
+    } catch {
+      // An outage: the next look is not far.
+      return false;
+    }
+  }
+  /** Until a run is due, or the event store has too many events. */
+  async function pause(dueAt: number): Promise<void> {
+    while (now() < dueAt && !signal.aborted) {
+      await sleep(Math.min(dueAt - now(), LOOK_MS), signal);
+      if (!signal.aborted && (await hasTooMany())) return;
+    }
+  }
   async function work(): Promise<void> {
     let dueAt = now() + Math.min(RETRY_MS, everyMs);
     for (;;) {
-      while (now() < dueAt && !signal.aborted)
-        await sleep(Math.min(dueAt - now(), PAUSE_MAX_MS), signal);
+      await pause(dueAt);
       if (signal.aborted) return;
       try {
-        const run = await archiveOnce(dependencies, retainEndedMs, signal);
+        const run = await archiveOnce(dependencies, kept, signal);
         if (run !== null && run.segments > 0) log.info(run, 'archived');
         if (run?.heldBack != null) log.warn({ heldBack: run.heldBack }, 'archived events stay');
         dueAt = now() + everyMs;
@@ -63,7 +85,7 @@ export function startArchivist(
  */
 export async function archiveOnce(
   dependencies: ArchivistDependencies,
-  retainEndedMs: number,
+  { retainEndedMs, retainEventsMax }: Kept,
   signal: AbortSignal,
 ): Promise<ArchiveRun | null> {
   const { leases, now } = dependencies;
@@ -74,7 +96,8 @@ export async function archiveOnce(
   const renewing = renew(leases, holder, done.signal, lost);
   try {
     const before = new Date(now() - retainEndedMs).toISOString();
-    return await runArchive(dependencies, before, AbortSignal.any([signal, lost.signal]));
+    const retention = { before, eventsMax: retainEventsMax };
+    return await runArchive(dependencies, retention, AbortSignal.any([signal, lost.signal]));
   } finally {
     done.abort();
     await renewing;

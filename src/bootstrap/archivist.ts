@@ -11,10 +11,11 @@ import { readBackInThread } from './read-back-thread.ts';
 export async function composeArchivist(
   infrastructure: Infrastructure,
 ): Promise<AsyncDisposable | null> {
-  const { retainEndedMs, everyMs } = infrastructure.config.archive;
+  const { retainEndedMs, retainEventsMax, everyMs } = infrastructure.config.archive;
   if (retainEndedMs === null) return null;
   const dependencies = await archivistDependencies(infrastructure);
-  return startArchivist(dependencies, { retainEndedMs, everyMs, log: infrastructure.log });
+  const options = { retainEndedMs, retainEventsMax, everyMs, log: infrastructure.log };
+  return startArchivist(dependencies, options);
 }
 
 export async function archivistDependencies({

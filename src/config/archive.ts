@@ -1,9 +1,11 @@
 import { join, resolve } from 'node:path';
-import { BadConfig, duration, type Read } from './parse.ts';
+import { BadConfig, duration, integer, type Read } from './parse.ts';
 
 export type ArchiveConfig = {
   /** null: nothing is archived. */
   retainEndedMs: number | null;
+  /** Events that the event store keeps at most, however young. */
+  retainEventsMax: number;
   everyMs: number;
   place: ArchivePlace;
 };
@@ -16,6 +18,14 @@ export const archiveVariables = {
   RETAIN_ENDED: {
     fallback: '30d',
     meaning: 'events older than this are archived, once what they are of has ended; or forever',
+  },
+  RETAIN_EVENTS_MAX: {
+    // 200,000 sessions. What nats-server and Redis need grows with each that is kept: memory, pauses
+    // after a purge, Go's collector. The runbook says how much.
+    fallback: '2500000',
+    meaning:
+      'events that the event store keeps; if there are more, the oldest are archived, ' +
+      'although they are younger than RETAIN_ENDED',
   },
   ARCHIVE_EVERY: { fallback: '24h', meaning: 'how often the archivist archives' },
   ARCHIVE_URL: {
@@ -34,6 +44,7 @@ type Name = keyof typeof archiveVariables | 'DATA_DIR';
 export function readArchive(read: Read<Name>): ArchiveConfig {
   return {
     retainEndedMs: read('RETAIN_ENDED') === 'forever' ? null : duration('RETAIN_ENDED', read),
+    retainEventsMax: integer('RETAIN_EVENTS_MAX', read, 1_000, 1e12),
     everyMs: duration('ARCHIVE_EVERY', read),
     place: readPlace(read),
   };

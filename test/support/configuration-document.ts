@@ -64,6 +64,7 @@ export const topics: readonly Topic[] = [
       'command line need the same values.',
     units: {
       RETAIN_ENDED: 'duration, or forever',
+      RETAIN_EVENTS_MAX: COUNT,
       ARCHIVE_EVERY: DURATION,
       ARCHIVE_URL: 'path or URL',
       ARCHIVE_S3_ENDPOINT: URL_FORM,

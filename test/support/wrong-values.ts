@@ -85,6 +85,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   DATA_DIR: ANY,
   RETAIN_ENDED: duration,
+  RETAIN_EVENTS_MAX: count,
   ARCHIVE_EVERY: duration,
   ARCHIVE_URL: [
     ['ftp://files.example/archive', /is no folder and not s3/],

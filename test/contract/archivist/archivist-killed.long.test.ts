@@ -11,6 +11,7 @@ import type { RawRecord } from '#src/event-store/raw-records.ts';
 import { signer } from '#test/support/archive/archive.fixture.ts';
 import {
   eventsIn,
+  everythingBefore,
   later,
   live,
   manyLives,
@@ -95,7 +96,7 @@ function dyingAt(isLast: Last, moment: Moment) {
 
 async function untilKilled(deps: ArchiveRunDependencies): Promise<void> {
   try {
-    await runArchive(deps, later(), new AbortController().signal);
+    await runArchive(deps, everythingBefore(later()), new AbortController().signal);
   } catch (error) {
     if (!(error instanceof Killed)) throw error;
   }
@@ -143,7 +144,11 @@ async function expectOpenInLog(): Promise<void> {
 async function finish(): Promise<void> {
   const { dependencies, store, views } = test;
   await test.untilFolded();
-  const run = await runArchive(dependencies, later(), new AbortController().signal);
+  const run = await runArchive(
+    dependencies,
+    everythingBefore(later()),
+    new AbortController().signal,
+  );
   expect(run.heldBack).toBeNull();
   const { end, first } = await expectAllThere();
   expect([run.truncatedTo, first - 1]).toEqual([end, end]);

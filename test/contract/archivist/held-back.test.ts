@@ -5,11 +5,17 @@ import { headers } from '@nats-io/transport-node';
 import { filters } from '#events/subjects.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { openArchive } from '#src/archive/archive.ts';
-import { ArchiveMismatch, runArchive } from '#src/archivist/archive-run.ts';
+import { ArchiveMismatch, runArchive, type Retention } from '#src/archivist/archive-run.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { copyOf, recordsFrom, seal } from '#test/support/archive/archive.fixture.ts';
-import { later, live, manyLives, sessionLife } from '#test/support/archive/archived-log.ts';
+import {
+  everythingBefore,
+  later,
+  live,
+  manyLives,
+  sessionLife,
+} from '#test/support/archive/archived-log.ts';
 import { openArchivistTest, type ArchivistTest } from '#test/support/archive/archivist.fixture.ts';
 import { withForeignStates } from '#test/support/stores/foreign-states.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -23,8 +29,10 @@ beforeEach(async () => {
 });
 afterEach(() => test?.[Symbol.asyncDispose]());
 
-const run = (other: Partial<ArchivistTest['dependencies']> = {}) =>
-  runArchive({ ...test.dependencies, ...other }, later(), new AbortController().signal);
+const run = (
+  other: Partial<ArchivistTest['dependencies']> = {},
+  retention: Retention = everythingBefore(later()),
+) => runArchive({ ...test.dependencies, ...other }, retention, new AbortController().signal);
 const firstSequence = async () => (await test.store.log.info()).firstSequence;
 const open = { kind: 'session', organizationId: 'acme', id: 'ses_2' } as const;
 const readView = () =>
@@ -110,6 +118,15 @@ describe('events that are sealed stay in the log', () => {
     await expectPurged();
     expect(await readView()).not.toBeNull();
   });
+});
+
+it('a store with too many events loses the oldest, though they are young', async () => {
+  const { lastSequence } = await test.store.log.info();
+  const kept = await run({}, { before: '1970-01-01T00:00:00Z', eventsMax: lastSequence });
+  expect(kept).toMatchObject({ segments: 0, truncatedTo: 0 });
+  const purged = await run({}, { before: '1970-01-01T00:00:00Z', eventsMax: 20 });
+  expect(purged).toMatchObject({ heldBack: null, truncatedTo: lastSequence - 16 });
+  expect(await firstSequence()).toBe(lastSequence - 15);
 });
 
 it('a state of another version is carried forward as the whole history makes it', async () => {

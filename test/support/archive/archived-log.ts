@@ -170,3 +170,6 @@ function fail({ reason }: { reason: string }): never {
 
 /** A time after all that is stored. */
 export const later = (): string => iso(Date.now() + MINUTE);
+
+/** A run archives what was stored before that time, however much it is. */
+export const everythingBefore = (before: string) => ({ before, eventsMax: Infinity });

@@ -63,7 +63,7 @@ function openTest() {
   };
   const archived = async () => (await openArchive(dependencies.files)).endSequence();
   const until = (isSo: () => unknown) => vi.waitUntil(isSo, eventually);
-  const options = { retainEndedMs: 0, everyMs: EVERY_MS, log };
+  const options = { retainEndedMs: 0, retainEventsMax: 1_000, everyMs: EVERY_MS, log };
   return { clock, logged, dependencies, options, archived, until, first: () => firstSequence };
 }
 
@@ -83,6 +83,18 @@ it('archives when a run is due by the clock, and again after the same time', asy
   clock.ms = 250;
   await until(() => logged.length === 2);
   expect([await archived(), first()]).toEqual([250, 251]);
+});
+
+it('archives the oldest events before a run is due, if the store has too many', async () => {
+  const { clock, logged, dependencies, archived, until, first, options } = openTest();
+  await using _ = startArchivist(dependencies, { ...options, retainEventsMax: 500 });
+  await until(() => logged.length === 1);
+  // 700 events: four fifths of 500 are kept.
+  expect([await archived(), first()]).toEqual([300, 301]);
+  const seen = clock.reads;
+  await until(() => clock.reads > seen + 6);
+  expect(logged).toEqual(['archived']);
+  expect(clock.ms).toBe(0);
 });
 
 it('repeats a run that failed', async () => {

@@ -9,23 +9,27 @@ import { formatNumber } from '../../progress-line.ts';
 
 export const runArchiveCommand: Command = {
   name: 'archive run',
-  summary: 'Archive now what has ended and is older than RETAIN_ENDED',
+  summary: 'Archive now what RETAIN_ENDED and RETAIN_EVENTS_MAX do not keep',
   options: {
-    before: { value: 'TIME', meaning: 'archive what is older than this; default: RETAIN_ENDED' },
+    before: { value: 'TIME', meaning: 'archive what is older than this, and nothing else' },
   },
   read(options) {
     const before = options.optional('before', parseTime);
     return async ({ config, context, openArchivist }) => {
-      const { retainEndedMs } = config.archive;
-      const ageMs = before === null ? retainEndedMs : context.now() - before;
-      if (ageMs === null) throw new UsageError('RETAIN_ENDED is forever: --before is needed');
+      const kept =
+        before === null
+          ? config.archive
+          : { retainEndedMs: context.now() - before, retainEventsMax: Infinity };
+      const { retainEndedMs, retainEventsMax } = kept;
+      if (retainEndedMs === null)
+        throw new UsageError('RETAIN_ENDED is forever: --before is needed');
       const archivist = await openArchivist();
-      const run = await interruptible((signal) => archiveOnce(archivist, ageMs, signal)).catch(
-        (error: unknown) => {
-          if (!(error instanceof ArchiveMismatch)) throw error;
-          return reject('UNAVAILABLE', {}, { message: error.message });
-        },
-      );
+      const run = await interruptible((signal) =>
+        archiveOnce(archivist, { retainEndedMs, retainEventsMax }, signal),
+      ).catch((error: unknown) => {
+        if (!(error instanceof ArchiveMismatch)) throw error;
+        return reject('UNAVAILABLE', {}, { message: error.message });
+      });
       if (run === null)
         return reject('UNAVAILABLE', {}, { message: 'Another process is archiving.' });
       if ('code' in run) return run;

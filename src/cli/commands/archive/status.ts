@@ -32,6 +32,7 @@ async function statusOf(
   return {
     place: placeText(config.archive.place),
     retain_ended_ms: config.archive.retainEndedMs,
+    retain_events_max: config.archive.retainEventsMax,
     segments: segments.length,
     records: sum(({ records }) => records),
     sessions: sum(({ sessions }) => sessions),
@@ -43,6 +44,7 @@ async function statusOf(
     event_store: {
       first_sequence: firstSequence,
       last_sequence: lastSequence,
+      events: lastSequence - firstSequence + 1,
       oldest_at: oldestAt,
       oldest_age_ms: oldestAt === null ? null : now - Date.parse(oldestAt),
       /** How much longer than RETAIN_ENDED that is. */
@@ -66,6 +68,7 @@ function describe(status: Status): string {
     ['newest event of', status.last_stored_at ?? '–'],
     ['last sealed', status.sealed_at ?? '–'],
     ['event store', `${store.first_sequence} to ${store.last_sequence}`],
+    ['its events', `${formatNumber(store.events)}, of ${formatNumber(status.retain_events_max)}`],
     ['oldest event of', store.oldest_at ?? '–'],
     ['its age', store.oldest_age_ms === null ? '–' : formatDuration(store.oldest_age_ms)],
     ['longer than RETAIN_ENDED by', store.lag_ms === null ? '–' : formatDuration(store.lag_ms)],
