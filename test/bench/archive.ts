@@ -4,11 +4,9 @@ import { withArchive } from '#src/archive/archived-event-store.ts';
 import { openOnce } from '#src/archive/open-once.ts';
 import type { ArchiveRun } from '#src/archivist/archive-run.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import { bssWith } from '#test/support/clients/command-line.ts';
 import { endedSessionId } from '#test/support/events/ended-sessions.ts';
-import { scratchDir } from '#test/support/scratch.ts';
 import {
-  MASTER_KEY,
+  bssArchive,
   openSite,
   organizationOf,
   residentMib,
@@ -23,6 +21,11 @@ const SESSIONS_PER_SECOND = 5_000;
 const HISTORIES = 500;
 const HISTORY_P95_MAX_MS = 100;
 const MEMORY_MAX = 1.2;
+/** Of so many ended sessions one is kept. */
+const KEPT_PART = 5;
+const EVENTS_OF_A_SESSION = 13;
+/** Of `RETAIN_EVENTS_MAX`, what a run keeps. */
+const KEPT_OF_MAX = 0.8;
 /** Between creates that are measured while the archivist works. */
 const PAUSE_MS = 200;
 /**
@@ -36,24 +39,26 @@ const LOOK_MS = 5_000;
 type Print = (line: string) => void;
 
 /**
- * A run of the archivist over that many ended sessions, with creates beside it; histories out of
- * the archive; its verification; and what the stores' memory is afterwards, beside that of a
- * service without ended sessions.
+ * A run of the archivist over that many ended sessions, of which a fifth is kept, with creates
+ * beside it; histories out of the archive; its verification; and what the stores' memory is
+ * afterwards, beside that of a service that never had other sessions than those that are kept.
  */
 export async function benchArchive(print: Print, sessions = SESSIONS): Promise<Verdict[]> {
-  await using folder = await scratchDir();
-  await using empty = await openSite(0, print);
-  await using site = await openSite(sessions, print, { ARCHIVE_URL: folder.path });
-  await untilSteady([empty, site]);
-  await printMemory('before', [empty, site], print);
-  const { run, perSecond } = await runBesideCreates([site, empty], folder.path, print);
-  if (run.sessions < sessions) throw new Error(`${run.sessions} sessions were archived`);
-  const histories = summarize(await readHistories(site, folder.path, sessions));
+  const keptSessions = Math.floor(sessions / KEPT_PART);
+  await using small = await openSite(keptSessions, print);
+  await using site = await openSite(sessions, print);
+  await untilSteady([small, site]);
+  await printMemory('before', [small, site], print);
+  const { run, perSecond } = await runBesideCreates([site, small], keptSessions, print);
+  const archived = sessions - keptSessions;
+  // Creates beside the run are kept, too.
+  if (run.sessions < 0.95 * archived) throw new Error(`${run.sessions} sessions were archived`);
+  const histories = summarize(await readHistories(site, run.sessions));
   print(row('history out of the archive', histories));
-  await verify(site, folder.path, run.records, print);
-  const seconds = await untilSteady([empty, site]);
+  await verify(site, run.records, print);
+  const seconds = await untilSteady([small, site]);
   print(`memory is steady ${seconds.toFixed(0)} s later`);
-  const [kept, left] = await printMemory('after', [empty, site], print);
+  const [kept, left] = await printMemory('after', [small, site], print);
   if (kept === undefined || left === undefined) throw new Error('a site has no memory');
   return [
     atLeast(`${sessions}: sessions archived a second`, perSecond, SESSIONS_PER_SECOND),
@@ -67,16 +72,17 @@ export async function benchArchive(print: Print, sessions = SESSIONS): Promise<V
  * `bss archive run` on the first site: its result, and sessions a second. Sessions are created
  * meanwhile, on all sites alike, so that what is kept is the same.
  */
-async function runBesideCreates(sites: readonly [Site, Site], folder: string, print: Print) {
+async function runBesideCreates(sites: readonly [Site, Site], kept: number, print: Print) {
   const [site] = sites;
   const creates: number[] = [];
   const isDone = new AbortController();
   const beside = createNowAndThen(sites, creates, isDone.signal);
   beside.catch(() => undefined); // it is awaited below, once the run has ended
-  const options = ['--before', new Date().toISOString()];
-  const { result: run, ms } = await timed(() =>
-    bssArchive<ArchiveRun>(site, folder, 'run', ...options),
-  ).finally(() => isDone.abort());
+  const eventsMax = Math.ceil((EVENTS_OF_A_SESSION * kept) / KEPT_OF_MAX);
+  const env = { RETAIN_EVENTS_MAX: String(eventsMax) };
+  const { result: run, ms } = await timed(() => bssArchive<ArchiveRun>(site, ['run'], env)).finally(
+    () => isDone.abort(),
+  );
   await beside;
   if (run.heldBack !== null) throw new Error(run.heldBack);
   const perSecond = run.sessions / (ms / 1000);
@@ -85,8 +91,8 @@ async function runBesideCreates(sites: readonly [Site, Site], folder: string, pr
   return { run, perSecond };
 }
 
-async function verify(site: Site, folder: string, records: number, print: Print): Promise<void> {
-  const { result, ms } = await timed(() => bssArchive<{ agrees: boolean }>(site, folder, 'verify'));
+async function verify(site: Site, records: number, print: Print): Promise<void> {
+  const { result, ms } = await timed(() => bssArchive<{ agrees: boolean }>(site, ['verify']));
   if (!result.agrees) throw new Error('the archive does not agree');
   print(`verified ${rateOf(records, ms)}`);
 }
@@ -94,19 +100,6 @@ async function verify(site: Site, folder: string, records: number, print: Print)
 function rateOf(events: number, ms: number): string {
   const seconds = ms / 1000;
   return `${events} events in ${seconds.toFixed(1)} s: ${(events / seconds).toFixed(0)} a second`;
-}
-
-async function bssArchive<Result>(site: Site, folder: string, ...args: string[]): Promise<Result> {
-  const env = {
-    MASTER_KEY,
-    ARCHIVE_URL: folder,
-    NATS_URL: site.nats.url,
-    REDIS_URL: site.redisUrl,
-    DATA_DIR: `${folder}/data`,
-  };
-  const { code, stdout, stderr } = await bssWith(env, 'archive', ...args, '--json');
-  if (code !== 0) throw new Error(`bss archive ${args.join(' ')}: ${code} ${stderr}`);
-  return JSON.parse(stdout) as Result;
 }
 
 /** @param ms of the creates on the first site */
@@ -145,11 +138,11 @@ async function untilSteady(sites: readonly Site[]): Promise<number> {
 }
 
 /** The sessions are spread over the archive, so that few of its frames are read twice. */
-async function readHistories(site: Site, folder: string, sessions: number): Promise<number[]> {
+async function readHistories(site: Site, sessions: number): Promise<number[]> {
   const log = createJetStreamEventStore(site.connection);
   const eventStore = withArchive(
     log,
-    openOnce(async () => openFolderFiles(folder)),
+    openOnce(async () => openFolderFiles(site.archive)),
   );
   const ms: number[] = [];
   const count = Math.min(HISTORIES, sessions);

@@ -11,6 +11,8 @@ import {
   fillWithEndedSessions,
   type KnownOrganization,
 } from '#test/support/events/ended-sessions.ts';
+import { bssWith } from '#test/support/clients/command-line.ts';
+import { scratchDir } from '#test/support/scratch.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
@@ -25,6 +27,8 @@ import { timed } from './samples.ts';
 /** A service with that many ended sessions, each role in a process of its own. */
 export type Site = {
   sessions: number;
+  /** The folder of its archive. */
+  archive: string;
   nats: RealNats;
   redisUrl: string;
   connection: JetStreamConnection;
@@ -36,7 +40,7 @@ export type Site = {
   pids: { nats: number; redis: number };
 };
 
-export const MASTER_KEY = 'the-same-in-every-process-of-the-service';
+const MASTER_KEY = 'the-same-in-every-process-of-the-service';
 /** Limits that are not reached, but for the organization whose creates are refused. */
 const PLENTY = { requests_per_minute: 1e9, concurrent_sessions: 1e5, credits: 1e9 };
 const TIERS = JSON.stringify({
@@ -50,6 +54,8 @@ const COMMON = {
   POOL_MIN_IDLE: '2',
   POOL_MAX_IDLE: '2',
   BROWSERS: 'simulated',
+  // What is archived, and when, is the benchmark's to say.
+  RETAIN_EVENTS_MAX: String(1e12),
 };
 const OTHER_ORGANIZATIONS = 18;
 const HOUR_MS = 3_600_000;
@@ -81,10 +87,10 @@ export function organizationOf(session: number): string {
 export async function openSite(
   sessions: number,
   print: (line: string) => void,
-  more: Record<string, string> = {},
 ): Promise<Site & AsyncDisposable> {
   await findServers(print);
   await using stack = new AsyncDisposableStack();
+  const { path: archive } = stack.use(await scratchDir());
   const nats = stack.use(await startNats());
   const redis = stack.use(await startRedis());
   const connection = stack.use(await connectJetStream({ url: nats.url }));
@@ -96,7 +102,7 @@ export async function openSite(
   const { state } = await connection.jsm.streams.info(EVENTS_STREAM);
   if (state.messages !== events) throw new Error(`${state.messages} events, not ${events}`);
   await passWorkQueues(connection);
-  const env = { ...COMMON, NATS_URL: nats.url, REDIS_URL: redis.url, ...more };
+  const env = { ...COMMON, NATS_URL: nats.url, REDIS_URL: redis.url, ARCHIVE_URL: archive };
   const start = async (role: RoleName) =>
     stack.use(
       await startService({
@@ -116,10 +122,23 @@ export async function openSite(
   print(filledLine(sessions, filled));
   const all = stack.move();
   return {
-    ...{ sessions, nats, redisUrl: redis.url, connection, views, services, filled },
+    ...{ sessions, archive, nats, redisUrl: redis.url, connection, views, services, filled },
     pids: { nats: pidOf('nats-server', nats.port), redis: pidOf('redis-server', redis.port) },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** The JSON output of `bss archive …` on a site. */
+export async function bssArchive<Result>(
+  { archive, nats, redisUrl }: Site,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Result> {
+  const servers = { NATS_URL: nats.url, REDIS_URL: redisUrl };
+  const own = { MASTER_KEY, ...servers, ARCHIVE_URL: archive, DATA_DIR: `${archive}/data` };
+  const { code, stdout, stderr } = await bssWith({ ...own, ...env }, 'archive', ...args, '--json');
+  if (code !== 0) throw new Error(`bss archive ${args.join(' ')}: ${code} ${stderr}`);
+  return JSON.parse(stdout) as Result;
 }
 
 async function findServers(print: (line: string) => void): Promise<void> {

@@ -1,6 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { roles } from '#src/config/config.ts';
-import { FULL_KEY, openSite, processesOf, residentMib, sizesOf, type Site } from './growth-site.ts';
+import type { ArchiveRun } from '#src/archivist/archive-run.ts';
+import {
+  bssArchive,
+  FULL_KEY,
+  openSite,
+  processesOf,
+  residentMib,
+  sizesOf,
+  type Site,
+} from './growth-site.ts';
 import { send } from './http-client.ts';
 import { createSession, stopSession, untilIdle } from './lifecycle.ts';
 import { cpuOf } from './run-apart.ts';
@@ -17,6 +26,8 @@ const WARM_UP = 30;
 const SETTLE_MS = 10_000;
 /** Go's collector runs every two minutes where nothing is asked: two of its runs. */
 const IDLE_MS = 240_000;
+/** Whether a store keeps all its events, however many; otherwise what a service keeps by default. */
+const KEEPS_ALL = process.env['BENCH_KEEP'] === 'all';
 const P50_MAX = 1.1;
 const P95_MAX = 1.3;
 const START_MAX = 1.2;
@@ -44,6 +55,7 @@ export async function benchGrowth(print: Print): Promise<Verdict[]> {
   const all: Figures[] = [];
   for (const sessions of SIZES) {
     const site = stack.use(await openSite(sessions, print));
+    if (!KEEPS_ALL) await archiveSurplus(site, print);
     all.push({ site, probes: new Map(), idle: {} });
   }
   await measureRequests(all);
@@ -53,6 +65,18 @@ export async function benchGrowth(print: Print): Promise<Verdict[]> {
   const [base, ...others] = all;
   if (base === undefined) return [];
   return others.flatMap((figures) => verdictsOf(base, figures, print));
+}
+
+/** What an archivist with the default configuration takes out of the event store. */
+async function archiveSurplus(site: Site, print: Print): Promise<void> {
+  const { ms, result: run } = await timed(() => bssArchive<ArchiveRun>(site, ['run']));
+  if (run.heldBack !== null) throw new Error(run.heldBack);
+  if (run.records === 0) return;
+  const rate = run.sessions / (ms / 1000);
+  print(
+    `${site.sessions} sessions: ${run.sessions} of them archived in ${(ms / 1000).toFixed(0)} s ` +
+      `(${rate.toFixed(0)} a second)`,
+  );
 }
 
 /** Every round does the same on each site. */
