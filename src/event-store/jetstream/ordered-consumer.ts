@@ -1,5 +1,5 @@
-import type { JetStreamManager } from '@nats-io/jetstream';
-import { nanos, nuid, type Msg, type NatsConnection } from '@nats-io/transport-node';
+import type { ConsumerConfig } from '@nats-io/jetstream';
+import { nanos, nuid, TimeoutError, type Msg, type NatsConnection } from '@nats-io/transport-node';
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import { createNotifier } from '#src/async/notifier.ts';
 import type { JetStreamConnection } from './connection.ts';
@@ -42,6 +42,11 @@ const PULL_MESSAGES_MIN = 1_000;
 const PULL_MS = 30_000;
 const HEARTBEAT_MS = 2_000;
 const SILENCE_MS = 5_000;
+/**
+ * Requests for a consumer, of a second each: the server counts what the filter matches, 1 us for
+ * each subject.
+ */
+const ATTEMPTS = 5;
 /** The server deletes a consumer that has not been pulled from for this long. */
 const INACTIVE_MS = 60_000;
 
@@ -57,8 +62,8 @@ export async function openReader(
   connection: JetStreamConnection,
   { after, subjects, signal, batchMax, onHeartbeat }: ReaderOptions,
 ): Promise<Reader> {
-  const { nc, jsm } = connection;
-  const consumer = await connection.whileConnected(addConsumer(jsm, after, subjects));
+  const { nc } = connection;
+  const consumer = await addConsumer(connection, after, subjects);
 
   const pullMessages = Math.max(PULL_MESSAGES_MIN, 2 * batchMax);
   const queue: Arrival[] = [];
@@ -146,12 +151,12 @@ function deleteConsumer(connection: JetStreamConnection, { name }: Consumer): vo
 }
 
 async function addConsumer(
-  jsm: JetStreamManager,
+  connection: JetStreamConnection,
   after: number,
   subjects: readonly string[],
 ): Promise<Consumer> {
   const name = `follow_${nuid.next()}`;
-  const { num_pending: pending } = await jsm.consumers.add(EVENTS_STREAM, {
+  const config: Partial<ConsumerConfig> = {
     name,
     ack_policy: 'none',
     deliver_policy: 'by_start_sequence',
@@ -160,8 +165,16 @@ async function addConsumer(
     num_replicas: 1,
     inactive_threshold: nanos(INACTIVE_MS),
     ...(isServerFilter(subjects) ? { filter_subjects: [...subjects] } : {}),
-  });
-  return { name, pending };
+  };
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      const added = connection.jsm.consumers.add(EVENTS_STREAM, config);
+      const { num_pending: pending } = await connection.whileConnected(added);
+      return { name, pending };
+    } catch (error) {
+      // The server may be counting. It answers the next request of that name with the same consumer.
+      if (!(error instanceof TimeoutError) || attempt === ATTEMPTS) throw error;
+    }
 }
 
 /**

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TimeoutError } from '@nats-io/transport-node';
 import { EVENTS_STREAM, filters, filtersFor, sessionAnywhere } from '#events/subjects.ts';
 import { isServerFilter, openReader } from '#src/event-store/jetstream/ordered-consumer.ts';
 import { aSession, change, slotReserved } from '#test/support/events.fixture.ts';
@@ -58,6 +59,33 @@ describe('a reader of all sessions', () => {
     const wanted = found.map(({ config }) => config.filter_subjects?.[0] ?? config.filter_subject);
     expect(wanted.toSorted()).toEqual([own[0], undefined].toSorted());
     stop.abort();
+  });
+
+  test('asks for its consumer again if the server takes long, and gets the one that was made', async () => {
+    const { jsm } = opened.connection;
+    const names = new Set<string>();
+    let lost = 0;
+    const add: typeof jsm.consumers.add = async (stream, config) => {
+      const added = await jsm.consumers.add(stream, config);
+      names.add(added.name);
+      lost += 1;
+      if (lost <= 2) throw new TimeoutError();
+      return added;
+    };
+    const consumers = Object.assign(Object.create(jsm.consumers), { add });
+    const connection = {
+      ...opened.connection,
+      jsm: Object.assign(Object.create(jsm), { consumers }),
+    };
+    const [sequence] = await appendEach(opened.eventStore, aSession('acme'), 1);
+    const { signal } = new AbortController();
+    const place = { after: (sequence ?? 0) - 1, batchMax: 10, signal };
+    await using reader = await openReader(connection, {
+      ...place,
+      subjects: filtersFor('acme', null),
+    });
+    expect([names.size, lost, reader.pendingAtStart]).toEqual([1, 3, 1]);
+    expect((await reader.take(10)).map((one) => one.sequence)).toEqual([sequence]);
   });
 
   test('gets events of sessions alone, and knows the position behind all others', async () => {
