@@ -20,7 +20,7 @@ export const archiveVariables = {
     meaning: 'events older than this are archived, once what they are of has ended; or forever',
   },
   RETAIN_EVENTS_MAX: {
-    // 200,000 sessions. What nats-server and Redis need grows with each that is kept: memory, pauses
+    // 200,000 sessions. What nats-server needs grows with each that is kept: memory, a pause
     // after a purge, Go's collector. The runbook says how much.
     fallback: '2500000',
     meaning:

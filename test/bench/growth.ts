@@ -26,7 +26,7 @@ const WARM_UP = 30;
 const SETTLE_MS = 10_000;
 /** Go's collector runs every two minutes where nothing is asked: two of its runs. */
 const IDLE_MS = 240_000;
-/** Whether a store keeps all its events, however many; otherwise what a service keeps by default. */
+/** Whether a store keeps all its events; otherwise it keeps what a service does by default. */
 const KEEPS_ALL = process.env['BENCH_KEEP'] === 'all';
 const P50_MAX = 1.1;
 const P95_MAX = 1.3;

@@ -172,7 +172,7 @@ async function addConsumer(
       const { num_pending: pending } = await connection.whileConnected(added);
       return { name, pending };
     } catch (error) {
-      // The server may be counting. It answers the next request of that name with the same consumer.
+      // The server may be counting. The next request of that name gets the same consumer.
       if (!(error instanceof TimeoutError) || attempt === ATTEMPTS) throw error;
     }
 }
