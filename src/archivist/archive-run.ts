@@ -228,15 +228,20 @@ async function* untilAborted<Batch>(
   }
 }
 
-/** Who has not read up to the sequence yet; null: everybody has. */
-async function whoHoldsBack(
-  { truncation, views }: ArchiveRunDependencies,
+/**
+ * Who keeps events up to the sequence in the log: it does not let itself be purged, or somebody has
+ * not read so far yet; null: nobody.
+ * @param views null: the read model is not asked
+ */
+export async function whoHoldsBack(
+  { truncation, views }: { truncation: LogTruncation; views: Pick<Views, 'checkpoint'> | null },
   upTo: number,
 ): Promise<string | null> {
   if (!(await truncation.canTruncate()))
     return 'the stream EVENTS was created by an earlier version, which forbade to purge it';
   const held = await truncation.heldBackTo();
   if (held !== null && held.sequence < upTo) return `${held.by} is at event ${held.sequence}`;
+  if (views === null) return null;
   for (const projection of allProjections) {
     const id = projectionId(projection);
     const checkpoint = await views.checkpoint(id);

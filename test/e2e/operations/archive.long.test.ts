@@ -122,7 +122,7 @@ it('everything that had ended is in the archive, and no longer in the event stor
       first_sequence: run.truncatedTo + 1,
       oldest_age_ms: expect.any(Number),
       lag_ms: 0,
-      can_be_truncated: true,
+      held_back: null,
     },
   });
 });

@@ -1,7 +1,10 @@
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import type { Archive } from '#src/archive/archive.ts';
+import { whoHoldsBack } from '#src/archivist/archive-run.ts';
+import { ServiceNotFoundError } from '#src/bootstrap/find-service.ts';
 import type { ArchivePlace } from '#src/config/archive.ts';
 import { archiveLagMs } from '#src/event-store/archive-lag.ts';
+import { Unavailable } from '#src/errors.ts';
 import type { Command, CommandSession } from '../../command.ts';
 import { formatDuration, formatTable } from '../../output.ts';
 import { formatNumber } from '../../progress-line.ts';
@@ -18,10 +21,8 @@ export const showArchive: Command = {
   },
 };
 
-async function statusOf(
-  { context, config, truncation, readStreamSizes }: CommandSession,
-  archive: Archive,
-) {
+async function statusOf(session: CommandSession, archive: Archive) {
+  const { context, config, readStreamSizes } = session;
   const { firstSequence, lastSequence } = await context.eventStore.info();
   const { [EVENTS_STREAM]: events } = await readStreamSizes();
   const now = context.now();
@@ -49,8 +50,7 @@ async function statusOf(
       oldest_age_ms: oldestAt === null ? null : now - Date.parse(oldestAt),
       /** How much longer than RETAIN_ENDED that is. */
       lag_ms: archiveLagMs(events, config.archive.retainEndedMs, now),
-      can_be_truncated: await truncation.canTruncate(),
-      held_back_to: await truncation.heldBackTo(),
+      held_back: await heldBack(session, archive.endSequence()),
     },
   };
 }
@@ -72,18 +72,27 @@ function describe(status: Status): string {
     ['oldest event of', store.oldest_at ?? '–'],
     ['its age', store.oldest_age_ms === null ? '–' : formatDuration(store.oldest_age_ms)],
     ['longer than RETAIN_ENDED by', store.lag_ms === null ? '–' : formatDuration(store.lag_ms)],
-    ['held back by', heldBackText(store)],
+    ['held back', store.held_back ?? '–'],
   ];
   return formatTable(['ARCHIVE', ''], rows).join('\n');
 }
 
-/** What keeps archived events in the event store. */
-function heldBackText({
-  can_be_truncated: can,
-  held_back_to: held,
-}: Status['event_store']): string {
-  if (!can) return 'the stream EVENTS, of an earlier version: it forbids to purge it';
-  return held === null ? '–' : `${held.by}, which is at event ${held.sequence}`;
+/** What keeps archived events in the event store; null: nothing. */
+async function heldBack(
+  { truncation, openViews }: CommandSession,
+  upTo: number,
+): Promise<string | null> {
+  const views = await openViews().catch((error: unknown) => {
+    // Without its address the read model is not asked.
+    if (error instanceof ServiceNotFoundError) return null;
+    throw error;
+  });
+  try {
+    return await whoHoldsBack({ truncation, views }, upTo);
+  } catch (error) {
+    if (!(error instanceof Unavailable) || error.part !== 'read-model') throw error;
+    return 'the read model does not answer';
+  }
 }
 
 /** The place as ARCHIVE_URL names it. */
