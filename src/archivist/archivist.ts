@@ -101,7 +101,7 @@ export async function archiveOnce(
   } finally {
     done.abort();
     await renewing;
-    if (!lost.signal.aborted) await leases.release(LEASE);
+    if (!lost.signal.aborted) await leases.release(LEASE, holder);
   }
 }
 

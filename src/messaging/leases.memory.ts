@@ -19,9 +19,10 @@ export function createMemoryLeases(clock: Clock): Leases {
       }
       return Promise.resolve(isFree);
     },
-    release(serverId) {
-      holders.delete(serverId);
-      ends.delete(serverId);
+    release(name, holder) {
+      if (holder !== undefined && holders.get(name) !== holder) return Promise.resolve();
+      holders.delete(name);
+      ends.delete(name);
       return Promise.resolve();
     },
     held() {

@@ -8,8 +8,8 @@ export type Leases = {
   renew(serverId: string): Promise<void>;
   /** Takes or renews a lease that one holder has at a time; false: another one has it. */
   acquire(name: string, holder: string): Promise<boolean>;
-  /** Releases a lease. */
-  release(serverId: string): Promise<void>;
+  /** Releases a lease; with a holder, unless another one has it by now. */
+  release(name: string, holder?: string): Promise<void>;
   /** The servers that hold a lease now. */
   held(): Promise<Set<string>>;
 };

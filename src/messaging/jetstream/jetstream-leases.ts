@@ -57,12 +57,16 @@ export async function createJetStreamLeases(
       });
     },
 
-    async release(serverId) {
+    async release(name, holder) {
       // Purged, not deleted: a delete leaves a marker that `held` would count as an entry.
-      const filter = PREFIX + keyOf(serverId);
-      await requestWithRetry(connection, ANSWER_MS, () =>
-        jsm.streams.purge(LEASES_STREAM, { filter }),
-      );
+      const filter = PREFIX + keyOf(name);
+      await requestWithRetry(connection, ANSWER_MS, async () => {
+        if (holder === undefined) return jsm.streams.purge(LEASES_STREAM, { filter });
+        const entry = await bucket.get(name);
+        if (entry === null || entry.string() !== holder) return;
+        // Up to the holder's own entry: another one may acquire the lease meanwhile.
+        return jsm.streams.purge(LEASES_STREAM, { filter, seq: entry.revision + 1 });
+      });
     },
 
     async held() {

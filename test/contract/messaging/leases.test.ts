@@ -69,6 +69,22 @@ describe.each([
     while (!(await other.acquire(name, loser))) await opened.moment();
   });
 
+  test('are released by their holder alone, if one is named', async () => {
+    const name = freshId('work');
+    const { leases, other } = opened;
+    expect(await leases.acquire(name, 'one')).toBe(true);
+    await other.release(name, 'two');
+    expect(await other.acquire(name, 'two')).toBe(false);
+    await leases.release(name, 'one');
+    expect(await other.acquire(name, 'two')).toBe(true);
+    // The one before releases late.
+    await leases.release(name, 'one');
+    expect(await leases.acquire(name, 'one')).toBe(false);
+    await other.release(name, 'two');
+    await other.release(name, 'two');
+    expect((await leases.held()).has(name)).toBe(false);
+  });
+
   test('expire one lease time after their last renewal, while renewed ones stay', async () => {
     const [lost, live] = [freshId('server'), freshId('server')];
     const renewedAt = opened.now();
