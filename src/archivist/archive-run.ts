@@ -229,8 +229,8 @@ async function* untilAborted<Batch>(
 }
 
 /**
- * Who keeps events up to the sequence in the log: it does not let itself be purged, or somebody has
- * not read so far yet; null: nobody.
+ * What keeps events up to the sequence in the log: the stream forbids a purge, or a reader has not
+ * come so far yet. Null if nothing does.
  * @param views null: the read model is not asked
  */
 export async function whoHoldsBack(
