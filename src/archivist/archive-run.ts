@@ -13,7 +13,7 @@ import { verifyArchive } from '#src/archive/verify/verify.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import type { EventStoreInfo } from '#src/event-store/event-store.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
 import type { RecordStream } from '#src/event-store/record-bytes.ts';
 import type { LogTruncation } from '#src/event-store/truncation.ts';
@@ -58,12 +58,14 @@ const KEPT_OF_MAX = 0.8;
 /** For the projections to fold what was carried forward. */
 const FOLDED_WITHIN_MS = 10_000;
 
-/** What a run archives: what is older than one, and what is more than the other. */
+/** What a run archives. Times are ISO 8601 UTC. */
 export type Retention = {
-  /** ISO 8601 UTC: what was stored before this time is archived. */
+  /** What was stored before this time. */
   before: string;
-  /** The event store may have so many events; if it has more, the oldest are archived. */
+  /** If the event store has more events: the oldest, as far as they are `excessBefore`. */
   eventsMax: number;
+  /** What was stored at that time or later is never too much. */
+  excessBefore: string;
 };
 
 /** The archive cannot go on from the log: events are missing between, or it is of another log. */
@@ -182,10 +184,8 @@ async function seal(
   const done = { segments: 0, records: 0, sessions: 0 };
   const log = await eventStore.info();
   const after = archive.endSequence();
-  const oldest = Math.max(
-    await eventStore.sequenceBefore(retention.before),
-    excessOf(log, retention),
-  );
+  const old = await eventStore.sequenceBefore(retention.before);
+  const oldest = Math.max(old, await excessUpTo(eventStore, retention));
   // The newest event stays, so that the log's end is known.
   const upTo = Math.min(oldest, log.lastSequence - 1);
   if (upTo <= after) return done;
@@ -207,13 +207,15 @@ async function seal(
   return done;
 }
 
-/** The last sequence of what an event store has too much; 0: it has not. */
-export function excessOf(
-  { firstSequence, lastSequence }: Pick<EventStoreInfo, 'firstSequence' | 'lastSequence'>,
-  { eventsMax }: Pick<Retention, 'eventsMax'>,
-): number {
+/** The last sequence of what an event store has too much and may lose; 0: nothing. */
+export async function excessUpTo(
+  eventStore: Pick<EventStore, 'info' | 'sequenceBefore'>,
+  { eventsMax, excessBefore }: Omit<Retention, 'before'>,
+): Promise<number> {
+  const { firstSequence, lastSequence } = await eventStore.info();
   if (lastSequence - firstSequence + 1 <= eventsMax) return 0;
-  return lastSequence - Math.floor(KEPT_OF_MAX * eventsMax);
+  const kept = Math.floor(KEPT_OF_MAX * eventsMax);
+  return Math.min(lastSequence - kept, await eventStore.sequenceBefore(excessBefore));
 }
 
 /** A segment takes long to write: it is given up when the signal aborts. @throws its reason */

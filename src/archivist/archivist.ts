@@ -3,10 +3,11 @@ import { sleep } from '#src/async/sleep.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import {
-  excessOf,
+  excessUpTo,
   runArchive,
   type ArchiveRun,
   type ArchiveRunDependencies,
+  type Retention,
 } from './archive-run.ts';
 
 export type ArchivistDependencies = ArchiveRunDependencies & {
@@ -25,6 +26,13 @@ const LEASE = 'archivist';
 const RETRY_MS = 60_000;
 /** How often it is looked whether the event store has too many events. */
 const LOOK_MS = 600_000;
+/**
+ * Events that are younger stay, however many there are: lists of the present reach back as far, and
+ * a process or a consumer of an organization that was away for less has missed nothing.
+ */
+const EXCESS_AGE_MS = 24 * 3_600_000;
+/** Less than this part of what the store may have is no reason for a run: each has its cost. */
+const EXCESS_MIN = 0.1;
 
 /**
  * Archives at regular times, until it is disposed: a run when the last one is `everyMs` ago, or the
@@ -39,29 +47,36 @@ export function startArchivist(
   const { context, now } = dependencies;
 
   async function hasTooMany(): Promise<boolean> {
+    const { eventStore } = context;
+    const { eventsMax, excessBefore } = retentionOf(kept, now());
     try {
-      return excessOf(await context.eventStore.info(), { eventsMax: kept.retainEventsMax }) > 0;
+      const { firstSequence } = await eventStore.info();
+      const upTo = await excessUpTo(eventStore, { eventsMax, excessBefore });
+      return upTo - firstSequence + 1 >= EXCESS_MIN * eventsMax;
     } catch {
       // An outage: the next look is not far.
       return false;
     }
   }
-  /** Until a run is due, or the event store has too many events. */
-  async function pause(dueAt: number): Promise<void> {
+  /** Until a run is due, or, if that is looked at, the event store has too many events. */
+  async function pause(dueAt: number, looks: boolean): Promise<void> {
     while (now() < dueAt && !signal.aborted) {
       await sleep(Math.min(dueAt - now(), LOOK_MS), signal);
-      if (!signal.aborted && (await hasTooMany())) return;
+      if (looks && !signal.aborted && (await hasTooMany())) return;
     }
   }
   async function work(): Promise<void> {
     let dueAt = now() + Math.min(RETRY_MS, everyMs);
+    let purges = true;
     for (;;) {
-      await pause(dueAt);
+      // What is held back stays in the store: runs between would purge nothing.
+      await pause(dueAt, purges);
       if (signal.aborted) return;
       try {
         const run = await archiveOnce(dependencies, kept, signal);
         if (run !== null && run.segments > 0) log.info(run, 'archived');
         if (run?.heldBack != null) log.warn({ heldBack: run.heldBack }, 'archived events stay');
+        purges = run === null || run.heldBack === null;
         dueAt = now() + everyMs;
       } catch (error) {
         if (signal.aborted) return;
@@ -85,7 +100,7 @@ export function startArchivist(
  */
 export async function archiveOnce(
   dependencies: ArchivistDependencies,
-  { retainEndedMs, retainEventsMax }: Kept,
+  kept: Kept,
   signal: AbortSignal,
 ): Promise<ArchiveRun | null> {
   const { leases, now } = dependencies;
@@ -95,14 +110,22 @@ export async function archiveOnce(
   const lost = new AbortController();
   const renewing = renew(leases, holder, done.signal, lost);
   try {
-    const before = new Date(now() - retainEndedMs).toISOString();
-    const retention = { before, eventsMax: retainEventsMax };
+    const retention = retentionOf(kept, now());
     return await runArchive(dependencies, retention, AbortSignal.any([signal, lost.signal]));
   } finally {
     done.abort();
     await renewing;
     if (!lost.signal.aborted) await leases.release(LEASE, holder);
   }
+}
+
+function retentionOf({ retainEndedMs, retainEventsMax }: Kept, now: number): Retention {
+  const ago = (ms: number) => new Date(now - ms).toISOString();
+  return {
+    before: ago(retainEndedMs),
+    eventsMax: retainEventsMax,
+    excessBefore: ago(EXCESS_AGE_MS),
+  };
 }
 
 /** Renews the lease until done; aborts `lost` if it cannot, or another process has it. */

@@ -17,15 +17,15 @@ export type ArchivePlace =
 export const archiveVariables = {
   RETAIN_ENDED: {
     fallback: '30d',
-    meaning: 'events older than this are archived, once what they are of has ended; or forever',
+    meaning: 'events older than this are archived, and what is still open is kept; or forever',
   },
   RETAIN_EVENTS_MAX: {
     // 200,000 sessions. What nats-server needs grows with each that is kept: memory, a pause
     // after a purge, Go's collector. The runbook says how much.
     fallback: '2500000',
     meaning:
-      'events that the event store keeps; if there are more, the oldest are archived, ' +
-      'although they are younger than RETAIN_ENDED',
+      'events that the event store keeps; if there are more, the oldest are archived ' +
+      'although they are younger than RETAIN_ENDED, once they are a day old',
   },
   ARCHIVE_EVERY: { fallback: '24h', meaning: 'how often the archivist archives' },
   ARCHIVE_URL: {
@@ -44,7 +44,7 @@ type Name = keyof typeof archiveVariables | 'DATA_DIR';
 export function readArchive(read: Read<Name>): ArchiveConfig {
   return {
     retainEndedMs: read('RETAIN_ENDED') === 'forever' ? null : duration('RETAIN_ENDED', read),
-    retainEventsMax: integer('RETAIN_EVENTS_MAX', read, 1_000, 1e12),
+    retainEventsMax: integer('RETAIN_EVENTS_MAX', read, 100_000, 1e12),
     everyMs: duration('ARCHIVE_EVERY', read),
     place: readPlace(read),
   };

@@ -1,6 +1,7 @@
 import type { RecordedOf } from '#events/events.ts';
 import type { ServerState } from '#events/server.ts';
 import type { SessionState } from '#events/session.ts';
+import { streamFilter } from '#events/subjects.ts';
 import type { WorkloadState } from '#events/workload.ts';
 import { projectionId } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
@@ -69,20 +70,22 @@ async function withoutLease(
 
 /**
  * The last event that says something of the server: an event that only carries its state forward is
- * no sign of life, and does not shorten a restart. It counts if the one before it is purged.
+ * no sign of life, and does not shorten a restart. It counts if the ones before it are purged: the
+ * archive is not read, so that it may be unavailable.
  */
 export async function lastOwnEvent(
   eventStore: EventStore,
   id: string,
 ): Promise<RecordedOf<'server'> | null> {
   const server = { kind: 'server', id } as const;
-  let last = await eventStore.readLast<'server'>(server, { fromLeader: true });
-  while (last?.type === 'server.carried-forward') {
-    const before = await eventStore.readLastUpTo<'server'>(server, last.sequence - 1);
-    if (before === null) return last;
-    last = before;
-  }
-  return last;
+  const last = await eventStore.readLast<'server'>(server, { fromLeader: true });
+  if (last?.type !== 'server.carried-forward') return last;
+  const range = { subjects: [streamFilter(server)], upTo: last.sequence - 1 };
+  let own: RecordedOf<'server'> = last;
+  for await (const events of eventStore.read({ ...range, onUnreadable: () => undefined }))
+    for (const event of events as RecordedOf<'server'>[])
+      if (event.type !== 'server.carried-forward') own = event;
+  return own;
 }
 
 /** How long a restart may take, including the download of an image. */

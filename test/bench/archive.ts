@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openFolderFiles } from '#src/archive/archive-files.folder.ts';
 import { withArchive } from '#src/archive/archived-event-store.ts';
 import { openOnce } from '#src/archive/open-once.ts';
-import type { ArchiveRun } from '#src/archivist/archive-run.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { endedSessionId } from '#test/support/events/ended-sessions.ts';
 import {
+  archiveAllBut,
   bssArchive,
   openSite,
   organizationOf,
@@ -24,8 +24,6 @@ const MEMORY_MAX = 1.2;
 /** Of so many ended sessions one is kept. */
 const KEPT_PART = 5;
 const EVENTS_OF_A_SESSION = 13;
-/** Of `RETAIN_EVENTS_MAX`, what a run keeps. */
-const KEPT_OF_MAX = 0.8;
 /** Between creates that are measured while the archivist works. */
 const PAUSE_MS = 200;
 /**
@@ -78,13 +76,11 @@ async function runBesideCreates(sites: readonly [Site, Site], kept: number, prin
   const isDone = new AbortController();
   const beside = createNowAndThen(sites, creates, isDone.signal);
   beside.catch(() => undefined); // it is awaited below, once the run has ended
-  const eventsMax = Math.ceil((EVENTS_OF_A_SESSION * kept) / KEPT_OF_MAX);
-  const env = { RETAIN_EVENTS_MAX: String(eventsMax) };
-  const { result: run, ms } = await timed(() => bssArchive<ArchiveRun>(site, ['run'], env)).finally(
-    () => isDone.abort(),
-  );
+  const { result: run, ms } = await timed(() =>
+    archiveAllBut(EVENTS_OF_A_SESSION * kept, site),
+  ).finally(() => isDone.abort());
   await beside;
-  if (run.heldBack !== null) throw new Error(run.heldBack);
+  if (run === null) throw new Error('nothing was archived');
   const perSecond = run.sessions / (ms / 1000);
   print(`archived ${rateOf(run.records, ms)}, ${perSecond.toFixed(0)} sessions a second`);
   print(row('create beside the run', summarize(creates)));

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
+import type { ArchiveRun } from '#src/archivist/archive-run.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
@@ -132,13 +133,27 @@ export async function openSite(
 export async function bssArchive<Result>(
   { archive, nats, redisUrl }: Site,
   args: readonly string[],
-  env: Record<string, string> = {},
 ): Promise<Result> {
   const servers = { NATS_URL: nats.url, REDIS_URL: redisUrl };
-  const own = { MASTER_KEY, ...servers, ARCHIVE_URL: archive, DATA_DIR: `${archive}/data` };
-  const { code, stdout, stderr } = await bssWith({ ...own, ...env }, 'archive', ...args, '--json');
+  const env = { MASTER_KEY, ...servers, ARCHIVE_URL: archive, DATA_DIR: `${archive}/data` };
+  const { code, stdout, stderr } = await bssWith(env, 'archive', ...args, '--json');
   if (code !== 0) throw new Error(`bss archive ${args.join(' ')}: ${code} ${stderr}`);
   return JSON.parse(stdout) as Result;
+}
+
+/**
+ * Archives all but the newest events of a site, as an archivist does once they are old enough; null
+ * if it has no more than that.
+ */
+export async function archiveAllBut(kept: number, site: Site): Promise<ArchiveRun | null> {
+  const { jsm } = site.connection;
+  const { state } = await jsm.streams.info(EVENTS_STREAM);
+  if (state.messages <= kept) return null;
+  const border = await jsm.streams.getMessage(EVENTS_STREAM, { seq: state.last_seq - kept });
+  if (border === null) throw new Error(`event ${state.last_seq - kept} is missing`);
+  const run = await bssArchive<ArchiveRun>(site, ['run', '--before', border.time.toISOString()]);
+  if (run.heldBack !== null) throw new Error(run.heldBack);
+  return run;
 }
 
 async function findServers(print: (line: string) => void): Promise<void> {

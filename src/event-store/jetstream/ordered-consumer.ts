@@ -63,7 +63,7 @@ export async function openReader(
   { after, subjects, signal, batchMax, onHeartbeat }: ReaderOptions,
 ): Promise<Reader> {
   const { nc } = connection;
-  const consumer = await addConsumer(connection, after, subjects);
+  const consumer = await addConsumer(connection, { after, subjects, signal });
 
   const pullMessages = Math.max(PULL_MESSAGES_MIN, 2 * batchMax);
   const queue: Arrival[] = [];
@@ -152,8 +152,7 @@ function deleteConsumer(connection: JetStreamConnection, { name }: Consumer): vo
 
 async function addConsumer(
   connection: JetStreamConnection,
-  after: number,
-  subjects: readonly string[],
+  { after, subjects, signal }: Pick<ReaderOptions, 'after' | 'subjects' | 'signal'>,
 ): Promise<Consumer> {
   const name = `follow_${nuid.next()}`;
   const config: Partial<ConsumerConfig> = {
@@ -173,7 +172,8 @@ async function addConsumer(
       return { name, pending };
     } catch (error) {
       // The server may be counting. The next request of that name gets the same consumer.
-      if (!(error instanceof TimeoutError) || attempt === ATTEMPTS) throw error;
+      const isLast = attempt === ATTEMPTS || signal.aborted;
+      if (!(error instanceof TimeoutError) || isLast) throw error;
     }
 }
 

@@ -14,6 +14,8 @@ export const BATCH_MAX = 500;
 const READ_MS = 2_000;
 /** Stored events arrive within milliseconds. After this long without any the read fails. */
 const SILENCE_MS = 5_000;
+/** For the first message of a consumer that was just made. */
+const FIRST_MS = 1_000;
 /**
  * So close to its end a range is read without a filter: its last event then arrives and ends it.
  * With a filter the server has to be asked whether a matching event follows. So many messages take
@@ -101,6 +103,8 @@ async function* pass(
   const position = { after: place.sequence, subjects: filter, batchMax, signal };
   const isWanted = subjectMatcher(subjects);
   await using reader = await openReader(connection, position);
+  // The server may have counted for seconds.
+  wait.deadline = Math.max(wait.deadline, performance.now() + FIRST_MS);
   for (let pending = reader.pendingAtStart; place.sequence < upTo;) {
     if (isFiltered && pending === 0) {
       if (upTo - place.sequence <= NEAR) return;

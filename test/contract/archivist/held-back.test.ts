@@ -120,11 +120,14 @@ describe('events that are sealed stay in the log', () => {
   });
 });
 
-it('a store with too many events loses the oldest, though they are young', async () => {
+it('a store with too many events loses the oldest that are old enough', async () => {
   const { lastSequence } = await test.store.log.info();
-  const kept = await run({}, { before: '1970-01-01T00:00:00Z', eventsMax: lastSequence });
-  expect(kept).toMatchObject({ segments: 0, truncatedTo: 0 });
-  const purged = await run({}, { before: '1970-01-01T00:00:00Z', eventsMax: 20 });
+  const never = '1970-01-01T00:00:00Z';
+  const few = { before: never, excessBefore: later(), eventsMax: lastSequence };
+  expect(await run({}, few)).toMatchObject({ segments: 0, truncatedTo: 0 });
+  const young = { before: never, excessBefore: never, eventsMax: 20 };
+  expect(await run({}, young)).toMatchObject({ segments: 0, truncatedTo: 0 });
+  const purged = await run({}, { ...young, excessBefore: later() });
   expect(purged).toMatchObject({ heldBack: null, truncatedTo: lastSequence - 16 });
   expect(await firstSequence()).toBe(lastSequence - 15);
 });

@@ -172,4 +172,8 @@ function fail({ reason }: { reason: string }): never {
 export const later = (): string => iso(Date.now() + MINUTE);
 
 /** A run archives what was stored before that time, however much it is. */
-export const everythingBefore = (before: string) => ({ before, eventsMax: Infinity });
+export const everythingBefore = (before: string) => ({
+  before,
+  eventsMax: Infinity,
+  excessBefore: before,
+});

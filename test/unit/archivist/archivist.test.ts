@@ -14,6 +14,7 @@ import { openArchive } from '#src/archive/archive.ts';
 import { eventually } from '#test/support/projector.ts';
 
 const EVERY_MS = 20;
+const DAY_MS = 24 * 3_600_000;
 const stored = recordsFrom(1, 700);
 
 /** A log of 700 records, of which one more becomes old each millisecond of the test's clock. */
@@ -85,16 +86,47 @@ it('archives when a run is due by the clock, and again after the same time', asy
   expect([await archived(), first()]).toEqual([250, 251]);
 });
 
+/** Nothing is archived for its age alone. */
+const TOO_MANY = { retainEndedMs: 100 * DAY_MS, retainEventsMax: 500 };
+
 it('archives the oldest events before a run is due, if the store has too many', async () => {
   const { clock, logged, dependencies, archived, until, first, options } = openTest();
-  await using _ = startArchivist(dependencies, { ...options, retainEventsMax: 500 });
+  clock.ms = DAY_MS + 40;
+  await using _ = startArchivist(dependencies, { ...options, ...TOO_MANY, everyMs: 100 });
+  const looksAgain = async () => {
+    const seen = clock.reads;
+    await until(() => clock.reads > seen + 12);
+  };
+  // 40 of 700 are a day old: too few for a run.
+  await looksAgain();
+  expect(logged).toEqual([]);
+  clock.ms = DAY_MS + 60;
   await until(() => logged.length === 1);
-  // 700 events: four fifths of 500 are kept.
+  expect([await archived(), first()]).toEqual([60, 61]);
+  clock.ms = DAY_MS + 600;
+  await until(() => logged.length === 2);
+  // Four fifths of 500 are kept.
   expect([await archived(), first()]).toEqual([300, 301]);
+  await looksAgain();
+  expect(logged).toEqual(['archived', 'archived']);
+});
+
+it('does not archive again what is held back, until a run is due', async () => {
+  const { clock, logged, dependencies, archived, until, first, options } = openTest();
+  clock.ms = DAY_MS + 600;
+  const truncation = { ...dependencies.truncation, canTruncate: async () => false };
+  const everyMs = 50;
+  const held = { ...dependencies, truncation };
+  await using _ = startArchivist(held, { ...options, ...TOO_MANY, everyMs });
+  await until(() => logged.length === 2);
+  expect(logged).toEqual(['archived', 'archived events stay']);
   const seen = clock.reads;
-  await until(() => clock.reads > seen + 6);
-  expect(logged).toEqual(['archived']);
-  expect(clock.ms).toBe(0);
+  await until(() => clock.reads > seen + 12);
+  expect(logged.length).toBe(2);
+  expect([await archived(), first()]).toEqual([300, 1]);
+  clock.ms += everyMs;
+  await until(() => logged.length > 2);
+  expect(logged.at(-1)).toBe('archived events stay');
 });
 
 it('repeats a run that failed', async () => {

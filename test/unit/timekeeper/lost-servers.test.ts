@@ -1,4 +1,9 @@
 import { expect, it } from 'vitest';
+import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
+import { openArchive } from '#src/archive/archive.ts';
+import { withArchive } from '#src/archive/archived-event-store.ts';
+import { Unavailable } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import type { ServerEvent } from '#events/server.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { lastOwnEvent } from '#src/timekeeper/lost-servers.ts';
@@ -23,11 +28,21 @@ it('a state that is carried forward is no sign of life and does not shorten a re
   });
 });
 
-it('counts if the events before it are purged', async () => {
-  const eventStore = createMemoryEventStore();
-  await record<'server'>(eventStore, server, joined, carried);
-  const purged = { ...eventStore, readLastUpTo: () => Promise.resolve(null) };
-  expect(await lastOwnEvent(purged, server.id)).toMatchObject({ type: carried.type, sequence: 2 });
+it('counts if the events before it are purged, and this process has no archive', async () => {
+  const log = createMemoryEventStore();
+  await record<'server'>(log, server, joined, carried);
+  const purged: EventStore = {
+    ...log,
+    info: async () => ({ ...(await log.info()), firstSequence: 2 }),
+    readLastUpTo: async () => null,
+    read: (options) => log.read({ ...options, after: 1 }),
+  };
+  const eventStore = withArchive(purged, () => openArchive(createMemoryFiles()));
+  await expect(eventStore.readLastUpTo(server, 1)).rejects.toThrow(Unavailable);
+  expect(await lastOwnEvent(eventStore, server.id)).toMatchObject({
+    type: carried.type,
+    sequence: 2,
+  });
 });
 
 it('of a server without events is none', async () => {

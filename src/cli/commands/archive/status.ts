@@ -50,7 +50,10 @@ async function statusOf(session: CommandSession, archive: Archive) {
       oldest_age_ms: oldestAt === null ? null : now - Date.parse(oldestAt),
       /** How much longer than RETAIN_ENDED that is. */
       lag_ms: archiveLagMs(events, config.archive.retainEndedMs, now),
-      held_back: await heldBack(session, archive.endSequence()),
+      held_back:
+        archive.endSequence() < firstSequence
+          ? null
+          : await heldBack(session, archive.endSequence()),
     },
   };
 }
@@ -88,7 +91,8 @@ async function heldBack(
     throw error;
   });
   try {
-    return await whoHoldsBack({ truncation, views }, upTo);
+    const found = await whoHoldsBack({ truncation, views }, upTo);
+    return found ?? (views === null ? 'unknown: the read model was not asked' : null);
   } catch (error) {
     if (!(error instanceof Unavailable) || error.part !== 'read-model') throw error;
     return 'the read model does not answer';
