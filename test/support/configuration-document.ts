@@ -60,8 +60,8 @@ export const topics: readonly Topic[] = [
   {
     title: 'Retention and the archive',
     about:
-      'The archivist seals what ended into the archive; all processes and the command ' +
-      'line read it there and need the same values.',
+      'The archivist seals what ended into the archive. All processes read it there, and need ' +
+      'the same values.',
     units: {
       RETAIN_ENDED: 'duration, or forever',
       RETAIN_EVENTS_MAX: COUNT,
