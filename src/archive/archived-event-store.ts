@@ -42,7 +42,7 @@ export function withArchive(eventStore: EventStore, open: OpenArchive): EventSto
     async readLast(aggregate, options) {
       const last = await eventStore.readLast(aggregate, options);
       // Every other aggregate that is still used is carried forward into the log.
-      if (last !== null || aggregate.kind !== 'session') return last;
+      if (last !== null || aggregate.kind !== 'session' || options?.isNew === true) return last;
       return lastArchived<RecordedOf<typeof aggregate.kind>>(aggregate, Infinity);
     },
 

@@ -204,19 +204,20 @@ function openReads(
   function known<Kind extends AggregateKind>(aggregate: RefOf<Kind>): Loaded<Kind> | null {
     return (reads.get(streamFilter(aggregate)) as Loaded<Kind> | undefined) ?? null;
   }
-  const read: Read = async <Kind extends AggregateKind>(aggregate: RefOf<Kind>) => {
+  async function load<Kind extends AggregateKind>(aggregate: RefOf<Kind>, isNew: boolean) {
     const before = known<Kind>(aggregate);
     if (before !== null) return before;
     const remembered = isFirstAttempt ? stateCache?.get<Kind>(aggregate) : undefined;
-    const loaded =
-      remembered ?? (await loadState<Kind>(eventStore, aggregate, { fromLeader: !isFirstAttempt }));
+    const options = { fromLeader: !isFirstAttempt, isNew };
+    const loaded = remembered ?? (await loadState<Kind>(eventStore, aggregate, options));
     reads.set(streamFilter(aggregate), loaded);
     return loaded;
-  };
-  const readNew: Read = async <Kind extends AggregateKind>(aggregate: RefOf<Kind>) => {
+  }
+  const read: Read = (aggregate) => load(aggregate, false);
+  const readNew: Read = (aggregate) => {
     // Assume that the aggregate does not exist, without a read; the append fails if it does.
     if (isFirstAttempt) reads.set(streamFilter(aggregate), { state: null, sequence: 0 });
-    return read<Kind>(aggregate);
+    return load(aggregate, true);
   };
   async function prefetchLedger(ledger: RefOf<'ledger'>): Promise<void> {
     // A busy queue knows the ledger. Later attempts leave the read to the queue.

@@ -2,6 +2,13 @@ import type { PendingEvent } from '#events/codec.ts';
 import type { RecordedEvent, RecordedOf, RefOf } from '#events/events.ts';
 import type { AggregateKind, AggregateRef } from '#events/subjects.ts';
 
+export type ReadLastOptions = {
+  /** A replica may lag. */
+  fromLeader?: boolean;
+  /** The caller has just generated the aggregate's id: it is not looked for in the archive. */
+  isNew?: boolean;
+};
+
 /**
  * Port: the append-only event store. Adapters: jetstream/jetstream-event-store.ts,
  * event-store.memory.ts. Every method throws Unavailable('event-log') if the store does not answer
@@ -14,7 +21,7 @@ export type EventStore = {
    */
   readLast<Kind extends AggregateKind>(
     aggregate: RefOf<Kind>,
-    options?: { fromLeader?: boolean },
+    options?: ReadLastOptions,
   ): Promise<RecordedOf<Kind> | null>;
 
   /**

@@ -14,7 +14,7 @@ import { evolveLedger } from '#src/domain/organization/ledger.ts';
 import { evolveOrganization } from '#src/domain/organization/organization.ts';
 import { evolve as evolveSession, isSettled } from '#src/domain/session/session.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { EventStore } from './event-store.ts';
+import type { EventStore, ReadLastOptions } from './event-store.ts';
 
 type Evolve<Kind extends AggregateKind> = (
   state: Aggregates[Kind]['state'] | null,
@@ -49,7 +49,7 @@ export type Loaded<Kind extends AggregateKind> = {
 };
 
 /** Which state to load: the newest one (default), or with `upTo` the state at that sequence. */
-export type LoadOptions = { fromLeader?: boolean } | { upTo: number };
+export type LoadOptions = ReadLastOptions | { upTo: number };
 
 /**
  * The aggregate's state: the one that its last event carries, at most two reads however long its

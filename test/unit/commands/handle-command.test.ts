@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RecordedOf } from '#events/events.ts';
+import { withArchive } from '#src/archive/archived-event-store.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { StreamAppend, EventStore } from '#src/event-store/event-store.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
@@ -144,6 +146,27 @@ describe('when another command was faster', () => {
     log.reads.length = 0;
     await ask(log, createSession({ fingerprint: 'of a request with a key' }));
     expect(log.reads).toEqual(['session', 'ledger', 'ledger leader']);
+  });
+
+  it('a rejected request without a key does not look for its new session in the archive', async () => {
+    const log = await watchedLog();
+    const purged: EventStore = {
+      ...log,
+      info: async () => ({ ...(await log.info()), firstSequence: 2 }),
+    };
+    const open = () => expect.fail('the archive was opened');
+    const eventStore = { ...log, readLast: withArchive(purged, open).readLast };
+    const request = (command: SessionCommand) =>
+      handleSessionCommand(
+        context(eventStore),
+        { organizationId, id: 'ses_1' },
+        command,
+        newMetadata('test'),
+        { concurrentSessions: 0 },
+      );
+    expect(await request(createSession())).toMatchObject({ code: 'SESSION_LIMIT_EXCEEDED' });
+    const withKey = createSession({ fingerprint: 'of a request with a key' });
+    await expect(request(withKey)).rejects.toThrow('the archive was opened');
   });
 
   it('one of two requests for the last slot is rejected', async () => {
