@@ -62,9 +62,9 @@ const FOLDED_WITHIN_MS = 10_000;
 export type Retention = {
   /** What was stored before this time. */
   before: string;
-  /** If the event store has more events: the oldest, as far as they are `excessBefore`. */
+  /** And, if the event store has more events than this, the oldest of them. */
   eventsMax: number;
-  /** What was stored at that time or later is never too much. */
+  /** For their number alone, only events that were stored before this time are archived. */
   excessBefore: string;
 };
 

@@ -15,7 +15,7 @@ export type ArchivistDependencies = ArchiveRunDependencies & {
   now: () => number;
 };
 
-/** What the event store keeps: what is younger, and is not too much. */
+/** What the event store keeps: events younger than one, and no more than the other. */
 export type Kept = { retainEndedMs: number; retainEventsMax: number };
 
 export type ArchivistOptions = Kept & { everyMs: number; log: Logger };

@@ -4,7 +4,7 @@ import { BadConfig, duration, integer, type Read } from './parse.ts';
 export type ArchiveConfig = {
   /** null: nothing is archived. */
   retainEndedMs: number | null;
-  /** Events that the event store keeps at most, however young. */
+  /** Events that the event store keeps; those of the last day stay in any case. */
   retainEventsMax: number;
   everyMs: number;
   place: ArchivePlace;
