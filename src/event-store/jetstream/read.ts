@@ -14,8 +14,6 @@ export const BATCH_MAX = 500;
 const READ_MS = 2_000;
 /** Stored events arrive within milliseconds. After this long without any the read fails. */
 const SILENCE_MS = 5_000;
-/** For the first message of a consumer that was just made. */
-const FIRST_MS = 1_000;
 /**
  * So close to its end a range is read without a filter: its last event then arrives and ends it.
  * With a filter the server has to be asked whether a matching event follows. So many messages take
@@ -102,9 +100,10 @@ async function* pass(
   const filter = isFiltered ? subjects : filters.all;
   const position = { after: place.sequence, subjects: filter, batchMax, signal };
   const isWanted = subjectMatcher(subjects);
+  const openedFrom = performance.now();
   await using reader = await openReader(connection, position);
-  // The server may have counted for seconds.
-  wait.deadline = Math.max(wait.deadline, performance.now() + FIRST_MS);
+  // The server may have counted for seconds: that is no wait for a message.
+  wait.deadline += performance.now() - openedFrom;
   for (let pending = reader.pendingAtStart; place.sequence < upTo;) {
     if (isFiltered && pending === 0) {
       if (upTo - place.sequence <= NEAR) return;

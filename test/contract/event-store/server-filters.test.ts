@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TimeoutError } from '@nats-io/transport-node';
 import { EVENTS_STREAM, filters, filtersFor, sessionAnywhere } from '#events/subjects.ts';
+import { Unavailable } from '#src/errors.ts';
+import { readArrivals } from '#src/event-store/jetstream/read.ts';
 import { isServerFilter, openReader } from '#src/event-store/jetstream/ordered-consumer.ts';
 import { aSession, change, slotReserved } from '#test/support/events.fixture.ts';
 import {
@@ -86,6 +88,24 @@ describe('a reader of all sessions', () => {
     });
     expect([names.size, lost, reader.pendingAtStart]).toEqual([1, 3, 1]);
     expect((await reader.take(10)).map((one) => one.sequence)).toEqual([sequence]);
+  });
+
+  test('gives up if each of its consumers is gone as soon as it is made', async () => {
+    const { jsm } = opened.connection;
+    let made = 0;
+    const add: typeof jsm.consumers.add = async (stream, config) => {
+      const added = await jsm.consumers.add(stream, config);
+      await jsm.consumers.delete(stream, added.name);
+      made += 1;
+      return added;
+    };
+    const consumers = Object.assign(Object.create(jsm.consumers), { add });
+    const gone = { ...opened.connection, jsm: Object.assign(Object.create(jsm), { consumers }) };
+    const [sequence = 0] = await appendEach(opened.eventStore, aSession('acme'), 1);
+    const range = { subjects: filters.all };
+    const reading = Array.fromAsync(readArrivals(gone, range, { sequence: 0 }, sequence));
+    await expect(reading).rejects.toThrow(Unavailable);
+    expect(made).toBeGreaterThan(1);
   });
 
   test('gets events of sessions alone, and knows the position behind all others', async () => {
