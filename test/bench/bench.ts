@@ -12,7 +12,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
-import { benchArchive } from './archive.ts';
+import { benchArchive } from './growth/archive.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { load, prepare, type Throughput } from './control-plane.ts';
 import { benchDocker } from './docker.ts';
@@ -25,9 +25,11 @@ import {
   measureTogether,
   type Programs,
 } from './lifecycle.ts';
-import { benchGrowth } from './growth.ts';
+import { benchGrowth } from './growth/growth.ts';
 import { benchRebuild } from './rebuild.ts';
+import { benchStrangers } from './strangers.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
+import { measureBareLife, measureSessionLife } from './whole-life.ts';
 
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 20);
 const TOGETHER = 4;
@@ -73,6 +75,7 @@ async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
     measureTogether(service, TOGETHER, Math.ceil(ROUNDS / 4)),
   );
   print(row(`create, warm, ${TOGETHER} at once: → first CDP reply`, together));
+  const wholes = await compareWholeLives(programs, real);
   const bare = headless.launch.p50;
   const turnover = headful.exit.p50 + headful.launch.p50;
   return [
@@ -85,7 +88,35 @@ async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
     atMost('release answered ÷ bare exit', lives.release.p50 / headful.exit.p50, 0.08),
     atMost('socket closed ÷ bare exit', lives.socketClosed.p50 / headful.exit.p50, 0.15),
     atMost('capacity back ÷ (exit + launch)', lives.capacityBack.p50 / turnover, 1.3),
+    ...wholes,
   ];
+}
+
+/** Whole lives (create, one page, stop) beside those of bare Chromium with its X server. */
+async function compareWholeLives(
+  programs: Programs,
+  env: Record<string, string>,
+): Promise<Verdict[]> {
+  print(`\nwhole life of one browser${' '.repeat(19)}   cpu s  bare s  PSS MiB  bare MiB`);
+  const verdicts: Verdict[] = [];
+  for (const atOnce of [1, TOGETHER, 10]) {
+    const rounds = Math.ceil(ROUNDS / Math.min(4, atOnce));
+    const bare = await measureBareLife(programs, atOnce, rounds);
+    const pool = { POOL_MIN_IDLE: `${atOnce}`, POOL_MAX_IDLE: `${atOnce}`, POOL_MAX: '20' };
+    const session = await withService({ ...env, ...pool }, (service) =>
+      measureSessionLife(service, atOnce, rounds),
+    );
+    const [cpu, bareCpu] = [session.cpuSeconds.toFixed(2), bare.cpuSeconds.toFixed(2)];
+    const [pss, barePss] = [session.pssMib.toFixed(0), bare.pssMib.toFixed(0)];
+    const cells = [cpu.padStart(8), bareCpu.padStart(8), pss.padStart(9), barePss.padStart(10)];
+    print(`${`${atOnce} at once`.padEnd(44)}${cells.join('')}`);
+    const { cpuSeconds, pssMib } = session;
+    verdicts.push(
+      atMost(`processor time, ${atOnce} at once ÷ bare`, cpuSeconds / bare.cpuSeconds, 1.1),
+      atMost(`memory, ${atOnce} at once ÷ bare`, pssMib / bare.pssMib, 1.1),
+    );
+  }
+  return verdicts;
 }
 
 async function benchGateway(): Promise<Verdict[]> {
@@ -186,6 +217,7 @@ const sections: Record<string, () => Promise<Verdict[]>> = {
   rebuild: () => benchRebuild(print),
   growth: () => benchGrowth(print),
   archive: () => benchArchive(print),
+  strangers: () => benchStrangers(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
 };
 const asked = process.argv.slice(2);

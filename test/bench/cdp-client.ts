@@ -8,12 +8,15 @@ export async function firstReply(url: string): Promise<WebSocket> {
 }
 
 /** Sends a command, once the socket is open, and resolves at its reply. */
-export function ask(socket: WebSocket, command: { id: number; method: string }): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const send = () => socket.send(JSON.stringify(command));
+export async function ask(socket: WebSocket, message: { id: number; method: string }) {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+  const send = () => socket.send(JSON.stringify(message));
   const closed = () => reject(new Error('closed before the reply'));
   const answered = (data: unknown) => {
-    if (JSON.parse((data as Buffer).toString()).id === command.id) resolve();
+    const reply = JSON.parse((data as Buffer).toString()) as Reply;
+    if (reply.id !== message.id) return;
+    if (reply.error === undefined) resolve(reply.result ?? {});
+    else reject(new Error(`${message.method}: ${JSON.stringify(reply.error)}`));
   };
   if (socket.readyState === WebSocket.OPEN) send();
   else socket.once('open', send);
@@ -21,4 +24,18 @@ export function ask(socket: WebSocket, command: { id: number; method: string }):
   return promise.finally(() =>
     socket.off('error', reject).off('close', closed).off('message', answered),
   );
+}
+type Reply = { id?: number; result?: Record<string, unknown>; error?: object };
+
+let lastId = 1;
+
+/** Sends one of CDP's commands, to a target's session if it is given. @returns its result */
+export function command(
+  socket: WebSocket,
+  method: string,
+  params: object,
+  sessionId?: string,
+): Promise<Record<string, unknown>> {
+  lastId += 1;
+  return ask(socket, { id: lastId, method, ...{ params, sessionId } });
 }

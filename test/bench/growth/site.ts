@@ -23,7 +23,7 @@ import {
   startService,
   type RunningService,
 } from '#test/support/service/service.ts';
-import { timed } from './samples.ts';
+import { timed } from '../samples.ts';
 
 /** A service with that many ended sessions, each role in a process of its own. */
 export type Site = {

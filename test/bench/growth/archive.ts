@@ -12,9 +12,9 @@ import {
   residentMib,
   sizesOf,
   type Site,
-} from './growth-site.ts';
-import { createSession, stopSession, untilIdle } from './lifecycle.ts';
-import { atLeast, atMost, row, summarize, timed, type Verdict } from './samples.ts';
+} from './site.ts';
+import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { atLeast, atMost, row, summarize, timed, type Verdict } from '../samples.ts';
 
 const SESSIONS = Number(process.env['BENCH_SESSIONS']?.split(',').at(-1) ?? 20_000);
 const SESSIONS_PER_SECOND = 5_000;

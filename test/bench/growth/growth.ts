@@ -9,11 +9,11 @@ import {
   residentMib,
   sizesOf,
   type Site,
-} from './growth-site.ts';
-import { send } from './http-client.ts';
-import { createSession, stopSession, untilIdle } from './lifecycle.ts';
-import { cpuOf } from './run-apart.ts';
-import { atMost, summarize, timed, type Samples, type Verdict } from './samples.ts';
+} from './site.ts';
+import { send } from '../http-client.ts';
+import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { cpuOf } from '../run-apart.ts';
+import { atMost, summarize, timed, type Samples, type Verdict } from '../samples.ts';
 
 /** Numbers of ended sessions; the others are compared with the first. */
 const SIZES = (process.env['BENCH_SESSIONS'] ?? '0,20000').split(',').map(Number);

@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises';
+import type { WebSocket } from 'ws';
+import { descendantsOf } from '#test/support/service/processes.ts';
+import { eventually, type RunningService } from '#test/support/service/service.ts';
+import { launchBare } from './bare-browser.ts';
+import { command, firstReply } from './cdp-client.ts';
+import { createSession, stopSession, untilIdle, type Programs } from './lifecycle.ts';
+import { summarize } from './samples.ts';
+
+/**
+ * What the whole life of a browser costs (launch or create, one page, end): the median of several
+ * rounds.
+ */
+export type WholeLife = {
+  /** Processor time of the whole machine, each side alone on it. */
+  cpuSeconds: number;
+  /** Proportional memory of a browser's processes and its X server's, with the page open. */
+  pssMib: number;
+};
+
+/** `USER_HZ` of Linux: the unit of /proc/stat. */
+const TICKS_PER_SECOND = 100;
+const PAGE = 'data:text/html,<title>One page</title><h1>One page</h1>';
+
+/** Bare browsers with their X servers, launched and ended together. */
+export async function measureBareLife(
+  programs: Programs,
+  atOnce: number,
+  rounds: number,
+): Promise<WholeLife> {
+  return measureRounds(rounds, atOnce, async (weigh) => {
+    const browsers = await Promise.all(
+      Array.from({ length: atOnce }, () => launchBare(programs, 'headful')),
+    );
+    await Promise.all(browsers.map(({ socket }) => openPage(socket)));
+    await weigh(process.pid);
+    await Promise.all(browsers.map((browser) => browser.exit()));
+  });
+}
+
+/**
+ * Sessions of a service whose pool keeps as many browsers idle, created and stopped together. Their
+ * cost has that of the browsers that take their places.
+ */
+export async function measureSessionLife(
+  service: RunningService,
+  atOnce: number,
+  rounds: number,
+): Promise<WholeLife> {
+  await untilIdle(service, atOnce);
+  return measureRounds(rounds, atOnce, async (weigh) => {
+    const sessions = await Promise.all(Array.from({ length: atOnce }, () => openSession(service)));
+    await weigh(service.pid);
+    await Promise.all(sessions.map(({ id }) => stopSession(service, id)));
+    await untilIdle(service, atOnce);
+  });
+}
+
+async function openSession(service: RunningService): Promise<{ id: string }> {
+  const { id, cdpUrl } = await createSession(service);
+  await openPage(await firstReply(cdpUrl));
+  return { id };
+}
+
+/** Opens the page in a tab of its own, and resolves once it has loaded. */
+async function openPage(socket: WebSocket): Promise<void> {
+  const { targetId } = await command(socket, 'Target.createTarget', { url: PAGE });
+  const attach = { targetId, flatten: true };
+  const { sessionId } = await command(socket, 'Target.attachToTarget', attach);
+  const isLoaded = async () => {
+    const expression = 'document.title === "One page" && document.readyState === "complete"';
+    const { result } = await command(
+      socket,
+      'Runtime.evaluate',
+      { expression },
+      sessionId as string,
+    );
+    return (result as { value: boolean }).value;
+  };
+  await eventually(isLoaded, 'the page has loaded');
+}
+
+async function measureRounds(
+  rounds: number,
+  atOnce: number,
+  life: (weigh: (parent: number) => Promise<void>) => Promise<void>,
+): Promise<WholeLife> {
+  const [seconds, memory]: [number[], number[]] = [[], []];
+  for (let round = 0; round <= rounds; round += 1) {
+    const before = await busySeconds();
+    let weighed = 0;
+    await life(async (parent) => {
+      weighed = await pssMib(parent);
+    });
+    // The first one fills the caches.
+    if (round > 0) seconds.push(((await busySeconds()) - before) / atOnce);
+    if (round > 0) memory.push(weighed);
+  }
+  return { cpuSeconds: summarize(seconds).p50, pssMib: summarize(memory).p50 };
+}
+
+/** Processor time of all cores since the machine's start, without what was idle or stolen. */
+async function busySeconds(): Promise<number> {
+  const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
+  return (user + nice + system + irq + softirq) / TICKS_PER_SECOND;
+}
+
+const SCREEN = /^\S*X(tiger)?vnc /;
+const BROWSER = /^\S*(chrom|X(tiger)?vnc)/;
+
+/** Memory of one browser below a parent, on average; a shared page counts in parts. */
+async function pssMib(parent: number): Promise<number> {
+  const browsers = descendantsOf(parent).filter(({ command: name }) => BROWSER.test(name));
+  const sizes = await Promise.all(
+    browsers.map(({ pid }) => readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '')),
+  );
+  const kib = sizes.map((text) => Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0));
+  const screens = browsers.filter(({ command: name }) => SCREEN.test(name)).length;
+  return kib.reduce((sum, size) => sum + size, 0) / 1024 / screens;
+}
