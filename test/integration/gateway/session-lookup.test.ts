@@ -22,6 +22,7 @@ test('when a session ends, its connections are closed and no others', async () =
       closed.push(session);
       return 0;
     },
+    closeRotated: () => 0,
   });
   const acme = { id: 'acme', name: 'Acme', tier: 'max', credits: 10_000 } as const;
   await registerOrganization(context, acme, newMetadata('test'));
