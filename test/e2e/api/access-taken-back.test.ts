@@ -155,13 +155,19 @@ describe('the revocation of a key', () => {
     const read = await access(leaver.client, others.id);
     const kept = await access(stayer.client, session.id);
     expect(new Set([session.cdp_url, kept.cdp_url, others.cdp_url, read.cdp_url]).size).toBe(4);
+    // A read is rendered for each key.
+    for (const [client, url] of [
+      [leaver.client, session.cdp_url],
+      [stayer.client, kept.cdp_url],
+    ] as const)
+      expect((await client.get(`/api/sessions/${session.id}`)).body.cdp_url).toBe(url);
     const [own, foreign] = [await openBoth(session), await openBoth(read)];
     const [stays, shares] = [await openBoth(others), await openBoth(kept)];
 
     const closed = Promise.all([own, foreign].map(closing));
     const revoked = await owner.send('DELETE', `/api/keys/${leaver.keyId}`);
     expect(revoked.body).toEqual({
-      message: `Key ${leaver.keyId} has been revoked; its connections are closed.`,
+      message: `Key ${leaver.keyId} has been revoked; its connections are being closed.`,
       key_id: leaver.keyId,
     });
     expect(await closed).toEqual([4020, 4020]);

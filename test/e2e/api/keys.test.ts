@@ -92,7 +92,7 @@ describe('a key', () => {
     expect((await caller.get('/api/status')).status).toBe(200);
     const { status, body } = await revoke(as('admin'), key_id);
     expect(status).toBe(200);
-    const message = `Key ${key_id} has been revoked; its connections are closed.`;
+    const message = `Key ${key_id} has been revoked; its connections are being closed.`;
     expect(body).toEqual({ message, key_id });
     expect(errorOf(await caller.get('/api/status'))).toBe('401 UNAUTHORIZED');
     expect((await keysOf(owner)).map((key) => key.key_id)).not.toContain(key_id);

@@ -52,7 +52,7 @@ export function revokeKey(
       );
       if (isRejection(revoked)) return sendRejection(reply, revoked);
       await credentials.reached(revoked.sequence);
-      const message = `Key ${keyId} has been revoked; its connections are closed.`;
+      const message = `Key ${keyId} has been revoked; its connections are being closed.`;
       return reply.send({ message, key_id: keyId });
     },
   });
