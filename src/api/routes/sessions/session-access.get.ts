@@ -27,7 +27,8 @@ export function sessionAccess(server: ApiServer, dependencies: ApiDependencies):
       description:
         'Pass the CDP address unchanged to `connectOverCDP` or `puppeteer.connect`. Pass the VNC ' +
         'address and the password to a viewer that speaks websockify; a headless session has ' +
-        'none. This request counts as use of the session.',
+        'none. Each API key gets addresses of its own, which are refused once it is revoked. ' +
+        'This request counts as use of the session.',
       params: SessionPath,
       response: { 200: response('Addresses and password', SessionAccess) },
     },
