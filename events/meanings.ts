@@ -61,6 +61,12 @@ export const meanings: Record<string, Meaning> = {
       'a session; it moves the idle timeout.',
     by: 'api (access), gateway (connections)',
   },
+  'session.access-rotated': {
+    when:
+      'A client replaced the session’s addresses. Those issued before are refused, and ' +
+      'connections opened with them are closed; the browser goes on.',
+    by: 'api (rotate-access)',
+  },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +

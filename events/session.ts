@@ -156,6 +156,13 @@ export const sessionEvents = {
     }),
     at: Timestamp,
   }),
+  'session.access-rotated': Type.Object({
+    epoch: Type.Integer({
+      minimum: 1,
+      description: 'addresses of lower epochs are refused; those before the first rotation have 0',
+    }),
+    at: Timestamp,
+  }),
   'session.expiry-warning': Type.Object({ expiresAt: Timestamp }),
   'session.stop-requested': Type.Object({
     reason: StopReason,
@@ -191,6 +198,8 @@ const common = {
    * The expiry that the last warning was about; if it has moved since, there is another warning.
    */
   expiryWarnedFor: Type.Optional(Timestamp),
+  /** The number of rotations of its addresses; absent: none, like 0. */
+  accessEpoch: Type.Optional(Type.Integer({ minimum: 0 })),
   /** The last extensions that came with a key, and their results. */
   keyedExtensions: Type.Optional(
     Type.Array(

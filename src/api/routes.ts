@@ -15,6 +15,7 @@ import { createSession } from './routes/sessions/create-session.post.ts';
 import { extendSession } from './routes/sessions/extend-session.post.ts';
 import { getSession } from './routes/sessions/get-session.get.ts';
 import { listSessions } from './routes/sessions/list-sessions.get.ts';
+import { rotateAccess } from './routes/sessions/rotate-access.post.ts';
 import { sessionAccess } from './routes/sessions/session-access.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
@@ -27,6 +28,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   listSessions(server, dependencies, past);
   getSession(server, dependencies, past);
   sessionAccess(server, dependencies);
+  rotateAccess(server, dependencies);
   extendSession(server, dependencies);
   stopSession(server, dependencies);
   streamSessionEvents(server, dependencies);

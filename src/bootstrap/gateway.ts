@@ -6,6 +6,7 @@ import {
   createAccessRecorder,
   createSessionDirectory,
 } from '#src/gateway/access/session-lookup.ts';
+import { followKeys } from '#src/gateway/access/key-lookup.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
@@ -13,6 +14,8 @@ export async function composeGateway(infrastructure: Infrastructure) {
   const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
+  await using stack = new AsyncDisposableStack();
+  const keys = stack.use(await followKeys(context.eventStore, infrastructure));
   const gateway = await startGateway({
     listen: { host, port },
     tls: {
@@ -24,17 +27,15 @@ export async function composeGateway(infrastructure: Infrastructure) {
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
     sessions: createSessionDirectory(context),
+    keys,
     onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),
     log,
   });
   watchGateway(metrics, gateway);
   certificate?.onChange((changed) => gateway.setCertificate(changed));
-  const unwatch = closeWhenEnded(sessionEvents, gateway);
-  return {
-    async [Symbol.asyncDispose]() {
-      unwatch();
-      await gateway[Symbol.asyncDispose]();
-    },
-  };
+  stack.use(gateway);
+  stack.defer(closeWhenEnded(sessionEvents, gateway));
+  stack.defer(keys.closeWhenRevoked(gateway));
+  return stack.move();
 }

@@ -42,6 +42,7 @@ export type LiveSession = Session & {
   stop(options?: CallOptions): Promise<SessionStopped>;
   extend(duration: string, options?: CallOptions): Promise<SessionExtended>;
   access(options?: CallOptions): Promise<SessionAccess>;
+  rotateAccess(options?: CallOptions): Promise<SessionAccess>;
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 } & AsyncDisposable;
 
@@ -57,6 +58,8 @@ export type Sessions = {
   extend(id: string, duration: string, options?: CallOptions): Promise<SessionExtended>;
   stop(id: string, options?: CallOptions): Promise<SessionStopped>;
   access(id: string, options?: CallOptions): Promise<SessionAccess>;
+  /** Replaces the session's addresses; those of before are refused, and connections closed. */
+  rotateAccess(id: string, options?: CallOptions): Promise<SessionAccess>;
   /**
    * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED if it has ended
    */
@@ -108,17 +111,14 @@ export function createSessions(requester: Requester): Sessions {
     extend(id, duration, options) {
       const path = `${pathOf(id)}/extend`;
       const idempotencyKey = crypto.randomUUID();
-      return requester.json({
-        method: 'POST',
-        path,
-        body: { duration },
-        idempotencyKey,
-        ...options,
-      });
+      const body = { duration };
+      return requester.json({ method: 'POST', path, body, idempotencyKey, ...options });
     },
     stop: (id, options) => requester.json({ method: 'DELETE', path: pathOf(id), ...options }),
     access: (id, options) =>
       requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
+    rotateAccess: (id, options) =>
+      requester.json({ method: 'POST', path: `${pathOf(id)}/rotate-access`, ...options }),
     async waitUntilActive(id, { waitMs = WAIT_MS, ...options } = {}) {
       const session = await sessions.get(id, options);
       if (session.status === 'active') return session;
@@ -138,6 +138,7 @@ export function createSessions(requester: Requester): Sessions {
       stop: (options) => sessions.stop(id, options),
       extend: (duration, options) => sessions.extend(id, duration, options),
       access: (options) => sessions.access(id, options),
+      rotateAccess: (options) => sessions.rotateAccess(id, options),
       events: (options) => sessions.events(id, options),
       async [Symbol.asyncDispose]() {
         await sessions.stop(id);

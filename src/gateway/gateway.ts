@@ -6,6 +6,7 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import { createHttpHandler } from './http.ts';
 import { defaultLimits, type GatewayLimits } from './connections/limits.ts';
 import { startListener, type Handlers, type ListenOn } from './listeners.ts';
+import type { KeyDirectory } from './access/key-directory.ts';
 import type { SessionDirectory } from './access/session-directory.ts';
 import type { Ticket, TicketKind, Tickets } from './access/ticket.ts';
 import { createUpgradeHandler } from './upgrade.ts';
@@ -32,6 +33,7 @@ export type GatewayOptions = {
   trustedProxies?: readonly string[];
   tickets: Tickets;
   sessions: SessionDirectory;
+  keys: KeyDirectory;
   limits?: Partial<GatewayLimits>;
   /**
    * Called when a session is in use: at each connect, then at most once a minute while bytes flow.
@@ -52,6 +54,10 @@ export type Gateway = {
   tlsAddress: AddressInfo | null;
   /** Ends all of a session's connections; returns how many. `reason`: the session's end reason. */
   closeSession(organizationId: string, sessionId: string, reason: string): number;
+  /** Ends the session's connections whose tickets are of a lower epoch; returns how many. */
+  closeRotated(organizationId: string, sessionId: string, epoch: number): number;
+  /** Ends the organization's connections of keys that are not live; returns how many. */
+  closeRevoked(organizationId: string, liveHolders: ReadonlySet<string>): number;
   /** From now on new requests get 503; open connections stay open until disposal. */
   drain(): void;
   /** Replaces the TLS listener's certificate, from the next handshake on. */
@@ -75,6 +81,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const admission = createTicketAdmission({
     tickets: options.tickets,
     sessions: options.sessions,
+    keys: options.keys,
     connections,
     lookupTimeoutMs: limits.lookupTimeoutMs,
     isDraining: () => isDraining,
@@ -115,6 +122,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     tlsAddress: secure?.address ?? null,
     closeSession: (organizationId, sessionId, reason) =>
       connections.endSession(organizationId, sessionId, reason),
+    closeRotated: (organizationId, sessionId, epoch) =>
+      connections.endSession(organizationId, sessionId, 'access_rotated', epoch),
+    closeRevoked: (organizationId, liveHolders) =>
+      connections.endRevoked(organizationId, liveHolders, 'key_revoked'),
     drain() {
       isDraining = true;
     },

@@ -32,6 +32,7 @@ const life = [
   'requeued',
   'activated',
   'extended',
+  'access-rotated',
   'expiry-warning',
   'accessed',
   'stop-requested',
@@ -89,7 +90,7 @@ const inboxes = (me: NatsUser) =>
 
 const forbidden: Record<NatsUser, string[]> = {
   api: [
-    ...allBut('requested', 'extended', 'accessed', 'stop-requested', 'stopped'),
+    ...allBut('requested', 'extended', 'access-rotated', 'accessed', 'stop-requested', 'stopped'),
     ...fleet,
     ...work.provisioner,
     ...work.timekeeper,

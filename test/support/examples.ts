@@ -75,6 +75,10 @@ export function extended(byMs: number, expiresAtMs: number): SessionEvent {
   return { type: 'session.extended', data: { byMs, expiresAt: iso(expiresAtMs), creditsReserved } };
 }
 
+export function accessRotated(epoch: number, atMs = T0): SessionEvent {
+  return { type: 'session.access-rotated', data: { epoch, at: iso(atMs) } };
+}
+
 /** The state is carried again: the event before it is archived. */
 export const carriedForward: SessionEvent = {
   type: 'session.carried-forward',

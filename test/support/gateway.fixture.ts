@@ -105,6 +105,9 @@ export async function startScreen() {
 
 export const MASTER_KEY = Buffer.alloc(32, 7);
 
+/** Of which epoch an address is, and of which key (its SHA-256 in hex). */
+type IssuedTo = { epoch?: number; keyHash?: string | null };
+
 /**
  * A gateway over a directory that the test fills; `lookups`, `accesses` and `logged` record its
  * calls.
@@ -112,6 +115,8 @@ export const MASTER_KEY = Buffer.alloc(32, 7);
 export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
   const tickets = createTickets(MASTER_KEY);
   const directory = new Map<string, SessionLookup>();
+  /** Holders whose key is revoked. */
+  const revoked = new Set<string>();
   const accesses: string[] = [];
   const logged: string[] = [];
   const lookups: string[] = [];
@@ -127,6 +132,7 @@ export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
         return directory.get(id) ?? null;
       },
     },
+    keys: { isLive: (_organizationId, holder) => !revoked.has(holder) },
     onAccess: ({ sessionId }, via) => accesses.push(`${sessionId} ${via}`),
     log: { debug: note, info: note, warn: note, error: note },
     ...options,
@@ -140,16 +146,20 @@ export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
   return {
     gateway,
     directory,
+    revoked,
     tickets,
     accesses,
     logged,
     lookups,
     port,
     http: `http://127.0.0.1:${port}`,
-    cdpUrl: (sessionId: string) => urls.cdpUrl('org', sessionId),
+    cdpUrl: (sessionId: string, { epoch = 0, keyHash = null }: IssuedTo = {}) =>
+      urls.cdpUrl({ organizationId: 'org', id: sessionId, accessEpoch: epoch }, keyHash),
     /** On the plain listener. */
-    vncUrl: (sessionId: string) =>
-      `ws://127.0.0.1:${port}/vnc/${tickets.issue('vnc', 'org', sessionId)}/websockify`,
+    vncUrl: (sessionId: string, { epoch = 0, keyHash = null }: IssuedTo = {}) =>
+      urls
+        .vncUrl({ organizationId: 'org', id: sessionId, accessEpoch: epoch }, keyHash)
+        .replace(/^wss:..[^/]*/, `ws://127.0.0.1:${port}`),
     [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
   };
 }

@@ -53,6 +53,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     via,
     now,
   })),
+  weighted(1, fc.constant(null), (_, now) => ({ type: 'RotateAccess', now })),
   weighted(1, stopReason, (reason, now) => ({ type: 'StopSession', reason, now })),
   weighted(4, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'ExpireSession', now })),

@@ -115,7 +115,7 @@ export async function followCredentials(
     if (holder === null) return null;
     const { organizationId, role, userId, tier } = holder;
     readable.require(organizationId);
-    return { organizationId, role, userId, limits: tiers[tier] };
+    return { organizationId, role, userId, keyHash, limits: tiers[tier] };
   }
   function limitsOf(organizationId: string): TierLimits | null {
     readable.require(organizationId);

@@ -7,6 +7,8 @@ export type Caller = {
   organizationId: string;
   role: Role;
   userId: string;
+  /** SHA-256 of the API key, in hex; null: the credential is a JWT. */
+  keyHash: string | null;
   limits: TierLimits;
 };
 

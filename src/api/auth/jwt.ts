@@ -72,7 +72,9 @@ function callerOf(
   if (known === undefined || sub === undefined || !isUser(sub)) return null;
   if (typeof organizationId !== 'string' || !isId(organizationId)) return null;
   const limits = limitsOf(organizationId);
-  return limits === null ? null : { organizationId, role: known, userId: sub, limits };
+  return limits === null
+    ? null
+    : { organizationId, role: known, userId: sub, keyHash: null, limits };
 }
 
 /** Text that an event can hold as its actor: UTF-8, without control characters. */

@@ -4,18 +4,19 @@ import { isFinal } from '#src/domain/session/session.ts';
 import type { Caller } from '../auth/authenticate.ts';
 
 /**
- * Port: the addresses of a session's browser for clients. The same session always has the same
- * addresses.
+ * Port: the addresses of a session's browser for clients. They are issued to a caller: `keyHash` is
+ * that of its API key, null if it has none. The same caller always gets the same addresses, until
+ * they are rotated.
  */
 export type Addresses = {
-  cdpUrl(organizationId: string, sessionId: string): string;
-  vncUrl(organizationId: string, sessionId: string): string;
+  cdpUrl(session: SessionState, keyHash: string | null): string;
+  vncUrl(session: SessionState, keyHash: string | null): string;
   vncPassword(workloadId: string): string;
   /** A page that shows the browser's screen; takes the password in its fragment. */
-  viewerUrl(organizationId: string, sessionId: string, vncPassword: string): string;
+  viewerUrl(session: SessionState, keyHash: string | null, vncPassword: string): string;
 };
 
-export type Connection = {
+type Connection = {
   vncUrl: string | null;
   cdpUrl: string | null;
   vncPassword: string | null;
@@ -29,22 +30,34 @@ const NO_CONNECTION = { vncUrl: null, cdpUrl: null, vncPassword: null, viewerUrl
  * is ending; those of VNC are null for a browser without a screen. The addresses are known from the
  * request on; the gateway refuses connections until the session is active.
  */
-export function connectionOf(
-  session: SessionState,
-  caller: Caller,
-  addresses: Addresses,
-): Connection {
+function connectionOf(session: SessionState, caller: Caller, addresses: Addresses): Connection {
   const isOver = session.status === 'stopping' || isFinal(session.status);
   if (isOver || caller.role === 'viewer') return NO_CONNECTION;
-  const { organizationId, id, workload, browser } = session;
-  const cdpUrl = addresses.cdpUrl(organizationId, id);
+  const { workload, browser } = session;
+  const { keyHash } = caller;
+  const cdpUrl = addresses.cdpUrl(session, keyHash);
   if (browser.headless === true) return { ...NO_CONNECTION, cdpUrl };
   const vncPassword = workload === null ? null : addresses.vncPassword(workload.workloadId);
   return {
-    vncUrl: addresses.vncUrl(organizationId, id),
+    vncUrl: addresses.vncUrl(session, keyHash),
     cdpUrl,
     vncPassword,
-    viewerUrl: vncPassword && addresses.viewerUrl(organizationId, id, vncPassword),
+    viewerUrl: vncPassword && addresses.viewerUrl(session, keyHash, vncPassword),
+  };
+}
+
+/** How to connect to the session: the body of the answers about its access. */
+export function presentAccess(session: SessionState, caller: Caller, addresses: Addresses) {
+  const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
+  return {
+    session_id: session.id,
+    status: session.status,
+    vnc_url: vncUrl,
+    vnc_password: vncPassword,
+    cdp_url: cdpUrl,
+    viewer_url: viewerUrl,
+    access_urls: { vnc_url: vncUrl, cdp_url: cdpUrl },
+    expires_at: session.expiresAt,
   };
 }
 
@@ -87,11 +100,11 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
 /** Rendered sessions in the cache; a session that is read often is rendered once. */
 const RENDERED_MAX = 5_000;
 
-/** Session view (JSON text) → answer (JSON text), rendering each view once per role. */
+/** Session view (JSON text) → answer (JSON text), rendering each view once per role and API key. */
 export function createRenderer(addresses: Addresses) {
   const rendered = new Map<string, { view: string; body: string }>();
   return function render(view: string, key: string, caller: Caller): string {
-    const cacheKey = `${key} ${caller.role}`;
+    const cacheKey = `${key} ${caller.role} ${caller.keyHash ?? ''}`;
     const known = rendered.get(cacheKey);
     if (known?.view === view) return known.body;
     const session = JSON.parse(view) as SessionState;

@@ -17,6 +17,7 @@ const WHY_ENDED = {
     `failed: ${wordsOf(FailureReason)}`,
 };
 const HEADLESS = { description: 'null if the session is headless' };
+const SCREENLESS = { description: 'null if the session is headless, or has no browser yet' };
 
 const EXAMPLE = {
   id: 'ses_J5mYt3QKX2m0bq1uHcR8Vw',
@@ -136,9 +137,9 @@ export const SessionAccess = Type.Object(
     session_id: Named([EXAMPLE.id]),
     status: Status,
     vnc_url: Nullable(Named([EXAMPLE.vncUrl]), HEADLESS),
-    vnc_password: Nullable(Named([EXAMPLE.password]), HEADLESS),
+    vnc_password: Nullable(Named([EXAMPLE.password]), SCREENLESS),
     cdp_url: Named([EXAMPLE.cdpUrl]),
-    viewer_url: Nullable(Named([EXAMPLE.viewerUrl]), HEADLESS),
+    viewer_url: Nullable(Named([EXAMPLE.viewerUrl]), SCREENLESS),
     access_urls: AccessUrls,
     expires_at: Timestamp(EXAMPLE.expires),
   },

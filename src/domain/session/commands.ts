@@ -16,6 +16,8 @@ export type SessionCommand =
   | { type: 'ActivateSession'; workload: SessionWorkload; now: number }
   | ExtendSession
   | { type: 'RecordAccess'; via: 'api' | 'cdp' | 'vnc'; now: number }
+  /** Makes the session's addresses worthless; it gets others. */
+  | { type: 'RotateAccess'; now: number }
   | { type: 'StopSession'; reason: StopReason; now: number }
   /** The expiry-warning timer has fired. */
   | { type: 'WarnOfExpiry'; now: number }

@@ -35,6 +35,8 @@ export function decide(
       return extend(command, session);
     case 'RecordAccess':
       return recordAccess(command, session);
+    case 'RotateAccess':
+      return rotateAccess(command.now, session);
     case 'StopSession':
       return stop(command.reason, command.now, session);
     case 'WarnOfExpiry':
@@ -150,6 +152,15 @@ function recordAccess(
   const { lastAccessedAt } = session;
   if (lastAccessedAt !== null && now - Date.parse(lastAccessedAt) < ACCESS_SAMPLE_MS) return [];
   return [{ type: 'session.accessed', data: { via, at: iso(now) } }];
+}
+
+/** Addresses exist from the request on, so a session without a browser is rotated too. */
+function rotateAccess(now: number, session: SessionState): SessionEvent[] | Rejection {
+  const { id, status, endedReason } = session;
+  if (status === 'stopping' || isFinal(status))
+    return reject('SESSION_ENDED', { session_id: id, status, ended_reason: endedReason });
+  const epoch = (session.accessEpoch ?? 0) + 1;
+  return [{ type: 'session.access-rotated', data: { epoch, at: iso(now) } }];
 }
 
 /** Warns once for each end time; if an extension has moved the end, it warns again. */

@@ -44,6 +44,8 @@ export function evolve(
       };
     case 'session.accessed':
       return { ...session, lastAccessedAt: event.data.at };
+    case 'session.access-rotated':
+      return { ...session, accessEpoch: event.data.epoch };
     case 'session.expiry-warning':
       return { ...session, expiryWarnedFor: event.data.expiresAt };
     case 'session.stop-requested':
@@ -131,6 +133,7 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.activated': { from: ['creating', 'queued'], to: 'active' },
   'session.extended': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.accessed': { from: ['active'], to: 'same' },
+  'session.access-rotated': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.expiry-warning': { from: ['active'], to: 'same' },
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },

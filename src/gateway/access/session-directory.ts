@@ -2,7 +2,10 @@
  * Port: looks up a session's browser. The gateway calls it at every connect and caches nothing.
  */
 
-export type SessionLookup =
+export type SessionLookup = {
+  /** Tickets of a lower epoch are worthless; absent: none, like 0. */
+  accessEpoch?: number;
+} & (
   | {
       status: 'active';
       /** `path` is the browser's own WebSocket path, `/devtools/browser/<uuid>`. */
@@ -12,7 +15,8 @@ export type SessionLookup =
   /** No browser yet: creating or queued. */
   | { status: 'waiting' }
   /** Stopping, stopped or failed, and why. */
-  | { status: 'ended'; reason: string };
+  | { status: 'ended'; reason: string }
+);
 
 export type SessionDirectory = {
   /**

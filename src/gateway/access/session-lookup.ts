@@ -25,11 +25,12 @@ export function createSessionDirectory({
           ? remembered
           : (await loadSettled(eventStore, session)).state;
       if (state === null) return null;
+      const { accessEpoch = 0 } = state;
       if (state.status === 'active')
-        return { status: 'active', cdp: state.workload.cdp, vnc: state.workload.vnc };
+        return { status: 'active', accessEpoch, cdp: state.workload.cdp, vnc: state.workload.vnc };
       return state.endedReason === null
-        ? { status: 'waiting' }
-        : { status: 'ended', reason: state.endedReason };
+        ? { status: 'waiting', accessEpoch }
+        : { status: 'ended', accessEpoch, reason: state.endedReason };
     },
   };
 }
@@ -57,12 +58,18 @@ export function createAccessRecorder(context: CommandContext, log: Logger) {
   };
 }
 
-/** Closes a session's connections as soon as an event says that it ends. */
+/**
+ * Closes a session's connections as soon as an event says that it ends, and those with older
+ * addresses as soon as one says that they were replaced.
+ */
 export function closeWhenEnded(
   sessionEvents: SessionEvents,
-  gateway: Pick<Gateway, 'closeSession'>,
+  gateway: Pick<Gateway, 'closeSession' | 'closeRotated'>,
 ): () => void {
   return sessionEvents.watchAll(({ state }) => {
+    // Every event carries the epoch: if one is skipped as unreadable, the next one closes them.
+    if (state.accessEpoch !== undefined)
+      gateway.closeRotated(state.organizationId, state.id, state.accessEpoch);
     if (state.status !== 'stopping' && !isFinal(state.status)) return;
     gateway.closeSession(state.organizationId, state.id, state.endedReason ?? 'ended');
   });

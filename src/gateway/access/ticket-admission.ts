@@ -3,6 +3,7 @@ import { within } from '#src/async/timeout.ts';
 import type { Connection } from '../connections/connection.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import type { KeyDirectory } from './key-directory.ts';
 import type { SessionDirectory, SessionLookup } from './session-directory.ts';
 import type { Ticket, TicketKind, Tickets } from './ticket.ts';
 
@@ -30,12 +31,13 @@ const END_REASON_MS = 300;
 export function createTicketAdmission(options: {
   tickets: Tickets;
   sessions: SessionDirectory;
+  keys: KeyDirectory;
   connections: Connections;
   lookupTimeoutMs: number;
   isDraining(): boolean;
   log: Logger;
 }): TicketAdmission {
-  const { tickets, sessions, connections, log } = options;
+  const { tickets, sessions, keys, connections, log } = options;
 
   function check(kind: TicketKind, ticket: string): Ticket | Rejection {
     if (options.isDraining()) return draining();
@@ -44,10 +46,18 @@ export function createTicketAdmission(options: {
   }
 
   async function find(ticket: Ticket): Promise<ActiveSession | Rejection> {
-    const { organizationId, sessionId } = ticket;
+    const { organizationId, sessionId, epoch, holder } = ticket;
     try {
-      const found = await within(options.lookupTimeoutMs, sessions.find(organizationId, sessionId));
-      if (found === null) return reject('NOT_FOUND');
+      const [found, isLive] = await within(
+        options.lookupTimeoutMs,
+        Promise.all([
+          sessions.find(organizationId, sessionId),
+          holder === null || keys.isLive(organizationId, holder),
+        ]),
+      );
+      // A ticket that was taken back is refused like one that never was. A higher epoch than that
+      // of the session is one of which this process has not heard yet: only the service seals it.
+      if (found === null || epoch < (found.accessEpoch ?? 0) || !isLive) return reject('NOT_FOUND');
       if (found.status === 'active') return found;
       return found.status === 'ended'
         ? ended(found.reason)
@@ -90,7 +100,9 @@ export function refusalOf(connection: Connection): Rejection {
   const reason = connection.endedBy;
   return reason === null || reason === 'gateway_closing' || reason === 'client_gone'
     ? draining()
-    : ended(reason);
+    : reason === 'access_rotated' || reason === 'key_revoked'
+      ? reject('NOT_FOUND')
+      : ended(reason);
 }
 
 function ended(reason: string): Rejection {

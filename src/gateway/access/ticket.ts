@@ -10,27 +10,50 @@ import { isId } from '#events/subjects.ts';
 /** What a ticket opens: a session's DevTools socket or its screen. */
 export type TicketKind = 'cdp' | 'vnc';
 
-export type Ticket = { kind: TicketKind; organizationId: string; sessionId: string };
+/** By what a ticket can be taken back before its session ends. */
+export type IssuedTo = {
+  /** The session's access epoch when the ticket was issued; a later rotation ends the ticket. */
+  epoch: number;
+  /** The API key that it was issued to, by `holderOf`; null: to no key (a JWT). */
+  holder: string | null;
+};
+
+export type Ticket = IssuedTo & { kind: TicketKind; organizationId: string; sessionId: string };
 
 export type Tickets = {
   /**
-   * The session's ticket of this kind, always the same one. @throws RangeError if an id is invalid.
+   * The session's ticket of this kind for this holder; by default for none, at epoch 0. Always the
+   * same one. @throws RangeError if an id, the epoch or the holder is invalid.
    */
-  issue(kind: TicketKind, organizationId: string, sessionId: string): string;
+  issue(kind: TicketKind, organizationId: string, sessionId: string, to?: IssuedTo): string;
   /** Decrypts a ticket; null: not issued with this key. */
   open(ticket: string): Ticket | null;
 };
 
 const TAG_BYTES = 16;
-/** Tag, kind and two ids of at most 64 characters with a dot between: 146 bytes. */
-const TICKET_CHARS_MAX = 195;
-const PLAIN = /^([cv])([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{1,64})$/;
+/** Tag, kind, two ids of at most 64 characters, epoch, holder and three dots: 169 bytes. */
+const TICKET_CHARS_MAX = 226;
+/**
+ * Epoch and holder are left out if the session was never rotated and the holder is no key. Tickets
+ * of before they existed have this form.
+ */
+const SESSION = String.raw`([cv])([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{1,64})`;
+const ISSUED_TO = String.raw`\.(0|[1-9]\d{0,8})\.([A-Za-z0-9_-]{12})?`;
+const PLAIN = new RegExp(`^${SESSION}(?:${ISSUED_TO})?$`);
+const TO_ANYBODY: IssuedTo = { epoch: 0, holder: null };
+/** Bytes of a key's hash that name it: 200 keys of an organization do not meet in 72 bits. */
+const HOLDER_BYTES = 9;
+
+/** The API key with this SHA-256 (hex) as tickets name it: 12 characters. */
+export function holderOf(keyHash: string): string {
+  return Buffer.from(keyHash, 'hex').subarray(0, HOLDER_BYTES).toString('base64url');
+}
 
 /**
  * Tickets are the only credential of a socket: self-contained, so that every gateway process opens
- * them without a lookup, and deterministic, so that a session's URL never changes.
+ * them without a lookup, and deterministic, so that a caller always gets the same URL.
  * Synthetic-nonce encryption (SIV): the HMAC of the plain text is both the nonce of AES-256-CTR and
- * the authentication tag. Equal tickets mean equal sessions; a ticket reveals nothing else.
+ * the authentication tag. Equal tickets mean equal contents; a ticket reveals nothing else.
  * @throws RangeError if the master key is shorter than 16 bytes.
  */
 export function createTickets(masterKey: Uint8Array): Tickets {
@@ -42,9 +65,9 @@ export function createTickets(masterKey: Uint8Array): Tickets {
   }
 
   return {
-    issue(kind, organizationId, sessionId) {
-      if (!isId(organizationId) || !isId(sessionId)) throw new RangeError('not an id');
-      const plain = Buffer.from(`${kind[0]}${organizationId}.${sessionId}`, 'latin1');
+    issue(kind, organizationId, sessionId, { epoch, holder } = TO_ANYBODY) {
+      const ticket = { kind, organizationId, sessionId, epoch, holder };
+      const plain = Buffer.from(plainOf(ticket), 'latin1');
       const tag = tagOf(plain);
       const cipher = createCipheriv('aes-256-ctr', cipherKey, tag);
       return Buffer.concat([tag, cipher.update(plain), cipher.final()]).toString('base64url');
@@ -58,10 +81,28 @@ export function createTickets(masterKey: Uint8Array): Tickets {
       const decipher = createDecipheriv('aes-256-ctr', cipherKey, tag);
       const plain = Buffer.concat([decipher.update(bytes.subarray(TAG_BYTES)), decipher.final()]);
       if (!timingSafeEqual(tagOf(plain), tag)) return null;
-      const [, kind, organizationId, sessionId] = PLAIN.exec(plain.toString('latin1')) ?? [];
-      if (organizationId === undefined || sessionId === undefined) return null;
-      return { kind: kind === 'c' ? 'cdp' : 'vnc', organizationId, sessionId };
+      return parse(plain.toString('latin1'));
     },
+  };
+}
+
+function plainOf({ kind, organizationId, sessionId, epoch, holder }: Ticket): string {
+  if (!isId(organizationId) || !isId(sessionId)) throw new RangeError('not an id');
+  const session = `${kind[0]}${organizationId}.${sessionId}`;
+  const plain = epoch === 0 && holder === null ? session : `${session}.${epoch}.${holder ?? ''}`;
+  if (holder === '' || !PLAIN.test(plain)) throw new RangeError('not an epoch, or not a holder');
+  return plain;
+}
+
+function parse(plain: string): Ticket | null {
+  const [, kind, organizationId, sessionId, epoch = '0', holder = null] = PLAIN.exec(plain) ?? [];
+  if (organizationId === undefined || sessionId === undefined) return null;
+  return {
+    kind: kind === 'c' ? 'cdp' : 'vnc',
+    organizationId,
+    sessionId,
+    epoch: Number(epoch),
+    holder,
   };
 }
 

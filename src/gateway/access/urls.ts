@@ -1,14 +1,21 @@
-import type { Tickets } from './ticket.ts';
+import type { SessionState } from '#events/session.ts';
+import { holderOf, type TicketKind, type Tickets } from './ticket.ts';
 
-/** A session's addresses. Each is a credential for the browser: for its organization only. */
+/**
+ * A session's addresses. Each is a credential for the browser, of the caller that it is issued to:
+ * `keyHash` is the SHA-256 (hex) of the caller's API key, null if it has none.
+ */
 export type Urls = {
   /** `ws://host:port/devtools/browser/<ticket>` */
-  cdpUrl(organizationId: string, sessionId: string): string;
+  cdpUrl(session: RotatedSession, keyHash: string | null): string;
   /** `wss://host:port/vnc/<ticket>/websockify` */
-  vncUrl(organizationId: string, sessionId: string): string;
+  vncUrl(session: RotatedSession, keyHash: string | null): string;
   /** The viewer page. The password goes into the fragment, which browsers never send. */
-  viewerUrl(organizationId: string, sessionId: string, vncPassword?: string): string;
+  viewerUrl(session: RotatedSession, keyHash: string | null, vncPassword?: string): string;
 };
+
+/** What an address needs of a session's state. */
+type RotatedSession = Pick<SessionState, 'organizationId' | 'id' | 'accessEpoch'>;
 
 /**
  * Builds URLs from the two public prefixes only, not from a request's host name.
@@ -20,13 +27,20 @@ export function createUrls(options: { wsUrl: string; wssUrl: string; tickets: Ti
   const wss = publicPrefix(options.wssUrl);
   // Browsers warn of the self-signed certificate; on loopback plain HTTP is as safe.
   const page = (isLoopback(ws) ? ws : wss).replace(/^ws/, 'http');
+
+  function ticketOf(
+    kind: TicketKind,
+    { organizationId, id, accessEpoch = 0 }: RotatedSession,
+    keyHash: string | null,
+  ): string {
+    const holder = keyHash === null ? null : holderOf(keyHash);
+    return tickets.issue(kind, organizationId, id, { epoch: accessEpoch, holder });
+  }
   return {
-    cdpUrl: (organizationId, sessionId) =>
-      `${ws}/devtools/browser/${tickets.issue('cdp', organizationId, sessionId)}`,
-    vncUrl: (organizationId, sessionId) =>
-      `${wss}/vnc/${tickets.issue('vnc', organizationId, sessionId)}/websockify`,
-    viewerUrl(organizationId, sessionId, vncPassword) {
-      const url = `${page}/vnc/${tickets.issue('vnc', organizationId, sessionId)}/`;
+    cdpUrl: (session, keyHash) => `${ws}/devtools/browser/${ticketOf('cdp', session, keyHash)}`,
+    vncUrl: (session, keyHash) => `${wss}/vnc/${ticketOf('vnc', session, keyHash)}/websockify`,
+    viewerUrl(session, keyHash, vncPassword) {
+      const url = `${page}/vnc/${ticketOf('vnc', session, keyHash)}/`;
       return vncPassword === undefined ? url : `${url}#password=${encodeURIComponent(vncPassword)}`;
     },
   };

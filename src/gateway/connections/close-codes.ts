@@ -22,6 +22,8 @@ export const closeCodes = {
   client_gone: { code: 4016, sentence: 'The viewer no longer answered.' },
   browser_closed: { code: 4017, sentence: 'The browser was closed.' },
   wrong_password: { code: 4018, sentence: 'That was not the password of this session.' },
+  access_rotated: { code: 4019, sentence: 'This link was replaced by another.' },
+  key_revoked: { code: 4020, sentence: 'The API key that this link was issued to was revoked.' },
 } as const;
 
 type CloseReason = keyof typeof closeCodes;

@@ -40,8 +40,18 @@ export type ConnectionCounters = {
 export type Connections = {
   /** A new connection, or a rejection if a limit is reached. */
   admit(ticket: Ticket): Connection | Rejection;
-  /** Ends all connections of a session; returns how many. */
-  endSession(organizationId: string, sessionId: string, reason: string): number;
+  /**
+   * Ends a session's connections; returns how many.
+   * @param belowEpoch only those whose tickets are of a lower epoch
+   */
+  endSession(
+    organizationId: string,
+    sessionId: string,
+    reason: string,
+    belowEpoch?: number,
+  ): number;
+  /** Ends an organization's connections whose holder is a key that is not live. */
+  endRevoked(organizationId: string, liveHolders: ReadonlySet<string>, reason: string): number;
   endAll(reason: string): void;
   counters(): ConnectionCounters;
 } & Disposable;
@@ -93,8 +103,19 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
         return tooMany('session', limits.connectionsPerSession);
       return add(ticket, key, group);
     },
-    endSession(organizationId, sessionId, reason) {
-      const ended = [...(groups.get(keyOf(organizationId, sessionId))?.connections ?? [])];
+    endSession(organizationId, sessionId, reason, belowEpoch = Infinity) {
+      const group = groups.get(keyOf(organizationId, sessionId));
+      const ended = [...(group?.connections ?? [])].filter(({ epoch }) => epoch < belowEpoch);
+      for (const connection of ended) connection.end(reason);
+      return ended.length;
+    },
+    endRevoked(organizationId, liveHolders, reason) {
+      const ended = all(groups).filter(
+        (one) =>
+          one.organizationId === organizationId &&
+          one.holder !== null &&
+          !liveHolders.has(one.holder),
+      );
       for (const connection of ended) connection.end(reason);
       return ended.length;
     },

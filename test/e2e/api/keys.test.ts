@@ -92,7 +92,8 @@ describe('a key', () => {
     expect((await caller.get('/api/status')).status).toBe(200);
     const { status, body } = await revoke(as('admin'), key_id);
     expect(status).toBe(200);
-    expect(body).toEqual({ message: `Key ${key_id} has been revoked.`, key_id });
+    const message = `Key ${key_id} has been revoked; its connections are being closed.`;
+    expect(body).toEqual({ message, key_id });
     expect(errorOf(await caller.get('/api/status'))).toBe('401 UNAUTHORIZED');
     expect((await keysOf(owner)).map((key) => key.key_id)).not.toContain(key_id);
     expect(errorOf(await revoke(owner, key_id))).toBe('404 KEY_NOT_FOUND');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { newId } from '#src/ids.ts';
-import { createTickets } from '#src/gateway/access/ticket.ts';
+import { createTickets, holderOf } from '#src/gateway/access/ticket.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';
@@ -167,6 +167,7 @@ describe('the gateway', () => {
       ours.issue(place.kind, 'umbrella', newId('ses')),
       ours.issue(place.kind, 'acme', newId('ses')),
       ours.issue(other, 'acme', active),
+      ours.issue(place.kind, 'acme', active, { epoch: 0, holder: holderOf('ab'.repeat(32)) }),
       others.issue(place.kind, 'acme', active),
       right.slice(0, -1),
       `${right}A`,

@@ -23,6 +23,10 @@ describe('the client', () => {
     expect(Date.parse(expires_at) - Date.parse(session.expires_at)).toBe(20 * 60_000);
     const { cdp_url, vnc_password } = await session.access();
     expect([cdp_url, vnc_password?.length]).toEqual([session.cdp_url, 8]);
+    const rotated = await session.rotateAccess();
+    expect(rotated).toMatchObject({ session_id: session.id, status: 'active' });
+    expect(rotated.cdp_url).not.toBe(cdp_url);
+    expect((await session.access()).cdp_url).toBe(rotated.cdp_url);
     expect(await session.stop()).toMatchObject({ session_id: session.id });
     await expect(session.access()).rejects.toMatchObject({ error: 'SESSION_ENDED', code: 410 });
     await expect(sessions.get('ses_none')).rejects.toMatchObject({

@@ -71,7 +71,7 @@ describe('credentials', () => {
     await decide(issue);
     await using credentials = await follow();
     const limits = defaultTiers.pro;
-    const holder = { organizationId: 'acme', role: 'member', userId: 'ada', limits };
+    const holder = { organizationId: 'acme', role: 'member', userId: 'ada', keyHash: HASH, limits };
     expect(credentials.holderOf(HASH)).toEqual(holder);
     expect(credentials.limitsOf('acme')).toEqual(limits);
     expect(credentials.limitsOf('umbrella')).toBeNull();

@@ -62,6 +62,7 @@ describe('a valid token', () => {
       organizationId: 'acme',
       role: 'member',
       userId: 'ada',
+      keyHash: null,
       limits: LIMITS,
     });
   });

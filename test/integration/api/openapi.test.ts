@@ -22,6 +22,7 @@ describe('the document', () => {
       'GET /api/sessions/{id}',
       'DELETE /api/sessions/{id}',
       'GET /api/sessions/{id}/access',
+      'POST /api/sessions/{id}/rotate-access',
       'POST /api/sessions/{id}/extend',
       'GET /api/sessions/{id}/events',
       'GET /api/events',

@@ -138,6 +138,19 @@ describe('the viewer page', () => {
     await page.close();
   });
 
+  test('shows that its address was taken back', async () => {
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    site.directory.set('s1', { ...active, accessEpoch: 1 });
+    site.gateway.closeRotated('org', 's1', 1);
+    await reaches(page, 'ended');
+    await says(page, 'This link was replaced by another.');
+    const title = await page.evaluate(`document.getElementById('title').textContent`);
+    expect(title).toBe('This link is no longer valid');
+    expect((await fetch(pageUrl)).status).toBe(404);
+    await page.close();
+  });
+
   test('waits for a session that has no browser yet', async () => {
     site.directory.set('s1', { status: 'waiting' });
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);

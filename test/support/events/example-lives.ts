@@ -46,6 +46,7 @@ const lives: PendingEvent[][] = [
       type: 'session.extended',
       data: { byMs: HOUR, expiresAt: iso(T0 + 3 * HOUR), creditsReserved: 60 },
     },
+    { type: 'session.access-rotated', data: { epoch: 1, at: iso(T0 + 5 * MINUTE) } },
     { type: 'session.carried-forward', data: carried },
     stopRequested(),
     {

@@ -65,7 +65,13 @@ export async function startApp(
   changes: Partial<typeof usual> = {},
 ) {
   const { limits, maxLifetimeMs } = { ...usual, ...changes };
-  const owner = { organizationId: ORGANIZATION, role: 'owner', userId: 'ada', limits } as const;
+  const owner = {
+    organizationId: ORGANIZATION,
+    role: 'owner',
+    userId: 'ada',
+    keyHash: null,
+    limits,
+  } as const;
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
@@ -131,9 +137,9 @@ export async function startApp(
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,
     addresses: {
-      cdpUrl: (_, id) => `ws://host:1/devtools/browser/${id}`,
-      vncUrl: (_, id) => `wss://host:2/vnc/${id}/websockify`,
-      viewerUrl: (_, id) => `http://host:1/vnc/${id}/`,
+      cdpUrl: ({ id }) => `ws://host:1/devtools/browser/${id}`,
+      vncUrl: ({ id }) => `wss://host:2/vnc/${id}/websockify`,
+      viewerUrl: ({ id }) => `http://host:1/vnc/${id}/`,
       vncPassword: vncPasswordOf,
     },
     health: healthy,

@@ -73,6 +73,7 @@ it('connections of a session are closed when it ends, and not before', async () 
   closeWhenEnded(sessionEvents, {
     closeSession: (organizationId, sessionId, reason) =>
       closed.push(`${organizationId} ${sessionId} ${reason}`),
+    closeRotated: () => 0,
   });
   for (const command of [createSession(), activate]) await ask(command);
   await expect.poll(() => sessionEvents.position()).toBeGreaterThan(2);

@@ -1,25 +1,66 @@
 import { expect, test } from 'vitest';
-import { createTickets } from '#src/gateway/access/ticket.ts';
+import { createTickets, holderOf } from '#src/gateway/access/ticket.ts';
+import { parseRoute } from '#src/gateway/routes.ts';
 import { createUrls, publicPrefix } from '#src/gateway/access/urls.ts';
 import { createVncSecret } from '#src/gateway/access/vnc-secret.ts';
 
 const KEY = Buffer.alloc(32, 1);
 const tickets = createTickets(KEY);
 const ids = ['org_acme-1', 'ses_0123456789abcdefghij'] as const;
+const KEY_HASH = 'ab'.repeat(32);
+const holder = holderOf(KEY_HASH);
+const session = { organizationId: ids[0], id: ids[1] };
 
 test('a ticket opens in every process with the same key', () => {
   for (const kind of ['cdp', 'vnc'] as const) {
     const opened = createTickets(Buffer.from(KEY)).open(tickets.issue(kind, ...ids));
-    expect(opened).toEqual({ kind, organizationId: ids[0], sessionId: ids[1] });
+    expect(opened).toEqual({
+      kind,
+      organizationId: ids[0],
+      sessionId: ids[1],
+      epoch: 0,
+      holder: null,
+    });
   }
 });
 
-test('a session always has the same ticket, and no two sessions or kinds share one', () => {
+test('a ticket keeps its epoch and its holder', () => {
+  for (const to of [
+    { epoch: 0, holder },
+    { epoch: 1, holder: null },
+    { epoch: 999_999_999, holder },
+  ])
+    expect(tickets.open(tickets.issue('vnc', ...ids, to))).toMatchObject(to);
+});
+
+test('without rotation and holder a ticket is as those of before there were any', () => {
+  const before = 'hLmbVgmUgs7z_KtJXQbuo1-VGMptfRw7aBXRG0ftXcnTwq3o5KEGUfKWuQa6Ci_UQZuOEQ';
+  expect(tickets.issue('cdp', ...ids)).toBe(before);
+  expect(tickets.issue('cdp', ...ids, { epoch: 0, holder: null })).toBe(before);
+  expect(tickets.open(before)).toMatchObject({ epoch: 0, holder: null });
+});
+
+test('a holder is twelve characters of its key’s hash', () => {
+  expect(holderOf('fb'.repeat(32))).toBe(Buffer.alloc(9, 0xfb).toString('base64url'));
+  expect(holder).not.toBe(holderOf('ac'.repeat(32)));
+});
+
+test('an invalid epoch or holder gets no ticket', () => {
+  for (const epoch of [-1, 0.5, 1e9, NaN])
+    expect(() => tickets.issue('cdp', ...ids, { epoch, holder: null })).toThrow(RangeError);
+  for (const odd of ['', 'short', 'with.a.dot..', 'x'.repeat(13)])
+    expect(() => tickets.issue('cdp', ...ids, { epoch: 0, holder: odd })).toThrow(RangeError);
+});
+
+test('the same caller always gets the same ticket, and no two contents share one', () => {
   expect(tickets.issue('cdp', ...ids)).toBe(tickets.issue('cdp', ...ids));
   const all = [
     tickets.issue('cdp', ...ids),
     tickets.issue('vnc', ...ids),
     tickets.issue('cdp', 'org_acme-2', ids[1]),
+    tickets.issue('cdp', ...ids, { epoch: 1, holder: null }),
+    tickets.issue('cdp', ...ids, { epoch: 0, holder }),
+    tickets.issue('cdp', ...ids, { epoch: 1, holder }),
     tickets.issue('cdp', 'a', 'b'),
     tickets.issue('cdp', 'b', 'a'),
     createTickets(Buffer.alloc(32, 2)).issue('cdp', ...ids),
@@ -48,7 +89,7 @@ test('every ticket with one changed character is refused', () => {
     `${ticket}=`,
     ` ${ticket}`,
     '',
-    'A'.repeat(195),
+    'A'.repeat(226),
     'A'.repeat(1e6),
   ])
     expect(tickets.open(odd)).toBeNull();
@@ -56,7 +97,10 @@ test('every ticket with one changed character is refused', () => {
 
 test('the longest ids fit; an invalid id gets no ticket', () => {
   const long = 'x'.repeat(64);
-  expect(tickets.open(tickets.issue('vnc', long, long))).toMatchObject({ sessionId: long });
+  const longest = tickets.issue('vnc', long, long, { epoch: 999_999_999, holder });
+  expect(longest).toHaveLength(226);
+  expect(tickets.open(longest)).toMatchObject({ sessionId: long, holder });
+  expect(parseRoute(`/vnc/${longest}/`)).toEqual({ to: 'viewer', ticket: longest });
   for (const odd of ['', 'a.b', 'a/b', 'x'.repeat(65)]) {
     expect(() => tickets.issue('cdp', odd, 'a')).toThrow(RangeError);
     expect(() => tickets.issue('cdp', 'a', odd)).toThrow(RangeError);
@@ -94,17 +138,30 @@ test('every character of a VNC secret is equally likely', () => {
 test('a session’s URLs have the specified form, the port written out', () => {
   const urls = createUrls({ wsUrl: 'ws://b.example', wssUrl: 'wss://b.example:443/g/', tickets });
   const [cdp, vnc] = [tickets.issue('cdp', ...ids), tickets.issue('vnc', ...ids)];
-  expect(urls.cdpUrl(...ids)).toBe(`ws://b.example:80/devtools/browser/${cdp}`);
-  expect(urls.vncUrl(...ids)).toBe(`wss://b.example:443/g/vnc/${vnc}/websockify`);
-  expect(urls.viewerUrl(...ids)).toBe(`https://b.example:443/g/vnc/${vnc}/`);
-  expect(urls.viewerUrl(...ids, 'pass word')).toMatch(/\/#password=pass%20word$/);
+  expect(urls.cdpUrl(session, null)).toBe(`ws://b.example:80/devtools/browser/${cdp}`);
+  expect(urls.vncUrl(session, null)).toBe(`wss://b.example:443/g/vnc/${vnc}/websockify`);
+  expect(urls.viewerUrl(session, null)).toBe(`https://b.example:443/g/vnc/${vnc}/`);
+  expect(urls.viewerUrl(session, null, 'pass word')).toMatch(/\/#password=pass%20word$/);
+});
+
+test('a URL has the session’s epoch and the caller’s key', () => {
+  const urls = createUrls({ wsUrl: 'ws://b.example', wssUrl: 'wss://b.example', tickets });
+  const rotated = { ...session, accessEpoch: 3 };
+  for (const url of [
+    urls.cdpUrl(rotated, KEY_HASH),
+    urls.vncUrl(rotated, KEY_HASH),
+    urls.viewerUrl(rotated, KEY_HASH),
+  ]) {
+    const [ticket = ''] = /[\w-]{90,}/.exec(url) ?? [];
+    expect(tickets.open(ticket)).toMatchObject({ sessionId: ids[1], epoch: 3, holder });
+  }
 });
 
 test('on loopback the viewer’s URL is plain HTTP, since browsers reject the certificate', () => {
   const options = { wssUrl: 'wss://127.0.0.1:8443', tickets };
   for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
     const urls = createUrls({ wsUrl: `ws://${host}:8081`, ...options });
-    expect(urls.viewerUrl(...ids)).toContain(`http://${host}:8081/vnc/`);
+    expect(urls.viewerUrl(session, null)).toContain(`http://${host}:8081/vnc/`);
   }
 });
 

@@ -25,8 +25,10 @@ export function revokeKey(
       tags: ['Organization'],
       summary: 'Revoke an API key',
       description:
-        'This process refuses the key once it has answered, all others within two seconds. Only ' +
-        'an owner may revoke a key with the role `owner`.',
+        'This process refuses the key once it has answered, all others within two seconds. By ' +
+        'then the session addresses that were issued to the key are refused, and its event ' +
+        'streams and its connections to browsers are closed. Only an owner may revoke a key ' +
+        'with the role `owner`.',
       params: KeyPath,
       response: { 200: response('It is revoked', RevokedKey) },
     },
@@ -50,7 +52,8 @@ export function revokeKey(
       );
       if (isRejection(revoked)) return sendRejection(reply, revoked);
       await credentials.reached(revoked.sequence);
-      return reply.send({ message: `Key ${keyId} has been revoked.`, key_id: keyId });
+      const message = `Key ${keyId} has been revoked; its connections are being closed.`;
+      return reply.send({ message, key_id: keyId });
     },
   });
 }

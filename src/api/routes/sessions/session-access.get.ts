@@ -1,12 +1,12 @@
 import type { SessionState } from '#events/session.ts';
 import type { EventMetadata } from '#events/envelope.ts';
-import { reject } from '#src/errors.ts';
+import { isRejection, reject } from '#src/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { requestMetadata, loadSession, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
-import { connectionOf } from '../../schemas/present-session.ts';
+import { presentAccess } from '../../schemas/present-session.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 import { SessionAccess } from '../../schemas/sessions.ts';
 import { untilReadable } from '#src/commands/read-your-writes.ts';
@@ -27,7 +27,8 @@ export function sessionAccess(server: ApiServer, dependencies: ApiDependencies):
       description:
         'Pass the CDP address unchanged to `connectOverCDP` or `puppeteer.connect`. Pass the VNC ' +
         'address and the password to a viewer that speaks websockify; a headless session has ' +
-        'none. This request counts as use of the session.',
+        'none. Each API key gets addresses of its own, which are refused once it is revoked. ' +
+        'This request counts as use of the session.',
       params: SessionPath,
       response: { 200: response('Addresses and password', SessionAccess) },
     },
@@ -44,8 +45,11 @@ export function sessionAccess(server: ApiServer, dependencies: ApiDependencies):
         return sendRejection(reply, reject('SESSION_NOT_FOUND', { session_id: id }));
       const refusal = notActive(session.state);
       if (refusal !== null) return sendRejection(reply, refusal);
-      await recordAccess(dependencies, requestMetadata(request, caller), { caller, id });
-      return reply.send(presentAccess(session.state, caller, dependencies));
+      const metadata = requestMetadata(request, caller);
+      const current = (await recordAccess(dependencies, metadata, { caller, id })) ?? session.state;
+      const ended = notActive(current);
+      if (ended !== null) return sendRejection(reply, ended);
+      return reply.send(presentAccess(current, caller, dependencies.addresses));
     },
   });
 }
@@ -58,12 +62,15 @@ function notActive({ id, status, endedReason }: SessionState) {
   return reject('SESSION_NOT_READY', { session_id: id, status }, retry);
 }
 
-/** Once a minute at most; the command decides that. */
+/**
+ * Once a minute at most; the command decides that. Returns the session as the leader has it: a
+ * replica may not know of a rotation that was answered a moment ago.
+ */
 async function recordAccess(
   dependencies: ApiDependencies,
   metadata: EventMetadata,
   { caller: { organizationId }, id }: { caller: Caller; id: string },
-) {
+): Promise<SessionState | null> {
   const command = { type: 'RecordAccess', via: 'api', now: dependencies.context.now() } as const;
   const handled = await handleSessionCommand(
     dependencies.context,
@@ -71,20 +78,7 @@ async function recordAccess(
     command,
     metadata,
   );
-  if ('sequence' in handled && handled.isChanged)
-    await untilReadable(dependencies.views, handled.sequence);
-}
-
-function presentAccess(session: SessionState, caller: Caller, { addresses }: ApiDependencies) {
-  const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
-  return {
-    session_id: session.id,
-    status: session.status,
-    vnc_url: vncUrl,
-    vnc_password: vncPassword,
-    cdp_url: cdpUrl,
-    viewer_url: viewerUrl,
-    access_urls: { vnc_url: vncUrl, cdp_url: cdpUrl },
-    expires_at: session.expiresAt,
-  };
+  if (isRejection(handled)) return null;
+  if (handled.isChanged) await untilReadable(dependencies.views, handled.sequence);
+  return handled.state;
 }

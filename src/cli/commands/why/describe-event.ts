@@ -49,6 +49,8 @@ function describeSessionEvent(event: SessionEvent): string {
       return `it was extended by ${formatDuration(event.data.byMs)}, until ${event.data.expiresAt}`;
     case 'session.accessed':
       return `it was used over ${event.data.via}`;
+    case 'session.access-rotated':
+      return 'its addresses were replaced, and connections with the old ones were closed';
     case 'session.expiry-warning':
       return `a warning was sent that it expires at ${event.data.expiresAt}`;
     case 'session.stop-requested':

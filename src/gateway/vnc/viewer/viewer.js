@@ -110,6 +110,8 @@ function onClose(code, failure) {
   else if (why.reason === 'browser_gone') void explain(why.sentence);
   else if (['slow_client', 'connection_idle', 'client_gone'].includes(why.reason))
     end('Disconnected', why.sentence, true);
+  else if (['access_rotated', 'key_revoked'].includes(why.reason))
+    end('This link is no longer valid', why.sentence);
   else end('The session has ended', why.sentence);
 }
 

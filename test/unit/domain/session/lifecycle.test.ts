@@ -10,6 +10,7 @@ import { isFinal, transitions } from '#src/domain/session/session.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import {
   accessed,
+  accessRotated,
   activated,
   assigned,
   browser,
@@ -143,6 +144,7 @@ function commands(): SessionCommand[] {
     { ...extend, byMs: HOUR, now },
     { ...extend, byMs: 100 * HOUR, now },
     { type: 'RecordAccess', via: 'cdp', now },
+    { type: 'RotateAccess', now },
     { type: 'StopSession', reason: 'user', now },
     { type: 'WarnOfExpiry', now },
     { type: 'ExpireSession', now },
@@ -167,6 +169,7 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.activated': activated(),
     'session.extended': extended(HOUR, T0 + 3 * HOUR),
     'session.accessed': accessed(T0),
+    'session.access-rotated': accessRotated(1),
     'session.expiry-warning': expiryWarning,
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),

@@ -58,6 +58,7 @@ it('random lives cover every event and every rejection of a session', () => {
     'SESSION_NOT_FOUND',
     'IDEMPOTENCY_CONFLICT',
     'SESSION_NOT_ACTIVE',
+    'SESSION_ENDED',
     'INVALID_DURATION',
     'INSUFFICIENT_CREDITS',
     'SESSION_LIMIT_EXCEEDED',

@@ -1,0 +1,119 @@
+import { isOf, type RecordedOf } from '#events/events.ts';
+import type { OrganizationState } from '#events/organization.ts';
+import { filters, organizationIn } from '#events/subjects.ts';
+import { keepTrying } from '#src/async/back-off.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState, withState } from '#src/event-store/load-state.ts';
+import type { Gateway } from '../gateway.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import type { KeyDirectory } from './key-directory.ts';
+import { holderOf } from './ticket.ts';
+
+export type FollowedKeys = KeyDirectory & {
+  /** Closes the connections of each key that an event says is revoked, until it is called. */
+  closeWhenRevoked(gateway: Pick<Gateway, 'closeRevoked'>): () => void;
+} & AsyncDisposable;
+
+/**
+ * Follows the organizations' keys from the end of the event store. An organization's state is read
+ * once, from the leader, and kept current by its events. A remembered key counts only while events
+ * arrive: its revocation would have arrived, too. A key that is not remembered as live is looked up
+ * at the leader: it may have been issued a moment ago.
+ */
+export async function followKeys(
+  eventStore: EventStore,
+  { isReceivingEvents, log }: { isReceivingEvents: () => boolean; log: Logger },
+): Promise<FollowedKeys> {
+  const known = createLiveHolders();
+  const listeners = new Set<Pick<Gateway, 'closeRevoked'>>();
+  const stop = new AbortController();
+  let after = await eventStore.lastSequence();
+
+  async function run(wentWell: () => void): Promise<void> {
+    const batches = eventStore.subscribe({
+      subjects: filters.organizations,
+      after,
+      signal: stop.signal,
+      onUnreadable(event) {
+        log.error(event, 'organization event passed by the gateway');
+        known.set(organizationIn(event.subject) ?? '', event.sequence, NONE);
+      },
+    });
+    for await (const batch of batches)
+      for (const event of batch) {
+        if (isOf('organization', event)) await apply(event);
+        after = event.sequence;
+        wentWell();
+      }
+  }
+  async function apply(event: RecordedOf<'organization'>): Promise<void> {
+    const { organizationId } = event.aggregate;
+    const state = await readState(event);
+    const holders = holdersOf(state);
+    known.set(organizationId, event.sequence, holders);
+    if (state === null) return;
+    for (const gateway of listeners) gateway.closeRevoked(organizationId, holders);
+  }
+  /** Null: a newer version wrote the history. Connects ask the leader, and are refused with 503. */
+  async function readState(event: RecordedOf<'organization'>): Promise<OrganizationState | null> {
+    try {
+      return (await withState<'organization'>(eventStore, event)).state;
+    } catch (error) {
+      if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
+      log.error({ err: error }, 'the history of an organization is unreadable; event passed');
+      return null;
+    }
+  }
+  // Retries without a limit: otherwise connections of a revoked key would stay open.
+  const running = keepTrying(stop.signal, run, (error) =>
+    log.error({ err: error }, 'following API keys failed; retrying'),
+  );
+
+  async function isLiveAtLeader(organizationId: string, holder: string): Promise<boolean> {
+    const organization = { kind: 'organization', organizationId } as const;
+    const leader = { fromLeader: true };
+    const { state, sequence } = await loadState<'organization'>(eventStore, organization, leader);
+    const holders = holdersOf(state);
+    known.set(organizationId, sequence, holders);
+    return holders.has(holder);
+  }
+  return {
+    isLive: (organizationId, holder) =>
+      (isReceivingEvents() && known.has(organizationId, holder)) ||
+      isLiveAtLeader(organizationId, holder),
+    closeWhenRevoked(gateway) {
+      listeners.add(gateway);
+      return () => listeners.delete(gateway);
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+function holdersOf(organization: OrganizationState | null): ReadonlySet<string> {
+  return new Set(organization?.keys.map(({ hash }) => holderOf(hash)));
+}
+
+/** Of an organization with the most keys, 200, some 15 KB each. Beyond it the oldest is dropped. */
+const ORGANIZATIONS_MAX = 2_000;
+
+/** The live keys of organizations, each as of the newest sequence that was set. */
+function createLiveHolders() {
+  const known = new Map<string, { sequence: number; holders: ReadonlySet<string> }>();
+  return {
+    has: (organizationId: string, holder: string): boolean =>
+      known.get(organizationId)?.holders.has(holder) ?? false,
+    set(organizationId: string, sequence: number, holders: ReadonlySet<string>): void {
+      if ((known.get(organizationId)?.sequence ?? 0) > sequence) return;
+      known.delete(organizationId);
+      known.set(organizationId, { sequence, holders });
+      const [oldest] = known.keys();
+      if (known.size > ORGANIZATIONS_MAX && oldest !== undefined) known.delete(oldest);
+    },
+  };
+}
