@@ -11,6 +11,7 @@ import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeGateway(infrastructure: Infrastructure) {
   const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
+  const { connection, eventsSilenceMs } = infrastructure;
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
   const gateway = await startGateway({
@@ -23,7 +24,10 @@ export async function composeGateway(infrastructure: Infrastructure) {
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
-    sessions: createSessionDirectory(context),
+    sessions: createSessionDirectory(context, {
+      isConnected: () => connection.isConnected(),
+      eventsSilenceMs,
+    }),
     onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),
     log,

@@ -5,6 +5,8 @@ import { BlockList, isIPv6 } from 'node:net';
 export type Proxies = {
   /** The client's address: the last one in X-Forwarded-For that is not a trusted proxy. */
   clientOf(request: IncomingMessage): string;
+  /** Whether this is the address of a proxy that is trusted. */
+  isTrusted(address: string): boolean;
   /** Whether the client used TLS, to the gateway or to the proxy. */
   isSecure(request: IncomingMessage): boolean;
 };
@@ -35,6 +37,7 @@ export function trustProxies(networks: readonly string[]): Proxies {
   }
   return {
     clientOf,
+    isTrusted: (address) => isOurs(plainAddress(address)),
     isSecure(request) {
       if ('encrypted' in request.socket) return true;
       return (

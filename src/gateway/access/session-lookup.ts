@@ -1,32 +1,56 @@
 import { newMetadata } from '#src/commands/metadata.ts';
-import { loadSettled } from '#src/event-store/load-state.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
+import type { RefOf } from '#events/events.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { SessionDirectory } from './session-directory.ts';
 
+/** How this process hears of the ends of sessions. */
+export type Hearing = {
+  isConnected: () => boolean;
+  /** Time since the last sign of life of this process's reader of the event store. */
+  eventsSilenceMs: () => number;
+};
+
 /**
- * Looks sessions up in the event store. A cached state is used if it has a browser; otherwise each
- * connect reads the event store, so that the result is never older than an API response.
+ * A remembered state is believed for this long after the last sign of life: while no event comes, a
+ * heartbeat does every 2 s, and has a second for its way. A session that has ended is so connected
+ * to for 3 s more at most, and for as long only as its own browser still runs: no bound would be
+ * short enough for an address, which another browser may have 0.2 s later. That is decided by the
+ * browser's identity, at each connect (`cdp/own-browser.ts`).
  */
-export function createSessionDirectory({
-  eventStore,
-  stateCache,
-}: CommandContext): SessionDirectory {
+export const HEARD_WITHIN_MS = 3_000;
+
+/**
+ * Looks sessions up. An active session is believed from memory while this process hears of ends;
+ * otherwise the leader of the event store is asked, whose answer is never older than an API
+ * response. A replica may lag without a bound, so none is asked.
+ */
+export function createSessionDirectory(
+  { eventStore, stateCache }: CommandContext,
+  { isConnected, eventsSilenceMs }: Hearing,
+): SessionDirectory {
+  async function load(session: RefOf<'session'>) {
+    const loaded = await loadState<'session'>(eventStore, session, { fromLeader: true });
+    if (loaded.state !== null) stateCache?.set(session, loaded);
+    return loaded.state;
+  }
   return {
-    async find(organizationId, id) {
+    async find(organizationId, id, { fromLeader = false } = {}) {
       const session = { kind: 'session', organizationId, id } as const;
-      const remembered = stateCache?.get<'session'>(session)?.state ?? null;
-      const state =
-        remembered?.status === 'active'
-          ? remembered
-          : (await loadSettled(eventStore, session)).state;
+      const isHearing = isConnected() && eventsSilenceMs() <= HEARD_WITHIN_MS;
+      const mayRemember = isHearing && !fromLeader;
+      const remembered = mayRemember ? (stateCache?.get<'session'>(session)?.state ?? null) : null;
+      const state = remembered?.status === 'active' ? remembered : await load(session);
       if (state === null) return null;
-      if (state.status === 'active')
-        return { status: 'active', cdp: state.workload.cdp, vnc: state.workload.vnc };
+      if (state.status === 'active') {
+        const { cdp, vnc } = state.workload;
+        return { status: 'active', cdp, vnc: state.browser.headless === true ? null : vnc };
+      }
       return state.endedReason === null
         ? { status: 'waiting' }
         : { status: 'ended', reason: state.endedReason };

@@ -11,7 +11,7 @@ import { workloads } from '#projections/workloads.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
-import { createLocalLimiter } from '#src/api/auth/rate-limit.ts';
+import { createLocalLimiter } from '#src/http/rate-window.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { registerRoutes } from '#src/api/routes.ts';
