@@ -1,5 +1,5 @@
 import { newMetadata } from '#src/commands/metadata.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
@@ -35,7 +35,7 @@ export function createSessionDirectory(
   { isConnected, eventsSilenceMs }: Hearing,
 ): SessionDirectory {
   async function load(session: RefOf<'session'>) {
-    const loaded = await loadState<'session'>(eventStore, session, { fromLeader: true });
+    const loaded = await loadCurrent(eventStore, session);
     if (loaded.state !== null) stateCache?.set(session, loaded);
     return loaded.state;
   }
