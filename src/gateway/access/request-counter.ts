@@ -6,6 +6,7 @@ import {
   secondsToReset,
   type Allowance,
 } from '#src/http/rate-window.ts';
+import { networkOf } from '../proxies.ts';
 import type { Route } from '../routes.ts';
 import type { Tickets } from './ticket.ts';
 
@@ -55,7 +56,7 @@ export function createRequestCounter(options: {
     return { headers, refusal: reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds }) };
   }
   const countMalformed = (address: string) =>
-    counted('address', takeOfAddress(address, limits.requestsPerAddress));
+    counted('address', takeOfAddress(networkOf(address), limits.requestsPerAddress));
 
   return {
     countMalformed,

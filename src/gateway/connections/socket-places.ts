@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { reject, type Rejection } from '#src/errors.ts';
-import type { Proxies } from '../proxies.ts';
+import { networkOf, type Proxies } from '../proxies.ts';
 
 /**
  * Bounds what one client address holds without a ticket being asked for: sockets that are no
@@ -45,7 +45,7 @@ export function createSocketPlaces(max: number, proxies: Proxies): SocketPlaces 
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) return false; // it is closed already
       if (proxies.isTrusted(remoteAddress)) return true;
-      const giveBack = take(remoteAddress);
+      const giveBack = take(networkOf(remoteAddress));
       if (giveBack === null) return false;
       const key = endOf(socket);
       direct.set(key, giveBack);
@@ -57,7 +57,7 @@ export function createSocketPlaces(max: number, proxies: Proxies): SocketPlaces 
     },
     begin(request) {
       if (!proxies.isTrusted(request.socket.remoteAddress ?? '')) return () => undefined;
-      const giveBack = take(proxies.clientOf(request));
+      const giveBack = take(networkOf(proxies.clientOf(request)));
       if (giveBack !== null) return giveBack;
       const message = 'Too many requests of this address are open.';
       const more = { message, retryAfterSeconds: 5 };

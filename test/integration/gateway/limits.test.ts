@@ -115,6 +115,22 @@ describe('requests in a minute', () => {
   });
 });
 
+test('a driver with its page sockets, DevTools and a viewer never meet a limit', async () => {
+  await using site = await startSession({ now });
+  const page = `${site.cdpUrl('s1').replace('/browser/', '/page/')}/A1`;
+  const json = `${site.cdpUrl('s1').replace('ws:', 'http:')}/json`;
+  const state = site.vncUrl('s1').replace('ws:', 'http:').replace('websockify', 'state');
+  const statuses: number[] = [];
+  const ask = async (url: string) => statuses.push((await fetch(url)).status);
+  // All in one window: two drivers connect, 60 pages have sockets, and a minute of polling.
+  for (let n = 0; n < 2; n += 1) await openSocket(site.cdpUrl('s1'));
+  await Promise.all(Array.from({ length: 60 }, () => openSocket(page)));
+  for (let second = 0; second < 60; second += 1)
+    for (const url of [`${json}/list`, `${json}/version`, state]) await ask(url);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  expect(site.gateway.counters().refused).toEqual({});
+});
+
 describe('connections', () => {
   test('are limited per organization: another one still finds places', async () => {
     const few = { connections: 10, connectionsPerOrganization: 3, connectionsPerSession: 2 };

@@ -1,13 +1,20 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createCommandContext } from '#src/commands/handle-command.ts';
-import { closeWhenEnded } from '#src/gateway/access/session-lookup.ts';
+import {
+  closeWhenEnded,
+  createSessionDirectory,
+  HEARD_WITHIN_MS,
+} from '#src/gateway/access/session-lookup.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
+import { Unavailable } from '#src/errors.ts';
+import type { EventStore, ReadLastOptions } from '#src/event-store/event-store.ts';
+import { createStateCache } from '#src/event-store/state-cache.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { createSession, T0 } from '#test/support/examples.ts';
+import { browser, createSession, T0 } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 test('when a session ends, its connections are closed and no others', async () => {
@@ -51,3 +58,79 @@ test('when a session ends, its connections are closed and no others', async () =
     ['acme', 'b', 'launch_failed'],
   ]);
 });
+
+describe('the session of a ticket', () => {
+  test('is believed from memory while events are heard of, and asked for otherwise', async () => {
+    const { directory, hearing, reads, tell } = await anActiveSession();
+    await directory.find('acme', 'a');
+    expect(reads.splice(0)).toEqual([{ fromLeader: true }]);
+    // Another process stops it, and this one does not hear of it.
+    await tell({ type: 'StopSession', reason: 'user', now: T0 });
+
+    hearing.silenceMs = HEARD_WITHIN_MS;
+    expect(await directory.find('acme', 'a')).toMatchObject({ status: 'active' });
+    expect(reads).toEqual([]);
+    const ended = { status: 'ended', reason: 'user' };
+    expect(await directory.find('acme', 'a', { fromLeader: true })).toEqual(ended);
+  });
+
+  test.each([
+    ['silent for too long', { silenceMs: HEARD_WITHIN_MS + 1, isConnected: true }],
+    ['disconnected', { silenceMs: 0, isConnected: false }],
+  ])('is asked of the leader where the event store is %s', async (_name, state) => {
+    const { directory, hearing, reads, tell } = await anActiveSession();
+    await directory.find('acme', 'a');
+    await tell({ type: 'StopSession', reason: 'user', now: T0 });
+    Object.assign(hearing, state);
+    expect(await directory.find('acme', 'a')).toEqual({ status: 'ended', reason: 'user' });
+    expect(reads).toEqual([{ fromLeader: true }, { fromLeader: true }]);
+  });
+
+  test('is unknown, and not what is remembered, if the event store does not answer', async () => {
+    const { directory, hearing } = await anActiveSession();
+    await directory.find('acme', 'a');
+    Object.assign(hearing, { isConnected: false, isAway: true });
+    await expect(directory.find('acme', 'a')).rejects.toThrow(Unavailable);
+  });
+
+  test('has no screen if it is headless', async () => {
+    const { directory } = await anActiveSession(true);
+    expect(await directory.find('acme', 'a')).toMatchObject({ status: 'active', vnc: null });
+  });
+});
+
+/** An active session, and a gateway's directory beside the process that changes it. */
+async function anActiveSession(headless = false) {
+  const eventStore = createMemoryEventStore();
+  const context = createCommandContext(eventStore, () => T0);
+  const acme = { id: 'acme', name: 'Acme', tier: 'max', credits: 10_000 } as const;
+  await registerOrganization(context, acme, newMetadata('test'));
+  const tell = (command: SessionCommand) =>
+    handleSessionCommand(
+      context,
+      { organizationId: 'acme', id: 'a' },
+      command,
+      newMetadata('test'),
+      { concurrentSessions: 5 },
+    );
+  const options = { viewport: null, locale: null, timezone: null };
+  await tell(createSession(headless ? { browser: { ...options, headless } } : {}));
+  await tell({ type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' });
+  await tell({ type: 'ActivateSession', workload: browser(), now: T0 });
+
+  const hearing = { silenceMs: 0, isConnected: true, isAway: false };
+  const reads: (ReadLastOptions | undefined)[] = [];
+  const seen: EventStore = {
+    ...eventStore,
+    readLast(aggregate, readOptions) {
+      reads.push(readOptions);
+      if (hearing.isAway) throw new Unavailable('event-log');
+      return eventStore.readLast(aggregate, readOptions);
+    },
+  };
+  const directory = createSessionDirectory(
+    createCommandContext(seen, () => T0, createStateCache()),
+    { isConnected: () => hearing.isConnected, eventsSilenceMs: () => hearing.silenceMs },
+  );
+  return { directory, hearing, reads, tell };
+}
