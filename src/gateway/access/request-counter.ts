@@ -16,7 +16,7 @@ export type RequestLimits = {
   requestsPerTicket: number;
   /** With all tickets of one organization. */
   requestsPerOrganization: number;
-  /** Of one client address without a valid ticket: unknown tickets and paths, the viewer's files. */
+  /** Of one address without a valid ticket: unknown tickets and paths, the viewer's files. */
   requestsPerAddress: number;
 };
 

@@ -9,8 +9,8 @@ import type { Gateway } from '../gateway.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { SessionDirectory } from './session-directory.ts';
 
-/** How this process hears of the ends of sessions. */
-export type Hearing = {
+/** Whether this process receives the ends of sessions. */
+export type Reception = {
   isConnected: () => boolean;
   /** Time since the last sign of life of this process's reader of the event store. */
   eventsSilenceMs: () => number;
@@ -26,13 +26,13 @@ export type Hearing = {
 export const HEARD_WITHIN_MS = 3_000;
 
 /**
- * Looks sessions up. An active session is believed from memory while this process hears of ends;
+ * Looks sessions up. An active session is believed from memory while this process receives events;
  * otherwise the leader of the event store is asked, whose answer is never older than an API
  * response. A replica may lag without a bound, so none is asked.
  */
 export function createSessionDirectory(
   { eventStore, stateCache }: CommandContext,
-  { isConnected, eventsSilenceMs }: Hearing,
+  { isConnected, eventsSilenceMs }: Reception,
 ): SessionDirectory {
   async function load(session: RefOf<'session'>) {
     const loaded = await loadCurrent(eventStore, session);
@@ -42,8 +42,8 @@ export function createSessionDirectory(
   return {
     async find(organizationId, id, { fromLeader = false } = {}) {
       const session = { kind: 'session', organizationId, id } as const;
-      const isHearing = isConnected() && eventsSilenceMs() <= HEARD_WITHIN_MS;
-      const mayRemember = isHearing && !fromLeader;
+      const isReceiving = isConnected() && eventsSilenceMs() <= HEARD_WITHIN_MS;
+      const mayRemember = isReceiving && !fromLeader;
       const remembered = mayRemember ? (stateCache?.get<'session'>(session)?.state ?? null) : null;
       const state = remembered?.status === 'active' ? remembered : await load(session);
       if (state === null) return null;

@@ -187,14 +187,14 @@ describe('a gateway that no longer receives events', () => {
       await subscribeToSessions(eventStore, () => undefined, stateCache),
     );
     silenceMs = eventStore.silenceMs;
-    const hearing = {
+    const reception = {
       isConnected: () => connection.isConnected(),
       eventsSilenceMs: () => (hasNoticed ? eventStore.silenceMs() : 0),
     };
     const ownContext = createCommandContext(eventStore, Date.now, stateCache);
     site = stack.use(
       await startTestGateway({
-        sessions: createSessionDirectory(ownContext, hearing),
+        sessions: createSessionDirectory(ownContext, reception),
         limits: { lookupTimeoutMs: 1_000 },
       }),
     );
@@ -206,7 +206,7 @@ describe('a gateway that no longer receives events', () => {
     await stack.disposeAsync();
   });
 
-  test('lets nobody through to the browser that has taken the address', async () => {
+  test('connects no client to the browser that has taken the address', async () => {
     await eventually(
       async () => (await upgrade(site.cdpUrl('s1'))) === 101,
       'the session is known',

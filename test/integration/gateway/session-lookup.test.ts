@@ -60,14 +60,14 @@ test('when a session ends, its connections are closed and no others', async () =
 });
 
 describe('the session of a ticket', () => {
-  test('is believed from memory while events are heard of, and asked for otherwise', async () => {
-    const { directory, hearing, reads, tell } = await anActiveSession();
+  test('is believed from memory while events are received, and asked for otherwise', async () => {
+    const { directory, reception, reads, tell } = await anActiveSession();
     await directory.find('acme', 'a');
     expect(reads.splice(0)).toEqual([{ fromLeader: true }]);
-    // Another process stops it, and this one does not hear of it.
+    // Another process stops it, and this one does not receive it.
     await tell({ type: 'StopSession', reason: 'user', now: T0 });
 
-    hearing.silenceMs = HEARD_WITHIN_MS;
+    reception.silenceMs = HEARD_WITHIN_MS;
     expect(await directory.find('acme', 'a')).toMatchObject({ status: 'active' });
     expect(reads).toEqual([]);
     const ended = { status: 'ended', reason: 'user' };
@@ -78,18 +78,18 @@ describe('the session of a ticket', () => {
     ['silent for too long', { silenceMs: HEARD_WITHIN_MS + 1, isConnected: true }],
     ['disconnected', { silenceMs: 0, isConnected: false }],
   ])('is asked of the leader where the event store is %s', async (_name, state) => {
-    const { directory, hearing, reads, tell } = await anActiveSession();
+    const { directory, reception, reads, tell } = await anActiveSession();
     await directory.find('acme', 'a');
     await tell({ type: 'StopSession', reason: 'user', now: T0 });
-    Object.assign(hearing, state);
+    Object.assign(reception, state);
     expect(await directory.find('acme', 'a')).toEqual({ status: 'ended', reason: 'user' });
     expect(reads).toEqual([{ fromLeader: true }, { fromLeader: true }]);
   });
 
   test('is unknown, and not what is remembered, if the event store does not answer', async () => {
-    const { directory, hearing } = await anActiveSession();
+    const { directory, reception } = await anActiveSession();
     await directory.find('acme', 'a');
-    Object.assign(hearing, { isConnected: false, isAway: true });
+    Object.assign(reception, { isConnected: false, isAway: true });
     await expect(directory.find('acme', 'a')).rejects.toThrow(Unavailable);
   });
 
@@ -118,19 +118,19 @@ async function anActiveSession(headless = false) {
   await tell({ type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' });
   await tell({ type: 'ActivateSession', workload: browser(), now: T0 });
 
-  const hearing = { silenceMs: 0, isConnected: true, isAway: false };
+  const reception = { silenceMs: 0, isConnected: true, isAway: false };
   const reads: (ReadLastOptions | undefined)[] = [];
   const seen: EventStore = {
     ...eventStore,
     readLast(aggregate, readOptions) {
       reads.push(readOptions);
-      if (hearing.isAway) throw new Unavailable('event-log');
+      if (reception.isAway) throw new Unavailable('event-log');
       return eventStore.readLast(aggregate, readOptions);
     },
   };
   const directory = createSessionDirectory(
     createCommandContext(seen, () => T0, createStateCache()),
-    { isConnected: () => hearing.isConnected, eventsSilenceMs: () => hearing.silenceMs },
+    { isConnected: () => reception.isConnected, eventsSilenceMs: () => reception.silenceMs },
   );
-  return { directory, hearing, reads, tell };
+  return { directory, reception, reads, tell };
 }

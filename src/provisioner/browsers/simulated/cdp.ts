@@ -140,7 +140,8 @@ function answerHttp(request: IncomingMessage, response: ServerResponse, target?:
     response.writeHead(404, { 'content-type': 'text/html' }).end();
     return;
   }
-  response.setHeader('content-type', 'application/json; charset=UTF-8').end(JSON.stringify(body)); // with its length, as Chromium does
+  response.setHeader('content-type', 'application/json; charset=UTF-8');
+  response.end(JSON.stringify(body)); // with its length, as Chromium answers
 }
 
 function documentAt(url: string, host: string, target: Target): unknown {
