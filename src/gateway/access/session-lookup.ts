@@ -4,6 +4,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { RefOf } from '#events/events.ts';
+import type { SessionState } from '#events/session.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -18,16 +19,16 @@ export type Reception = {
 
 /**
  * A remembered state is believed for this long after the last sign of life: while no event comes, a
- * heartbeat does every 2 s, and has a second for its way. A session that has ended is so connected
- * to for 3 s more at most, and for as long only as its own browser still runs: no bound would be
- * short enough for an address, which another browser may have 0.2 s later. That is decided by the
- * browser's identity, at each connect (`cdp/own-browser.ts`).
+ * heartbeat does every 2 s, and has a second for its way. A process that is cut off connects to a
+ * session that has ended for so much longer, if its browser still runs. No bound would be short
+ * enough for an address, which another browser may have 0.2 s later: at each connect the browser's
+ * identity decides about that (`cdp/own-browser.ts`).
  */
 export const HEARD_WITHIN_MS = 3_000;
 
 /**
- * Looks sessions up. An active session is believed from memory while this process receives events;
- * otherwise the leader of the event store is asked, whose answer is never older than an API
+ * Looks sessions up. A session that has ended is believed from memory, and an active one while this
+ * process receives events; otherwise the leader of the event store is asked, whose answer is never older than an API
  * response. A replica may lag without a bound, so none is asked.
  */
 export function createSessionDirectory(
@@ -39,13 +40,17 @@ export function createSessionDirectory(
     if (loaded.state !== null) stateCache?.set(session, loaded);
     return loaded.state;
   }
+  function mayBelieve({ status }: SessionState, fromLeader: boolean): boolean {
+    if (isFinal(status)) return true; // it does not change any more
+    if (status !== 'active' || fromLeader) return false;
+    return isConnected() && eventsSilenceMs() <= HEARD_WITHIN_MS;
+  }
   return {
     async find(organizationId, id, { fromLeader = false } = {}) {
       const session = { kind: 'session', organizationId, id } as const;
-      const isReceiving = isConnected() && eventsSilenceMs() <= HEARD_WITHIN_MS;
-      const mayRemember = isReceiving && !fromLeader;
-      const remembered = mayRemember ? (stateCache?.get<'session'>(session)?.state ?? null) : null;
-      const state = remembered?.status === 'active' ? remembered : await load(session);
+      const remembered = stateCache?.get<'session'>(session)?.state ?? null;
+      const isBelieved = remembered !== null && mayBelieve(remembered, fromLeader);
+      const state = isBelieved ? remembered : await load(session);
       if (state === null) return null;
       if (state.status === 'active') {
         const { cdp, vnc } = state.workload;

@@ -93,6 +93,16 @@ describe('the session of a ticket', () => {
     await expect(directory.find('acme', 'a')).rejects.toThrow(Unavailable);
   });
 
+  test('is read once if it has ended: that does not change', async () => {
+    const { directory, reception, reads, tell } = await anActiveSession();
+    const crash = { reason: 'browser_crashed', detail: '', exitCode: 1 } as const;
+    await tell({ type: 'FailSession', ...crash, now: T0 });
+    reception.isConnected = false;
+    for (let time = 1; time <= 3; time += 1)
+      expect(await directory.find('acme', 'a')).toMatchObject({ reason: 'browser_crashed' });
+    expect(reads).toHaveLength(1);
+  });
+
   test('has no screen if it is headless', async () => {
     const { directory } = await anActiveSession(true);
     expect(await directory.find('acme', 'a')).toMatchObject({ status: 'active', vnc: null });
