@@ -28,8 +28,8 @@ export const HEARD_WITHIN_MS = 3_000;
 
 /**
  * Looks sessions up. A session that has ended is believed from memory, and an active one while this
- * process receives events; otherwise the leader of the event store is asked, whose answer is never older than an API
- * response. A replica may lag without a bound, so none is asked.
+ * process receives events; otherwise the leader of the event store is asked, whose answer is never
+ * older than an API response. A replica may lag without a bound, so none is asked.
  */
 export function createSessionDirectory(
   { eventStore, stateCache }: CommandContext,
