@@ -57,6 +57,7 @@ async function startAddresses() {
   return {
     cdp: { host: '127.0.0.1', port: cdp.port, path: own.cdp.path },
     vnc: { host: '127.0.0.1', port: vnc.port },
+    bytesToScreen: vnc.bytesSent,
     giveToOther() {
       cdp.leadTo(other.cdp.port);
       vnc.leadTo(other.vnc.port);
@@ -134,6 +135,7 @@ describe('a session’s ticket at an address that another browser has taken', ()
     addresses.giveToOther();
     expect(await tryAll(site)).toEqual(all(502));
     expect(site.logged.join()).toContain('another browser');
+    expect(addresses.bytesToScreen()).toBe(0);
   });
 });
 

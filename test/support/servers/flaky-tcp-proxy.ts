@@ -18,8 +18,8 @@ export type FlakyTcpProxy = AsyncDisposable & {
   thaw(): void;
   /** Breaks all connections; the next ones lead to the server at this port. */
   leadTo(port: number): void;
-  /** Bytes that clients have been sent. */
-  bytesAnswered(): number;
+  /** Bytes that clients have sent. */
+  bytesSent(): number;
 };
 
 const LONGEST_TEXT = 100;
@@ -30,7 +30,7 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
   let breaks = 0;
   let isFrozen = false;
   let target = targetPort;
-  let answered = 0;
+  let sent = 0;
 
   function cut() {
     for (const socket of sockets) socket.destroy();
@@ -49,11 +49,13 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
         far.destroy();
       });
     }
-    near.on('data', (bytes) => far.write(bytes));
+    near.on('data', (bytes: Buffer) => {
+      sent += bytes.length;
+      far.write(bytes);
+    });
     // A text may arrive in two parts.
     let before = Buffer.alloc(0);
     far.on('data', (bytes: Buffer) => {
-      answered += bytes.length;
       const [text] = breaking;
       const seen = Buffer.concat([before, bytes]);
       if (text === undefined || !seen.includes(text)) {
@@ -90,7 +92,7 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
       target = port;
       cut();
     },
-    bytesAnswered: () => answered,
+    bytesSent: () => sent,
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close');
       server.close();
