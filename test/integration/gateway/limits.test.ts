@@ -1,5 +1,9 @@
+import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { ensureCertificate } from '#src/gateway/certificate.ts';
 import {
   handshake,
   openSocket,
@@ -165,6 +169,23 @@ describe('sockets of one address', () => {
     for (const socket of idle) socket.destroy();
   });
 
+  test('are limited on the TLS listener too, from before the handshake on', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'gateway-'));
+    const { key, cert } = await ensureCertificate(folder);
+    await rm(folder, { recursive: true });
+    await using site = await startSession({
+      tls: { host: '127.0.0.1', port: 0, key, cert },
+      limits: { socketsPerAddress: 2 },
+    });
+    const port = site.gateway.tlsAddress?.port ?? 0;
+    const url = `wss://127.0.0.1:${port}${new URL(site.cdpUrl('s1')).pathname}`;
+    for (let n = 0; n < 4; n += 1) await openSocket(url, { insecure: true });
+    const idle = await Promise.all([hold(port), hold(port)]);
+    expect(await isClosed(await hold(port))).toBe(true);
+    for (const socket of idle) socket.destroy();
+    await openSocketSoon(url);
+  });
+
   test('behind a trusted proxy its open requests are, by the client’s address', async () => {
     const lookup = Promise.withResolvers<null>();
     await using site = await startSession({
@@ -207,7 +228,7 @@ async function isClosed(socket: Socket): Promise<boolean> {
 /** The gateway notices a closed socket a moment after its client. */
 async function openSocketSoon(url: string): Promise<void> {
   for (;;) {
-    const opened = await openSocket(url).catch(() => null);
+    const opened = await openSocket(url, { insecure: true }).catch(() => null);
     if (opened !== null) return;
   }
 }
