@@ -9,6 +9,7 @@ const core = [
   'events',
   'src/domain',
   'src/async',
+  'src/http',
   'src/event-store',
   'src/messaging',
   'src/commands',
@@ -26,6 +27,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/moment.ts': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
+  'src/http': [...common],
   'src/telemetry': ['events', 'src/async', ...common],
   'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
   'src/messaging': [

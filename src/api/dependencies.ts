@@ -5,7 +5,7 @@ import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
 import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { newId } from '#src/ids.ts';
-import { loadSettled } from '#src/event-store/load-state.ts';
+import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
@@ -68,6 +68,6 @@ export async function loadSession(
 ): Promise<{ state: SessionState; sequence: number } | null> {
   if (!isId(id)) return null;
   const session = { kind: 'session', organizationId, id } as const;
-  const { state, sequence } = await loadSettled(context.eventStore, session);
+  const { state, sequence } = await loadCurrent(context.eventStore, session);
   return state === null ? null : { state, sequence };
 }

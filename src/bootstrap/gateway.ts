@@ -12,10 +12,12 @@ import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeGateway(infrastructure: Infrastructure) {
   const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
+  const { connection, eventsSilenceMs } = infrastructure;
+  const reception = { isConnected: () => connection.isConnected(), eventsSilenceMs };
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
   await using stack = new AsyncDisposableStack();
-  const keys = stack.use(await followKeys(context.eventStore, infrastructure));
+  const keys = stack.use(await followKeys(context.eventStore, { reception, log }));
   const gateway = await startGateway({
     listen: { host, port },
     tls: {
@@ -26,7 +28,7 @@ export async function composeGateway(infrastructure: Infrastructure) {
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
-    sessions: createSessionDirectory(context),
+    sessions: createSessionDirectory(context, reception),
     keys,
     onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),

@@ -4,7 +4,7 @@ import type { Views } from '#projections/store/views.ts';
 import { isRejection, type Rejection } from '#src/errors.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
-import { loadSettled } from '#src/event-store/load-state.ts';
+import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Span } from '#src/telemetry/tracer.ts';
 import { capacityRefusal } from './capacity.ts';
@@ -100,5 +100,5 @@ async function isRepeat(
 ): Promise<boolean> {
   if (fingerprint === null) return false;
   const session = { kind: 'session', organizationId, id } as const;
-  return (await loadSettled(eventStore, session)).state !== null;
+  return (await loadCurrent(eventStore, session)).state !== null;
 }

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import { allowanceFor, createLocalLimiter, WINDOW_MS, type RateLimiter } from './rate-limit.ts';
+import { allowanceFor, createLocalLimiter, WINDOW_MS } from '#src/http/rate-window.ts';
+import type { RateLimiter } from './rate-limit.ts';
 
 /**
  * Counts the request. The key lives as long as its window, by Redis' own clock: processes whose

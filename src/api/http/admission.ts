@@ -6,10 +6,11 @@ import { bearerOf, type Authenticate, type Caller } from '../auth/authenticate.t
 import { sendRejection } from './error-response.ts';
 import {
   createLocalLimiter,
-  WINDOW_MS,
+  rateLimitHeaders,
+  secondsToReset,
   type Allowance,
-  type RateLimiter,
-} from '../auth/rate-limit.ts';
+} from '#src/http/rate-window.ts';
+import type { RateLimiter } from '../auth/rate-limit.ts';
 
 /** What is known of a request before its handler runs. */
 type Admission = {
@@ -139,13 +140,8 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
 }
 
 /** The headers of every answer: the remaining allowance, and that no cache may store it. */
-export function allowanceHeaders({ limit, remaining, resetAtSeconds }: Allowance) {
-  return {
-    'cache-control': 'no-store',
-    'x-ratelimit-limit': limit,
-    'x-ratelimit-remaining': remaining,
-    'x-ratelimit-reset': resetAtSeconds,
-  };
+export function allowanceHeaders(allowance: Allowance) {
+  return { 'cache-control': 'no-store', ...rateLimitHeaders(allowance) };
 }
 
 /** The same for an answer that bypasses the server's hooks; the request has been admitted. */
@@ -178,8 +174,6 @@ function authenticated({ headers }: FastifyRequest, authenticate: Authenticate) 
 
 function overLimit(allowance: Allowance, now: number): Rejection | null {
   if (allowance.isAllowed) return null;
-  const leftSeconds = allowance.resetAtSeconds - Math.floor(now / 1000);
-  // The window's end is by Redis' clock, which may differ from this machine's.
-  const retryAfterSeconds = Math.min(WINDOW_MS / 1000, Math.max(1, leftSeconds));
+  const retryAfterSeconds = secondsToReset(allowance, now);
   return reject('RATE_LIMIT_EXCEEDED', { limit: allowance.limit }, { retryAfterSeconds });
 }

@@ -45,6 +45,7 @@ export function readResponseHead(
   let bytes: Buffer = Buffer.alloc(0);
   return settle(socket, options, (resolve, fail) => {
     socket.on('data', onData);
+    socket.resume(); // an earlier answer on this connection left it paused
     function onData(chunk: Buffer): void {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
       if (!bytes.includes('\r\n\r\n')) {
@@ -61,7 +62,7 @@ export function readResponseHead(
 }
 
 /** A promise on a socket with a time-out and a signal; removes its listeners and its timer. */
-function settle<T>(
+export function settle<T>(
   socket: Socket,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
   start: (resolve: (value: T) => void, fail: (why: string) => void) => void,

@@ -133,7 +133,11 @@ describe('configured certificates', () => {
     const api = anApi({ certificate: given.now });
     await api.listen({ host: '127.0.0.1', port: 0 });
     stack.defer(() => api.close());
-    const nothing = { onRequest: () => undefined, onUpgrade: () => undefined };
+    const ignore = () => undefined;
+    const nothing = {
+      ...{ onRequest: ignore, onUpgrade: ignore, onMalformed: ignore },
+      onSocket: () => true,
+    };
     const place = { host: '127.0.0.1', port: 0 };
     const gateway = stack.use(await startListener({ ...place, ...given.now }, nothing, 10));
     given.onChange((changed) => setCertificate(api, changed));

@@ -11,7 +11,7 @@ import { workloads } from '#projections/workloads.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
-import { createLocalLimiter } from '#src/api/auth/rate-limit.ts';
+import { createLocalLimiter } from '#src/http/rate-window.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { registerRoutes } from '#src/api/routes.ts';
@@ -19,6 +19,7 @@ import { buildServer } from '#src/api/http/server.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
@@ -59,10 +60,12 @@ export async function readOpenApi(): Promise<OpenApiDocument> {
 /**
  * The whole service in this process, on the memory adapters and a clock that the test moves.
  * @param wrapViews wraps the read model of the service
+ * @param wrapEventStore wraps its event store
  */
 export async function startApp(
   wrapViews = (views: Views) => views,
   changes: Partial<typeof usual> = {},
+  wrapEventStore = (eventStore: EventStore) => eventStore,
 ) {
   const { limits, maxLifetimeMs } = { ...usual, ...changes };
   const owner = {
@@ -75,7 +78,7 @@ export async function startApp(
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const context = createCommandContext(createMemoryEventStore(), now);
+  const context = createCommandContext(wrapEventStore(createMemoryEventStore()), now);
   const timers = createMemoryTimers({ now });
   // The lease is renewed by the machine's clock; a server is not lost because a test jumps ahead.
   const leases = createMemoryLeases({ now: () => Date.now() });
