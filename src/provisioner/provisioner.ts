@@ -113,6 +113,7 @@ export async function startProvisioner(
   const reconciler = await reconcileEvery({ ...dependencies, pool, signal }, reportReconciled);
   const { sequence, state } = await report(joinCommand(dependencies));
   applyStatus(pool, state.status);
+  if (state.bursts !== undefined) pool.arrivals.restore(state.bursts);
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
