@@ -25,6 +25,7 @@ import {
   measureTogether,
   type Programs,
 } from './lifecycle.ts';
+import { benchPool } from './pool.ts';
 import { benchGrowth } from './growth.ts';
 import { benchRebuild } from './rebuild.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
@@ -186,6 +187,7 @@ const sections: Record<string, () => Promise<Verdict[]>> = {
   rebuild: () => benchRebuild(print),
   growth: () => benchGrowth(print),
   archive: () => benchArchive(print),
+  pool: async () => benchPool(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
 };
 const asked = process.argv.slice(2);

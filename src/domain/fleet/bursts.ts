@@ -17,9 +17,10 @@ const GAP_MAX_MS = 30 * 60_000;
 /** Bursts of at least this share of a size count as bursts of that size. */
 const LIKE = 0.75;
 /**
- * Browsers wait for a burst from this share of the shortest gap on. One known gap may be the longest
- * that comes: 0.6 covers gaps that differ by a quarter from their mean (0.75 ÷ 1.25). The more gaps
- * are known, the nearer the shortest is to the least; 0.8 leaves room for a rhythm that changes.
+ * Browsers wait for a burst from this share of the shortest gap on. One known gap may be the
+ * longest that comes: 0.6 covers gaps that differ by a quarter from their mean (0.75 ÷ 1.25). The
+ * more gaps are known, the nearer the shortest is to the least; 0.8 leaves room for a rhythm that
+ * changes.
  */
 const REST_MAX = 0.8;
 const restAfter = (gaps: number) => Math.min(REST_MAX, 1 - REST_MAX / (gaps + 1));
@@ -35,7 +36,7 @@ const DAY_TOLERANCE_MS = 10 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
 /** Bursts are forgotten after this. */
 const MEMORY_MS = 7 * DAY_MS;
-/** Bursts that are remembered: of about one size (2 to 3, 4 to 7, 8 to 15, …), of all, of starts. */
+/** Remembered bursts: of about one size (2 to 3, 4 to 7, 8 to 15, …), in all, and starts. */
 const OF_A_SIZE_MAX = 8;
 const RECENT_MAX = 48;
 const STARTS_MAX = 16;
@@ -49,7 +50,10 @@ export const noBursts: PoolBursts = { underWay: null, recent: [], starts: [] };
 export function noteRequest(bursts: PoolBursts, at: number): PoolBursts {
   const { underWay } = bursts;
   if (underWay !== null && isFollowed(underWay, at))
-    return { ...bursts, underWay: { ...underWay, lastAt: Math.max(underWay.lastAt, at), size: underWay.size + 1 } };
+    return {
+      ...bursts,
+      underWay: { ...underWay, lastAt: Math.max(underWay.lastAt, at), size: underWay.size + 1 },
+    };
   return { ...withEnded(bursts), underWay: { at, lastAt: at, size: 1 } };
 }
 

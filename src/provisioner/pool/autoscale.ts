@@ -31,10 +31,10 @@ export type Autoscaler = {
 } & AsyncDisposable;
 
 /**
- * Once a second, and after each arrival: reads the host's resources, decides the target number of idle browsers, and
- * retires the surplus. It launches nothing itself: the pool fills up to the target. Each changed
- * decision is reported with its inputs. Reports go one at a time; of the decisions made meanwhile
- * only the last is reported.
+ * Once a second, and after each arrival: reads the host's resources, decides the target number of
+ * idle browsers, and retires the surplus. It launches nothing itself: the pool fills up to the
+ * target. Each changed decision is reported with its inputs. Reports go one at a time; of the
+ * decisions made meanwhile only the last is reported.
  */
 export function startAutoscaler(dependencies: {
   pool: Pool;
@@ -72,8 +72,7 @@ export function startAutoscaler(dependencies: {
       unreported = { policy: POLICY, inputs, decision };
       reporting ??= reportAll();
     }
-    const retire = pool.canLaunch ? decision.retire : 0;
-    for (let retired = 0; retired < retire; retired += 1) retireOne(pool);
+    if (pool.canLaunch) retireIdle(pool, decision.retire);
     if (isNew || hasChanged) pool.changed();
     requeueStuck();
   }
@@ -97,8 +96,7 @@ export function startAutoscaler(dependencies: {
       .finally(() => (evaluating = null));
     await evaluating;
   }
-  const timer = setInterval(() => void evaluate(), EVALUATE_EVERY_MS);
-  timer.unref();
+  const timer = setInterval(() => void evaluate(), EVALUATE_EVERY_MS).unref();
   const forget = afterArrivals(pool, () => void evaluate());
   return {
     evaluate,
@@ -111,12 +109,14 @@ export function startAutoscaler(dependencies: {
   };
 }
 
-function retireOne(pool: Pool): void {
-  const pooled = pool.roster.longestIdle();
-  if (pooled === null) return;
-  terminateBrowser(pool, pooled, 'retired').catch((error: unknown) =>
-    pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to retire a browser'),
-  );
+function retireIdle(pool: Pool, count: number): void {
+  for (let retired = 0; retired < count; retired += 1) {
+    const pooled = pool.roster.longestIdle();
+    if (pooled === null) return;
+    terminateBrowser(pool, pooled, 'retired').catch((error: unknown) =>
+      pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to retire a browser'),
+    );
+  }
 }
 
 /**

@@ -1,15 +1,16 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { decidePool } from '#src/domain/fleet/pool-policy.ts';
+import { burst } from '#test/support/load/burst.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 const MINUTE = 60_000;
 /** Set by hand: the bursts are minutes apart. */
-let now = 0;
+const clock = { now: 0 };
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {
-  now = Date.UTC(2026, 0, 5, 9);
-  fleet = await openFleet({ now: () => now });
+  clock.now = Date.UTC(2026, 0, 5, 9);
+  fleet = await openFleet({ now: () => clock.now });
 });
 afterEach(() => fleet[Symbol.asyncDispose]());
 
@@ -31,40 +32,28 @@ async function targetOf(server: FleetServer, target: number): Promise<void> {
   await eventually(isSet, `the idle target is ${target}`);
 }
 
-/** Four sessions at once, each for two minutes. @returns their browsers */
-async function burst(): Promise<string[]> {
-  const ids = await Promise.all([0, 1, 2, 3].map(() => fleet.create()));
-  const states = await Promise.all(ids.map((id) => fleet.waitForStatus(id, 'active')));
-  now += 2 * MINUTE;
-  for (const id of ids) {
-    await fleet.sendSessionCommand(id, { type: 'StopSession', reason: 'user', now });
-    await fleet.waitForStatus(id, 'stopped');
-  }
-  return states.map(({ workload }) => workload?.workloadId ?? '');
-}
-
-test('bursts of four are served by idle browsers from the third on, also after a restart', async () => {
+test('bursts of four find idle browsers from the third on, also after a restart', async () => {
   const server = await fleet.join({ limits });
   await idleOf(server, 1);
-  await burst();
-  now += 3 * MINUTE;
+  await burst(fleet, clock);
+  clock.now += 3 * MINUTE;
   await idleOf(server, 1);
-  await burst();
+  await burst(fleet, clock);
   // Not before the third burst is due.
   await idleOf(server, 1);
-  now += 3 * MINUTE;
+  clock.now += 3 * MINUTE;
   for (const _ of [3, 4]) {
     const idle = await idleOf(server, 4);
-    expect((await burst()).toSorted()).toEqual(idle.toSorted());
+    expect((await burst(fleet, clock)).toSorted()).toEqual(idle.toSorted());
     await targetOf(server, 1);
-    now += 3 * MINUTE;
+    clock.now += 3 * MINUTE;
     await targetOf(server, 4);
   }
   server.kill();
   const again = await fleet.join({ id: server.id, machine: server.machine, limits });
   await targetOf(again, 4);
   const idle = await idleOf(again, 4);
-  expect((await burst()).toSorted()).toEqual(idle.toSorted());
+  expect((await burst(fleet, clock)).toSorted()).toEqual(idle.toSorted());
 
   const resized = await fleet.serverEvents(server.id, 'server.pool-resized');
   expect(resized.length).toBeGreaterThan(6);

@@ -66,7 +66,7 @@ function steadyOf(
   [from, to]: Range,
 ) {
   const requests: SimulatedRequest[] = [];
-  for (let at = from; ; ) {
+  for (let at = from; ;) {
     at += (-Math.log(1 - random()) * MINUTE) / perMinute(at);
     if (at >= to) return requests;
     requests.push({ at: Math.round(at), durationMs: Math.round(between(random, lastsMs)) });
@@ -101,11 +101,7 @@ function steady(): PoolTrace {
 /** Bursts of 10 between other clients' requests. */
 function mixed(): PoolTrace {
   const random = createRandom(2);
-  const bursts = burstsOf(
-    random,
-    { size: [10, 10], gapMs: EVERY_FIVE, lastsMs: LASTS },
-    TWO_HOURS,
-  );
+  const bursts = burstsOf(random, { size: [10, 10], gapMs: EVERY_FIVE, lastsMs: LASTS }, TWO_HOURS);
   const others = steadyOf(random, () => 12, LASTS, TWO_HOURS);
   const countFrom = Math.min(...(bursts[2] ?? []).map(({ at }) => at));
   const requests = ordered([...bursts.flat(), ...others]);
@@ -117,7 +113,11 @@ function days(): PoolTrace {
   const random = createRandom(3);
   const all: Range = [BEGIN, BEGIN + 72 * HOUR];
   const perMinute = (at: number) => 2 - 1.8 * Math.cos((2 * Math.PI * (at - BEGIN)) / (24 * HOUR));
-  const office = { size: [10, 10], gapMs: [9 * MINUTE, 11 * MINUTE], lastsMs: [3 * MINUTE, 6 * MINUTE] } as const;
+  const office = {
+    size: [10, 10],
+    gapMs: [9 * MINUTE, 11 * MINUTE],
+    lastsMs: [3 * MINUTE, 6 * MINUTE],
+  } as const;
   const bursts = [0, 1, 2].flatMap((day) => {
     const from = BEGIN + (24 * day + 9) * HOUR + random() * 5 * MINUTE;
     return burstsOf(random, office, [from, from + 8 * HOUR]);
@@ -149,9 +149,17 @@ export function poolTraces(): PoolTrace[] {
     burstTrace('50 within 5 s every 5 min', { size: [50, 50], spreadMs: 5 * SECOND }),
     mixed(),
     days(),
-    burstTrace('10 at random, 5 min apart', { size: [10, 10], gapMs: [0, 10 * MINUTE] }, { goals: null }),
-    burstTrace('10 every 5 min, 30 s each', {
-      ...{ size: [10, 10], lastsMs: [30 * SECOND, 30 * SECOND] },
-    }, { goals: null }),
+    burstTrace(
+      '10 at random, 5 min apart',
+      { size: [10, 10], gapMs: [0, 10 * MINUTE] },
+      { goals: null },
+    ),
+    burstTrace(
+      '10 every 5 min, 30 s each',
+      {
+        ...{ size: [10, 10], lastsMs: [30 * SECOND, 30 * SECOND] },
+      },
+      { goals: null },
+    ),
   ];
 }

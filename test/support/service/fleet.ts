@@ -157,10 +157,7 @@ export async function openFleet({
   }
   async function create(browser: Partial<BrowserOptions> = {}): Promise<string> {
     const id = newId('ses');
-    await sendSessionCommand(
-      id,
-      createSession({ now: now(), browser: { ...plain, ...browser } }),
-    );
+    await sendSessionCommand(id, createSession({ now: now(), browser: { ...plain, ...browser } }));
     return id;
   }
   async function read(id: string): Promise<SessionState> {

@@ -8,7 +8,6 @@ import {
   isStuck,
   mustEvict,
   policies,
-  POLICY,
   requestsWanted,
 } from '#src/domain/fleet/pool-policy.ts';
 
@@ -150,7 +149,11 @@ const anyBursts = fc
   })
   .map((bursts) => {
     const recent = bursts.toSorted((one, other) => one.at - other.at);
-    return { underWay: null, recent, starts: recent.map(({ at, size }) => ({ at: at - DAY, size })) };
+    return {
+      underWay: null,
+      recent,
+      starts: recent.map(({ at, size }) => ({ at: at - DAY, size })),
+    };
   });
 const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
   .record({

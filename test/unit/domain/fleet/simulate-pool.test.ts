@@ -22,7 +22,7 @@ describe('a simulated pool', () => {
     expect(simulate(requests, T0 + 10_000)).toMatchObject({ warm: 2, waitP95Ms: 5_800 });
   });
 
-  it('counts the idle browsers of a pool that nobody uses', () => {
+  it('counts the idle browsers of a pool without requests', () => {
     expect(simulate([], T0 + 3_600_000)).toEqual({
       ...{ creates: 0, warm: 0, waitP50Ms: 0, waitP95Ms: 0 },
       ...{ idleHours: 2, meanIdle: 2, meanInUse: 0 },
