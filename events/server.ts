@@ -81,7 +81,7 @@ export const ServerState = Type.Object({
    * decision.
    */
   pool: Type.Optional(Type.Object({ target: Count, limitedBy: PoolLimit })),
-  /** As of the last decision, of its earlier starts, too: its next provisioner goes on from them. */
+  /** As of the last decision, also of one before the last start, which goes on from them. */
   bursts: Type.Optional(PoolBursts),
   /** As of the last comparison. */
   leaks: Type.Optional(Leaks),

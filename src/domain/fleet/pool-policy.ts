@@ -153,12 +153,16 @@ function targetOf(
   inputs: PoolInputs,
   need: number,
   limitedBy: PoolLimit,
-  { resting }: Expectation,
+  { due, resting }: Expectation,
 ): number {
-  const { isDraining, target, minIdle, maxIdle, calmMs, calmPeak } = inputs;
+  const { isDraining, target, minIdle, maxIdle, calmMs, calmPeak, busy } = inputs;
   if (isDraining) return 0;
-  // Browsers for future requests would take the cores from those in use.
-  if (need > target) return limitedBy === 'cpu' ? Math.max(target, minIdle) : need;
+  if (need > target) {
+    if (limitedBy !== 'cpu') return need;
+    // Browsers for future requests would take the cores from those in use. Without any, those for
+    // a burst are launched before it, one at a time, rather than all while it waits.
+    return Math.max(target, minIdle, busy === 0 ? Math.min(due, maxIdle) : 0);
+  }
   // The burst has come that the target was for: its browsers are not replaced yet.
   const awaited = Math.min(resting, maxIdle);
   if (target > awaited / 2 && target <= awaited) return need;

@@ -155,7 +155,11 @@ describe('the target of a pool that knows bursts of ten', () => {
     expect(decide({})).toMatchObject({ need: 10, target: 10, launch: 2 });
     expect(decide({ maxIdle: 6 }).target).toBe(6);
     expect(decide({ isDraining: true }).target).toBe(0);
-    expect(decide({ cpuPressure: 0.95 }).target).toBe(1);
+  });
+
+  it('is not raised for it while the cores are busy with sessions', () => {
+    expect(decide({ cpuPressure: 0.95 })).toMatchObject({ limitedBy: 'cpu', target: 1, launch: 0 });
+    expect(decide({ cpuPressure: 0.95, busy: 0 })).toMatchObject({ target: 10, launch: 1 });
   });
 
   it('is lowered at once when the burst has come, which does not count as steady load', () => {
