@@ -180,6 +180,16 @@ export const filters = {
     (event) => `fleet.server.*.${event}`,
   ),
   fleet: ['fleet.>'],
+  /** What a pool was asked for, what it had for it, and its own decisions. */
+  poolUse: [
+    ...['requested', 'queued', 'assigned', 'activated', 'stop-requested', 'stopped', 'failed'].map(
+      (event) => `evt.*.session.*.${event}`,
+    ),
+    ...['idle', 'assigned', 'terminating', 'terminated'].map(
+      (event) => `fleet.workload.*.${event}`,
+    ),
+    'fleet.server.*.pool-resized',
+  ],
 };
 
 /**

@@ -112,7 +112,7 @@ export async function startProvisioner(
   const reportReconciled = createReconcileReporter(report);
   const reconciler = await reconcileEvery({ ...dependencies, pool, signal }, reportReconciled);
   const { sequence, state } = await report(joinCommand(dependencies));
-  applyStatus(pool, state.status);
+  resume(pool, state);
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
@@ -166,6 +166,12 @@ async function shutDown(
   else log.warn('a session could not be ended; this server will be declared lost');
   if (isRestart) lease.stopRenewing();
   else await lease[Symbol.asyncDispose]();
+}
+
+/** Goes on from what the server's earlier provisioners recorded. */
+function resume(pool: Pool, { status, bursts }: ServerState): void {
+  applyStatus(pool, status);
+  if (bursts !== undefined) pool.arrivals.restore(bursts);
 }
 
 async function warm(pool: Pool, signal: AbortSignal): Promise<string | null> {

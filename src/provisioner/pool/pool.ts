@@ -102,7 +102,7 @@ export function createPool(
     ...given,
     roster: createRoster(changed),
     waiting: [],
-    arrivals: createArrivals(),
+    arrivals: createArrivals(given.now),
     launchTimes: [],
     lookups: 0,
     size: { target: given.limits.minIdle, limitedBy: null },

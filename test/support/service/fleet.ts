@@ -75,13 +75,15 @@ export type ServerOptions = {
 /**
  * Provisioners with one event store and one read model, all in this process's memory.
  * @param asRead the event store and the work queues as the provisioners read them
+ * @param now their clock, milliseconds since the epoch
  */
 export async function openFleet({
   events: asRead = (eventStore: EventStore) => eventStore,
   items: asTaken = (open: OpenWorkQueue) => open,
+  now = Date.now,
 } = {}) {
   const stack = new AsyncDisposableStack();
-  const context = createCommandContext(createMemoryEventStore(), Date.now);
+  const context = createCommandContext(createMemoryEventStore(), now);
   const openWorkQueue = createMemoryWorkQueues(context.eventStore);
   const asFound = asRead(context.eventStore);
   const unreadable = new Map<string, () => Error | null>();
@@ -115,7 +117,7 @@ export async function openFleet({
     const provisioner = await startProvisioner({
       context: createCommandContext(
         cut.wrap<EventStore>({ ...asFound, readLast: failing(asFound, unreadable) }),
-        Date.now,
+        now,
       ),
       openWorkQueue: cut.workQueue(asTaken(openWorkQueue)),
       browsers: cut.wrap<Browsers>({ ...machine, [Symbol.asyncDispose]: async () => undefined }),
@@ -155,10 +157,7 @@ export async function openFleet({
   }
   async function create(browser: Partial<BrowserOptions> = {}): Promise<string> {
     const id = newId('ses');
-    await sendSessionCommand(
-      id,
-      createSession({ now: Date.now(), browser: { ...plain, ...browser } }),
-    );
+    await sendSessionCommand(id, createSession({ now: now(), browser: { ...plain, ...browser } }));
     return id;
   }
   async function read(id: string): Promise<SessionState> {
