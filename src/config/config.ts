@@ -246,6 +246,7 @@ const TIER_FIELDS = {
   requests_per_minute: 'requestsPerMinute',
   concurrent_sessions: 'concurrentSessions',
   credits: 'credits',
+  queue_weight: 'queueWeight',
 } as const;
 
 function readTiers(text: string): Tiers {
@@ -254,7 +255,8 @@ function readTiers(text: string): Tiers {
     const name = oneOf('TIERS', () => tier, [...tierNames]);
     for (const [field, value] of entries(`TIERS: ${tier}`, limits)) {
       const key = TIER_FIELDS[field as keyof typeof TIER_FIELDS];
-      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < 0)
+      const least = key === 'queueWeight' ? 1 : 0;
+      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < least)
         throw new BadConfig(`TIERS: ${tier}.${field}: ${String(value)}`);
       tiers[name][key] = Number(value);
     }

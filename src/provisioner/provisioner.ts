@@ -29,6 +29,7 @@ import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import { createReporter, type Reporter } from './reporter.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
+import { createWaitingSessions } from './pool/waiting-sessions.ts';
 
 export type ProvisionerDependencies = {
   context: CommandContext;
@@ -99,6 +100,8 @@ export async function startProvisioner(
     pool.canLaunch = isAvailable;
     pool.changed();
   });
+  const waitingSessions = createWaitingSessions(sessionEvents.position());
+  subscriptions.defer(sessionEvents.watchAll(waitingSessions.observe));
   subscriptions.defer(sessionEvents.watchAll((event) => handleSessionEvent(pool, event)));
   const lease = await holdLease(dependencies.leases, server.id, log);
   started.defer(lease.stopRenewing);
@@ -124,8 +127,10 @@ export async function startProvisioner(
   browsers.onAvailable?.((isAvailable) => {
     if (isAvailable) reconciler.soon();
   });
-  const workQueue = await dependencies.openWorkQueue('provisioner', filters.sessionRequests);
-  const accepting = acceptRequests({ workQueue, pool, context, signal });
+  const workQueue = await dependencies.openWorkQueue('provisioner', filters.sessionRequests, {
+    isBounded: false,
+  });
+  const accepting = acceptRequests({ workQueue, pool, waitingSessions, context, signal });
   const all = started.move();
 
   async function dispose(): Promise<void> {

@@ -35,7 +35,12 @@ import { eventually } from './service.ts';
 const ORGANIZATION = 'acme';
 const CREDITS = 10_000;
 const usual = {
-  limits: { requestsPerMinute: 1_000_000, concurrentSessions: 100, credits: CREDITS },
+  limits: {
+    requestsPerMinute: 1_000_000,
+    concurrentSessions: 100,
+    credits: CREDITS,
+    queueWeight: 1,
+  },
   maxLifetimeMs: 72 * 3_600_000,
 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
@@ -119,7 +124,13 @@ export async function startApp(
   );
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
-  const asked = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: CREDITS } as const;
+  const asked = {
+    id: ORGANIZATION,
+    name: 'Acme',
+    tier: 'max',
+    credits: CREDITS,
+    queueWeight: 1,
+  } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
   const take = createLocalLimiter(now);

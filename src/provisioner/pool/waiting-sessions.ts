@@ -1,0 +1,113 @@
+import type { EventWithState } from '#events/events.ts';
+import { nextOrganization, noShares, serve, WEIGHT_MIN } from '#src/domain/fleet/fair-queue.ts';
+import { isAwaitingServer } from '#src/domain/session/session.ts';
+
+type Request = EventWithState<'session'>;
+
+/**
+ * The sessions of all organizations that wait for a server, as this process knows them from the
+ * session events since its start, and whose turn it is. An outdated or incomplete answer costs a
+ * claim that is lost, and loses no session: each has an item of its own in the work queue.
+ */
+export type WaitingSessions = {
+  observe(event: Request): void;
+  /** Number of sessions that are known to wait; without those that this server has claimed. */
+  count(): number;
+  /**
+   * What is known of the session: it waits, or its events have not arrived yet (`waits`); this
+   * server has claimed it (`claimed`); or it has to be read (`unknown`).
+   */
+  statusOf(request: Request): 'waits' | 'claimed' | 'unknown';
+  /**
+   * The oldest request of the organization whose turn it is, if that is not the one of the given
+   * request; null: the given request may be served. Requests that the server has failed to launch
+   * for are left to other servers.
+   */
+  turnBefore(request: Request, serverId: string): Request | null;
+  /** Notes that this server is about to accept the session. */
+  claim(request: Request): void;
+  /** Notes that it has not accepted it: another server has, or the session has ended. */
+  lose(request: Request): void;
+};
+
+/**
+ * Sessions that are kept, some kilobytes each. Any further one is served by its own item alone, in
+ * the order of the work queue.
+ */
+const SESSIONS_MAX = 5_000;
+
+/** @param position sequence of the last session event before the first that is observed */
+export function createWaitingSessions(position: number): WaitingSessions {
+  const byOrganization = new Map<string, Map<string, Request>>();
+  /** Ids of sessions; the event of the claim, or `lose`, removes them. */
+  const claimed = new Set<string>();
+  let observedUpTo = position;
+  let size = 0;
+  let shares = noShares;
+
+  function add(request: Request): void {
+    if (size >= SESSIONS_MAX) return;
+    const { organizationId, id } = request.aggregate;
+    const sessions = byOrganization.get(organizationId) ?? new Map<string, Request>();
+    if (!sessions.has(id)) size += 1;
+    byOrganization.set(organizationId, sessions.set(id, request));
+  }
+  function remove({ aggregate: { organizationId, id } }: Request): boolean {
+    const sessions = byOrganization.get(organizationId);
+    if (sessions?.delete(id) !== true) return false;
+    size -= 1;
+    if (sessions.size === 0) byOrganization.delete(organizationId);
+    return true;
+  }
+  function countService({ aggregate, state }: Request): void {
+    const weight = state.queueWeight ?? WEIGHT_MIN;
+    shares = serve(shares, aggregate.organizationId, weight, byOrganization.keys());
+  }
+  function observe(event: Request): void {
+    const { id } = event.aggregate;
+    observedUpTo = Math.max(observedUpTo, event.sequence);
+    if (isAwaitingServer(event.state)) {
+      if (event.type === 'session.requeued') claimed.delete(id);
+      const isRequest = event.type === 'session.requested' || event.type === 'session.requeued';
+      if (isRequest && !claimed.has(id)) add(event);
+      return;
+    }
+    claimed.delete(id);
+    const isServed = event.type === 'session.assigned' || event.type === 'session.activated';
+    if (remove(event) && isServed) countService(event);
+  }
+  function oldestOf(organizationId: string, serverId: string): Request | null {
+    let oldest: Request | null = null;
+    for (const request of byOrganization.get(organizationId)?.values() ?? []) {
+      const { createdAt, triedServers } = request.state;
+      if (triedServers?.includes(serverId) === true) continue;
+      if (oldest === null || createdAt < oldest.state.createdAt) oldest = request;
+    }
+    return oldest;
+  }
+  function turnBefore({ aggregate }: Request, serverId: string): Request | null {
+    const oldest = new Map<string, Request | null>();
+    for (const organizationId of byOrganization.keys()) {
+      const request = oldestOf(organizationId, serverId);
+      if (request !== null) oldest.set(organizationId, request);
+    }
+    oldest.set(aggregate.organizationId, null);
+    return oldest.get(nextOrganization(shares, oldest.keys()) ?? '') ?? null;
+  }
+  return {
+    observe,
+    count: () => size,
+    statusOf({ aggregate: { organizationId, id }, sequence }) {
+      if (claimed.has(id)) return 'claimed';
+      const isKnown = byOrganization.get(organizationId)?.has(id) === true;
+      return isKnown || sequence > observedUpTo ? 'waits' : 'unknown';
+    },
+    turnBefore,
+    claim(request) {
+      remove(request);
+      claimed.add(request.aggregate.id);
+      countService(request);
+    },
+    lose: ({ aggregate: { id } }) => void claimed.delete(id),
+  };
+}
