@@ -16,8 +16,8 @@ export type Bill = {
   endedAt: string | null;
   endedReason: string | null;
   /**
-   * Minutes begun between `startedAt` and `billedUntil`, at most as many as were reserved. One for a
-   * session that was stopped during its launch.
+   * Minutes begun between `startedAt` and `billedUntil`, at most as many as were reserved; one if
+   * it was stopped during its launch.
    */
   creditsUsed: number;
 };

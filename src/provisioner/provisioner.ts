@@ -29,7 +29,7 @@ import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import { createReporter, type Reporter } from './reporter.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
-import { createWaitingSessions } from './pool/waiting-sessions.ts';
+import { createWaitingSessions, type WaitingSessions } from './pool/waiting-sessions.ts';
 
 export type ProvisionerDependencies = {
   context: CommandContext;
@@ -100,9 +100,7 @@ export async function startProvisioner(
     pool.canLaunch = isAvailable;
     pool.changed();
   });
-  const waitingSessions = createWaitingSessions(sessionEvents.position());
-  subscriptions.defer(sessionEvents.watchAll(waitingSessions.observe));
-  subscriptions.defer(sessionEvents.watchAll((event) => handleSessionEvent(pool, event)));
+  const waitingSessions = subscriptions.use(watchSessions(sessionEvents, pool));
   const lease = await holdLease(dependencies.leases, server.id, log);
   started.defer(lease.stopRenewing);
   const autoscaler = startAutoscaler({
@@ -127,9 +125,7 @@ export async function startProvisioner(
   browsers.onAvailable?.((isAvailable) => {
     if (isAvailable) reconciler.soon();
   });
-  const workQueue = await dependencies.openWorkQueue('provisioner', filters.sessionRequests, {
-    isBounded: false,
-  });
+  const workQueue = await openRequests(dependencies);
   const accepting = acceptRequests({ workQueue, pool, waitingSessions, context, signal });
   const all = started.move();
 
@@ -171,6 +167,24 @@ async function shutDown(
   else log.warn('a session could not be ended; this server will be declared lost');
   if (isRestart) lease.stopRenewing();
   else await lease[Symbol.asyncDispose]();
+}
+
+/** The requests that wait, and the ends of this server's sessions, until it is disposed of. */
+function watchSessions(sessionEvents: SessionEvents, pool: Pool): WaitingSessions & Disposable {
+  const waitingSessions = createWaitingSessions(sessionEvents.position());
+  const forget = [
+    sessionEvents.watchAll(waitingSessions.observe),
+    sessionEvents.watchAll((event) => handleSessionEvent(pool, event)),
+  ];
+  return {
+    ...waitingSessions,
+    [Symbol.dispose]: () => forget.forEach((forgetOne) => forgetOne()),
+  };
+}
+
+/** Items are given back where other organizations come first, so their deliveries have no bound. */
+function openRequests({ openWorkQueue }: ProvisionerDependencies) {
+  return openWorkQueue('provisioner', filters.sessionRequests, { isBounded: false });
 }
 
 async function warm(pool: Pool, signal: AbortSignal): Promise<string | null> {

@@ -185,7 +185,7 @@ export function takeNextFor(pool: Pool, options: BrowserOptions): WaitingRequest
 }
 
 /**
- * Launches that nobody wants any more: begun for a request that has gone, of use to no other one,
+ * Launches that are not wanted any more: begun for a request that has gone, of use to no other one,
  * and beyond the target of idle browsers. The newest come first.
  */
 export function unwantedLaunches(pool: Pool): PooledBrowser[] {

@@ -38,12 +38,59 @@ const SESSIONS_MAX = 5_000;
 
 /** @param position sequence of the last session event before the first that is observed */
 export function createWaitingSessions(position: number): WaitingSessions {
-  const byOrganization = new Map<string, Map<string, Request>>();
+  const requests = createRequests();
   /** Ids of sessions; the event of the claim, or `lose`, removes them. */
   const claimed = new Set<string>();
   let observedUpTo = position;
-  let size = 0;
   let shares = noShares;
+
+  function countService({ aggregate, state }: Request): void {
+    const weight = state.queueWeight ?? WEIGHT_MIN;
+    shares = serve(shares, aggregate.organizationId, weight, requests.organizations());
+  }
+  function observe(event: Request): void {
+    const { id } = event.aggregate;
+    observedUpTo = Math.max(observedUpTo, event.sequence);
+    if (isAwaitingServer(event.state)) {
+      if (event.type === 'session.requeued') claimed.delete(id);
+      const isRequest = event.type === 'session.requested' || event.type === 'session.requeued';
+      if (isRequest && !claimed.has(id)) requests.add(event);
+      return;
+    }
+    claimed.delete(id);
+    const isServed = event.type === 'session.assigned' || event.type === 'session.activated';
+    if (requests.remove(event) && isServed) countService(event);
+  }
+  function turnBefore({ aggregate }: Request, serverId: string): Request | null {
+    const oldest = new Map<string, Request | null>();
+    for (const organizationId of requests.organizations()) {
+      const request = requests.oldestOf(organizationId, serverId);
+      if (request !== null) oldest.set(organizationId, request);
+    }
+    oldest.set(aggregate.organizationId, null);
+    return oldest.get(nextOrganization(shares, oldest.keys()) ?? '') ?? null;
+  }
+  return {
+    observe,
+    count: requests.count,
+    statusOf(request) {
+      if (claimed.has(request.aggregate.id)) return 'claimed';
+      return requests.has(request) || request.sequence > observedUpTo ? 'waits' : 'unknown';
+    },
+    turnBefore,
+    claim(request) {
+      requests.remove(request);
+      claimed.add(request.aggregate.id);
+      countService(request);
+    },
+    lose: ({ aggregate: { id } }) => void claimed.delete(id),
+  };
+}
+
+/** Requests by organization, in the order of their arrival. */
+function createRequests() {
+  const byOrganization = new Map<string, Map<string, Request>>();
+  let size = 0;
 
   function add(request: Request): void {
     if (size >= SESSIONS_MAX) return;
@@ -59,23 +106,7 @@ export function createWaitingSessions(position: number): WaitingSessions {
     if (sessions.size === 0) byOrganization.delete(organizationId);
     return true;
   }
-  function countService({ aggregate, state }: Request): void {
-    const weight = state.queueWeight ?? WEIGHT_MIN;
-    shares = serve(shares, aggregate.organizationId, weight, byOrganization.keys());
-  }
-  function observe(event: Request): void {
-    const { id } = event.aggregate;
-    observedUpTo = Math.max(observedUpTo, event.sequence);
-    if (isAwaitingServer(event.state)) {
-      if (event.type === 'session.requeued') claimed.delete(id);
-      const isRequest = event.type === 'session.requested' || event.type === 'session.requeued';
-      if (isRequest && !claimed.has(id)) add(event);
-      return;
-    }
-    claimed.delete(id);
-    const isServed = event.type === 'session.assigned' || event.type === 'session.activated';
-    if (remove(event) && isServed) countService(event);
-  }
+  /** The oldest request that the server has not failed to launch for. */
   function oldestOf(organizationId: string, serverId: string): Request | null {
     let oldest: Request | null = null;
     for (const request of byOrganization.get(organizationId)?.values() ?? []) {
@@ -85,29 +116,13 @@ export function createWaitingSessions(position: number): WaitingSessions {
     }
     return oldest;
   }
-  function turnBefore({ aggregate }: Request, serverId: string): Request | null {
-    const oldest = new Map<string, Request | null>();
-    for (const organizationId of byOrganization.keys()) {
-      const request = oldestOf(organizationId, serverId);
-      if (request !== null) oldest.set(organizationId, request);
-    }
-    oldest.set(aggregate.organizationId, null);
-    return oldest.get(nextOrganization(shares, oldest.keys()) ?? '') ?? null;
-  }
   return {
-    observe,
+    add,
+    remove,
+    oldestOf,
     count: () => size,
-    statusOf({ aggregate: { organizationId, id }, sequence }) {
-      if (claimed.has(id)) return 'claimed';
-      const isKnown = byOrganization.get(organizationId)?.has(id) === true;
-      return isKnown || sequence > observedUpTo ? 'waits' : 'unknown';
-    },
-    turnBefore,
-    claim(request) {
-      remove(request);
-      claimed.add(request.aggregate.id);
-      countService(request);
-    },
-    lose: ({ aggregate: { id } }) => void claimed.delete(id),
+    has: ({ aggregate: { organizationId, id } }: Request) =>
+      byOrganization.get(organizationId)?.has(id) === true,
+    organizations: () => byOrganization.keys(),
   };
 }

@@ -129,7 +129,6 @@ export async function startApp(
     name: 'Acme',
     tier: 'max',
     credits: CREDITS,
-    queueWeight: 1,
   } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
@@ -137,7 +136,7 @@ export async function startApp(
   const dependencies: ApiDependencies = {
     ...infrastructure,
     createWaitMs: 10_000,
-    queueMax: 10,
+    queue: { max: 10, perOrganizationMax: 10 },
     queueTimeoutMs: queue.timeoutMs,
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,

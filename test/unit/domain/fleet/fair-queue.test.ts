@@ -37,7 +37,7 @@ function countOf(served: readonly string[], id: string): number {
 }
 
 describe('the turn of organizations whose requests wait', () => {
-  it('is nobody’s if nobody waits', () => {
+  it('goes to no organization if none waits', () => {
     expect(nextOrganization(noShares, [])).toBeNull();
   });
 
@@ -83,7 +83,7 @@ describe('the turn of organizations whose requests wait', () => {
     { selector: ({ id }) => id, minLength: 1, maxLength: 6 },
   );
 
-  it('leaves nobody out: in any mix all requests are served, one at each turn', () => {
+  it('leaves none out: in any mix all requests are served, one at each turn', () => {
     fc.assert(
       fc.property(organizations, (waiting) => {
         const total = waiting.reduce((sum, { requests }) => sum + requests, 0);
