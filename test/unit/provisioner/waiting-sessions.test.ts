@@ -127,7 +127,7 @@ describe('what is known of a pulled request', () => {
     expect([waiting.statusOf(one), waiting.statusOf(other)]).toEqual(['unknown', 'unknown']);
   });
 
-  test('is nothing if it was requested before this process began', () => {
+  test('has to be read if it was requested before this process was started', () => {
     const request = next('a', 'a1', requested());
     received('b', 'b1', requested());
     expect(waiting.statusOf(request)).toBe('unknown');
