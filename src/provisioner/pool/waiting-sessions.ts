@@ -6,11 +6,16 @@ type Request = EventWithState<'session'>;
 
 /**
  * The sessions of all organizations that wait for a server, as this process knows them from the
- * session events since its start, and whose turn it is. An outdated or incomplete answer costs a
+ * session events, and whose turn it is. An outdated or incomplete answer costs a
  * claim that is lost, and loses no session: each has an item of its own in the work queue.
  */
 export type WaitingSessions = {
   observe(event: Request): void;
+  /**
+   * Adds the requests that waited at the position where the observed events began, without those
+   * that have been served or have ended since. To be called once.
+   */
+  addEarlier(requests: Iterable<Request>): void;
   /** Number of sessions that are known to wait; without those that this server has claimed. */
   count(): number;
   /**
@@ -35,12 +40,16 @@ export type WaitingSessions = {
  * the order of the work queue.
  */
 const SESSIONS_MAX = 5_000;
+/** Sessions that may end before the earlier requests are known; then these are left out. */
+const SETTLED_MAX = 100_000;
 
 /** @param position sequence of the last session event before the first that is observed */
 export function createWaitingSessions(position: number): WaitingSessions {
   const requests = createRequests();
   /** Ids of sessions; the event of the claim, or `lose`, removes them. */
   const claimed = new Set<string>();
+  /** Sessions that no longer wait; null once the earlier requests have been added. */
+  let settled: Set<string> | null = new Set<string>();
   let observedUpTo = position;
   let shares = noShares;
 
@@ -58,8 +67,18 @@ export function createWaitingSessions(position: number): WaitingSessions {
       return;
     }
     claimed.delete(id);
+    if (settled !== null && settled.add(id).size > SETTLED_MAX) settled = null;
     const isServed = event.type === 'session.assigned' || event.type === 'session.activated';
     if (requests.remove(event) && isServed) countService(event);
+  }
+  function addEarlier(earlier: Iterable<Request>): void {
+    const known = settled;
+    settled = null;
+    if (known === null) return;
+    for (const request of earlier) {
+      const { id } = request.aggregate;
+      if (!known.has(id) && !claimed.has(id) && !requests.has(request)) requests.add(request);
+    }
   }
   function turnBefore({ aggregate }: Request, serverId: string): Request | null {
     const oldest = new Map<string, Request | null>();
@@ -72,6 +91,7 @@ export function createWaitingSessions(position: number): WaitingSessions {
   }
   return {
     observe,
+    addEarlier,
     count: requests.count,
     statusOf(request) {
       if (claimed.has(request.aggregate.id)) return 'claimed';

@@ -70,6 +70,19 @@ test('a provisioner that is killed after it served out of order loses no request
   await untilActive(all, 4);
 });
 
+test('a provisioner that is started serves those that wait already by turns', async () => {
+  const first = await fleet.join({ limits: { ...POOL, max: 1 } });
+  const [busy] = await createMany(1);
+  await untilActive([busy ?? ''], 1);
+  const all = await createMany(10);
+  const late = await fleet.create({}, 'beta');
+  first.kill();
+
+  await fleet.join({ limits: { ...POOL, max: 2 } });
+  await fleet.waitForStatus(late, 'active');
+  expect((await activeOf(all)).length).toBeLessThanOrEqual(1);
+});
+
 describe('a launch whose requester has gone', () => {
   const options = { timezone: 'Asia/Tokyo' };
 

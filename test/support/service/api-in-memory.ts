@@ -118,6 +118,7 @@ export async function startApp(
       browsers,
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
+      queueTimeoutMs: queue.timeoutMs,
       readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
       onLogReconnect: () => () => undefined,
     }),

@@ -131,6 +131,7 @@ export async function openFleet({
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
       limits: { ...LIMITS, ...limits },
+      queueTimeoutMs: 300_000,
       readHost: async () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
       },
