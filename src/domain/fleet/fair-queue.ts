@@ -19,7 +19,7 @@ export const noShares: Shares = { time: 0, starts: new Map() };
  * Organizations whose next start is kept. Beyond that, those with the earliest next starts are
  * forgotten: they gain less than one service by it.
  */
-export const ORGANIZATIONS_MAX = 10_000;
+export const ORGANIZATIONS_MAX = 1_000;
 
 /** The weight of a request that carries none. */
 export const WEIGHT_MIN = 1;
@@ -40,8 +40,9 @@ export function nextOrganization({ time, starts }: Shares, waiting: Iterable<str
 }
 
 /**
- * The shares after a service, whether or not it was that organization's turn.
- * @param waiting the organizations that waited, the served one included
+ * The shares after a service, whether or not it was that organization's turn. If no other one
+ * waited, what the others have had is forgotten: it would be no reason to let them wait later.
+ * @param waiting the organizations that waited, with or without the served one
  */
 export function serve(
   shares: Shares,
@@ -50,9 +51,15 @@ export function serve(
   waiting: Iterable<string>,
 ): Shares {
   const startOf = (id: string) => shares.starts.get(id) ?? shares.time;
-  let time = startOf(organizationId);
-  for (const id of waiting) time = Math.min(time, startOf(id));
-  const next = startOf(organizationId) + 1 / Math.max(WEIGHT_MIN, weight);
+  const start = startOf(organizationId);
+  const next = start + 1 / Math.max(WEIGHT_MIN, weight);
+  let time = start;
+  let isAlone = true;
+  for (const id of waiting) {
+    time = Math.min(time, startOf(id));
+    if (id !== organizationId) isAlone = false;
+  }
+  if (isAlone) return { time, starts: new Map([[organizationId, next]]) };
   const starts = [...shares.starts, [organizationId, next] as const];
   const later = new Map(starts.filter(([, start]) => start > time));
   return { time, starts: later.size > ORGANIZATIONS_MAX ? latest(later) : later };

@@ -124,3 +124,21 @@ test('a core goes to the organization with the fewest launches under way', async
   expect((await activeOf(ids)).length).toBeLessThanOrEqual(4);
   await untilActive(ids, ids.length);
 });
+
+test('a full server gives up one idle browser at a time for the special options of an organization', async () => {
+  const limits = { ...POOL, minIdle: 4, launchesAtOnce: 4 };
+  await fleet.join({ limits, launchMs: 100 });
+  const idle = async () => (await fleet.workloads()).filter(({ status }) => status === 'idle');
+  await eventually(async () => (await idle()).length === POOL.max, 'the server is full');
+  const zones = ['Asia/Tokyo', 'Europe/Paris', 'Africa/Cairo'];
+  const ids = await Promise.all(zones.map((timezone) => fleet.create({ timezone })));
+  let most = 0;
+  await eventually(async () => {
+    const launching = (await fleet.workloads()).filter(
+      ({ status, browser }) => status === 'launching' && browser !== undefined,
+    );
+    most = Math.max(most, launching.length);
+    return (await activeOf(ids)).length === ids.length;
+  }, 'all are active');
+  expect(most).toBe(1);
+});

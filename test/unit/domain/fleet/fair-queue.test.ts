@@ -105,6 +105,13 @@ describe('the turn of organizations whose requests wait', () => {
     );
   });
 
+  it('remembers only the last one served while no other waits', () => {
+    let shares = serve(noShares, 'a', 1, []);
+    shares = serve(shares, 'b', 1, ['b']);
+    expect([...shares.starts.keys()]).toEqual(['b']);
+    expect(nextOrganization(shares, ['b', 'a'])).toBe('a');
+  });
+
   it('keeps a bounded number of organizations', () => {
     let shares: Shares = noShares;
     const ids = Array.from({ length: 3 }, (_, at) => `waiting-${at}`);
