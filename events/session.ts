@@ -112,6 +112,12 @@ const requested = {
   fingerprint: Type.Union([Type.String(), Type.Null()], {
     description: 'hash of the request body, if the request had an Idempotency-Key',
   }),
+  queueWeight: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'share of the organization while requests wait, by its tier; absent: 1',
+    }),
+  ),
 };
 
 /** A request that may be repeated, as hashes of its Idempotency-Key and of its body. */

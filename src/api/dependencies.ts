@@ -6,6 +6,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { newId } from '#src/ids.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
+import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
@@ -31,8 +32,7 @@ export type ApiDependencies = {
   pace: QueuePace;
   /** How long a create waits for its browser. */
   createWaitMs: number;
-  /** Requests that may wait beyond the servers' room. */
-  queueMax: number;
+  queue: QueueBounds;
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
   maxLifetimeMs: number;

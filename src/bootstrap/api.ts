@@ -60,7 +60,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     health,
     completeFrom: border.completeFrom,
     createWaitMs: config.api.createWaitMs,
-    queueMax: config.queue.max,
+    queue: config.queue,
     queueTimeoutMs: config.queue.timeoutMs,
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,

@@ -23,6 +23,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     leases,
     browsers: measureLaunches(browsers, metrics),
     server: { id: serverId, ip: advertisedAddress(config) },
+    queueTimeoutMs: config.queue.timeoutMs,
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),

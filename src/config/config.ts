@@ -57,7 +57,7 @@ export type Config = StoresConfig & {
     docker: DockerConfig | null;
   };
   pool: { minIdle: number; maxIdle: number; max: number };
-  queue: { afterMs: number; timeoutMs: number; max: number };
+  queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
   maxLifetimeMs: number;
   tiers: Tiers;
   tenants: TenantsConfig;
@@ -119,6 +119,10 @@ export const variables = {
     meaning: 'a request that no server takes within this time fails',
   },
   QUEUE_MAX: { fallback: '100', meaning: 'waiting requests beyond which creates are refused' },
+  QUEUE_MAX_PER_ORGANIZATION: {
+    fallback: '',
+    meaning: 'the same for the waiting requests of one organization; empty: half of QUEUE_MAX',
+  },
   MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
   TIERS: {
     fallback: '{}',
@@ -182,11 +186,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
     },
     pool: pool(read),
-    queue: {
-      afterMs: duration('QUEUE_AFTER', read),
-      timeoutMs: duration('QUEUE_TIMEOUT', read),
-      max: integer('QUEUE_MAX', read, 0, 1_000_000),
-    },
+    queue: queue(read),
     maxLifetimeMs: lifetime(read),
     tiers: readTiers(read('TIERS')),
     tenants: readTenants(read),
@@ -234,6 +234,20 @@ function readRoles(text: string): readonly RoleName[] {
   return names.map((name) => oneOf('ROLES', () => name, [...roles]));
 }
 
+function queue(read: Read<VariableName>): Config['queue'] {
+  const max = integer('QUEUE_MAX', read, 0, 1_000_000);
+  const perOrganizationMax =
+    read('QUEUE_MAX_PER_ORGANIZATION') === ''
+      ? Math.ceil(max / 2)
+      : integer('QUEUE_MAX_PER_ORGANIZATION', read, 0, 1_000_000);
+  return {
+    afterMs: duration('QUEUE_AFTER', read),
+    timeoutMs: duration('QUEUE_TIMEOUT', read),
+    max,
+    perOrganizationMax,
+  };
+}
+
 function pool(read: Read<VariableName>): Config['pool'] {
   const max = integer('POOL_MAX', read, 1, 1_000_000);
   const minIdle = integer('POOL_MIN_IDLE', read, 0, 1_000_000);
@@ -246,6 +260,7 @@ const TIER_FIELDS = {
   requests_per_minute: 'requestsPerMinute',
   concurrent_sessions: 'concurrentSessions',
   credits: 'credits',
+  queue_weight: 'queueWeight',
 } as const;
 
 function readTiers(text: string): Tiers {
@@ -254,7 +269,8 @@ function readTiers(text: string): Tiers {
     const name = oneOf('TIERS', () => tier, [...tierNames]);
     for (const [field, value] of entries(`TIERS: ${tier}`, limits)) {
       const key = TIER_FIELDS[field as keyof typeof TIER_FIELDS];
-      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < 0)
+      const least = key === 'queueWeight' ? 1 : 0;
+      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < least)
         throw new BadConfig(`TIERS: ${tier}.${field}: ${String(value)}`);
       tiers[name][key] = Number(value);
     }

@@ -177,6 +177,7 @@ const malformed: Partial<Record<VariableName, string[]>> = {
   QUEUE_AFTER: durations,
   QUEUE_TIMEOUT: durations,
   QUEUE_MAX: ['-1', '1.5', 'some', '1000001'],
+  QUEUE_MAX_PER_ORGANIZATION: ['-1', '1.5', 'some', '1000001'],
   MAX_LIFETIME: durations,
   TIERS: [
     ...['{', '[]', 'null', '7', '"max"', '{"huge":{}}', '{"max":[]}', '{"max":{"sessions":1}}'],

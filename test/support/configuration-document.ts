@@ -103,6 +103,7 @@ export const topics: readonly Topic[] = [
       QUEUE_AFTER: DURATION,
       QUEUE_TIMEOUT: DURATION,
       QUEUE_MAX: COUNT,
+      QUEUE_MAX_PER_ORGANIZATION: COUNT,
       MAX_LIFETIME: DURATION,
       TIERS: 'JSON',
     },

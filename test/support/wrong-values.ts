@@ -199,6 +199,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   QUEUE_AFTER: duration,
   QUEUE_TIMEOUT: duration,
   QUEUE_MAX: count,
+  QUEUE_MAX_PER_ORGANIZATION: count,
   MAX_LIFETIME: [...duration, ['59s', /must be at least 1m/]],
   TIERS: [
     ['free', /is not JSON/],

@@ -28,6 +28,8 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
     servers: [{ server_id: 'srv_Xb4n9T6kLw0yPq2mVz8sHg', pool_max: 4, reason: 'full' }],
     waiting: 100,
     queue_max: 100,
+    organization_waiting: 50,
+    queue_max_per_organization: 50,
   },
   UNAVAILABLE: { part: 'read-model' },
 };

@@ -32,7 +32,9 @@ test('while the list cannot be read, the session limit is reported without the i
         return views.page(...asked);
       },
     }),
-    { limits: { requestsPerMinute: 1_000, concurrentSessions: 1, credits: 10_000 } },
+    {
+      limits: { requestsPerMinute: 1_000, concurrentSessions: 1, credits: 10_000, queueWeight: 1 },
+    },
   );
   const first = await app.request('POST', '/api/sessions');
   const known = await app.request('POST', '/api/sessions');

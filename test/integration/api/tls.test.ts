@@ -23,7 +23,7 @@ const CLIENT = '203.0.113.9';
 
 /** An API without routes: requests to unknown paths are counted by address. */
 function anApi(incoming: Incoming) {
-  const limits = { requestsPerMinute: LIMIT, concurrentSessions: 1, credits: 1 };
+  const limits = { requestsPerMinute: LIMIT, concurrentSessions: 1, credits: 1, queueWeight: 1 };
   const allowance = { limit: LIMIT, remaining: 1, resetAtSeconds: 60, isAllowed: true };
   return buildServer({
     routes: () => undefined,

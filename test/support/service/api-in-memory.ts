@@ -36,7 +36,12 @@ import { eventually } from './service.ts';
 const ORGANIZATION = 'acme';
 const CREDITS = 10_000;
 const usual = {
-  limits: { requestsPerMinute: 1_000_000, concurrentSessions: 100, credits: CREDITS },
+  limits: {
+    requestsPerMinute: 1_000_000,
+    concurrentSessions: 100,
+    credits: CREDITS,
+    queueWeight: 1,
+  },
   maxLifetimeMs: 72 * 3_600_000,
 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
@@ -122,20 +127,26 @@ export async function startApp(
       browsers,
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
+      queueTimeoutMs: queue.timeoutMs,
       readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
       onLogReconnect: () => () => undefined,
     }),
   );
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
-  const asked = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: CREDITS } as const;
+  const asked = {
+    id: ORGANIZATION,
+    name: 'Acme',
+    tier: 'max',
+    credits: CREDITS,
+  } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
   const take = createLocalLimiter(now);
   const dependencies: ApiDependencies = {
     ...infrastructure,
     createWaitMs: 10_000,
-    queueMax: 10,
+    queue: { max: 10, perOrganizationMax: 10 },
     queueTimeoutMs: queue.timeoutMs,
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,

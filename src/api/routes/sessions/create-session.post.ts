@@ -196,6 +196,7 @@ function toCommand(
       timezone: body.timezone ?? null,
       ...(body.headless === true ? { headless: true } : {}),
     },
+    queueWeight: caller.limits.queueWeight,
     ...read,
   };
 }
