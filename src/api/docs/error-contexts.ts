@@ -19,7 +19,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   SESSION_ENDED: { session_id: ID, status: 'stopped', ended_reason: 'expired' },
   PAYLOAD_TOO_LARGE: {},
   UNSUPPORTED_MEDIA_TYPE: {},
-  RATE_LIMIT_EXCEEDED: { limit: 100 },
+  RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   INTERNAL: {},

@@ -18,7 +18,7 @@ export function serviceHealth(
       description: 'Always answers 200; the body has the health. For readiness use `/api/ready`.',
       response: { 200: response('healthy, degraded or unhealthy', Health) },
     },
-    config: { action: 'public', refusals: [] },
+    config: { action: 'public', isUnlimited: true, refusals: [] },
     handler: (_request, reply) =>
       reply.send({
         status: health.overall(),

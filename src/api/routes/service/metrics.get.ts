@@ -25,7 +25,7 @@ export function serviceMetrics(
         200: response('Text format 0.0.4', Type.String(), { contentType: METRICS_TYPE }),
       },
     },
-    config: { action: 'public', refusals: ['UNAUTHORIZED', 'NOT_FOUND'] },
+    config: { action: 'public', isUnlimited: true, refusals: ['UNAUTHORIZED', 'NOT_FOUND'] },
     async handler(request, reply) {
       const { headers, socket } = request.raw;
       const refusal = refuseMetrics({ address: socket.remoteAddress, headers }, metricsToken);

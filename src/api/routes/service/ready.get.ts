@@ -25,7 +25,7 @@ export function serviceReady(
         'answers 503 (`NO_SERVERS_AVAILABLE`), and all other requests work.',
       response: { 200: response('This process can serve requests', Readiness) },
     },
-    config: { action: 'public', refusals: ['UNAVAILABLE'] },
+    config: { action: 'public', isUnlimited: true, refusals: ['UNAVAILABLE'] },
     handler(_request, reply) {
       const missing = health.missing();
       const silences = { reader_silence_seconds: readers.silences() };

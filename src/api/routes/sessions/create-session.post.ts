@@ -27,6 +27,7 @@ import {
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { presentSession } from '../../schemas/present-session.ts';
 import { arrivedAt } from '../../http/admission.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { spanOf } from '../../http/trace-requests.ts';
 import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
@@ -83,6 +84,7 @@ export function createSession(server: ApiServer, dependencies: ApiDependencies):
         'NO_SERVERS_AVAILABLE',
       ],
       admission: 'handler',
+      cost: costs.createSession,
     },
     handler: (request, reply) => create(dependencies, request, request.body, reply),
   });
