@@ -73,7 +73,9 @@ export function registerAdmission(
   server.addHook('onSend', (request, reply, payload, done) => {
     const allowance = request.admission?.allowance ?? countByAddress(request.ip);
     const finish = (known: Allowance) => {
-      void reply.headers(allowanceHeaders(known));
+      void reply.headers(rateLimitHeaders(known));
+      // A document says itself how it may be kept.
+      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
       done(null, payload);
     };
     if (allowance instanceof Promise) void allowance.then(finish, done);
@@ -149,14 +151,19 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
   return (address, units = 1) => take(address, anonymous.requestsPerMinute, units);
 }
 
-/** The headers of every answer: the remaining allowance, and that no cache may store it. */
-export function allowanceHeaders({ limit, remaining, resetAtSeconds }: Allowance) {
+const NO_CACHE = 'no-store';
+
+function rateLimitHeaders({ limit, remaining, resetAtSeconds }: Allowance) {
   return {
-    'cache-control': 'no-store',
     'x-ratelimit-limit': limit,
     'x-ratelimit-remaining': remaining,
     'x-ratelimit-reset': resetAtSeconds,
   };
+}
+
+/** The headers of every answer: the remaining allowance, and that no cache may store it. */
+export function allowanceHeaders(allowance: Allowance) {
+  return { 'cache-control': NO_CACHE, ...rateLimitHeaders(allowance) };
 }
 
 /** The same for an answer that bypasses the server's hooks; the request has been admitted. */
