@@ -6,7 +6,7 @@ import { workloads } from '#projections/workloads.ts';
 import { filters, sessionsOf } from '#events/subjects.ts';
 import type { SessionState } from '#events/session.ts';
 import { Unavailable } from '#src/errors.ts';
-import { createSerialQueue } from '#src/async/serial-queue.ts';
+import { createFairQueue } from '#src/async/fair-queue.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { loadState, sequenceAt } from '#src/event-store/load-state.ts';
 import { foldUpTo, nothing, type Fold } from './past-fold.ts';
@@ -29,8 +29,13 @@ export type HistoryReader = {
 export type PastSession = { state: SessionState; place: QueuePlace | null };
 export type Lists = Record<'workloads' | 'servers' | 'sessions', readonly string[]>;
 
-/** Requests that may wait for another one's fold; each takes 8 s at most. */
-const WAITING_MAX = 20;
+/** Requests that fold or wait for their turn, of all organizations and of one. */
+const PLACES = { places: 64, placesPerOwner: 8 };
+/** A request folds for so long; then another organization has its turn. */
+const TURN_MS = 500;
+/** A request's turns together; with waiting for them, `ANSWER_MS`. Beyond, the answer is 503. */
+const FOLD_MS = 8_000;
+const ANSWER_MS = 30_000;
 /**
  * Folds that are kept, the last used first: a client that turns pages requests the same fold again.
  */
@@ -43,7 +48,7 @@ export function createHistoryReader(parts: {
 }): HistoryReader {
   let kept: { of: string; fold: Fold }[] = [];
   /** One fold at a time: queries for the past must not slow down the present. */
-  const inTurn = createSerialQueue(WAITING_MAX, 'event-log');
+  const inTurn = createFairQueue(PLACES, 'event-log');
 
   function keep(of: string, fold: Fold): void {
     const others = kept.filter((one) => one.of !== of || one.fold.upTo !== fold.upTo);
@@ -54,7 +59,8 @@ export function createHistoryReader(parts: {
     });
   }
 
-  async function fold<View>(
+  /** One turn of a fold; an incomplete one is kept, and the next turn goes on there. */
+  async function foldSome<View>(
     projection: StateProjection<View>,
     subjects: readonly string[],
     upTo: number,
@@ -63,16 +69,36 @@ export function createHistoryReader(parts: {
     const nearest = kept
       .filter((one) => one.of === of && one.fold.upTo <= upTo)
       .reduce((best, one) => (one.fold.upTo > best.upTo ? one.fold : best), nothing);
-    const folded = await foldUpTo(parts.context.eventStore, projection, subjects, {
-      from: nearest,
-      upTo,
-    });
+    // It is used up. If this turn fails, its views are those of no sequence.
+    if (!nearest.isWhole) kept = kept.filter(({ fold }) => fold !== nearest);
+    const step = { from: nearest, upTo, withinMs: TURN_MS };
+    const folded = await foldUpTo(parts.context.eventStore, projection, subjects, step);
     keep(of, folded);
-    if (folded.isWhole) return folded;
-    throw new Unavailable('event-log', new Error(`folded up to ${folded.upTo} of ${upTo} so far`));
+    return folded;
   }
-  const foldSessions = (organizationId: string, upTo: number) =>
-    fold(organizationSessions, [sessionsOf(organizationId)], upTo);
+
+  /** The whole fold, in as many turns of the organization as it takes. */
+  async function fold<View>(
+    asker: Asker,
+    projection: StateProjection<View>,
+    subjects: readonly string[],
+    upTo: number,
+  ): Promise<Fold> {
+    for (;;) {
+      const folded = await inTurn(asker.organizationId, async () => {
+        const turnAt = performance.now();
+        const some = await foldSome(projection, subjects, upTo);
+        asker.foldedMs += performance.now() - turnAt;
+        return some;
+      });
+      if (folded.isWhole) return folded;
+      if (asker.foldedMs < FOLD_MS && performance.now() - asker.cameAt < ANSWER_MS) continue;
+      const reason = `folded up to ${folded.upTo} of ${upTo} so far`;
+      throw new Unavailable('event-log', new Error(reason));
+    }
+  }
+  const foldSessions = (asker: Asker, upTo: number) =>
+    fold(asker, organizationSessions, [sessionsOf(asker.organizationId)], upTo);
 
   return {
     async session(organizationId, id, at) {
@@ -83,23 +109,34 @@ export function createHistoryReader(parts: {
       if (state === null) return null;
       const moment = { at, upTo: sequence, queueTimeoutMs: parts.queueTimeoutMs };
       const place = isAwaitingServer(state)
-        ? await inTurn(() => queuePlaceAt(context, state, moment))
+        ? await inTurn(organizationId, () => queuePlaceAt(context, state, moment))
         : null;
       return { state, place };
     },
     async sessions(organizationId, query, at) {
       const upTo = await sequenceAt(parts.context, at);
-      return pageOf(await inTurn(() => foldSessions(organizationId, upTo)), query);
+      return pageOf(await foldSessions(newAsker(organizationId), upTo), query);
     },
     async counts(organizationId, lists, at) {
       const upTo = await sequenceAt(parts.context, at);
-      return inTurn(async () => ({
-        workloads: countsOf(await fold(workloads, filters.workloads, upTo), lists.workloads),
-        servers: countsOf(await fold(servers, filters.servers, upTo), lists.servers),
-        sessions: countsOf(await foldSessions(organizationId, upTo), lists.sessions),
-      }));
+      const asker = newAsker(organizationId);
+      const fleetsWorkloads = await fold(asker, workloads, filters.workloads, upTo);
+      const fleetsServers = await fold(asker, servers, filters.servers, upTo);
+      const sessions = await foldSessions(asker, upTo);
+      return {
+        workloads: countsOf(fleetsWorkloads, lists.workloads),
+        servers: countsOf(fleetsServers, lists.servers),
+        sessions: countsOf(sessions, lists.sessions),
+      };
     },
   };
+}
+
+/** A request with the time that its turns have taken. */
+type Asker = { organizationId: string; cameAt: number; foldedMs: number };
+
+function newAsker(organizationId: string): Asker {
+  return { organizationId, cameAt: performance.now(), foldedMs: 0 };
 }
 
 /** Like the store: the views that are in all of the lists, highest order first. */
