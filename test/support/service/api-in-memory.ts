@@ -165,8 +165,9 @@ export async function startApp(
     method: 'GET' | 'HEAD' | 'POST' | 'DELETE',
     path: string,
     payload?: object,
+    further: Record<string, string> = {},
   ) {
-    const headers = { authorization: 'Bearer any' };
+    const headers = { authorization: 'Bearer any', ...further };
     const reply = await server.inject({ method, url: path, headers, ...(payload && { payload }) });
     return { status: reply.statusCode, body: method === 'HEAD' ? null : reply.json() };
   }
