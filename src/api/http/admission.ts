@@ -51,6 +51,8 @@ export type Gatekeeper = {
   /** The limits of unauthenticated requests. */
   anonymous: TierLimits;
   now: () => number;
+  /** Called for each request with a valid credential. */
+  onAuthenticated?: (request: FastifyRequest) => void;
 };
 
 /**
@@ -98,6 +100,7 @@ export function registerAdmission(
       result: ADMITTED,
     };
     request.admission = admission;
+    if (caller !== null) gatekeeper.onAuthenticated?.(request);
     if (action !== null) admission.result = resultOf(admission, action, now);
     return admission;
   }

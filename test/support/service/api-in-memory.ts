@@ -142,6 +142,7 @@ export async function startApp(
     credentials: { reached: () => Promise.resolve() },
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     metricsToken: null,
+    ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
     authenticate: () => owner,
   };
