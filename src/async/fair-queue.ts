@@ -20,7 +20,7 @@ export function createFairQueue(
   return async (owner, work) => {
     const turn = turns.acquire(owner);
     if (turn === null) throw new Unavailable(part, new Error('as many as may wait for their turn'));
-    using _turn = await turn;
+    using _ = await turn;
     return await work();
   };
 }

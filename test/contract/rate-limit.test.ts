@@ -67,7 +67,7 @@ describe('processes with one Redis', () => {
   it('tell the end of the window also where nothing was ever taken', async () => {
     const limiter = await openLimiter();
     await freshWindow();
-    const refused = await limiter.take('nobody', 5, 6);
+    const refused = await limiter.take('quiet', 5, 6);
     expect(refused).toEqual({
       limit: 5,
       remaining: 5,

@@ -17,9 +17,9 @@ export type Cost = { units: (asked: Asked) => number; meaning: string };
  */
 export const COST_MAX = 20;
 
-/** Bytes of a create's body for one unit: each of its events carries them. */
-const BYTES_OF_A_UNIT = 512;
-const CREATE_MAX = 5;
+/** Bytes of a create's body for one unit: all events of the session carry them, and its view. */
+const BYTES_OF_A_UNIT = 256;
+const CREATE_MAX = 10;
 /** Lines of usage for one unit: so many histories are read in about 3 ms. */
 const LINES_OF_A_UNIT = 10;
 const LINES_DEFAULT = 20;
@@ -39,8 +39,8 @@ export const costs = {
       return Math.min(CREATE_MAX, Math.max(1, Math.ceil(bytes / BYTES_OF_A_UNIT)));
     },
     meaning:
-      'Costs 1 unit of the rate limit for each 512 bytes of the body that are begun, at most 5; ' +
-      '5 if the length is not sent.',
+      'Costs 1 unit of the rate limit for each 256 bytes of the body that are begun, at most 10; ' +
+      '10 if the length is not sent.',
   },
   listSessions: {
     units: ({ query }) => {

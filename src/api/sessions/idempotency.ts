@@ -37,7 +37,7 @@ export function fingerprintOf(body: unknown): string {
   return createHash('sha256').update(canonical).digest('base64url');
 }
 
-/** A client's retries are over by then: whoever sends the key again wants another session. */
+/** A client's retries are over by then: a client that sends the key again wants a new session. */
 const KEY_ENDS_MS = 24 * 3_600_000;
 
 /**

@@ -175,13 +175,13 @@ describe('the past of an organization', () => {
   it('is answered promptly while another organization fills all of its places', async () => {
     const eventStore = await someLog();
     const hostile = sessionsOf('org_hostile');
-    let isOpen = false;
+    const letGo = new AbortController();
     // The other organization's history has no end until it is let go.
     const endless: EventStore = {
       ...eventStore,
       async *read(range) {
         if (!range.subjects.includes(hostile)) return yield* eventStore.read(range);
-        while (!isOpen) {
+        while (!letGo.signal.aborted) {
           await new Promise(setImmediate);
           yield [];
         }
@@ -196,7 +196,7 @@ describe('the past of an organization', () => {
       past.sessions(id, { lists: [`${id}/all`], offset: 0, limit: 1 }, at);
     const hers = Promise.allSettled(Array.from({ length: 30 }, () => pageFor('org_hostile')));
     expect((await pageFor(organization)).total).toBe(20);
-    isOpen = true;
+    letGo.abort();
     const refused = (await hers).filter(({ status }) => status === 'rejected');
     expect(refused.length).toBe(22);
   });

@@ -66,7 +66,7 @@ describe('an organization’s request', () => {
     [405, 1, '/api/sessions', { method: 'PUT' }],
     [400, 1, '/api/sessions?limit=0'],
     [400, 1, '/api/sessions', { method: 'POST', headers: json, body: '{' }],
-    [413, 5, '/api/sessions', { method: 'POST', headers: json, body: 'x'.repeat(70_000) }],
+    [413, 10, '/api/sessions', { method: 'POST', headers: json, body: 'x'.repeat(70_000) }],
     [
       415,
       1,

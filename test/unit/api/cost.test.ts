@@ -16,10 +16,10 @@ function hold(name: keyof typeof costs, cases: Case[]): void {
 
 hold('createSession', [
   [{}, 1],
-  [{ headers: { 'content-length': '512' } }, 1],
-  [{ headers: { 'content-length': '513' } }, 2],
-  [{ headers: { 'content-length': '60000' } }, 5],
-  [{ headers: { 'transfer-encoding': 'chunked' } }, 5],
+  [{ headers: { 'content-length': '256' } }, 1],
+  [{ headers: { 'content-length': '257' } }, 2],
+  [{ headers: { 'content-length': '60000' } }, 10],
+  [{ headers: { 'transfer-encoding': 'chunked' } }, 10],
 ]);
 hold('listSessions', [
   [{ query: { limit: '100', offset: '5000', status: 'active' } }, 1],

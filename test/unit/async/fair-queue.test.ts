@@ -74,7 +74,7 @@ test('one owner holds only its share of the slots, and what it gives back goes t
   const fourth = take('b');
   await settled();
   expect(granted).toEqual(['a', 'a', 'b']);
-  // The only free slot goes to whoever waits the longest without more than its share.
+  // The freed slot goes to the owner that has waited the longest and holds less than its share.
   held[0]?.[Symbol.dispose]();
   held[0]?.[Symbol.dispose]();
   await third;
