@@ -31,7 +31,7 @@ export function createHistoryReader(parts: {
   context: CommandContext;
   queueTimeoutMs: number;
 }): HistoryReader {
-  const folds = createFolds(parts.context.eventStore);
+  const folds = createFolds(parts);
   const foldSessions = (asker: Asker, upTo: number) =>
     folds.fold(asker, organizationSessions, [sessionsOf(asker.organizationId)], upTo);
 

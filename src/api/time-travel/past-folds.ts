@@ -40,7 +40,8 @@ const ANSWER_MS = 30_000;
 const KEPT_MAX = 24;
 const KEPT_VIEWS_MAX = 300_000;
 
-export function createFolds(eventStore: EventStore): Folds {
+/** @param parts read at the first fold: a server that makes only documents has none */
+export function createFolds(parts: { context: { eventStore: EventStore } }): Folds {
   let kept: { of: string; fold: Fold }[] = [];
   /** One fold at a time: queries for the past must not slow down the present. */
   const inTurn = createFairQueue(PLACES, 'event-log');
@@ -67,7 +68,7 @@ export function createFolds(eventStore: EventStore): Folds {
     // It is used up. If this turn fails, its views are those of no sequence.
     if (!nearest.isWhole) kept = kept.filter(({ fold }) => fold !== nearest);
     const step = { from: nearest, upTo, withinMs: TURN_MS };
-    const folded = await foldUpTo(eventStore, projection, subjects, step);
+    const folded = await foldUpTo(parts.context.eventStore, projection, subjects, step);
     keep(of, folded);
     return folded;
   }
