@@ -9,9 +9,13 @@ import { allowanceFor, createLocalLimiter, WINDOW_MS, type RateLimiter } from '.
 const TAKE = `
 local window, units, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local taken = tonumber(redis.call('GET', KEYS[1]) or 0)
-local now = tonumber(redis.call('TIME')[1])
-local ends = now - now % window + window
-if taken > 0 then ends = redis.call('EXPIRETIME', KEYS[1]) end
+local ends
+if taken > 0 then
+  ends = redis.call('EXPIRETIME', KEYS[1])
+else
+  local now = tonumber(redis.call('TIME')[1])
+  ends = now - now % window + window
+end
 if taken + units > limit then return {taken, 0, ends} end
 redis.call('INCRBY', KEYS[1], units)
 if taken == 0 then redis.call('EXPIREAT', KEYS[1], ends) end
