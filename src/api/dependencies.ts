@@ -42,6 +42,8 @@ export type ApiDependencies = {
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
   /** The bearer token of the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;
+  /** Names of this machine in the configuration, by which a client on it may read its health. */
+  ownHosts: readonly string[];
   /** Checks whether the credential of an open stream is still valid. */
   authenticate: Authenticate;
 };

@@ -1,4 +1,4 @@
-/** A caller's remaining requests in the current window. */
+/** A caller's remaining units in the current window; a usual request costs one. */
 export type Allowance = {
   limit: number;
   remaining: number;
@@ -7,17 +7,17 @@ export type Allowance = {
   isAllowed: boolean;
 };
 
-/** Requests are counted in fixed windows of a minute. */
+/** Units are counted in fixed windows of a minute. */
 export const WINDOW_MS = 60_000;
 
-/** The allowance after `taken` requests in the window that ends at this time. */
-export function allowanceFor(taken: number, limit: number, resetAtSeconds: number): Allowance {
-  return {
-    limit,
-    remaining: Math.max(0, limit - taken),
-    resetAtSeconds,
-    isAllowed: taken <= limit,
-  };
+/** The allowance where `taken` units are used in the window that ends at this time. */
+export function allowanceFor(
+  taken: number,
+  limit: number,
+  resetAtSeconds: number,
+  isAllowed: boolean,
+): Allowance {
+  return { limit, remaining: Math.max(0, limit - taken), resetAtSeconds, isAllowed };
 }
 
 /** Callers counted at once in one process; beyond that the oldest are dropped. */
@@ -25,22 +25,24 @@ const CALLERS_MAX = 10_000;
 
 /**
  * Counts in this process alone. The API counts so unauthenticated callers by address, and all
- * callers while Redis is unavailable; the gateway counts all of its requests so.
+ * callers while Redis is unavailable; the gateway counts all of its requests so. What is refused
+ * takes nothing. With 0 units it only tells what is left.
  */
 export function createLocalLimiter(now: () => number) {
   const windows = new Map<string, { window: number; taken: number }>();
-  return function take(who: string, limit: number): Allowance {
+  return function take(who: string, limit: number, units = 1): Allowance {
     const window = Math.floor(now() / WINDOW_MS);
     let counted = windows.get(who);
     if (counted === undefined || counted.window !== window) {
       counted = { window, taken: 0 };
       windows.delete(who);
-      windows.set(who, counted);
+      if (units > 0) windows.set(who, counted);
       if (windows.size > CALLERS_MAX)
         for (const [oldest] of windows.entries().take(1)) windows.delete(oldest);
     }
-    counted.taken += 1;
-    return allowanceFor(counted.taken, limit, (window + 1) * (WINDOW_MS / 1000));
+    const isAllowed = counted.taken + units <= limit;
+    if (isAllowed) counted.taken += units;
+    return allowanceFor(counted.taken, limit, (window + 1) * (WINDOW_MS / 1000), isAllowed);
   };
 }
 

@@ -162,6 +162,7 @@ export async function startApp(
     credentials: { reached: () => Promise.resolve() },
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     metricsToken: null,
+    ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
     authenticate: () => owner,
   };
@@ -170,7 +171,7 @@ export async function startApp(
     gatekeeper: {
       authenticate: () => owner,
       rateLimiter: {
-        take: (who, limit) => Promise.resolve(take(who, limit)),
+        take: (...asked) => Promise.resolve(take(...asked)),
         isShared: () => true,
       },
       anonymous: limits,
@@ -185,8 +186,9 @@ export async function startApp(
     method: 'GET' | 'HEAD' | 'POST' | 'DELETE',
     path: string,
     payload?: object,
+    further: Record<string, string> = {},
   ) {
-    const headers = { authorization: 'Bearer any' };
+    const headers = { authorization: 'Bearer any', ...further };
     const reply = await server.inject({ method, url: path, headers, ...(payload && { payload }) });
     return { status: reply.statusCode, body: method === 'HEAD' ? null : reply.json() };
   }
