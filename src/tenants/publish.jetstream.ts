@@ -40,9 +40,10 @@ const REFUSED = new Set([10071, 10164]);
 
 /**
  * Copies the organizations' events into PUBLIC, in order and each once, without their internal
- * fields, and sends each to those who listen once it is stored. Every process that admits tenants runs it. The nth message is the same event in every
- * process, and is published on condition that it is the nth: one process is ahead, the others stand
- * by, and no event is doubled or left out when that process dies.
+ * fields. A stored message is then sent to its organization's live subscribers. Every process that
+ * admits tenants runs it. The nth message is the same event in every process, and is published on
+ * condition that it is the nth: one process is ahead, the others stand by, and no event is doubled
+ * or left out when that process dies.
  *
  * At an event that a newer version of the service wrote it stops: it publishes nothing after it
  * until a newer process has published it. PUBLIC is append-only, so a skipped event could never be

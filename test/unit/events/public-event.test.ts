@@ -33,7 +33,7 @@ describe.each(types)('%s as organizations get it', (type) => {
     }
   });
 
-  it('is heard live with its organization’s own number and no other', () => {
+  it('has, as a live message, its organization’s own number and no other', () => {
     const stored = toPublicMessage(event, 7);
     const { subject, headers, body } = toLiveMessage(stored);
     const golden = readMessage(type, dataVersion(type));
