@@ -48,7 +48,7 @@ const changed = [
   ...(await keepInside(folder, INSIDE_NAMES)),
   ...(await keepEdge(folder, publicHost)),
 ];
-for (const one of changed) console.log(one);
+process.stdout.write(changed.map((one) => `${one}\n`).join(''));
 
 async function kept(name, make) {
   const path = join(folder, name);
