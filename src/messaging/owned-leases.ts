@@ -9,7 +9,7 @@ export class LeaseTaken extends Error {
 /** Two renewals of one owner may meet; the later one is made again. */
 const RENEWALS_MAX = 3;
 const RENEW_AGAIN_MS = 50;
-/** A lease that nobody renews is free after `LEASE_MS`; the server drops it a moment later. */
+/** A lease without renewals is free after `LEASE_MS`; the server drops it a moment later. */
 const CLAIM_MS = 1.5 * LEASE_MS;
 const CLAIM_EVERY_MS = 500;
 
