@@ -6,7 +6,11 @@ import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
 import { generate } from 'selfsigned';
 import { beforeEach, afterEach, describe, expect, it } from 'vitest';
+import type { Config } from '#src/config/config.ts';
+import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { scratchDir } from '#test/support/scratch.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
 
 const script = new URL('../../../deploy/make-certificates.mjs', import.meta.url).href;
 const { keepInside, keepEdge } = (await import(script)) as {
@@ -100,6 +104,32 @@ describe('the certificate of NATS and Redis', () => {
     const last = await loaded();
     expect(await accepts(last, renewed)).toBe('accepted');
     expect(await accepts(last, old)).not.toBe('accepted');
+  });
+
+  it('is read again by nats-server on SIGHUP, which no connection notices', async () => {
+    await keep(inDays(-340));
+    const [cert, key, caFile] = ['inside.pem', 'inside.key', 'inside-ca.pem'].map((name) =>
+      join(folder.path, name),
+    );
+    await using nats = await startNats(`tls { cert_file: "${cert}", key_file: "${key}" }`);
+    const address = `tls://localhost:${nats.port}`;
+    const config = { roles: [], incoming: {}, nats: { tls: null }, redisTls: null };
+    const servedDays = async () => {
+      const options = { natsUrl: address, redisUrl: null };
+      const { nats_server: end } = await readCertificateEnds(config as unknown as Config, options);
+      return ((end ?? 0) - Date.now()) / DAY_MS;
+    };
+    expect(await servedDays()).toBeLessThan(60);
+    const statuses: string[] = [];
+    await using connection = await connectJetStream({
+      url: address,
+      tls: { caFile: caFile as string },
+      onStatus: (status) => statuses.push(status),
+    });
+    await keep();
+    nats.reload();
+    await expect.poll(servedDays, { timeout: 10_000 }).toBeGreaterThan(390);
+    expect([connection.isConnected(), statuses]).toEqual([true, ['connected']]);
   });
 
   it('is made anew for a name that it lacks, and where its key is missing', async () => {
