@@ -140,6 +140,35 @@ describe('an organization’s own sequence', () => {
     expect(heard.flat().filter(([name]) => /^nats-/i.test(name))).toEqual([]);
   });
 
+  it('begins with 1 again once all messages of the organization have been purged', async () => {
+    await using nats = await startNats();
+    await using stack = new AsyncDisposableStack();
+    const connection = stack.use(await connectJetStream({ url: nats.url, name: 'one' }));
+    const eventStore = createJetStreamEventStore(connection);
+    const whilePublishing = async (until: number, append: () => Promise<unknown>) => {
+      await using _ = publishToTenants({ connection, eventStore, logger });
+      await append();
+      const { jsm } = connection;
+      const end = async () => (await jsm.streams.info(PUBLIC_STREAM)).state.last_seq;
+      await eventually(async () => (await end()) === until, 'published');
+    };
+    await whilePublishing(5, async () => {
+      await appendEach(eventStore, aSession(quiet), 3);
+      await appendEach(eventStore, aSession(busy), 2);
+    });
+    // As the archivist does: the newest message stays.
+    await connection.jsm.streams.purge(PUBLIC_STREAM, { seq: 5 });
+    await whilePublishing(7, async () => {
+      await appendEach(eventStore, aSession(quiet), 1);
+      await appendEach(eventStore, aSession(busy), 1);
+    });
+    const numberAt = async (seq: number) =>
+      (await connection.jsm.streams.getMessage(PUBLIC_STREAM, { seq }))?.header.get(
+        'ce-orgsequence',
+      );
+    expect([await numberAt(5), await numberAt(6), await numberAt(7)]).toEqual(['2', '1', '3']);
+  });
+
   it('goes on behind messages that an earlier version published without a number', async () => {
     await using nats = await startNats();
     await using stack = new AsyncDisposableStack();
