@@ -76,7 +76,6 @@ function redisConf(password) {
     'tls-port 6379',
     'tls-cert-file /run/secrets/inside_pem',
     'tls-key-file /run/secrets/inside_key',
-    'tls-ca-cert-file /run/secrets/inside_ca',
     'tls-auth-clients no',
     `requirepass ${password}`,
     'maxmemory-policy noeviction',
