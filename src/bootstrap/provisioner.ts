@@ -1,8 +1,10 @@
+import { readFile, stat } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
@@ -15,7 +17,8 @@ import type { Infrastructure } from './infrastructure.ts';
 export async function composeProvisioner(infrastructure: Infrastructure) {
   const { config, connection, serverId, metrics, readers, sessionEvents } = infrastructure;
   countStarts(sessionEvents, serverId, metrics);
-  const leases = await createJetStreamLeases(connection);
+  const leases = ownLeases(await createJetStreamLeases(connection), await ownerOf(config.dataDir));
+  await claim(leases, infrastructure);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure));
   const starting = startProvisioner({
     ...infrastructure,
@@ -33,6 +36,31 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     await (browsers.leave?.() ?? browsers[Symbol.asyncDispose]());
     throw error;
   });
+}
+
+/** @throws LeaseTaken, saying what to do */
+async function claim(leases: Leases, { serverId, config, ending }: Infrastructure): Promise<void> {
+  try {
+    await claimLease(leases, serverId, { signal: ending });
+  } catch (error) {
+    if (!(error instanceof LeaseTaken)) throw error;
+    const file = join(config.dataDir, 'server-id');
+    throw new LeaseTaken(
+      `another process runs as the server ${serverId}, perhaps on a copy of DATA_DIR; each would ` +
+        `end the other's browsers. If this is the copy, remove ${file} and start again`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Names this data folder of this machine since its boot: the same for a process that is restarted
+ * there, another one for a copy of the folder. Processes in one folder exclude each other already.
+ */
+async function ownerOf(dataDir: string): Promise<string> {
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');
+  const { dev, ino } = await stat(join(dataDir, 'server-id'));
+  return `${boot.trim()}.${dev}.${ino}`;
 }
 
 /**

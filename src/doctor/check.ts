@@ -1,5 +1,6 @@
 import type { ConfigFacts, InstallationFacts, ProbeFailure } from './facts.ts';
 import { findingsOf, type Finding } from './finding.ts';
+import { checkCertificates } from './check-certificates.ts';
 import { checkEngine } from './check-engine.ts';
 import { checkHost } from './check-host.ts';
 import { checkEventStore } from './check-event-store.ts';
@@ -7,10 +8,14 @@ import { checkReadModel } from './check-read-model.ts';
 import { checkSecrets } from './check-secrets.ts';
 
 /** All findings about an installation, in the order in which to correct them. Pure. */
-export function check({ config, host, log, readModel, engine }: InstallationFacts): Finding[] {
+export function check(
+  { config, host, log, readModel, engine, certificates }: InstallationFacts,
+  now: number,
+): Finding[] {
   return [
     ...checkHost(host),
     ...checkSecrets(config),
+    ...checkCertificates(certificates, now),
     ...(isProbeFailure(log) ? away('log', log) : checkEventStore(log, config)),
     ...(isProbeFailure(readModel) ? away('read-model', readModel) : checkReadModel(readModel)),
     ...checkBrowsers(config, engine),

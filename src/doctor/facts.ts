@@ -4,6 +4,8 @@ export type InstallationFacts = {
   host: HostFacts;
   log: EventStoreFacts | ProbeFailure;
   readModel: ReadModelFacts | ProbeFailure;
+  /** Ends of the certificates in use, in ms since the epoch; null: it cannot be read. */
+  certificates: Readonly<Record<string, number | null>>;
   /** null: this process runs no browsers, or none in Docker. */
   engine: EngineFacts | ProbeFailure | null;
 };

@@ -202,9 +202,9 @@ function watchSessions(
       if (!signal.aborted) log.warn({ err: error }, 'failed to read the requests that wait');
       return [];
     })
-    .then(waitingSessions.addEarlier);
+    .then((requests) => waitingSessions.addEarlier(requests));
   const forget = [
-    sessionEvents.watchAll(waitingSessions.observe),
+    sessionEvents.watchAll((event) => waitingSessions.observe(event)),
     sessionEvents.watchAll((event) => handleSessionEvent(pool, event)),
   ];
   return {

@@ -96,7 +96,7 @@ export type Expectation = {
   /** Size of the largest burst that has come and is not due again yet; 0: none. */
   resting: number;
   /** Number of requests in bursts that began in the last `ms`. */
-  came(ms: number): number;
+  came: (ms: number) => number;
 };
 
 /** How long the launches before a burst take. */

@@ -120,34 +120,45 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
     },
     endSession(organizationId, sessionId, reason, belowEpoch = Infinity) {
       const group = groups.get(keyOf(organizationId, sessionId));
-      const ended = [...(group?.connections ?? [])].filter(({ epoch }) => epoch < belowEpoch);
-      for (const connection of ended) connection.end(reason);
-      return ended.length;
-    },
-    endRevoked(organizationId, liveHolders, reason) {
-      const ended = all(groups).filter(
-        (one) =>
-          one.organizationId === organizationId &&
-          one.holder !== null &&
-          !liveHolders.has(one.holder),
+      const ofSession = [...(group?.connections ?? [])];
+      return end(
+        ofSession.filter(({ epoch }) => epoch < belowEpoch),
+        reason,
       );
-      for (const connection of ended) connection.end(reason);
-      return ended.length;
     },
-    endAll(reason) {
-      for (const connection of all(groups)) connection.end(reason);
-    },
-    counters() {
-      const bytes = { in: gone.in, out: gone.out };
-      for (const connection of all(groups)) {
-        const { fromClient, fromBrowser } = connection.bytes();
-        bytes.in += fromClient;
-        bytes.out += fromBrowser;
-      }
-      return { open: { ...open }, total: { ...total }, bytesIn: bytes.in, bytesOut: bytes.out };
-    },
+    endRevoked: (organizationId, liveHolders, reason) =>
+      end(
+        all(groups).filter((one) => isRevoked(one, organizationId, liveHolders)),
+        reason,
+      ),
+    endAll: (reason) => void end(all(groups), reason),
+    counters: () => ({ open: { ...open }, total: { ...total }, ...bytesOf(all(groups), gone) }),
     [Symbol.dispose]: () => clearInterval(timer),
   };
+}
+
+/** Ends the connections. @returns how many */
+function end(connections: readonly MonitoredConnection[], reason: string): number {
+  for (const connection of connections) connection.end(reason);
+  return connections.length;
+}
+
+function isRevoked(
+  { organizationId, holder }: Ticket,
+  of: string,
+  liveHolders: ReadonlySet<string>,
+): boolean {
+  return organizationId === of && holder !== null && !liveHolders.has(holder);
+}
+
+function bytesOf(connections: readonly MonitoredConnection[], gone: { in: number; out: number }) {
+  const bytes = { bytesIn: gone.in, bytesOut: gone.out };
+  for (const connection of connections) {
+    const { fromClient, fromBrowser } = connection.bytes();
+    bytes.bytesIn += fromClient;
+    bytes.bytesOut += fromBrowser;
+  }
+  return bytes;
 }
 
 /** A copy: ending a connection removes it from its group. */

@@ -10,7 +10,7 @@ import type { JetStreamConnection } from '#src/event-store/jetstream/connection.
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { readEvent, type Readable } from '#src/event-store/jetstream/message.ts';
+import { readEvent, type Stored } from '#src/event-store/jetstream/message.ts';
 import type { Delivery, DeliveryBound, OpenWorkQueue, WorkQueue } from '../work-queue.ts';
 import { requestWithRetry, REQUEST_MS } from '#src/event-store/jetstream/request.ts';
 import { createPulls } from './pulls.ts';
@@ -29,7 +29,7 @@ export type WorkQueueOptions<Item> = DeliveryBound & {
    * @throws MalformedEvent: the message becomes a dead letter with that reason; UnknownEvent: it is
    * given back until a newer version of the service takes it
    */
-  read: (message: Readable, sequence: number) => Item;
+  read: (message: Stored, sequence: number) => Item;
   /** What the item is about; null: nothing that this build knows. */
   aggregateOf: (item: Item) => AggregateRef | null;
   /** Called once with the queue's reader: `<stream>/<name>`, and its silence in milliseconds. */
@@ -120,7 +120,7 @@ export async function openWorkQueue<Item>(
     if (item === null) return null;
     if (isBounded && deliveryCount > DELIVERIES_MAX) {
       const aggregate = options.aggregateOf(item.value);
-      if (aggregate === null || (await isReadable(eventStore, aggregate)))
+      if (aggregate === null || (await isStored(eventStore, aggregate)))
         message.term(`delivered ${DELIVERIES_MAX} times`);
       else message.nak(unknownMs(deliveryCount));
       return null;
@@ -281,7 +281,7 @@ function readOrGiveUp<Item>(
  * its last event, or its history cannot be read now. The item may have been delivered often for
  * that reason.
  */
-async function isReadable(eventStore: EventStore, aggregate: AggregateRef): Promise<boolean> {
+async function isStored(eventStore: EventStore, aggregate: AggregateRef): Promise<boolean> {
   try {
     await loadState(eventStore, aggregate, { fromLeader: true });
     return true;

@@ -164,7 +164,7 @@ describe('sockets of one address', () => {
     expect(await isClosed(await hold(site.port))).toBe(true);
     await expect(openSocket(site.cdpUrl('s1'))).rejects.toThrow();
     idle[0]?.destroy();
-    await until(() => idle[0]?.closed === true, 'one closed');
+    await until(() => idle[0]?.closed ?? false, 'one closed');
     await openSocketSoon(site.cdpUrl('s1'));
     for (const socket of idle) socket.destroy();
   });

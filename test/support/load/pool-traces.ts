@@ -84,7 +84,7 @@ const TWO_HOURS: Range = [BEGIN, BEGIN + 2 * HOUR];
 function burstTrace(
   name: string,
   bursts: Partial<Bursts>,
-  { limits = LARGE, goals = GOALS as PoolTrace['goals'] } = {},
+  { limits = LARGE, goals = GOALS }: Partial<Pick<PoolTrace, 'limits' | 'goals'>> = {},
 ): PoolTrace {
   const all = { size: [4, 4] as const, gapMs: EVERY_FIVE, lastsMs: LASTS, ...bursts };
   const come = burstsOf(createRandom(name.length), all, TWO_HOURS);
