@@ -10,7 +10,8 @@ import { createTickets } from '#src/gateway/access/ticket.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeGateway(infrastructure: Infrastructure) {
-  const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
+  const { config, context, sessionEvents, log, masterKey, certificate, metrics, linkKeys } =
+    infrastructure;
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
   const gateway = await startGateway({
@@ -23,7 +24,7 @@ export async function composeGateway(infrastructure: Infrastructure) {
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
-    sessions: createSessionDirectory(context),
+    sessions: createSessionDirectory(context, linkKeys),
     onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),
     log,

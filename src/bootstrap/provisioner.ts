@@ -72,9 +72,10 @@ async function hostLimits({ browsers, pool }: Infrastructure['config']) {
 }
 
 async function makeBrowsers(infrastructure: Infrastructure): Promise<Browsers> {
-  const { config, programs, serverId, log, print, ending: signal } = infrastructure;
+  const { config, programs, serverId, log, print, linkKeys, ending: signal } = infrastructure;
   const { kind, simulatedLaunchMs, simulatedFailRate, docker } = config.browsers;
-  if (docker !== null) return createDockerBrowsers({ ...docker, serverId, log, print, signal });
+  if (docker !== null) 
+    return createDockerBrowsers({ ...docker, serverId, linkKeys, log, print, signal });
   if (kind === 'simulated')
     return createSimulatedBrowsers({ launchMs: simulatedLaunchMs, failRate: simulatedFailRate });
   if (programs === null) throw new Error('the programs of process browsers are missing');

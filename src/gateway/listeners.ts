@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { reject } from '#src/errors.ts';
-import { KEEP_ALIVE_MS } from './connections/dial.ts';
+import { KEEP_ALIVE_MS } from '#src/browser-link/browser-link.ts';
 import { rejectUpgrade } from './error-response.ts';
 
 /** Where a listener listens; with a key and a certificate it speaks TLS. */

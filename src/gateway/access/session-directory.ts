@@ -1,3 +1,5 @@
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+
 /**
  * Port: looks up a session's browser. The gateway calls it at every connect and caches nothing.
  */
@@ -6,8 +8,8 @@ export type SessionLookup =
   | {
       status: 'active';
       /** `path` is the browser's own WebSocket path, `/devtools/browser/<uuid>`. */
-      cdp: { host: string; port: number; path: string };
-      vnc: { host: string; port: number };
+      cdp: BrowserAddress & { path: string };
+      vnc: BrowserAddress;
     }
   /** No browser yet: creating or queued. */
   | { status: 'waiting' }

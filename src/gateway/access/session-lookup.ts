@@ -1,3 +1,4 @@
+import { addressesOf, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { loadSettled } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -12,10 +13,10 @@ import type { SessionDirectory } from './session-directory.ts';
  * Looks sessions up in the event store. A cached state is used if it has a browser; otherwise each
  * connect reads the event store, so that the result is never older than an API response.
  */
-export function createSessionDirectory({
-  eventStore,
-  stateCache,
-}: CommandContext): SessionDirectory {
+export function createSessionDirectory(
+  { eventStore, stateCache }: Pick<CommandContext, 'eventStore' | 'stateCache'>,
+  linkKeys: LinkKeys,
+): SessionDirectory {
   return {
     async find(organizationId, id) {
       const session = { kind: 'session', organizationId, id } as const;
@@ -26,7 +27,7 @@ export function createSessionDirectory({
           : (await loadSettled(eventStore, session)).state;
       if (state === null) return null;
       if (state.status === 'active')
-        return { status: 'active', cdp: state.workload.cdp, vnc: state.workload.vnc };
+        return { status: 'active', ...addressesOf(state.workload, linkKeys) };
       return state.endedReason === null
         ? { status: 'waiting' }
         : { status: 'ended', reason: state.endedReason };

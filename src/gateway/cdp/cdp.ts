@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, readResponseHead } from '../connections/dial.ts';
@@ -22,7 +23,7 @@ const HANDSHAKE_HEADERS = [
 export async function connectCdp(
   request: IncomingMessage,
   head: Buffer,
-  target: { host: string; port: number; path: string },
+  target: BrowserAddress & { path: string },
   connection: Connection,
   timeoutMs: number,
 ): Promise<Rejection | null> {

@@ -1,4 +1,5 @@
 import { get } from 'node:http';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { JsonDocument } from '../routes.ts';
 
 /** The protocol document has 1.5 MB, a list of a thousand tabs 1 MB. */
@@ -10,7 +11,7 @@ const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
  */
 export async function readDocument(
   document: JsonDocument,
-  from: { host: string; port: number },
+  from: BrowserAddress,
   to: { prefix: string; ticket: string },
   bound: { timeoutMs: number; signal: AbortSignal },
 ): Promise<string> {
@@ -52,16 +53,14 @@ function publicFrontend(url: string, to: { prefix: string; ticket: string }): st
 
 function fetchText(
   path: string,
-  { host, port }: { host: string; port: number },
+  address: BrowserAddress,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
 ): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const request = get({
-    host,
-    port,
     path,
-    agent: false,
-    headers: { host: `127.0.0.1:${port}` }, // Chromium accepts no host name but localhost
+    createConnection: () => connectToBrowser(address),
+    headers: { host: `127.0.0.1:${address.port}` }, // Chromium accepts no host name but localhost
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   request.on('error', reject);

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { closeOf } from '../connections/close-codes.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, DialFailed } from '../connections/dial.ts';
@@ -25,7 +26,7 @@ export type VncGate = {
   connect(
     request: IncomingMessage,
     head: Buffer,
-    target: { host: string; port: number },
+    target: BrowserAddress,
     connection: Connection,
     options: { timeoutMs: number; endReason: () => Promise<string> },
   ): Promise<void>;

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
+import { connectToBrowser } from '#src/browser-link/browser-link.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
@@ -142,8 +143,10 @@ export type Cdp = Disposable & {
 };
 
 /** Connects a client to a browser's CDP socket. */
-export async function openCdp({ host, port, path }: RunningBrowser['cdp']): Promise<Cdp> {
-  const socket = new WebSocket(`ws://${host}:${port}${path}`);
+export async function openCdp(address: RunningBrowser['cdp']): Promise<Cdp> {
+  const { host, port, path } = address;
+  const createConnection = () => connectToBrowser(address);
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, { createConnection });
   await once(socket, 'open');
   let lastId = 0;
   return {

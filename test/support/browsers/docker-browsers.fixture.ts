@@ -1,3 +1,4 @@
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
@@ -21,6 +22,7 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
     dns: [],
     isolation: 'required',
     limits: { memoryBytes: 1024 ** 3, cpus: 2, pids: 512 },
+    linkKeys: createLinkKeys(Buffer.alloc(32, 7)),
     launchTimeoutMs: 30_000,
     print: console.log,
     log: { info: () => {}, warn: console.warn },

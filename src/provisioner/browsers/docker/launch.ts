@@ -1,14 +1,14 @@
 import type Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
 import { LaunchFailed } from '../browsers.ts';
-import type { BrowserSpec, Endpoint, RunningBrowser } from '../browsers.ts';
+import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 import { parseListening } from '../chromium/flags.ts';
 import { cdpReady } from '../chromium/ready.ts';
 import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
 import { CDP_PORT, VNC_PORT } from './naming.ts';
-import { browserContainer } from './spec.ts';
+import { browserContainer, endpointOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
 
@@ -62,29 +62,22 @@ export async function launchContainer(
 
 async function whenReady(
   container: Docker.Container,
-  { network, publish }: Confinement,
+  confinement: Confinement,
   { workloadId, headless }: BrowserSpec,
   listening: Promise<string>,
   signal: AbortSignal,
 ): Promise<RunningBrowser> {
   // The start has set the addresses. Chromium takes longer to listen than this request.
   const { NetworkSettings } = await container.inspect(bounded(signal));
-  const endpoint = (port: number) => endpointOf(NetworkSettings, { port, network, publish });
-  const vnc = endpoint(VNC_PORT);
-  const cdp = { ...endpoint(CDP_PORT), path: await listening };
+  const endpoint = (port: number) => endpointOf(NetworkSettings, port, confinement);
+  const linkKey = confinement.linkKeys(workloadId);
+  const vnc = { ...endpoint(VNC_PORT), linkKey };
+  const cdp = { ...endpoint(CDP_PORT), linkKey, path: await listening };
   await Promise.all([
     untilReady(() => cdpReady(cdp, signal), signal),
     headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
   ]);
   return { workloadId, cdp, vnc };
-}
-
-function endpointOf(
-  { Networks, Ports }: Docker.ContainerInspectInfo['NetworkSettings'],
-  { port, network, publish }: { port: number; network: string; publish: string | null },
-): Endpoint {
-  if (publish === null) return { host: Networks[network]?.IPAddress ?? '', port };
-  return { host: publish, port: Number(Ports[`${port}/tcp`]?.[0]?.HostPort) };
 }
 
 /** Retries while the port is closed, or open without a program behind it. */

@@ -8,13 +8,16 @@ const OWNER = 'browser-session-service';
 const SERVER = `${OWNER}.server`;
 const WORKLOAD = `${OWNER}.workload`;
 const PREFIX = 'bss';
+/** How a browser is reached, on its container and on its image; absent: plain TCP. */
+export const LINK = `${OWNER}.link`;
+export const TLS_PSK = 'tls-psk';
 
 /** The ports of CDP and of VNC inside a container. */
 export const CDP_PORT = 9223;
 export const VNC_PORT = 5900;
 
 export function labelsOf(serverId: string, workloadId: string): Record<string, string> {
-  return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId };
+  return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId, [LINK]: TLS_PSK };
 }
 
 /** The labels of a container or a network of this service that is no browser. */
