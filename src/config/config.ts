@@ -2,7 +2,13 @@ import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
-import { refuseWeakSecrets, secretFileVariables, withSecretFiles } from './secrets.ts';
+import {
+  isLoopback,
+  isProduction,
+  refuseWeakSecrets,
+  secretFileVariables,
+  withSecretFiles,
+} from './secrets.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -55,6 +61,11 @@ export type Config = StoresConfig & {
     simulatedFailRate: number;
     /** null: no Docker browsers. */
     docker: DockerConfig | null;
+    /**
+     * Whether this process may run browsers that are not isolated; null: it runs none.
+     * `development`: nobody else reaches it. `allowed`: by ALLOW_UNISOLATED.
+     */
+    unisolated: 'development' | 'allowed' | 'refused' | null;
   };
   pool: { minIdle: number; maxIdle: number; max: number };
   queue: { afterMs: number; timeoutMs: number; max: number };
@@ -99,6 +110,10 @@ export const variables = {
   BROWSERS: {
     fallback: 'process',
     meaning: 'docker, process (no isolation) or simulated (load tests)',
+  },
+  ALLOW_UNISOLATED: {
+    fallback: 'no',
+    meaning: 'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
   },
   ...dockerVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
@@ -180,6 +195,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
       simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
       docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+      unisolated: readUnisolated(read, isProduction(env)),
     },
     pool: pool(read),
     queue: {
@@ -226,6 +242,18 @@ function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway
     publicWsUrl: url('PUBLIC_GATEWAY_WS_URL', read, ['ws:', 'wss:']) ?? usual,
     publicWssUrl: url('PUBLIC_GATEWAY_WSS_URL', read, ['wss:']) ?? secure,
   };
+}
+
+/** A page in a process browser reads what the service's user reads, MASTER_KEY included. */
+function readUnisolated(
+  read: Read<VariableName>,
+  isSerious: boolean,
+): Config['browsers']['unisolated'] {
+  const allowed = oneOf('ALLOW_UNISOLATED', read, ['yes', 'no']);
+  const isHere = readRoles(read('ROLES')).includes('provisioner');
+  if (!isHere || read('BROWSERS') !== 'process') return null;
+  if (!isSerious && isLoopback(read('HOST'))) return 'development';
+  return allowed === 'yes' ? 'allowed' : 'refused';
 }
 
 function readRoles(text: string): readonly RoleName[] {

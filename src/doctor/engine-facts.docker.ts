@@ -31,6 +31,7 @@ export async function gatherEngineFacts(options: DockerConfig): Promise<EngineFa
     dns: options.dns,
     // Launches no browser.
     linkKeys: createLinkKeys(randomBytes(32)),
+    nextAddress: () => null,
     seccomp: readSeccomp(),
     limits: { ...options.limits, cpus: Math.min(options.limits.cpus, cpus) },
   };

@@ -8,6 +8,9 @@ import type { DockerSite } from '#src/provisioner/browsers/docker/site.ts';
 import { docker, dockerHost, testNetwork } from '#test/support/servers/docker-engine.ts';
 import type { OpenedBrowsers } from './browsers.fixture.ts';
 
+/** The master key of the tests’ browsers. */
+export const MASTER_KEY = 'fFq2mZ7xKp4sVt9wRb3nYc6dHg8jLe1a';
+
 let opened = 0;
 
 /** Options of a test's Docker browsers; each call is for another server. */
@@ -22,7 +25,7 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
     dns: [],
     isolation: 'required',
     limits: { memoryBytes: 1024 ** 3, cpus: 2, pids: 512 },
-    linkKeys: createLinkKeys(Buffer.alloc(32, 7)),
+    linkKeys: createLinkKeys(Buffer.from(MASTER_KEY)),
     launchTimeoutMs: 30_000,
     print: console.log,
     log: { info: () => {}, warn: console.warn },

@@ -35,13 +35,25 @@ export class NotIsolated extends Error {
 /**
  * Puts the packet rules in force: by this process where it may, else by a short-lived container on
  * the host's network. Idempotent.
+ * @returns whether the sessions' connections are bounded: not every kernel can count them
  * @throws Error with the message of nft or of the engine
  */
-export async function enforceRules(dependencies: IsolationDependencies): Promise<void> {
+export async function enforceRules(
+  dependencies: IsolationDependencies,
+): Promise<{ isBounded: boolean }> {
   const { confinement, network } = dependencies;
   const resolvers =
     confinement.dns.length > 0 ? confinement.dns : await engineResolvers(dependencies);
-  await runRulesScript(dependencies, rulesText({ bridge: network.bridge, resolvers }));
+  const rules = { bridge: network.bridge, resolvers };
+  try {
+    await runRulesScript(dependencies, rulesText(rules));
+    return { isBounded: true };
+  } catch (error) {
+    // What nft says of an expression that the kernel does not have.
+    if (!messageOf(error).includes('No such file or directory')) throw error;
+  }
+  await runRulesScript(dependencies, rulesText({ ...rules, isBounded: false }));
+  return { isBounded: false };
 }
 
 /** The rules in force, as nft lists them; null if there are none. */

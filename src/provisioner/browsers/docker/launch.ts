@@ -39,8 +39,7 @@ export async function launchContainer(
   };
   let started: StartedContainer | null = null;
   try {
-    const options = browserContainer(confinement, spec);
-    started = await startContainer(docker, options, { onLine, signal });
+    started = await startAtFreeAddress(docker, confinement, spec, { onLine, signal });
     void started.ended.then((exitCode) =>
       failed.abort(new Error(`The browser ended before it was ready: exit code ${exitCode}`)),
     );
@@ -57,6 +56,26 @@ export async function launchContainer(
     started?.detach();
     // Closes the sockets of checks that still wait.
     failed.abort(new Error('The launch is over'));
+  }
+}
+
+/** Addresses in use that are tried before the launch fails. */
+const ADDRESSES_MAX = 8;
+
+async function startAtFreeAddress(
+  docker: Docker,
+  confinement: Confinement,
+  spec: BrowserSpec,
+  options: { onLine: (line: string) => void; signal: AbortSignal },
+): Promise<StartedContainer> {
+  for (let tried = 1; ; tried += 1) {
+    const address = confinement.publish === null ? confinement.nextAddress() : null;
+    try {
+      return await startContainer(docker, browserContainer(confinement, spec, address), options);
+    } catch (error) {
+      const isTaken = address !== null && /address already in use/i.test(messageOf(error));
+      if (!isTaken || tried === ADDRESSES_MAX) throw error;
+    }
   }
 }
 

@@ -12,6 +12,10 @@ const PREFIX = 'bss';
 export const LINK = `${OWNER}.link`;
 export const TLS_PSK = 'tls-psk';
 
+/** On a network whose addresses the service may choose. */
+export const ADDRESSES = `${OWNER}.addresses`;
+export const CHOSEN = 'chosen';
+
 /** The ports of CDP and of VNC inside a container. */
 export const CDP_PORT = 9223;
 export const VNC_PORT = 5900;

@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { createAddressRing } from './addresses.ts';
 import { connectEngine, DockerUnavailable, messageOf } from './engine.ts';
 import { ensureBrowserImage, ensureRulesImage, readSeccomp } from './image.ts';
 import { openGuard } from './guard.ts';
@@ -58,17 +59,15 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
     publish: options.publish ?? (isOnEngineHost(network) ? null : '127.0.0.1'),
     dns,
     linkKeys,
+    nextAddress: createAddressRing(() => dependencies.network),
     seccomp: readSeccomp(),
     // The engine refuses more cores than it has.
     limits: { ...limits, cpus: Math.min(limits.cpus, cpus) },
   };
   const rulesImage = () => ensureRulesImage(docker, print);
   const { isolation, log } = options;
-  const guard = await isolate({
-    dependencies: { docker, network, confinement, rulesImage },
-    isolation,
-    log,
-  });
+  const dependencies = { docker, network, confinement, rulesImage };
+  const guard = await isolate({ dependencies, isolation, log });
   return { docker, confinement, filter: filterFor(serverId), guard };
 }
 

@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import { linkKeyText, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { BrowserSpec, Endpoint } from '../browsers.ts';
+import type { NextAddress } from './addresses.ts';
 import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
 import { CDP_PORT, labelsOf, nameOf, VNC_PORT } from './naming.ts';
 
@@ -19,6 +20,8 @@ export type Confinement = {
   limits: BrowserLimits;
   /** The keys of the browsers' links. */
   linkKeys: LinkKeys;
+  /** The address of the next container, where it is reached directly. */
+  nextAddress: NextAddress;
 };
 
 export type BrowserLimits = { memoryBytes: number; cpus: number; pids: number };
@@ -33,8 +36,9 @@ const HOME_BYTES = 64 * MIB;
 export function browserContainer(
   confinement: Confinement,
   spec: BrowserSpec,
+  address: string | null = null,
 ): Docker.ContainerCreateOptions {
-  const { image, serverId, linkKeys } = confinement;
+  const { image, serverId, network, linkKeys } = confinement;
   const { workloadId, vncPassword, screen, headless } = spec;
   return {
     name: nameOf(workloadId),
@@ -54,6 +58,13 @@ export function browserContainer(
       ...confined(confinement),
       ...publishing(confinement),
     },
+    ...(address === null
+      ? {}
+      : {
+          NetworkingConfig: {
+            EndpointsConfig: { [network]: { IPAMConfig: { IPv4Address: address } } },
+          },
+        }),
   };
 }
 
