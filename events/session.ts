@@ -62,7 +62,8 @@ export const SessionWorkload = Type.Object(
     ),
     link: Type.Optional(
       Type.Literal('tls-psk', {
-        description: 'both addresses are reached through TLS with a key of the workload; absent: TCP',
+        description:
+          'both addresses are reached through TLS with a key of the workload; absent: TCP',
       }),
     ),
   },

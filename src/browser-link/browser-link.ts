@@ -71,7 +71,8 @@ export function connectToBrowser(
   address: BrowserAddress,
   { signal, onReady }: { signal?: AbortSignal; onReady?: () => void } = {},
 ): Socket {
-  const socket = address.linkKey === undefined ? openTcp(address) : openTls(address, address.linkKey);
+  const socket =
+    address.linkKey === undefined ? openTcp(address) : openTls(address, address.linkKey);
   if (signal !== undefined) addAbortSignal(signal, socket);
   if (onReady !== undefined)
     socket.once(address.linkKey === undefined ? 'connect' : 'secureConnect', onReady);

@@ -113,7 +113,8 @@ export const variables = {
   },
   ALLOW_UNISOLATED: {
     fallback: 'no',
-    meaning: 'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
+    meaning:
+      'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
   },
   ...dockerVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
@@ -155,13 +156,15 @@ export const variables = {
   },
   MASTER_KEY: {
     fallback: '',
-    meaning: 'key that tickets and VNC passwords are derived from; empty: generated and kept',
+    meaning: 'key of tickets, VNC passwords and links to browsers; empty: generated and kept',
   },
   ...jwtVariables,
   ...secretFileVariables,
   NODE_ENV: {
     fallback: '',
-    meaning: 'production: refuse weak secrets; a NATS_URL of another machine does the same',
+    meaning:
+      'production: refuse weak secrets and, without ALLOW_UNISOLATED, BROWSERS=process; a NATS_URL of ' +
+      'another machine does the same',
   },
   ...telemetryVariables,
   LOG_LEVEL: {

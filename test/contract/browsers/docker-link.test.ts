@@ -46,92 +46,95 @@ wait
 echo done
 `;
 
-describe.runIf(hasDocker())('CDP and VNC of a session, published on an address of the machine', () => {
-  let opened: Awaited<ReturnType<typeof openDockerBrowsers>>;
-  let hosts: NetworkHosts;
-  let target: RunningBrowser;
-  let other: RunningBrowser;
-  let addresses: string;
-  let image: string;
-  beforeAll(async () => {
-    hosts = await openHosts();
-    image = await browserImage();
-    opened = await openDockerBrowsers({ publish: hosts.machine });
-    [target, other] = await Promise.all([
-      opened.browsers.launch({ ...SPEC, workloadId: `wl_target_${process.pid}` }),
-      opened.browsers.launch({ ...SPEC, workloadId: `wl_other_${process.pid}` }),
-    ]);
-    const format = `{{(index .NetworkSettings.Networks "${testNetwork()}").IPAddress}}`;
-    const own = docker('inspect', '--format', format, containerOf(target));
-    addresses = [
-      ...[target.cdp, target.vnc].map(({ host, port }) => `${host}:${port}`),
-      ...[`${own}:9223`, `${own}:5900`],
-    ].join(' ');
-  });
-  afterAll(async () => {
-    await opened[Symbol.asyncDispose]();
-    await hosts[Symbol.asyncDispose]();
-  });
+describe.runIf(hasDocker())(
+  'CDP and VNC of a session, published on an address of the machine',
+  () => {
+    let opened: Awaited<ReturnType<typeof openDockerBrowsers>>;
+    let hosts: NetworkHosts;
+    let target: RunningBrowser;
+    let other: RunningBrowser;
+    let addresses: string;
+    let image: string;
+    beforeAll(async () => {
+      hosts = await openHosts();
+      image = await browserImage();
+      opened = await openDockerBrowsers({ publish: hosts.machine });
+      [target, other] = await Promise.all([
+        opened.browsers.launch({ ...SPEC, workloadId: `wl_target_${process.pid}` }),
+        opened.browsers.launch({ ...SPEC, workloadId: `wl_other_${process.pid}` }),
+      ]);
+      const format = `{{(index .NetworkSettings.Networks "${testNetwork()}").IPAddress}}`;
+      const own = docker('inspect', '--format', format, containerOf(target));
+      addresses = [
+        ...[target.cdp, target.vnc].map(({ host, port }) => `${host}:${port}`),
+        ...[`${own}:9223`, `${own}:5900`],
+      ].join(' ');
+    });
+    afterAll(async () => {
+      await opened[Symbol.asyncDispose]();
+      await hosts[Symbol.asyncDispose]();
+    });
 
-  function containerOf({ workloadId }: RunningBrowser): string {
-    return containersOf(opened.options.serverId, workloadId)[0] ?? '';
-  }
-
-  /** The command that runs a bash script in a place. */
-  const places = {
-    'another session': () => ['docker', '-H', dockerHost, 'exec', containerOf(other), 'bash'],
-    'a container of another network': () => [
-      ...['docker', '-H', dockerHost, 'run', '--rm', '--network', 'bridge'],
-      ...['--entrypoint', 'bash', image],
-    ],
-    'a user of the machine': () => ['setpriv', '--reuid=65534', '--clear-groups', 'bash'],
-    'a machine of the same segment': () => ['ip', 'netns', 'exec', hosts.namespace, 'bash'],
-  };
-  type Place = keyof typeof places;
-
-  async function attack(place: Place, withKeys: readonly string[]): Promise<string> {
-    const [command = '', ...args] = places[place]();
-    const script = [...args, '-c', ATTACK, 'attack', addresses, withKeys.join(' ')];
-    const { stdout } = await run(command, script, { timeout: 60_000 });
-    expect(stdout).toMatch(/done\n$/);
-    return stdout;
-  }
-
-  test.each(Object.keys(places) as Place[])(
-    'refuse %s: in plain, with a wrong key, and with the key of another session',
-    async (place) => {
-      const wrong = [randomBytes(32).toString('hex'), linkKeyText(keys(other.workloadId))];
-      const answers = await attack(place, wrong);
-      expect(answers).not.toContain('RFB 0');
-      expect(answers).not.toContain('webSocketDebuggerUrl');
-      expect(answers).not.toContain('HTTP/1.1');
-    },
-  );
-
-  test('answer who has the key, and so the attempts above would have shown an answer', async () => {
-    for (const place of ['a user of the machine', 'a machine of the same segment'] as const) {
-      const answers = await attack(place, [linkKeyText(keys(target.workloadId))]);
-      expect(answers).toContain('RFB 003.008');
-      expect(answers).toContain('webSocketDebuggerUrl');
+    function containerOf({ workloadId }: RunningBrowser): string {
+      return containersOf(opened.options.serverId, workloadId)[0] ?? '';
     }
-  });
 
-  test('are not reached at the container’s own address through the machine, even with the key', () => {
-    const own = addresses.split(' ').slice(2);
-    for (const address of own) {
-      const [host, port] = address.split(':');
-      const connect = `exec 3<>/dev/tcp/${host}/${port}`;
-      const args = ['netns', 'exec', hosts.namespace, 'timeout', '5', 'bash', '-c', connect];
-      expect(() => execFileSync('ip', args, { stdio: 'pipe' })).toThrow();
+    /** The command that runs a bash script in a place. */
+    const places = {
+      'another session': () => ['docker', '-H', dockerHost, 'exec', containerOf(other), 'bash'],
+      'a container of another network': () => [
+        ...['docker', '-H', dockerHost, 'run', '--rm', '--network', 'bridge'],
+        ...['--entrypoint', 'bash', image],
+      ],
+      'a user of the machine': () => ['setpriv', '--reuid=65534', '--clear-groups', 'bash'],
+      'a machine of the same segment': () => ['ip', 'netns', 'exec', hosts.namespace, 'bash'],
+    };
+    type Place = keyof typeof places;
+
+    async function attack(place: Place, withKeys: readonly string[]): Promise<string> {
+      const [command = '', ...args] = places[place]();
+      const script = [...args, '-c', ATTACK, 'attack', addresses, withKeys.join(' ')];
+      const { stdout } = await run(command, script, { timeout: 60_000 });
+      expect(stdout).toMatch(/done\n$/);
+      return stdout;
     }
-  });
 
-  test('have a key that is readable nowhere but in the container’s own environment', () => {
-    const key = linkKeyText(keys(target.workloadId));
-    const id = containerOf(target);
-    const find = `grep -rls ${key.slice(0, 32)} /home /tmp /etc /usr/local; echo searched`;
-    expect(docker('exec', id, 'bash', '-c', find)).toBe('searched');
-    expect(docker('logs', id)).not.toContain(key);
-    expect(docker('exec', id, 'bash', '-c', 'cat /proc/[0-9]*/cmdline')).not.toContain(key);
-  });
-});
+    test.each(Object.keys(places) as Place[])(
+      'refuse %s: in plain, with a wrong key, and with the key of another session',
+      async (place) => {
+        const wrong = [randomBytes(32).toString('hex'), linkKeyText(keys(other.workloadId))];
+        const answers = await attack(place, wrong);
+        expect(answers).not.toContain('RFB 0');
+        expect(answers).not.toContain('webSocketDebuggerUrl');
+        expect(answers).not.toContain('HTTP/1.1');
+      },
+    );
+
+    test('answer who has the key, and so the attempts above would have shown an answer', async () => {
+      for (const place of ['a user of the machine', 'a machine of the same segment'] as const) {
+        const answers = await attack(place, [linkKeyText(keys(target.workloadId))]);
+        expect(answers).toContain('RFB 003.008');
+        expect(answers).toContain('webSocketDebuggerUrl');
+      }
+    });
+
+    test('are not reached at the container’s own address through the machine, even with the key', () => {
+      const own = addresses.split(' ').slice(2);
+      for (const address of own) {
+        const [host, port] = address.split(':');
+        const connect = `exec 3<>/dev/tcp/${host}/${port}`;
+        const args = ['netns', 'exec', hosts.namespace, 'timeout', '5', 'bash', '-c', connect];
+        expect(() => execFileSync('ip', args, { stdio: 'pipe' })).toThrow();
+      }
+    });
+
+    test('have a key that is readable nowhere but in the container’s own environment', () => {
+      const key = linkKeyText(keys(target.workloadId));
+      const id = containerOf(target);
+      const find = `grep -rls ${key.slice(0, 32)} /home /tmp /etc /usr/local; echo searched`;
+      expect(docker('exec', id, 'bash', '-c', find)).toBe('searched');
+      expect(docker('logs', id)).not.toContain(key);
+      expect(docker('exec', id, 'bash', '-c', 'cat /proc/[0-9]*/cmdline')).not.toContain(key);
+    });
+  },
+);

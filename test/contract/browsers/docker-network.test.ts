@@ -3,7 +3,10 @@ import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
 import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
 import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
 import { openSite } from '#src/provisioner/browsers/docker/site.ts';
-import { dockerOptions, openDockerBrowsers } from '#test/support/browsers/docker-browsers.fixture.ts';
+import {
+  dockerOptions,
+  openDockerBrowsers,
+} from '#test/support/browsers/docker-browsers.fixture.ts';
 import {
   docker,
   dockerHost,

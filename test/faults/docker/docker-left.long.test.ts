@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { BrowserExit, BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
 import { createLinkKeys } from '#src/browser-link/browser-link.ts';
@@ -99,6 +100,29 @@ describe.runIf(hasDocker())('after the service was killed', () => {
     expect(opened.traces()).toHaveLength(1);
   });
 });
+
+test.runIf(hasDocker())(
+  'browsers of servers that are gone are removed at a start, and no others',
+  async () => {
+    await using gone = await openDockerBrowsers();
+    await using running = await openDockerBrowsers();
+    for (const { browsers } of [gone, running]) await browsers.launch(aSpec());
+    const options = dockerOptions();
+    const asked: string[] = [];
+    await using _ = await createDockerBrowsers({
+      ...options,
+      isServerGone: async (id) => {
+        asked.push(id);
+        return id === gone.options.serverId;
+      },
+    });
+    expect(asked).toEqual(
+      expect.arrayContaining([gone, running].map((one) => one.options.serverId)),
+    );
+    expect(gone.traces()).toEqual([]);
+    expect(running.traces()).toHaveLength(1);
+  },
+);
 
 /** Closes the browser in a container. @returns when its container exited, by the engine's clock */
 async function closeIn(container: string): Promise<number> {

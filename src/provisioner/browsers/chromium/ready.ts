@@ -5,7 +5,7 @@ import type { RunningBrowser } from '../browsers.ts';
 /** Resolves when the browser has answered a CDP command and reported an open page. */
 export async function cdpReady(address: RunningBrowser['cdp'], signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  
+
   const { host, port, path } = address;
   const socket = new WebSocket(`ws://${host}:${port}${path}`, {
     perMessageDeflate: false,

@@ -3,15 +3,7 @@ import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { Endpoint, RunningBrowser } from '../browsers.ts';
 import { readVersion } from '../chromium/version.ts';
 import { bounded } from './engine.ts';
-import {
-  CDP_PORT,
-  filterFor,
-  LINK,
-  parseName,
-  TLS_PSK,
-  VNC_PORT,
-  workloadIdOf,
-} from './naming.ts';
+import { CDP_PORT, filterFor, LINK, parseName, TLS_PSK, VNC_PORT, workloadIdOf } from './naming.ts';
 import type { DockerSite } from './site.ts';
 import type { Confinement } from './spec.ts';
 

@@ -196,10 +196,14 @@ function fromAll(targets: readonly string[], answers: readonly string[]): Expect
 function fromSession(network: SessionsNetwork): Expected {
   const tcp = [network.gateway, ...forbiddenSamples(network.subnet)];
   return {
-    ...fromAll(tcp.map((host) => `tcp ${host} ${DISCARD_PORT}`), [REFUSED.tcp]),
-    ...fromAll([network.gateway, LINK_LOCAL].map((host) => `udp ${host} ${DISCARD_PORT}`), [
-      REFUSED.udp,
-    ]),
+    ...fromAll(
+      tcp.map((host) => `tcp ${host} ${DISCARD_PORT}`),
+      [REFUSED.tcp],
+    ),
+    ...fromAll(
+      [network.gateway, LINK_LOCAL].map((host) => `udp ${host} ${DISCARD_PORT}`),
+      [REFUSED.udp],
+    ),
   };
 }
 

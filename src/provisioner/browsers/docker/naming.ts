@@ -45,6 +45,16 @@ export function filterFor(serverId: string, workloadId?: string): { label: strin
   return { label: [`owner=${OWNER}`, `${SERVER}=${serverId}`, ...one] };
 }
 
+/** The engine's filter for the browsers of all servers. */
+export function labelled(): { label: string[] } {
+  return { label: [`owner=${OWNER}`, SERVER] };
+}
+
+/** The server in a container's labels. */
+export function serverIdOf(labels: Record<string, string>): string | null {
+  return labels[SERVER] ?? null;
+}
+
 /** The workload in a container's labels, as the engine lists them or sends them with an event. */
 export function workloadIdOf(labels: Record<string, string>): string | null {
   return labels[WORKLOAD] ?? null;

@@ -94,7 +94,9 @@ export function rulesText({ bridge, resolvers, isBounded = true }: RulesFor): st
       ...refuse('meta nfproto ipv6'),
       ...refuse('ip daddr @unreachable'),
       // Not for packets that are refused anyway: the count itself is work.
-      ...(isBounded ? [`add @${COUNTED} { ip saddr ct count over ${CONNECTIONS_MAX} } jump full`] : []),
+      ...(isBounded
+        ? [`add @${COUNTED} { ip saddr ct count over ${CONNECTIONS_MAX} } jump full`]
+        : []),
     ]),
     '}',
     '',
