@@ -78,7 +78,11 @@ async function makeBrowsers(infrastructure: Infrastructure, leases: Leases): Pro
   if (docker !== null)
     return createDockerBrowsers({
       ...docker,
-      ...{ serverId, linkKeys, log, print, signal },
+      serverId,
+      linkKeys,
+      log,
+      print,
+      signal,
       isServerGone: (id) => isServerGone(infrastructure, leases, id),
     });
   if (kind === 'simulated')

@@ -25,7 +25,7 @@ export type RecordedLink = 'tls-psk';
 /** Idle time before TCP sends keep-alive probes: ten of them, a second apart. */
 export const KEEP_ALIVE_MS = 15_000;
 const KEY_BYTES = 32;
-/** Every browser has its own key, so a name tells nothing. deploy/browser/entrypoint.sh has it too. */
+/** The same as in deploy/browser/entrypoint.sh; each browser has its own key, not its own name. */
 const IDENTITY = 'gateway';
 /** A key from outside of TLS 1.3 goes with SHA-256 alone. */
 const CIPHER = 'TLS_AES_128_GCM_SHA256';

@@ -63,7 +63,7 @@ export type Config = StoresConfig & {
     docker: DockerConfig | null;
     /**
      * Whether this process may run browsers that are not isolated; null: it runs none.
-     * `development`: nobody else reaches it. `allowed`: by ALLOW_UNISOLATED.
+     * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
      */
     unisolated: 'development' | 'allowed' | 'refused' | null;
   };
@@ -163,8 +163,8 @@ export const variables = {
   NODE_ENV: {
     fallback: '',
     meaning:
-      'production: refuse weak secrets and, without ALLOW_UNISOLATED, BROWSERS=process; a NATS_URL of ' +
-      'another machine does the same',
+      'production: refuse weak secrets and process browsers; a NATS_URL of another machine does ' +
+      'the same',
   },
   ...telemetryVariables,
   LOG_LEVEL: {

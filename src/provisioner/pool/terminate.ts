@@ -28,7 +28,9 @@ export async function terminateBrowser(
   await endBrowser(pool, pooled, reason, event);
 }
 
-/** @returns false where the pool has closed before the browser could be removed: nothing is told */
+/**
+ * @returns false where the pool has closed before the browser could be removed: no end is reported
+ */
 async function endBrowser(
   pool: Pool,
   pooled: PooledBrowser,

@@ -152,7 +152,7 @@ const SILENT_FOR_S = 2;
  * runs its link in front of a real VNC server:
  * - from another session, forbidden addresses are refused at once, and the session is not reached;
  * - from a container of Docker's default network, the session is not reached;
- * - from this process, the session answers whoever has its key, and nobody else.
+ * - from this process, the session answers its key, and neither another key nor plain TCP.
  * @throws NotIsolated naming what was reached
  */
 export async function checkIsolation(

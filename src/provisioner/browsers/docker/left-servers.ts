@@ -6,7 +6,8 @@ import { labelled, serverIdOf } from './naming.ts';
 
 /**
  * Removes the browsers of other servers on this engine that are gone for good, as one whose data
- * folder was lost: nobody else finds them. A container that cannot be removed is logged and left.
+ * folder was lost: no other process finds them. A container that cannot be removed is logged and
+ * left.
  * @param isGone whether a server has left or was lost, and does not run
  */
 export async function removeBrowsersOfGoneServers(

@@ -9,7 +9,8 @@ const ANSWER_MS = 10_000;
 const REQUEST = 'GET /json/version HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 /**
- * Checks that a link with a VNC server behind it answers whoever has its key, and nobody else.
+ * Checks that a link with a VNC server behind it answers its key, and neither another key nor plain
+ * TCP.
  * @param address with the right key
  * @returns what was wrong, or null
  */

@@ -79,7 +79,7 @@ async function create(docker: Docker, name: string): Promise<Docker.NetworkInspe
       Driver: 'bridge',
       CheckDuplicate: true,
       EnableIPv6: false,
-      // The engine lets nobody choose addresses on a subnet that it has chosen itself.
+      // On a subnet that the engine has chosen itself, it refuses a chosen address.
       IPAM: { Driver: 'default', Config: [place] },
       Labels: { ...ownLabel(), [ADDRESSES]: CHOSEN },
       Options: { [BRIDGE]: await bridgeFor(docker, name), [ICC]: 'false' },
