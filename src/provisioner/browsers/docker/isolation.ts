@@ -15,7 +15,7 @@ import { bounded, messageOf, statusOf } from './engine.ts';
 import { checkLink } from './link-check.ts';
 import { CDP_PORT, ownLabel, VNC_PORT } from './naming.ts';
 import { isOnEngineHost, type SessionsNetwork } from './network.ts';
-import { NFT_ARGS, runNft, listText, resolversIn, rulesText } from './rules.ts';
+import { NFT_ARGS, runNft, listText, resolversIn, rulesText, withoutCounted } from './rules.ts';
 import { confined, endpointOf, publishing, type Confinement } from './spec.ts';
 
 /** What enforcing and checking the isolation needs. */
@@ -56,10 +56,11 @@ export async function enforceRules(
   return { isBounded: false };
 }
 
-/** The rules in force, as nft lists them; null if there are none. */
+/** The rules in force, as nft lists them, for a comparison; null if there are none. */
 export async function readRules(dependencies: RulesDependencies): Promise<string | null> {
   try {
-    return await runRulesScript(dependencies, listText(dependencies.network.bridge));
+    const listed = await runRulesScript(dependencies, listText(dependencies.network.bridge));
+    return withoutCounted(listed);
   } catch (error) {
     if (messageOf(error).includes('No such file or directory')) return null;
     throw error;

@@ -48,7 +48,6 @@ const COUNTED_MAX = 65_535;
 const PRIORITY = -10;
 
 const COUNTED = 'counted';
-const CHAINS = ['input', 'to_host', 'forward', 'to_sessions', 'full', 'from_sessions'] as const;
 
 export function tableOf(bridge: string): string {
   return bridge.replaceAll('-', '_');
@@ -103,14 +102,14 @@ export function rulesText({ bridge, resolvers, isBounded = true }: RulesFor): st
   ].join('\n');
 }
 
-/**
- * A script that lists the rules in force; it fails if there are none. The set of the counted
- * sessions is left out: it changes with each session.
- */
+/** A script that lists the rules in force; it fails if there are none. */
 export function listText(bridge: string): string {
-  const table = `inet ${tableOf(bridge)}`;
-  const chains = CHAINS.map((name) => `list chain ${table} ${name}`);
-  return [`list set ${table} unreachable`, ...chains, ''].join('\n');
+  return `list table inet ${tableOf(bridge)}\n`;
+}
+
+/** The listed rules without the set of the counted sessions, which changes with each session. */
+export function withoutCounted(listed: string): string {
+  return listed.replace(/^\tset counted \{\n(?:\t\t.*\n)*\t\}\n/m, '');
 }
 
 /** A script that removes the rules. */
