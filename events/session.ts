@@ -60,6 +60,12 @@ export const SessionWorkload = Type.Object(
       { host: Host, port: Port },
       { description: 'VNC address of the browser inside the network' },
     ),
+    link: Type.Optional(
+      Type.Literal('tls-psk', {
+        description:
+          'both addresses are reached through TLS with a key of the workload; absent: TCP',
+      }),
+    ),
   },
   { description: 'the browser that serves the session' },
 );

@@ -12,7 +12,7 @@ import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeGateway(infrastructure: Infrastructure) {
   const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
-  const { connection, eventsSilenceMs } = infrastructure;
+  const { connection, eventsSilenceMs, linkKeys } = infrastructure;
   const reception = { isConnected: () => connection.isConnected(), eventsSilenceMs };
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
@@ -29,7 +29,7 @@ export async function composeGateway(infrastructure: Infrastructure) {
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
-    sessions: createSessionDirectory(context, reception),
+    sessions: createSessionDirectory(context, { reception, linkKeys }),
     keys,
     onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
@@ -19,7 +20,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   countStarts(sessionEvents, serverId, metrics);
   const leases = ownLeases(await createJetStreamLeases(connection), await ownerOf(config.dataDir));
   await claim(leases, infrastructure);
-  const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure));
+  const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   const starting = startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
@@ -100,14 +101,41 @@ async function hostLimits({ browsers, pool }: Infrastructure['config']) {
   };
 }
 
-async function makeBrowsers(infrastructure: Infrastructure): Promise<Browsers> {
-  const { config, programs, serverId, log, print, ending: signal } = infrastructure;
+async function makeBrowsers(infrastructure: Infrastructure, leases: Leases): Promise<Browsers> {
+  const { config, programs, serverId, log, print, linkKeys, ending: signal } = infrastructure;
   const { kind, simulatedLaunchMs, simulatedFailRate, docker } = config.browsers;
-  if (docker !== null) return createDockerBrowsers({ ...docker, serverId, log, print, signal });
+  if (docker !== null)
+    return createDockerBrowsers({
+      ...docker,
+      serverId,
+      linkKeys,
+      log,
+      print,
+      signal,
+      isServerGone: (id) => isServerGone(infrastructure, leases, id),
+    });
   if (kind === 'simulated')
     return createSimulatedBrowsers({ launchMs: simulatedLaunchMs, failRate: simulatedFailRate });
   if (programs === null) throw new Error('the programs of process browsers are missing');
   return createProcessBrowsers({ ...programs, stateDir: join(config.dataDir, 'browsers') });
+}
+
+/** A server that this event store does not know may be another installation's. */
+async function isServerGone(
+  { context }: Infrastructure,
+  leases: Leases,
+  id: string,
+): Promise<boolean> {
+  const { eventStore } = context;
+  const { state } = await loadState<'server'>(
+    eventStore,
+    { kind: 'server', id },
+    {
+      fromLeader: true,
+    },
+  );
+  if (state?.status !== 'left' && state?.status !== 'lost') return false;
+  return !(await leases.held()).has(id);
 }
 
 /**

@@ -2,7 +2,13 @@ import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
-import { refuseWeakSecrets, secretFileVariables, withSecretFiles } from './secrets.ts';
+import {
+  isLoopback,
+  isProduction,
+  refuseWeakSecrets,
+  secretFileVariables,
+  withSecretFiles,
+} from './secrets.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -55,6 +61,11 @@ export type Config = StoresConfig & {
     simulatedFailRate: number;
     /** null: no Docker browsers. */
     docker: DockerConfig | null;
+    /**
+     * Whether this process may run browsers that are not isolated; null: it runs none.
+     * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
+     */
+    unisolated: 'development' | 'allowed' | 'refused' | null;
   };
   pool: { minIdle: number; maxIdle: number; max: number };
   queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
@@ -100,6 +111,11 @@ export const variables = {
     fallback: 'process',
     meaning: 'docker, process (no isolation) or simulated (load tests)',
   },
+  ALLOW_UNISOLATED: {
+    fallback: 'no',
+    meaning:
+      'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
+  },
   ...dockerVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
   SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
@@ -144,13 +160,15 @@ export const variables = {
   },
   MASTER_KEY: {
     fallback: '',
-    meaning: 'key that tickets and VNC passwords are derived from; empty: generated and kept',
+    meaning: 'key of tickets, VNC passwords and links to browsers; empty: generated and kept',
   },
   ...jwtVariables,
   ...secretFileVariables,
   NODE_ENV: {
     fallback: '',
-    meaning: 'production: refuse weak secrets; a NATS_URL of another machine does the same',
+    meaning:
+      'production: refuse weak secrets and process browsers; a NATS_URL of another machine does ' +
+      'the same',
   },
   ...telemetryVariables,
   LOG_LEVEL: {
@@ -184,6 +202,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
       simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
       docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+      unisolated: readUnisolated(read, isProduction(env)),
     },
     pool: pool(read),
     queue: queue(read),
@@ -226,6 +245,18 @@ function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway
     publicWsUrl: url('PUBLIC_GATEWAY_WS_URL', read, ['ws:', 'wss:']) ?? usual,
     publicWssUrl: url('PUBLIC_GATEWAY_WSS_URL', read, ['wss:']) ?? secure,
   };
+}
+
+/** A page in a process browser reads what the service's user reads, MASTER_KEY included. */
+function readUnisolated(
+  read: Read<VariableName>,
+  isSerious: boolean,
+): Config['browsers']['unisolated'] {
+  const allowed = oneOf('ALLOW_UNISOLATED', read, ['yes', 'no']);
+  const isHere = readRoles(read('ROLES')).includes('provisioner');
+  if (!isHere || read('BROWSERS') !== 'process') return null;
+  if (!isSerious && isLoopback(read('HOST'))) return 'development';
+  return allowed === 'yes' ? 'allowed' : 'refused';
 }
 
 function readRoles(text: string): readonly RoleName[] {

@@ -23,17 +23,20 @@ export function check(
 }
 
 function checkBrowsers(config: ConfigFacts, engine: InstallationFacts['engine']): Finding[] {
-  const { found, ok, warn } = findingsOf('browsers');
+  const { found, ok, warn, bad } = findingsOf('browsers');
   if (!config.hasProvisioner) return found;
   if (engine !== null)
     return isProbeFailure(engine) ? away('browsers', engine) : checkEngine(engine);
   if (config.browsers === 'simulated') {
     warn('kind', 'browsers are simulated', 'BROWSERS=docker runs real, isolated ones');
-  } else if (config.isProduction) {
-    warn(
+  } else if (config.unisolated !== 'development') {
+    const isRefused = config.unisolated === 'refused';
+    (isRefused ? bad : warn)(
       'kind',
-      'browsers are processes of this machine, not isolated from each other',
-      'BROWSERS=docker isolates sessions; process browsers are for development',
+      isRefused
+        ? 'browsers would be processes of this machine, not isolated: the service does not start'
+        : 'browsers are processes of this machine, not isolated: allowed by ALLOW_UNISOLATED',
+      'BROWSERS=docker isolates sessions; a page in a process browser can read MASTER_KEY',
     );
   } else ok('kind', 'browsers are processes of this machine: for development');
   return found;

@@ -18,6 +18,8 @@ export type ConfigFacts = {
   /** Whether the process runs its own nats-server. */
   isEmbedded: boolean;
   isProduction: boolean;
+  /** As in the configuration; null: no browsers that are not isolated. */
+  unisolated: 'development' | 'allowed' | 'refused' | null;
   browsers: 'docker' | 'process' | 'simulated';
   hasProvisioner: boolean;
   /** Whether events stay in the event store for ever. */

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { KEEP_ALIVE_MS } from './connections/dial.ts';
+import { KEEP_ALIVE_MS } from '#src/browser-link/browser-link.ts';
 
 /** Where a listener listens; with a key and a certificate it speaks TLS. */
 export type ListenOn = { host: string; port: number; key?: string; cert?: string };

@@ -113,6 +113,7 @@ export const topics: readonly Topic[] = [
     about: 'The pool of browsers of a process with the role provisioner.',
     units: {
       BROWSERS: 'word',
+      ALLOW_UNISOLATED: 'word',
       POOL_MIN_IDLE: COUNT,
       POOL_MAX_IDLE: COUNT,
       POOL_MAX: COUNT,

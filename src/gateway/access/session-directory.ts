@@ -1,3 +1,5 @@
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+
 /** Port: looks up a session's browser. The gateway asks at every connect. */
 
 export type SessionLookup = {
@@ -7,9 +9,9 @@ export type SessionLookup = {
   | {
       status: 'active';
       /** `path` is the browser's own WebSocket path, `/devtools/browser/<uuid>`. */
-      cdp: { host: string; port: number; path: string };
+      cdp: BrowserAddress & { path: string };
       /** null: the session is headless. */
-      vnc: { host: string; port: number } | null;
+      vnc: BrowserAddress | null;
     }
   /** No browser yet: creating or queued. */
   | { status: 'waiting' }

@@ -1,3 +1,4 @@
+import { addressesOf, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -37,8 +38,8 @@ export function isReceiving({ isConnected, eventsSilenceMs }: Reception): boolea
  * older than an API response. A replica may lag without a bound, so none is asked.
  */
 export function createSessionDirectory(
-  { eventStore, stateCache }: CommandContext,
-  reception: Reception,
+  { eventStore, stateCache }: Pick<CommandContext, 'eventStore' | 'stateCache'>,
+  { reception, linkKeys }: { reception: Reception; linkKeys: LinkKeys },
 ): SessionDirectory {
   async function load(session: RefOf<'session'>) {
     const loaded = await loadCurrent(eventStore, session);
@@ -59,7 +60,7 @@ export function createSessionDirectory(
       if (state === null) return null;
       const { accessEpoch = 0 } = state;
       if (state.status === 'active') {
-        const { cdp, vnc } = state.workload;
+        const { cdp, vnc } = addressesOf(state.workload, linkKeys);
         const screen = state.browser.headless === true ? null : vnc;
         return { status: 'active', accessEpoch, cdp, vnc: screen };
       }

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { dial, DialFailed, readResponseHead, settle } from '../connections/dial.ts';
 
 /** Where a session's browser listens; `path` has its GUID, which no other browser has. */
-export type CdpEndpoint = { host: string; port: number; path: string };
+export type CdpEndpoint = BrowserAddress & { path: string };
 
 type Bound = { timeoutMs: number; signal: AbortSignal };
 

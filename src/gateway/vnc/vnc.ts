@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { reject } from '#src/errors.ts';
 import { dialOwnBrowser, type CdpEndpoint } from '../cdp/own-browser.ts';
 import { closeOf } from '../connections/close-codes.ts';
@@ -20,7 +21,7 @@ export type VncLimits = {
 };
 
 /** A screen, and the browser it belongs to. */
-export type ScreenTarget = { vnc: { host: string; port: number }; cdp: CdpEndpoint };
+export type ScreenTarget = { vnc: BrowserAddress; cdp: CdpEndpoint };
 
 export type VncGate = {
   /**

@@ -1,4 +1,5 @@
 import type { EventWithState, RecordedOf } from '#events/events.ts';
+import type { SessionWorkload } from '#events/session.ts';
 import { isRejection } from '#src/errors.ts';
 import { metadataFrom } from '#src/commands/metadata.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
@@ -99,6 +100,14 @@ function labelBrowser({ browsers, log }: Pool, workloadId: string, sessionId: st
     );
 }
 
-function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser) {
-  return { workloadId, serverId: server.id, serverIp: server.ip, cdp, vnc };
+function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser): SessionWorkload {
+  return {
+    workloadId,
+    serverId: server.id,
+    serverIp: server.ip,
+    // One by one: an address has the key of its link, which no event may have.
+    cdp: { host: cdp.host, port: cdp.port, path: cdp.path },
+    vnc: { host: vnc.host, port: vnc.port },
+    ...(cdp.linkKey === undefined ? {} : { link: 'tls-psk' }),
+  };
 }

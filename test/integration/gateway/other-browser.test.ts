@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { createCommandContext, type CommandContext } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
@@ -18,7 +19,7 @@ import {
 import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
 import { startRealBrowsers } from '#test/support/clients/real-browser.ts';
 import { browser as workload, createSession } from '#test/support/examples.ts';
-import { startTestGateway } from '#test/support/gateway.fixture.ts';
+import { MASTER_KEY, startTestGateway } from '#test/support/gateway.fixture.ts';
 import { startFlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -196,7 +197,10 @@ describe('a gateway that no longer receives events', () => {
     const ownContext = createCommandContext(eventStore, Date.now, stateCache);
     site = stack.use(
       await startTestGateway({
-        sessions: createSessionDirectory(ownContext, reception),
+        sessions: createSessionDirectory(ownContext, {
+          reception,
+          linkKeys: createLinkKeys(MASTER_KEY),
+        }),
         limits: { lookupTimeoutMs: 1_000 },
       }),
     );

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import {
   closeWhenEnded,
@@ -166,7 +167,13 @@ async function anActiveSession(headless = false) {
   };
   const directory = createSessionDirectory(
     createCommandContext(seen, () => T0, createStateCache()),
-    { isConnected: () => reception.isConnected, eventsSilenceMs: () => reception.silenceMs },
+    {
+      linkKeys: createLinkKeys(Buffer.alloc(32, 7)),
+      reception: {
+        isConnected: () => reception.isConnected,
+        eventsSilenceMs: () => reception.silenceMs,
+      },
+    },
   );
   return { directory, eventStore, reception, reads, tell };
 }

@@ -15,6 +15,7 @@ import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
 import { bounded, isAnswering, statusOf } from './engine.ts';
 import { findBrowser, listContainers } from './find.ts';
 import type { FoundContainer } from './find.ts';
+import { removeBrowsersOfGoneServers } from './left-servers.ts';
 import { launchContainer } from './launch.ts';
 import type { Launched } from './launch.ts';
 import { nameOf } from './naming.ts';
@@ -31,6 +32,8 @@ import type { ContainerEvent, ContainerWatcher } from './watch.ts';
 export type DockerBrowsersOptions = DockerSiteOptions & {
   /** The longest duration of a launch; 30,000 by default: cold starts under load took 3,000. */
   launchTimeoutMs?: number;
+  /** Whether another server has left or was lost, and does not run: its browsers are removed. */
+  isServerGone?: (serverId: string) => Promise<boolean>;
 };
 
 /**
@@ -38,7 +41,13 @@ export type DockerBrowsersOptions = DockerSiteOptions & {
  * @throws DockerUnavailable with the cause and the variable that would help
  */
 export async function createDockerBrowsers(options: DockerBrowsersOptions): Promise<Browsers> {
-  return browsersAt(await openSite(options), options);
+  const site = await openSite(options);
+  const { serverId: own, isServerGone: isGone, log } = options;
+  if (isGone !== undefined)
+    await removeBrowsersOfGoneServers(site.docker, { own, isGone, log }).catch((error: unknown) =>
+      log.warn({ err: error }, 'failed to look for browsers of servers that are gone'),
+    );
+  return browsersAt(site, options);
 }
 
 /** Creates the browsers on an engine that is ready. */

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type Docker from 'dockerode';
 import { answered, DockerUnavailable, messageOf, statusOf } from './engine.ts';
+import { LINK, TLS_PSK } from './naming.ts';
 
 /** An image that is built from the folder `deploy/browser` if it is missing. */
 type Recipe = { repository: string; dockerfile: string; files: readonly string[]; what: string };
@@ -11,7 +12,7 @@ const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', import.meta.
 const BROWSER: Recipe = {
   repository: 'browser-session-service/browser',
   dockerfile: 'Dockerfile',
-  files: ['Dockerfile', 'entrypoint.sh', 'xkb/rules/evdev', 'xkb/symbols/letters'],
+  files: ['Dockerfile', 'entrypoint.sh', 'link.conf', 'xkb/rules/evdev', 'xkb/symbols/letters'],
   what: 'the browser image',
 };
 const RULES: Recipe = {
@@ -40,7 +41,13 @@ export async function ensureBrowserImage(
   print: (line: string) => void,
 ): Promise<string> {
   if (given === null) return ensureBuilt(docker, BROWSER, print);
-  if (await isThere(docker, given)) return given;
+  const labels = await labelsOf(docker, given);
+  if (labels?.[LINK] === TLS_PSK) return given;
+  if (labels !== null)
+    throw new DockerUnavailable(
+      `BROWSER_IMAGE: ${given} has no encrypted link (the label ${LINK}=${TLS_PSK}). Build it ` +
+        'again from deploy/browser, or leave the variable empty.',
+    );
   throw new DockerUnavailable(
     `BROWSER_IMAGE: the engine has no image ${given}. Pull it, or leave the variable empty: ` +
       'then the image is built from deploy/browser.',
@@ -91,11 +98,17 @@ function versionOf({ files }: Recipe): string {
 }
 
 async function isThere(docker: Docker, image: string): Promise<boolean> {
+  return (await labelsOf(docker, image)) !== null;
+}
+
+/** Null if the engine does not have the image. */
+async function labelsOf(docker: Docker, image: string): Promise<Record<string, string> | null> {
   try {
-    await answered(docker.getImage(image).inspect());
-    return true;
+    const { Config } = await answered(docker.getImage(image).inspect());
+    // The engine answers null where there are none.
+    return (Config.Labels as Record<string, string> | null) ?? {};
   } catch (error) {
-    if (statusOf(error) === 404) return false;
+    if (statusOf(error) === 404) return null;
     throw error;
   }
 }

@@ -1,5 +1,7 @@
 import type Docker from 'dockerode';
+import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { createAddressRing } from './addresses.ts';
 import { connectEngine, DockerUnavailable, messageOf } from './engine.ts';
 import { ensureBrowserImage, ensureRulesImage, readSeccomp } from './image.ts';
 import { openGuard } from './guard.ts';
@@ -26,6 +28,8 @@ export type DockerSiteOptions = {
   /** `required`: the start fails if the network's isolation cannot be verified. */
   isolation: 'required' | 'best-effort';
   limits: BrowserLimits;
+  /** The keys of the browsers' links. */
+  linkKeys: LinkKeys;
   /** Gets a line for each long step. */
   print: (line: string) => void;
   log: Pick<Logger, 'info' | 'warn'>;
@@ -44,7 +48,7 @@ export type DockerSite = {
 
 /** @throws DockerUnavailable */
 export async function openSite(options: DockerSiteOptions): Promise<DockerSite> {
-  const { serverId, dns, limits, print } = options;
+  const { serverId, dns, limits, linkKeys, print } = options;
   const { docker, cpus } = await connectEngine(options.host, options.signal);
   const image = await ensureBrowserImage(docker, options.image, print);
   const network = await ensureNetwork(docker, options.network);
@@ -54,17 +58,16 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
     network: network.name,
     publish: options.publish ?? (isOnEngineHost(network) ? null : '127.0.0.1'),
     dns,
+    linkKeys,
+    nextAddress: createAddressRing(() => dependencies.network),
     seccomp: readSeccomp(),
     // The engine refuses more cores than it has.
     limits: { ...limits, cpus: Math.min(limits.cpus, cpus) },
   };
   const rulesImage = () => ensureRulesImage(docker, print);
   const { isolation, log } = options;
-  const guard = await isolate({
-    dependencies: { docker, network, confinement, rulesImage },
-    isolation,
-    log,
-  });
+  const dependencies = { docker, network, confinement, rulesImage };
+  const guard = await isolate({ dependencies, isolation, log });
   return { docker, confinement, filter: filterFor(serverId), guard };
 }
 
