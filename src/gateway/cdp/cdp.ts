@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, readResponseHead } from '../connections/dial.ts';

@@ -106,7 +106,8 @@ async function labelsOf(docker: Docker, image: string): Promise<Record<string, s
   try {
     const { Config } = await answered(docker.getImage(image).inspect());
     // The engine answers null where there are none.
-    return (Config.Labels as Record<string, string> | null) ?? {};
+    const labels: Record<string, string> | null = Config.Labels;
+    return labels ?? {};
   } catch (error) {
     if (statusOf(error) === 404) return null;
     throw error;

@@ -100,7 +100,7 @@ async function freePlace(docker: Docker): Promise<{ Subnet: string; Gateway: str
   const name = `bss-subnet-${randomUUID()}`;
   const network = await docker.createNetwork({ Name: name, Labels: ownLabel(), ...bounded() });
   try {
-    const { IPAM } = (await answered(network.inspect())) as Docker.NetworkInspectInfo;
+    const { IPAM } = await answered<Docker.NetworkInspectInfo>(network.inspect());
     const { Subnet, Gateway } = IPAM?.Config?.[0] ?? {};
     if (Subnet === undefined || Gateway === undefined)
       throw new Error('the engine has given a network no subnet');
