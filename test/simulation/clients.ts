@@ -11,7 +11,7 @@ import type { Cluster, Place } from './cluster.ts';
 import { pause, type World } from './world.ts';
 
 const MINUTE = 60_000;
-const LIFETIME_MAX_MS = 6 * MINUTE;
+const LIFETIME_MAX_MS = 3 * MINUTE;
 
 export type Organization = { id: string; credits: number; concurrentSessions: number };
 
@@ -102,7 +102,7 @@ export function createClients(
       userId: 'user_1',
       labels: {},
       browser: { viewport: null, locale: random.chance(0.2) ? 'de-DE' : null, timezone: null },
-      durationMs: random.integer(1, 3) * MINUTE,
+      durationMs: random.integer(1, 2) * MINUTE,
       idleTimeoutMs: random.chance(0.2) ? MINUTE : null,
       fingerprint: key,
     };
@@ -134,7 +134,7 @@ export function createClients(
   async function extend(me: string, random: Random, sessionId: string): Promise<void> {
     requests += 1;
     const key = random.chance(0.5) ? `${me} ${requests}` : null;
-    const byMs = random.integer(1, 2) * MINUTE;
+    const byMs = MINUTE;
     let commandId = '';
     let attempts = 0;
     const result = await insist(random, key !== null, async (api, attempt) => {

@@ -26,7 +26,6 @@ const apart: Layout = [
   { name: 'timekeeper-1', roles: ['timekeeper'] },
   { name: 'timekeeper-2', roles: ['timekeeper'] },
   { name: 'projector-1', roles: ['projector'] },
-  { name: 'projector-2', roles: ['projector'] },
   { name: 'provisioner-1', roles: ['provisioner'] },
   { name: 'provisioner-2', roles: ['provisioner'] },
 ];

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { RecordedEvent } from '#events/events.ts';
+import { isOf, type RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { verify } from '#projections/maintenance/verify.ts';
@@ -45,7 +45,7 @@ export type Options = {
 };
 
 /** How long the clients work while there is trouble. */
-const TROUBLE_MS = [30_000, 90_000] as const;
+const TROUBLE_MS = [20_000, 60_000] as const;
 /** The longest that everything takes to end by itself, once the troubles have ended. */
 const SETTLE_MS = 15 * 60_000;
 /** A process that looks for a due item of a queue does so this often. */
@@ -86,8 +86,9 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
     };
   });
   const log: RecordedEvent[] = [];
+  const open = new Set<string>();
   const reading = new AbortController();
-  void follow(world, plain, log, reading.signal);
+  void follow(world, plain, { log, open, signal: reading.signal });
   for (const { id, credits } of organizations) {
     const asked = { id, name: id, tier: 'free', credits } as const;
     await registerOrganization(operator, asked, newMetadata('operator'));
@@ -109,7 +110,7 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
   }
   void script();
   await time.runUntil(() => areDone, SETTLE_MS);
-  const isSettled = await time.runUntil(() => hasSettled(log), SETTLE_MS);
+  const isSettled = await time.runUntil(() => open.size === 0, SETTLE_MS);
   world.tell('all', isSettled ? 'every session has ended' : 'NOT every session has ended');
   await time.runUntil(() => false, 5_000);
   const places = cluster.places.filter(({ host }) => host !== null);
@@ -150,30 +151,23 @@ function createServers({ time }: World): Servers {
   };
 }
 
-/** Keeps all events as they are stored. */
+/** Keeps all events as they are stored, and the ids of the sessions that have not ended. */
 async function follow(
   world: World,
   { eventStore }: Servers,
-  log: RecordedEvent[],
-  signal: AbortSignal,
+  { log, open, signal }: { log: RecordedEvent[]; open: Set<string>; signal: AbortSignal },
 ): Promise<void> {
   const options = { subjects: filters.all, after: 0, signal, onUnreadable: () => undefined };
   for await (const batch of eventStore.subscribe(options))
     for (const event of batch) {
       log.push(event);
+      if (isOf('session', event) && event.state !== null)
+        if (isFinal(event.state.status)) open.delete(event.aggregate.id);
+        else open.add(event.aggregate.id);
       const { aggregate, sequence, type, data } = event;
       const id = 'id' in aggregate ? aggregate.id : aggregate.organizationId;
       world.tell('log', `${sequence} ${type} ${id} ${JSON.stringify(data).slice(0, 300)}`);
     }
-}
-
-function hasSettled(log: readonly RecordedEvent[]): boolean {
-  const open = new Set<string>();
-  for (const { aggregate, state } of log)
-    if (aggregate.kind === 'session' && state !== null && 'status' in state)
-      if (isFinal(state.status as Parameters<typeof isFinal>[0])) open.delete(aggregate.id);
-      else open.add(aggregate.id);
-  return open.size === 0;
 }
 
 /** Where the read model differs from a fold of the log. */

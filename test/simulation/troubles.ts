@@ -1,3 +1,4 @@
+import type { ServerState } from '#events/server.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -16,7 +17,7 @@ export type Troubles = {
   heal(): Promise<void>;
 };
 
-const SKEW_MS = 300_000;
+const SKEW_MS = 90_000;
 const DOWN_MS = [100, 40_000] as const;
 const CUT_OFF_MS = [200, 30_000] as const;
 
@@ -46,12 +47,13 @@ export function createTroubles(
     await pause(forMs);
     host.isUp = true;
   }
-  async function order(type: 'Drain' | 'Undrain'): Promise<void> {
-    const { id } = random.pick(cluster.hosts);
+  async function order(type: 'Drain' | 'Undrain', id: string): Promise<void> {
     world.tell('operator', `${type}s ${id}`);
     const server = { kind: 'server', id } as const;
-    const metadata = newMetadata('operator');
-    await handleCommand<'server'>(operator, server, (one) => decideServer({ type }, one), metadata);
+    const decide = (one: ServerState | null) => decideServer({ type }, one);
+    // A server that has never joined is not known yet.
+    if ((await operator.eventStore.readLast(server)) === null) return;
+    await handleCommand<'server'>(operator, server, decide, newMetadata('operator'));
   }
   function endBrowser(reason: 'browser_crashed' | 'browser_closed'): void {
     const host = random.pick(cluster.hosts);
@@ -77,8 +79,8 @@ export function createTroubles(
     (place) => cutOff(place, 'read-model'),
     losePower,
     skew,
-    () => order('Drain'),
-    () => order('Undrain'),
+    () => order('Drain', random.pick(cluster.hosts).id),
+    () => order('Undrain', random.pick(cluster.hosts).id),
     () => endBrowser('browser_crashed'),
     () => endBrowser('browser_closed'),
     loseReadModel,
@@ -104,13 +106,7 @@ export function createTroubles(
         place.process.skewMs = 0;
         for (const server of [...place.process.cutOff]) reconnect(place.process, server);
       }
-      for (const { id } of cluster.hosts) {
-        const server = { kind: 'server', id } as const;
-        const decide = (one: Parameters<typeof decideServer>[1]) =>
-          decideServer({ type: 'Undrain' }, one);
-        const metadata = newMetadata('operator');
-        await handleCommand<'server'>(operator, server, decide, metadata).catch(() => undefined);
-      }
+      for (const { id } of cluster.hosts) await order('Undrain', id);
     },
   };
 }
