@@ -12,6 +12,8 @@ import { pause, type World } from './world.ts';
 
 const MINUTE = 60_000;
 const LIFETIME_MAX_MS = 3 * MINUTE;
+/** Most are shorter than the API allows, so that a run is over soon; the rules are the same. */
+const SHORT_MS = [10_000, 40_000] as const;
 
 export type Organization = { id: string; credits: number; concurrentSessions: number };
 
@@ -20,7 +22,8 @@ export type Answer =
   | { to: 'create'; sessionId: string; key: string | null }
   | { to: 'extend'; sessionId: string; key: string | null; commandId: string; expiresAt: string }
   | { to: 'stop'; sessionId: string }
-  | { to: 'refused'; code: string; commandId: string; isRetried: boolean };
+  /** `sessionId`: of a create that was tried once, which must not have created it. */
+  | { to: 'refused'; code: string; commandId: string; sessionId: string | null };
 
 export type Clients = {
   /** Works until the time (by the simulation's clock), and then finishes what it has begun. */
@@ -35,11 +38,7 @@ const CREATE_WAIT_MS = 10_000;
 const ATTEMPTS_MAX = 4;
 
 /** Clients of one organization: they create, extend, use and stop sessions, and retry. */
-export function createClients(
-  world: World,
-  cluster: Cluster,
-  organization: Organization,
-): Clients {
+export function createClients(world: World, cluster: Cluster, organization: Organization): Clients {
   const answers: Answer[] = [];
   const open: string[] = [];
   let requests = 0;
@@ -102,7 +101,7 @@ export function createClients(
       userId: 'user_1',
       labels: {},
       browser: { viewport: null, locale: random.chance(0.2) ? 'de-DE' : null, timezone: null },
-      durationMs: random.integer(1, 2) * MINUTE,
+      durationMs: durationOf(random),
       idleTimeoutMs: random.chance(0.2) ? MINUTE : null,
       fingerprint: key,
     };
@@ -125,7 +124,10 @@ export function createClients(
       return created;
     });
     if (result === null) return;
-    if (isRejection(result)) return refuse(me, 'create', result.code, commandId, attempts > 1);
+    if (isRejection(result)) {
+      const sessionId = attempts > 1 ? null : id;
+      return refuse(me, 'create', result.code, { commandId, sessionId });
+    }
     world.tell(me, `has created ${id}, which is ${result.state.status}`);
     answers.push({ to: 'create', sessionId: id, key });
     open.push(id);
@@ -134,13 +136,11 @@ export function createClients(
   async function extend(me: string, random: Random, sessionId: string): Promise<void> {
     requests += 1;
     const key = random.chance(0.5) ? `${me} ${requests}` : null;
-    const byMs = MINUTE;
+    const byMs = durationOf(random);
     let commandId = '';
-    let attempts = 0;
-    const result = await insist(random, key !== null, async (api, attempt) => {
+    const result = await insist(random, key !== null, async (api) => {
       const metadata = metadataOf(me);
       ({ commandId } = metadata);
-      attempts = attempt;
       const hash = key === null ? null : derivedId('ext', sessionId, key);
       const extended = await handleSessionCommand(
         api.context,
@@ -159,7 +159,8 @@ export function createClients(
       return extended;
     });
     if (result === null) return;
-    if (isRejection(result)) return refuse(me, 'extend', result.code, commandId, attempts > 1);
+    if (isRejection(result))
+      return refuse(me, 'extend', result.code, { commandId, sessionId: null });
     const { expiresAt } = result.state;
     const hash = key === null ? null : derivedId('ext', sessionId, key);
     world.tell(me, `has extended ${sessionId} to ${expiresAt}`);
@@ -190,9 +191,14 @@ export function createClients(
     });
   }
 
-  function refuse(me: string, what: string, code: string, commandId: string, isRetried: boolean) {
+  function refuse(
+    me: string,
+    what: string,
+    code: string,
+    of: { commandId: string; sessionId: string | null },
+  ): void {
     world.tell(me, `${what} is refused: ${code}`);
-    answers.push({ to: 'refused', code, commandId, isRetried });
+    answers.push({ to: 'refused', code, ...of });
   }
 
   return {
@@ -201,6 +207,10 @@ export function createClients(
       await Promise.all([client(1, until), client(2, until)]);
     },
   };
+}
+
+function durationOf(random: Random): number {
+  return random.chance(0.2) ? random.integer(1, 2) * MINUTE : random.integer(...SHORT_MS);
 }
 
 function metadataOf(actor: string): EventMetadata {

@@ -42,6 +42,8 @@ const split: Layout = [
 
 /** How often it is looked which processes have ended. */
 const LOOK_MS = 200;
+/** A process whose start has failed is started again after this. */
+const RETRY_MS = 1_000;
 /** A restart takes this long; the longer ones outlast the lease of a server. */
 const RESTART_MS = [200, 25_000] as const;
 
@@ -62,17 +64,15 @@ export function createCluster(world: World, servers: Servers) {
     starts += 1;
     const process = createProcess(`${place.name}#${starts}`);
     place.process = process;
-    world.time.runAs(process, () => {
-      startRoles(world, process, servers, place).then(
-        (running) => {
-          world.tell(process.name, 'has started');
-          if (place.process === process) place.running = running;
-        },
-        (error: unknown) => {
-          world.tell(process.name, `fails to start: ${String(error)}`);
-          end(place, 1_000);
-        },
-      );
+    void world.time.runAs(process, async () => {
+      try {
+        const running = await startRoles(world, process, servers, place);
+        world.tell(process.name, 'has started');
+        place.running = running;
+      } catch (error) {
+        world.tell(process.name, `fails to start: ${String(error)}`);
+        if (place.process === process) end(place, RETRY_MS);
+      }
     });
   }
   /** Ends a process at once; it is started again after the time. */
@@ -100,7 +100,7 @@ export function createCluster(world: World, servers: Servers) {
     world.tell(process.name, 'gets SIGTERM');
     place.running = null;
     const disposed = world.time.runAs(process, () => running[Symbol.asyncDispose]());
-    await Promise.race([disposed.catch(() => undefined), sleep(TERMINATE_MS)]);
+    await Promise.race([Promise.resolve(disposed).catch(() => undefined), sleep(TERMINATE_MS)]);
     if (place.process === process) end(place, downMs);
   }
   return { places, supervise, end, stop, hosts: places.flatMap(({ host }) => host ?? []) };

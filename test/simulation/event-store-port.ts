@@ -59,9 +59,9 @@ export function eventStoreOver(
       const heard = (is: boolean) => {
         if (!process.cutOff.has('event-log')) onReceiving?.(is);
       };
-      const batches = stored
-        .subscribe({ ...options, signal, ...(onReceiving && { onReceiving: heard }) })
-        [Symbol.asyncIterator]();
+      const given = { ...options, signal, ...(onReceiving && { onReceiving: heard }) };
+      const subscription = stored.subscribe(given);
+      const batches = subscription[Symbol.asyncIterator]();
       while (!options.signal.aborted) {
         const next = await atServer(() => batches.next());
         if (next.done === true) return;

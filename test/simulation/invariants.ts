@@ -180,12 +180,15 @@ function doubledRequests({ log }: Facts): string[] {
   });
 }
 
-/** Of a client that has not tried before: an earlier attempt may have had its effect. */
 function refusedEffects({ log, answers }: Facts): string[] {
-  const commands = new Map(log.map(({ metadata, sequence }) => [metadata.commandId, sequence]));
+  const traces = new Map(log.map(({ metadata, sequence }) => [metadata.commandId, sequence]));
+  for (const { type, aggregate, sequence } of sessionEvents(log))
+    if (type === 'session.requested') traces.set(aggregate.id, sequence);
   return answers.flatMap((answer) => {
     if (answer.to !== 'refused') return [];
-    const sequence = commands.get(answer.commandId);
-    return sequence === undefined ? [] : [`${answer.code} was answered; event ${sequence} is there`];
+    const sequence = traces.get(answer.commandId) ?? traces.get(answer.sessionId ?? '');
+    return sequence === undefined
+      ? []
+      : [`${answer.code} was answered; event ${sequence} is there`];
   });
 }

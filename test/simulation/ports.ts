@@ -106,7 +106,7 @@ export function timersOver(
   network: Network,
   timers: Timers & { fireDue(): number },
 ): Timers {
-  const { call, atServer } = network;
+  const { call } = network;
   return {
     schedule: (timer, at) =>
       call('event-log', `set timer ${timer.kind}`, async () => {

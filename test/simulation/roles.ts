@@ -14,6 +14,7 @@ import type { Leases } from '#src/messaging/leases.ts';
 import type { MemoryTimers } from '#src/messaging/timers.memory.ts';
 import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
+import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
 import { eventStoreOver } from './event-store-port.ts';
@@ -29,6 +30,8 @@ export type Servers = {
   timers: MemoryTimers;
   leases: Leases;
   deadLetters: DeadLetterStore;
+  /** The browsers of a host as its process runs them. */
+  machines: (browsers: Browsers) => Browsers;
 };
 
 export type Role = 'api' | 'projector' | 'timekeeper' | 'provisioner';
@@ -74,7 +77,8 @@ export async function startRoles(
         eventStore,
         views: shared.views,
         deadLetters,
-        onDeadLetter: (event, reason) => world.tell(process.name, `parks ${event.subject}: ${reason}`),
+        onDeadLetter: (event, reason) =>
+          world.tell(process.name, `parks ${event.subject}: ${reason}`),
         onUnknown: () => {},
         onSourceFailure: () => {},
         onRemoved: () => {},
@@ -83,7 +87,9 @@ export async function startRoles(
   if (roles.includes('timekeeper'))
     stack.use(await startTimekeeper({ ...common, timers, queue: QUEUE }));
   if (roles.includes('provisioner') && host !== null)
-    stack.use(await startProvisioner({ ...common, sessionEvents, ...serverOf(host, process) }));
+    stack.use(
+      await startProvisioner({ ...common, sessionEvents, ...serverOf(servers, host, process) }),
+    );
   const api = { context, views, sessionEvents, queueMax: QUEUE_MAX };
   const all = stack.move();
   return {
@@ -108,9 +114,9 @@ function infrastructureOf(world: World, process: Process, servers: Servers) {
 
 const LIMITS = { minIdle: 1, maxIdle: 2, max: 3, launchesAtOnce: 2, browserBytes: 0 };
 
-function serverOf(host: Host, process: Process) {
+function serverOf({ machines }: Servers, host: Host, process: Process) {
   return {
-    browsers: host.browsersFor(process),
+    browsers: machines(host.browsersFor(process)),
     server: { id: host.id, ip: '10.0.0.1' },
     vncPasswordOf: () => 'password',
     limits: LIMITS,

@@ -1,8 +1,21 @@
+import { bugs } from './bugs.ts';
 import { simulate } from './simulate.ts';
 
-/** `npm run simulate -- 4711`: the story of one seed, line by line. */
-const seed = Number(process.argv[2] ?? process.env['SEED'] ?? 1);
-const { breaches, story, digest, events, counts } = await simulate({ seed, tellStory: true });
+/**
+ * `npm run simulate -- 4711` prints the story of one seed, line by line. The name of a planted bug
+ * may follow.
+ */
+const [, , number = '1', name] = process.argv;
+const seed = Number(number);
+const bug = bugs.find((one) => one.name === name);
+if (!Number.isSafeInteger(seed) || (name !== undefined && bug === undefined)) {
+  console.error('usage: npm run simulate -- <seed> [<planted bug>]; the bugs are');
+  for (const one of bugs) console.error(`  '${one.name}'`);
+  process.exit(2);
+}
+const planted = bug === undefined ? {} : { bug };
+const outcome = await simulate({ seed, tellStory: true, ...planted });
+const { breaches, story, digest, events, counts } = outcome;
 for (const line of story) console.log(line);
 console.log(JSON.stringify(counts, null, 2));
 console.log(`seed ${seed}: ${events} events, ${digest}`);

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { allProjections } from '#projections/all-projections.ts';
-import { verify } from '#projections/maintenance/verify.ts';
+import { verify, type VerifyResult } from '#projections/maintenance/verify.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { isFinal } from '#src/domain/session/session.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
@@ -15,7 +16,7 @@ import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
 import type { Bug } from './bugs.ts';
 import { createClients, type Organization } from './clients.ts';
-import { createCluster } from './cluster.ts';
+import { createCluster, type Cluster } from './cluster.ts';
 import { breaches, type Facts } from './invariants.ts';
 import { createRandom } from './random.ts';
 import type { Servers } from './roles.ts';
@@ -50,6 +51,8 @@ const TROUBLE_MS = [20_000, 60_000] as const;
 const SETTLE_MS = 15 * 60_000;
 /** A process that looks for a due item of a queue does so this often. */
 const LOOK_AGAIN_MS = 250;
+/** The most that the comparison of log and read model may take. */
+const COMPARE_MS = 10_000;
 
 /** Runs the whole service for some minutes of its time, with faults, as the seed decides. */
 export async function simulate({ seed, bug, tellStory = false }: Options): Promise<Outcome> {
@@ -85,10 +88,9 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
       concurrentSessions: random.integer(1, 4),
     };
   });
-  const log: RecordedEvent[] = [];
-  const open = new Set<string>();
-  const reading = new AbortController();
-  void follow(world, plain, { log, open, signal: reading.signal });
+  const records = createRecords(world);
+  const { log } = records;
+  void records.follow(plain.eventStore);
   for (const { id, credits } of organizations) {
     const asked = { id, name: id, tier: 'free', credits } as const;
     await registerOrganization(operator, asked, newMetadata('operator'));
@@ -110,8 +112,8 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
   }
   void script();
   await time.runUntil(() => areDone, SETTLE_MS);
-  const isSettled = await time.runUntil(() => open.size === 0, SETTLE_MS);
-  world.tell('all', isSettled ? 'every session has ended' : 'NOT every session has ended');
+  const isSettled = await time.runUntil(() => hasSettled(records, cluster), SETTLE_MS);
+  world.tell('all', isSettled ? 'all has come to its end' : 'NOT all has come to its end');
   await time.runUntil(() => false, 5_000);
   const places = cluster.places.filter(({ host }) => host !== null);
   let areStopped = false;
@@ -121,7 +123,7 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
   await time.runUntil(() => areStopped, 60_000);
   // Servers whose browsers are left to the next process, and what was reported last.
   await time.runUntil(() => false, 5_000);
-  reading.abort();
+  records.end();
   for (const place of cluster.places) cluster.end(place, Infinity);
   const facts: Facts = {
     log,
@@ -148,40 +150,66 @@ function createServers({ time }: World): Servers {
     timers: createMemoryTimers(clock, options),
     leases: createMemoryLeases(clock),
     deadLetters: createMemoryDeadLetters(time.now),
+    machines: (browsers) => browsers,
   };
 }
 
-/** Keeps all events as they are stored, and the ids of the sessions that have not ended. */
-async function follow(
-  world: World,
-  { eventStore }: Servers,
-  { log, open, signal }: { log: RecordedEvent[]; open: Set<string>; signal: AbortSignal },
-): Promise<void> {
-  const options = { subjects: filters.all, after: 0, signal, onUnreadable: () => undefined };
-  for await (const batch of eventStore.subscribe(options))
-    for (const event of batch) {
-      log.push(event);
-      if (isOf('session', event) && event.state !== null)
-        if (isFinal(event.state.status)) open.delete(event.aggregate.id);
-        else open.add(event.aggregate.id);
-      const { aggregate, sequence, type, data } = event;
-      const id = 'id' in aggregate ? aggregate.id : aggregate.organizationId;
-      world.tell('log', `${sequence} ${type} ${id} ${JSON.stringify(data).slice(0, 300)}`);
-    }
+type Records = ReturnType<typeof createRecords>;
+
+/** All events as they are stored, with the sessions and browsers that have not ended. */
+function createRecords(world: World) {
+  const log: RecordedEvent[] = [];
+  const sessions = new Set<string>();
+  const browsers = new Map<string, string>();
+  const reading = new AbortController();
+
+  function take(event: RecordedEvent): void {
+    log.push(event);
+    if (isOf('session', event) && event.state !== null)
+      if (isFinal(event.state.status)) sessions.delete(event.aggregate.id);
+      else sessions.add(event.aggregate.id);
+    if (!isOf('workload', event) || event.state === null) return;
+    const { id, status } = event.state;
+    if (status === 'terminated') browsers.delete(id);
+    else browsers.set(id, status);
+  }
+  async function follow(eventStore: EventStore): Promise<void> {
+    const { signal } = reading;
+    const options = { subjects: filters.all, after: 0, signal, onUnreadable: () => undefined };
+    for await (const batch of eventStore.subscribe(options))
+      for (const event of batch) {
+        take(event);
+        const { aggregate, sequence, type, data } = event;
+        const id = 'id' in aggregate ? aggregate.id : aggregate.organizationId;
+        world.tell('log', `${sequence} ${type} ${id} ${JSON.stringify(data).slice(0, 300)}`);
+      }
+  }
+  return { log, sessions, browsers, follow, end: () => reading.abort() };
+}
+
+/** Whether all processes run, every session has ended, and what is left are idle browsers. */
+function hasSettled({ sessions, browsers }: Records, { places, hosts }: Cluster): boolean {
+  return (
+    sessions.size === 0 &&
+    places.every(({ running }) => running !== null) &&
+    [...browsers.values()].every((status) => status === 'idle') &&
+    hosts.flatMap((host) => host.ids()).every((id) => browsers.has(id))
+  );
 }
 
 /** Where the read model differs from a fold of the log. */
 async function differencesOf({ time }: World, { eventStore, views }: Servers): Promise<string[]> {
   const { signal } = new AbortController();
-  let found: string[] | null = null;
-  const options = { projections: allProjections, eventStore, views, signal, sample: null };
-  void verify(options).then((results) => {
-    found = results.flatMap(({ projection, differences }) =>
-      differences.map((one) => `${projection}: ${JSON.stringify(one)}`),
-    );
-  });
-  await time.runUntil(() => found !== null, 10_000);
-  return found ?? ['the comparison did not end'];
+  let results: VerifyResult[] | null = null;
+  async function compare() {
+    const options = { projections: allProjections, eventStore, views, signal, sample: null };
+    results = await verify(options);
+  }
+  void compare();
+  if (!(await time.runUntil(() => results !== null, COMPARE_MS))) return ['no end of comparing'];
+  return (results ?? []).flatMap(({ projection, differences }: VerifyResult) =>
+    differences.map((one) => `${projection}: ${JSON.stringify(one)}`),
+  );
 }
 
 function digestOf(log: readonly RecordedEvent[]): string {
@@ -193,8 +221,18 @@ function digestOf(log: readonly RecordedEvent[]): string {
 function countsOf({ log, answers }: Facts): Record<string, number> {
   const counts: Record<string, number> = {};
   const count = (name: string) => (counts[name] = (counts[name] ?? 0) + 1);
-  for (const { type } of log) count(type);
-  for (const { to } of answers) count(`answer: ${to}`);
+  for (const event of log) {
+    count(event.type);
+    if (event.type === 'session.failed' && isOf('session', event))
+      count(`failed: ${event.data.reason}`);
+    if (event.type === 'session.stopped' && isOf('session', event))
+      count(`stopped: ${event.data.reason}`);
+    if (event.type === 'server.reconciled' && isOf('server', event))
+      for (const what of ['adopted', 'stopped', 'failed', 'corrected'] as const)
+        if (event.data[what] > 0) count(`reconciled: ${what}`);
+  }
+  for (const answer of answers)
+    count(answer.to === 'refused' ? `refused: ${answer.code}` : `answered: ${answer.to}`);
   return counts;
 }
 

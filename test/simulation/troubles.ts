@@ -1,6 +1,8 @@
 import type { ServerState } from '#events/server.ts';
+import { filters, streamFilter } from '#events/subjects.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
+import { carryForward } from '#src/commands/carry-forward.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
@@ -64,6 +66,16 @@ export function createTroubles(
     world.tell('read model', 'loses its data');
     for (const projection of allProjections) await servers.views.drop(projectionId(projection));
   }
+  /** What the archivist does before a purge. */
+  async function carryOneForward(): Promise<void> {
+    const archivedUpTo = await operator.eventStore.lastSequence();
+    const range = { subjects: filters.all, onUnreadable: () => undefined };
+    const batches = await Array.fromAsync(operator.eventStore.read(range));
+    const { aggregate } = random.pick(batches.flat());
+    const metadata = newMetadata('archivist');
+    const outcome = await carryForward(operator, aggregate, archivedUpTo, metadata);
+    world.tell('archivist', `${streamFilter(aggregate)}: ${outcome}`);
+  }
   function skew({ process }: Place): void {
     if (process === null) return;
     process.skewMs = random.integer(-SKEW_MS, SKEW_MS);
@@ -84,6 +96,7 @@ export function createTroubles(
     () => endBrowser('browser_crashed'),
     () => endBrowser('browser_closed'),
     loseReadModel,
+    carryOneForward,
   ];
   // Each seed has some of the kinds: a fault that always comes with all others hides others.
   const chosen = kinds.filter(() => random.chance(0.6));
@@ -100,6 +113,7 @@ export function createTroubles(
       world.tell('all', 'the troubles end');
       Object.assign(world.rates, noFaults);
       for (const place of cluster.places) {
+        if (place.process?.isDead === true) cluster.end(place, 0);
         place.downUntil = 0;
         if (place.host !== null) place.host.isUp = true;
         if (place.process === null) continue;

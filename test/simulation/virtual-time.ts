@@ -223,7 +223,7 @@ function createHeap(): Heap {
       const last = timers.pop();
       if (timers.length === 0 || last === undefined) return;
       timers[0] = last;
-      for (let at = 0; ; ) {
+      for (let at = 0; ;) {
         const left = 2 * at + 1;
         const least = isBefore(left + 1, left) ? left + 1 : left;
         if (!isBefore(least, at)) return;

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { bugs } from './bugs.ts';
+import { invariants } from './invariants.ts';
+import { simulate } from './simulate.ts';
+
+/** Seeds within which each planted bug must be found; none of them fails without it. */
+const SEEDS = 40;
+
+test.each(bugs)('the simulation finds that $name', async (bug) => {
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const { breaches } = await simulate({ seed, bug });
+    if (breaches.some((breach) => breach.startsWith(`${bug.breaks}: `))) return;
+  }
+  expect.fail(`none of ${SEEDS} seeds breaks "${bug.breaks}"`);
+});
+
+test('for each invariant there is a bug that breaks it', () => {
+  const broken = new Set(bugs.map(({ breaks }) => breaks));
+  expect(broken).toEqual(new Set(invariants.map(({ name }) => name)));
+});
