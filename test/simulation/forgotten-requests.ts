@@ -11,14 +11,14 @@ const ROOM_FOR_MS = 25_000;
  * Sessions that failed for want of a browser although, since some time before, nothing was wrong and
  * a server had room: their requests were lost on the way.
  */
-export function forgottenRequests({ log, healedAt }: Facts): string[] {
+export function forgottenRequests({ log, storedAt, healedAt }: Facts): string[] {
   const found: string[] = [];
   const servers = new Map<string, number>();
   const taken = new Set<string>();
   /** Since when there is room; null: there is none. */
   let roomSince: number | null = null;
-  for (const event of log) {
-    const now = Date.parse(event.time);
+  for (const [index, event] of log.entries()) {
+    const now = storedAt[index] ?? 0;
     if (isQueueTimeout(event) && isRoomy(roomSince, healedAt, now))
       found.push(`${event.aggregate.id} failed at ${event.sequence}, and there was room`);
     if (isOf('server', event) && event.state !== null) {

@@ -9,6 +9,8 @@ import type { Host } from './host.ts';
 /** What a simulation leaves behind, from which the invariants are judged. */
 export type Facts = {
   log: readonly RecordedEvent[];
+  /** When each event was stored, by the simulation's clock: its own time may be wrong. */
+  storedAt: readonly number[];
   organizations: readonly Organization[];
   answers: readonly Answer[];
   hosts: readonly Host[];

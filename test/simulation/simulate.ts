@@ -89,7 +89,7 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
     };
   });
   const records = createRecords(world);
-  const { log } = records;
+  const { log, storedAt } = records;
   void records.follow(plain.eventStore);
   for (const { id, credits } of organizations) {
     const asked = { id, name: id, tier: 'free', credits } as const;
@@ -127,6 +127,7 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
   for (const place of cluster.places) cluster.end(place, Infinity);
   const facts: Facts = {
     log,
+    storedAt,
     organizations,
     answers: clients.flatMap(({ answers }) => answers),
     hosts: cluster.hosts,
@@ -159,12 +160,14 @@ type Records = ReturnType<typeof createRecords>;
 /** All events as they are stored, with the sessions and browsers that have not ended. */
 function createRecords(world: World) {
   const log: RecordedEvent[] = [];
+  const storedAt: number[] = [];
   const sessions = new Set<string>();
   const browsers = new Map<string, string>();
   const reading = new AbortController();
 
   function take(event: RecordedEvent): void {
     log.push(event);
+    storedAt.push(world.time.now());
     if (isOf('session', event) && event.state !== null)
       if (isFinal(event.state.status)) sessions.delete(event.aggregate.id);
       else sessions.add(event.aggregate.id);
@@ -184,7 +187,7 @@ function createRecords(world: World) {
         world.tell('log', `${sequence} ${type} ${id} ${JSON.stringify(data).slice(0, 300)}`);
       }
   }
-  return { log, sessions, browsers, follow, end: () => reading.abort() };
+  return { log, storedAt, sessions, browsers, follow, end: () => reading.abort() };
 }
 
 /** Whether all processes run, every session has ended, and what is left are idle browsers. */

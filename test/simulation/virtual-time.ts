@@ -47,6 +47,7 @@ const real = {
   performanceNow: performance.now.bind(performance),
   random: Math.random,
   abortTimeout: AbortSignal.timeout.bind(AbortSignal),
+  abortAny: AbortSignal.any.bind(AbortSignal),
   pause: timersPromises.setTimeout,
   randomBytes: crypto.randomBytes,
   randomUUID: crypto.randomUUID,
@@ -168,6 +169,10 @@ function installModules(virtual: () => Context | undefined): void {
     setTimeout(() => timeout.abort(new DOMException('timed out', 'TimeoutError')), ms);
     return timeout.signal;
   };
+  AbortSignal.any = (signals) => {
+    const sources = [...signals];
+    return virtual() === undefined ? real.abortAny(sources) : anyOf(sources);
+  };
   timersPromises.setTimeout = (ms, value, options) =>
     virtual() === undefined
       ? real.pause(ms, value, options)
@@ -179,6 +184,19 @@ function installModules(virtual: () => Context | undefined): void {
   };
   Object.assign(crypto, modules);
   syncBuiltinESMExports();
+}
+
+/**
+ * The runtime keeps its own kind as long as a source may abort, which one of a killed process never
+ * does: each run would stay in memory.
+ */
+function anyOf(sources: readonly AbortSignal[]): AbortSignal {
+  const either = new AbortController();
+  for (const source of sources) {
+    if (source.aborted) either.abort(source.reason);
+    source.addEventListener('abort', () => either.abort(source.reason), { once: true });
+  }
+  return either.signal;
 }
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {
