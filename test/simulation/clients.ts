@@ -17,7 +17,7 @@ const SHORT_MS = [10_000, 40_000] as const;
 
 export type Organization = { id: string; credits: number; concurrentSessions: number };
 
-/** What a client was told; the log has to agree. */
+/** An answer that a client got; the log must agree with it. */
 export type Answer =
   | { to: 'create'; sessionId: string; key: string | null }
   | { to: 'extend'; sessionId: string; key: string | null; commandId: string; expiresAt: string }

@@ -120,7 +120,8 @@ function createAppend(
 
   return async function append(changes) {
     const { first, commandId, commandIds } = commandsOf(changes);
-    const what = `append ${changes.flatMap(({ events }) => events.map(({ type }) => type)).join(', ')}`;
+    const types = changes.flatMap(({ events }) => events.map(({ type }) => type));
+    const what = `append ${types.join(', ')}`;
     await reach('event-log', what);
     if (random.chance(rates.answerLost)) return lose(changes, what);
     const appended = await atServer(() => stored.append(changes));

@@ -8,8 +8,8 @@ import type { Facts } from './invariants.ts';
 const ROOM_FOR_MS = 25_000;
 
 /**
- * Sessions that failed for want of a browser although, since some time before, nothing was wrong and
- * a server had room: their requests were lost on the way.
+ * Sessions that failed for want of a browser although for some time before nothing was wrong and a
+ * server had room: their requests were lost on the way.
  */
 export function forgottenRequests({ log, storedAt, healedAt }: Facts): string[] {
   const found: string[] = [];

@@ -30,7 +30,7 @@ export type World = {
   servers: Owner;
   rates: Rates;
   random(name: string): Random;
-  /** A line of the story; only kept where the story is to be told. */
+  /** Adds a line to the story; it is kept only if the caller of `simulate` asked for it. */
   tell: (who: string, what: string) => void;
 };
 

@@ -195,7 +195,7 @@ async function isStillWaiting(
   let isWaiting = false;
   pool.lookups += 1;
   try {
-    // A replica may lack the session, or have it as it was before it was requeued.
+    // A replica may lack the session, or have its state from before it was requeued.
     const { state } = await loadState<'session'>(context.eventStore, aggregate, {
       fromLeader: true,
     });

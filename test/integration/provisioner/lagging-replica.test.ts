@@ -8,7 +8,7 @@ import { openFleet } from '#test/support/service/fleet.ts';
 
 test.each([
   ['does not have its session yet', () => null],
-  ['has its session as it was before it was requeued', lastBefore('session.requeued')],
+  ['has its state from before the session was requeued', lastBefore('session.requeued')],
 ])('a request that has waited is accepted though a replica %s', async (_, asReplica) => {
   const withReplica = (eventStore: EventStore): EventStore => ({
     ...eventStore,
