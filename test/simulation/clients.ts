@@ -13,7 +13,7 @@ import { pause, type World } from './world.ts';
 const MINUTE = 60_000;
 const LIFETIME_MAX_MS = 3 * MINUTE;
 /** Most are shorter than the API allows, so that a run is over soon; the rules are the same. */
-const SHORT_MS = [10_000, 40_000] as const;
+const SHORT_MS = [20_000, 50_000] as const;
 
 export type Organization = { id: string; credits: number; concurrentSessions: number };
 

@@ -42,7 +42,7 @@ export type Roles = { api: CreateDependencies | null } & AsyncDisposable;
 /** Requests that may wait beyond the servers' room. */
 const QUEUE_MAX = 6;
 /** When a session that no server has accepted is queued, and when it fails. */
-export const QUEUE = { afterMs: 2_000, timeoutMs: 60_000 };
+export const QUEUE = { afterMs: 2_000, timeoutMs: 40_000 };
 
 /**
  * Composes the roles of one process as src/bootstrap does, on ports with faults. Called as the

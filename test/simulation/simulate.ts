@@ -51,6 +51,8 @@ const TROUBLE_MS = [20_000, 60_000] as const;
 const SETTLE_MS = 15 * 60_000;
 /** A process that looks for a due item of a queue does so this often. */
 const LOOK_AGAIN_MS = 250;
+/** How long an item is held for a process that may have been killed. */
+const LEASE_MS = 8_000;
 /** The most that the comparison of log and read model may take. */
 const COMPARE_MS = 10_000;
 
@@ -142,7 +144,7 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
 
 function createServers({ time }: World): Servers {
   const clock = { now: time.now };
-  const options = { lookAgainMs: LOOK_AGAIN_MS };
+  const options = { leaseMs: LEASE_MS, lookAgainMs: LOOK_AGAIN_MS };
   const eventStore = createMemoryEventStore();
   return {
     eventStore,
