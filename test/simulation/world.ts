@@ -57,7 +57,7 @@ export function drawRates(seed: number): Rates {
     stale: upTo(0.4),
     crash: upTo(0.003),
     late: upTo(0.1),
-    launchFails: upTo(0.5),
+    launchFails: upTo(0.9),
     stopFails: upTo(0.2),
   };
 }

@@ -16,6 +16,8 @@ export type PooledBrowser = ReportQueue & {
   browser: RunningBrowser | null;
   /** The session it serves; set while busy, and kept while ending. */
   session: SessionIdentity | null;
+  /** While ending: resolves when its end and that of its session are reported. */
+  ended: Promise<void>;
 };
 
 /** The browsers of this server that this process is in charge of, ahead of the log. */
@@ -31,7 +33,7 @@ export function createRoster(onChange: () => void) {
     return pooled;
   }
   function add(workloadId: string, options: BrowserOptions): PooledBrowser {
-    const nothing = { browser: null, session: null, reports: Promise.resolve() };
+    const nothing = { browser: null, session: null, ...createQueues() };
     return put({ workloadId, options, phase: 'launching', ...nothing });
   }
   /** Adds a browser of an earlier process: busy with its session, or idle if that is null. */
@@ -42,7 +44,7 @@ export function createRoster(onChange: () => void) {
   ): PooledBrowser {
     const { workloadId } = browser;
     const phase = session === null ? 'idle' : 'busy';
-    return put({ workloadId, options, phase, browser, session, reports: Promise.resolve() });
+    return put({ workloadId, options, phase, browser, session, ...createQueues() });
   }
   function move(pooled: PooledBrowser, phase: PooledBrowser['phase']): void {
     pooled.phase = phase;
@@ -73,4 +75,8 @@ export function createRoster(onChange: () => void) {
     all: () => [...browsers.values()],
     ids: () => new Set(browsers.keys()),
   };
+}
+
+function createQueues() {
+  return { reports: Promise.resolve(), ended: Promise.resolve() };
 }

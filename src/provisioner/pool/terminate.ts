@@ -18,13 +18,23 @@ const TERMINATE_AFTER_MS = 15;
  * Idempotent. Resolves when the reports are appended.
  * @param event the session event that caused it, if any
  */
-export async function terminateBrowser(
+export function terminateBrowser(
   pool: Pool,
   pooled: PooledBrowser,
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
-  if (pooled.phase === 'ending') return;
+  // An end under way counts for every caller: a server must not leave before it is reported.
+  if (pooled.phase !== 'ending') pooled.ended = endBrowser(pool, pooled, reason, event);
+  return pooled.ended;
+}
+
+async function endBrowser(
+  pool: Pool,
+  pooled: PooledBrowser,
+  reason: TerminationReason,
+  event?: RecordedOf<'session'>,
+): Promise<void> {
   pool.roster.move(pooled, 'ending');
   const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
@@ -98,6 +108,11 @@ const TERMINATIONS = {
 export async function handleExit(pool: Pool, exit: BrowserExit): Promise<void> {
   const pooled = pool.roster.get(exit.workloadId);
   if (pooled === null || pooled.phase === 'ending') return;
+  pooled.ended = reportExit(pool, pooled, exit);
+  await pooled.ended;
+}
+
+async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit): Promise<void> {
   const { session } = pooled;
   pool.roster.move(pooled, 'ending');
   const { reason, exitCode } = exit;
