@@ -2,8 +2,8 @@ import { isOf, type RecordedEvent } from '#events/events.ts';
 import type { Facts } from './invariants.ts';
 
 /**
- * So long before a time-out a request must have been taken by a server with room: the queue gives an
- * item that was delivered to a killed process to the next one after 8 s (`LEASE_MS` of simulate.ts).
+ * So long before a time-out a request must have been taken by a server with room: an item that was
+ * delivered to a killed process is delivered again after 8 s (`LEASE_MS` of simulate.ts).
  */
 const ROOM_FOR_MS = 12_000;
 
