@@ -117,6 +117,8 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
   const isSettled = await time.runUntil(() => hasSettled(records, cluster), SETTLE_MS);
   world.tell('all', isSettled ? 'all has come to its end' : 'NOT all has come to its end');
   await time.runUntil(() => false, 5_000);
+  // A browser that is being launched at SIGTERM ends in the log at its server's next start only.
+  await time.runUntil(() => hasSettled(records, cluster), SETTLE_MS);
   const places = cluster.places.filter(({ host }) => host !== null);
   let areStopped = false;
   void Promise.all(places.map((place) => cluster.stop(place, Infinity))).then(
