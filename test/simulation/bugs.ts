@@ -222,7 +222,7 @@ function createBrowserMixUp(): (change: StreamAppend) => StreamAppend {
       const workload = { ...data.workload, workloadId: before ?? data.workload.workloadId };
       before = before === null ? data.workload.workloadId : null;
       const state = { ...(event.state as object), workload };
-      return { ...event, data: { ...data, workload }, state } as PendingEvent;
+      return { ...event, data: { ...data, workload }, state };
     });
     return { ...change, events };
   };

@@ -177,7 +177,10 @@ export function createClients(world: World, cluster: Cluster, organization: Orga
       return handled;
     });
     if (result === null) return;
-    if (isRejection(result)) return void world.tell(me, `stop of ${sessionId}: ${result.code}`);
+    if (isRejection(result)) {
+      world.tell(me, `stop of ${sessionId}: ${result.code}`);
+      return;
+    }
     world.tell(me, `has stopped ${sessionId}, which is ${result.state.status}`);
     answers.push({ to: 'stop', sessionId });
     if (open.includes(sessionId)) open.splice(open.indexOf(sessionId), 1);

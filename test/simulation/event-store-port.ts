@@ -43,7 +43,7 @@ export function eventStoreOver(
       return call('event-log', 'read', async () =>
         isStale
           ? ((await fromReplica(aggregate)) as Last)
-          : ((await stored.readLast(aggregate, options)) as Last),
+          : await stored.readLast(aggregate, options),
       );
     },
     readLastUpTo: (aggregate, sequence) =>

@@ -59,7 +59,7 @@ export async function startRoles(
   await using stack = new AsyncDisposableStack();
   const stateCache = createStateCache();
   const eventStore = stack.use(await withSharedSubscription(shared.eventStore));
-  const now = () => world.time.now() + process.skewMs;
+  const now = () => Math.floor(world.time.now() + process.skewMs);
   const context = createCommandContext(eventStore, now, stateCache);
   const views = monotonicViews(shared.views);
   const onError = (error: unknown, what: string) => log.error({ err: error }, what);
@@ -139,5 +139,5 @@ function loggerOf(world: World, process: Process): Logger {
     world.tell(process.name, `logs: ${text ?? ''} ${about.map(String).join(' ')}`);
   };
   const nothing = () => {};
-  return { debug: nothing, info: nothing, warn: line, error: line } as unknown as Logger;
+  return { debug: nothing, info: nothing, warn: line, error: line };
 }
