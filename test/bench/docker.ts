@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
 import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/image.ts';
+import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
 import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';

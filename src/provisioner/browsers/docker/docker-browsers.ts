@@ -1,5 +1,6 @@
 import type { Logger } from '#src/telemetry/logger.ts';
 import type {
+  BrowserBuild,
   BrowserExit,
   Browsers,
   BrowserSpec,
@@ -18,6 +19,7 @@ import type { FoundContainer } from './find.ts';
 import { launchContainer } from './launch.ts';
 import type { Launched } from './launch.ts';
 import { nameOf } from './naming.ts';
+import { keepFresh } from './current-image.ts';
 import { openSite } from './site.ts';
 import type { DockerSite, DockerSiteOptions } from './site.ts';
 import { watchContainers } from './watch.ts';
@@ -38,14 +40,20 @@ export type DockerBrowsersOptions = DockerSiteOptions & {
  * @throws DockerUnavailable with the cause and the variable that would help
  */
 export async function createDockerBrowsers(options: DockerBrowsersOptions): Promise<Browsers> {
-  return browsersAt(await openSite(options), options);
+  const site = await openSite(options);
+  const browsers = await browsersAt(site, options);
+  const { image: given, rebuildMs = null, log } = options;
+  const { docker, image } = site;
+  // The operator's image is not built here; a newer one is noticed.
+  browsers.ends(keepFresh({ docker, image, rebuildMs: given === null ? rebuildMs : null, log }));
+  return browsers;
 }
 
 /** Creates the browsers on an engine that is ready. */
 export async function browsersAt(
   site: DockerSite,
   { log, launchTimeoutMs = 30_000 }: Pick<DockerBrowsersOptions, 'log' | 'launchTimeoutMs'>,
-): Promise<Browsers> {
+): Promise<DockerBrowsers> {
   const browsers = new DockerBrowsers(site, launchTimeoutMs, log);
   await browsers.watch();
   return browsers;
@@ -61,6 +69,7 @@ class DockerBrowsers implements Browsers {
   );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
+  readonly #ending = new DisposableStack();
   #watcher: ContainerWatcher | null = null;
 
   constructor(site: DockerSite, launchTimeoutMs: number, log: Pick<Logger, 'warn'>) {
@@ -68,6 +77,27 @@ class DockerBrowsers implements Browsers {
     this.#launchTimeoutMs = launchTimeoutMs;
     this.#log = log;
     this.#availability = createAvailability(site.guard, log);
+    // The network's probes run from it too; the first one may be removed some day.
+    site.image.onChange(({ name }) => (site.confinement.image = name));
+  }
+
+  /** Disposes of it when the browsers end. */
+  ends(part: Disposable): void {
+    this.#ending.use(part);
+  }
+
+  build(): BrowserBuild {
+    const { version, builtAt } = this.#site.image.now();
+    return { version, builtAt };
+  }
+
+  onBuild(listener: () => void): void {
+    this.#site.image.onChange(listener);
+  }
+
+  isOutdated(workloadId: string): boolean {
+    const own = this.#own.get(workloadId);
+    return own !== undefined && own.imageId !== this.#site.image.now().id;
   }
 
   async watch(): Promise<void> {
@@ -89,7 +119,7 @@ class DockerBrowsers implements Browsers {
     const timeoutMs = this.#launchTimeoutMs;
     const bounds = { timeoutMs, stopped: stopped.signal };
     const launching = launchContainer(docker, confinement, spec, bounds);
-    const own = createContainerBrowser(stopped, launching);
+    const own = createContainerBrowser(stopped, launching, this.#site.image.now().id);
     this.#own.set(workloadId, own);
     try {
       const launched = await launching;
@@ -135,7 +165,8 @@ class DockerBrowsers implements Browsers {
     const [found] = await listContainers(this.#site, workloadId);
     const browser = found === undefined ? null : await findBrowser(found);
     if (found === undefined || browser === null) return null;
-    const own = createContainerBrowser(new AbortController(), Promise.resolve());
+    const { imageId } = found;
+    const own = createContainerBrowser(new AbortController(), Promise.resolve(), imageId);
     own.launched = { containerId: found.containerId, browser };
     own.sessionId = found.sessionId;
     this.#own.set(workloadId, own);
@@ -164,6 +195,7 @@ class DockerBrowsers implements Browsers {
     try {
       await this.#own.close(mustStop);
     } finally {
+      this.#ending.dispose();
       this.#availability[Symbol.dispose]();
       await this.#watcher?.[Symbol.asyncDispose]();
     }

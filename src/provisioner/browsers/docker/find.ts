@@ -7,6 +7,8 @@ import type { DockerSite } from './site.ts';
 /** A browser's container as the engine lists it. */
 export type FoundContainer = {
   containerId: string;
+  /** The engine's id of its image. */
+  imageId: string;
   workloadId: string;
   /** Null where the browser has not been assigned. */
   sessionId: string | null;
@@ -35,6 +37,7 @@ function parseContainer(info: Docker.ContainerInfo, publish: string | null): Fou
   const endpoint = (port: number) => endpointOf(info, port, publish);
   return {
     containerId: info.Id,
+    imageId: info.ImageID,
     workloadId: workloadIdOf(info.Labels) ?? workloadId,
     sessionId,
     // A container that an operator has paused has not ended.

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { promisify } from 'node:util';
+import type { BrowserBuild } from '../browsers.ts';
+import { parseVersion } from '../chromium/program-version.ts';
 
 /** Unix socket paths have at most 107 characters; below the temporary folder the longest has 64. */
 const TMP_PATH_CHARS_MAX = 40;
@@ -69,6 +71,13 @@ export async function prepareFolders(user: BrowserUser): Promise<string> {
     chmodSync('/tmp/.X11-unix', 0o1777);
   }
   return folder;
+}
+
+/** Chromium's version as it prints it, and the date of its file, which is that of its release. */
+export async function readBuild(chromium: string, user: BrowserUser): Promise<BrowserBuild> {
+  const output = await shell('"$1" --version 2>/dev/null', chromium, user);
+  const version = parseVersion(output ?? '') ?? 'unknown';
+  return { version, builtAt: Math.round(statSync(chromium).mtimeMs) };
 }
 
 async function findProgram(wanted: string, user: BrowserUser): Promise<string | null> {

@@ -1,6 +1,7 @@
 import { sleep } from '#src/async/sleep.ts';
 import { LaunchFailed } from '../browsers.ts';
 import type {
+  BrowserBuild,
   BrowserExit,
   Browsers,
   BrowserSpec,
@@ -20,6 +21,8 @@ export type SimulatedBrowsers = Browsers & {
   crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
   /** Ends a browser as if its user had closed it. Ignores an unknown workload. */
   close(workloadId: string): void;
+  /** From now on browsers are launched from this build; those that run are outdated. */
+  renew(build: BrowserBuild): void;
 };
 
 export type SimulatedBrowsersOptions = {
@@ -57,12 +60,14 @@ export async function createSimulatedBrowsers(
   const running = new Map<string, RunningBrowser>();
   const sessions = new Map<string, string>();
   const listeners: ((exit: BrowserExit) => void)[] = [];
+  const builds = createBuilds();
 
   function end(workloadId: string): boolean {
     launching.get(workloadId)?.abort();
     cdp.remove(workloadId);
     screens.remove(workloadId);
     sessions.delete(workloadId);
+    builds.remove(workloadId);
     return running.delete(workloadId);
   }
 
@@ -79,6 +84,7 @@ export async function createSimulatedBrowsers(
     }
     const stopped = new AbortController();
     launching.set(workloadId, stopped);
+    builds.launch(workloadId);
     await sleep(launchMs, stopped.signal);
     launching.delete(workloadId);
     if (stopped.signal.aborted) throw new LaunchFailed('stopped during the launch', '');
@@ -96,6 +102,10 @@ export async function createSimulatedBrowsers(
 
   return {
     kind: 'simulated',
+    build: builds.now,
+    onBuild: builds.onChange,
+    isOutdated: builds.isOutdated,
+    renew: builds.renew,
     launch,
     stop: async (workloadId) => void end(workloadId),
     list: async () => observe(launching.keys(), running, sessions),
@@ -109,6 +119,24 @@ export async function createSimulatedBrowsers(
     [Symbol.asyncDispose]: async () => {
       for (const workloadId of [...launching.keys(), ...running.keys()]) end(workloadId);
       await Promise.all([cdp[Symbol.asyncDispose](), screens[Symbol.asyncDispose]()]);
+    },
+  };
+}
+
+/** The build of each browser, and that of the next ones. */
+function createBuilds() {
+  const ofBrowser = new Map<string, BrowserBuild>();
+  const listeners: (() => void)[] = [];
+  let now: BrowserBuild = { version: 'simulated', builtAt: null };
+  return {
+    now: () => now,
+    launch: (workloadId: string) => void ofBrowser.set(workloadId, now),
+    remove: (workloadId: string) => void ofBrowser.delete(workloadId),
+    isOutdated: (workloadId: string) => (ofBrowser.get(workloadId) ?? now) !== now,
+    onChange: (listener: () => void) => void listeners.push(listener),
+    renew(build: BrowserBuild) {
+      now = build;
+      for (const listener of listeners) listener();
     },
   };
 }

@@ -1,0 +1,101 @@
+import type { BuiltImage, ListedImage } from '#src/bootstrap/browser-image.ts';
+import { readConfig } from '#src/config/config.ts';
+import { reject, type Rejection } from '#src/errors.ts';
+import type { Command, Output } from '../command.ts';
+import { formatTable } from '../output.ts';
+
+export const showImages: Command = {
+  name: 'image status',
+  summary: 'List the images of Docker browsers: Chromium’s version, age, containers',
+  options: {},
+  readAlone: () => () => withEngine(status),
+  read: needsNoService,
+};
+
+export const buildImageCommand: Command = {
+  name: 'image build',
+  summary: 'Build the image of Docker browsers anew; idle browsers are replaced, sessions go on',
+  options: {},
+  readAlone: () => () => withEngine(build),
+  read: needsNoService,
+};
+
+function needsNoService(): never {
+  throw new Error('the images need no service');
+}
+
+type Images = typeof import('#src/bootstrap/browser-image.ts');
+
+async function withEngine(
+  work: (images: Images) => Promise<Output>,
+): Promise<Output | Rejection> {
+  // Imported here only: the Docker client would double the start time of every command.
+  const images = await import('#src/bootstrap/browser-image.ts');
+  try {
+    return await work(images);
+  } catch (error) {
+    if (!(error instanceof images.DockerUnavailable)) throw error;
+    return reject('UNAVAILABLE', {}, { message: error.message });
+  }
+}
+
+async function status({ listImages }: Images): Promise<Output> {
+  const now = Date.now();
+  const images = await listImages(readConfig(process.env));
+  const heads = ['IMAGE', 'CHROMIUM', 'BASE', 'BUILT AT', 'DAYS', 'CONTAINERS', 'NEW BROWSERS'];
+  const rows = images.map((image) => {
+    const { image: name, chromium, base, built_at, age_days, containers } = present(image, now);
+    const use = image.isCurrent ? 'run from it' : '';
+    return [name, chromium, base ?? '–', built_at, `${age_days}`, `${containers}`, use];
+  });
+  const text = images.length === 0 ? ['no image is built yet'] : formatTable(heads, rows);
+  return { json: images.map((image) => present(image, now)), text: text.join('\n') };
+}
+
+const DAY_MS = 86_400_000;
+
+function present(image: ListedImage, now: number) {
+  const { name, id, version, base, recipe, builtAt, containers, isCurrent } = image;
+  return {
+    image: name,
+    id,
+    chromium: version,
+    base,
+    recipe,
+    built_at: new Date(builtAt).toISOString(),
+    age_days: Math.max(0, Math.floor((now - builtAt) / DAY_MS)),
+    containers,
+    current: isCurrent,
+  };
+}
+
+async function build({ buildImage }: Images): Promise<Output> {
+  const print = (line: string): void => void process.stderr.write(`${line}\n`);
+  const result = await buildImage(readConfig(process.env), print);
+  const { built, before, removed } = result;
+  const json = {
+    image: built.name,
+    id: built.id,
+    chromium: built.version,
+    base: built.base,
+    before: before && { image: before.name, chromium: before.version, base: before.base },
+    removed,
+  };
+  return { json, text: describe(result) };
+}
+
+function describe({ built, before, removed }: BuiltImage): string {
+  const change = (what: string, was: string | null | undefined, is: string | null) =>
+    was === is ? `${what} is still ${is}` : `${what} was ${was ?? 'unknown'}, is ${is}`;
+  return [
+    `image ${built.name}`,
+    ...(before === null
+      ? [`Chromium ${built.version}; there was no image before`]
+      : [
+          change('Chromium', before.version, built.version),
+          change('the base image', before.base, built.base),
+        ]),
+    ...removed.map((name) => `removed ${name}`),
+    'running servers use it within a minute and replace their idle browsers; sessions go on',
+  ].join('\n');
+}
