@@ -46,6 +46,8 @@ export type ProvisionerDependencies = {
   readHost: () => Promise<Host>;
   /** Whether running browsers are left for the next process to adopt; `stop` by default. */
   onShutdown?: 'stop' | 'leave';
+  /** How long a full server waits for room to replace an outdated browser; 5 min by default. */
+  replaceOnFullMs?: number;
   /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
   onLogReconnect: (listener: () => void) => () => void;
   log: Logger;
@@ -118,9 +120,7 @@ export async function startProvisioner(
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
-  subscriptions.defer(keepFilled(pool));
-  subscriptions.defer(replaceOutdated(pool));
-  reportBuilds(browsers, report, log);
+  subscriptions.defer(keepPool(dependencies, pool, report));
   const onLost = () => rejoin(dependencies, pool, report, signal).then(reconciler.soon);
   const onDrained = async () => void (await report({ type: 'ReportDrained' }));
   const following = followOwnServer({ context, pool, after: sequence, signal, onDrained, onLost });
@@ -239,6 +239,19 @@ function joinCommand({ server, browsers, limits }: ProvisionerDependencies): Ser
 function buildOf(browsers: Browsers): LaunchedBuild {
   const { version, builtAt } = browsers.build();
   return { version, ...(builtAt !== null && { builtAt: new Date(builtAt).toISOString() }) };
+}
+
+/** Keeps the pool filled, with browsers of the present build. @returns the function that ends it */
+function keepPool(
+  { browsers, replaceOnFullMs, log }: ProvisionerDependencies,
+  pool: Pool,
+  report: ReportServer,
+): () => void {
+  const stack = new DisposableStack();
+  stack.defer(keepFilled(pool));
+  stack.defer(replaceOutdated(pool, replaceOnFullMs));
+  reportBuilds(browsers, report, log);
+  return () => stack.dispose();
 }
 
 /** Reports each newer build; the next start's `joined` tells one whose report failed. */

@@ -1,4 +1,4 @@
-import type { BuiltImage, ListedImage } from '#src/bootstrap/browser-image.ts';
+import type { BuiltImage, ListedImage } from '#src/bootstrap/operator/browser-image.ts';
 import { readConfig } from '#src/config/config.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { Command, Output } from '../command.ts';
@@ -24,13 +24,11 @@ function needsNoService(): never {
   throw new Error('the images need no service');
 }
 
-type Images = typeof import('#src/bootstrap/browser-image.ts');
+type Images = typeof import('#src/bootstrap/operator/browser-image.ts');
 
-async function withEngine(
-  work: (images: Images) => Promise<Output>,
-): Promise<Output | Rejection> {
+async function withEngine(work: (images: Images) => Promise<Output>): Promise<Output | Rejection> {
   // Imported here only: the Docker client would double the start time of every command.
-  const images = await import('#src/bootstrap/browser-image.ts');
+  const images = await import('#src/bootstrap/operator/browser-image.ts');
   try {
     return await work(images);
   } catch (error) {
@@ -69,9 +67,13 @@ function present(image: ListedImage, now: number) {
   };
 }
 
+/** Steps go to stderr: the result alone is on stdout. */
+function printStep(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
 async function build({ buildImage }: Images): Promise<Output> {
-  const print = (line: string): void => void process.stderr.write(`${line}\n`);
-  const result = await buildImage(readConfig(process.env), print);
+  const result = await buildImage(readConfig(process.env), printStep);
   const { built, before, removed } = result;
   const json = {
     image: built.name,
@@ -85,8 +87,6 @@ async function build({ buildImage }: Images): Promise<Output> {
 }
 
 function describe({ built, before, removed }: BuiltImage): string {
-  const change = (what: string, was: string | null | undefined, is: string | null) =>
-    was === is ? `${what} is still ${is}` : `${what} was ${was ?? 'unknown'}, is ${is}`;
   return [
     `image ${built.name}`,
     ...(before === null
@@ -98,4 +98,8 @@ function describe({ built, before, removed }: BuiltImage): string {
     ...removed.map((name) => `removed ${name}`),
     'running servers use it within a minute and replace their idle browsers; sessions go on',
   ].join('\n');
+}
+
+function change(what: string, was: string | null, is: string | null): string {
+  return was === is ? `${what} is still ${is}` : `${what} was ${was ?? 'unknown'}, is ${is}`;
 }

@@ -24,7 +24,16 @@ export const listServers: Command = {
       const known = await readServers(context.eventStore, warn);
       const shown = known.filter(({ status }) => isAll || (status !== 'left' && status !== 'lost'));
       const json = shown.map(presentServer);
-      const heads = ['SERVER', 'STATUS', 'IP', 'MAX', 'IDLE TARGET', 'LIMITED BY', 'LEAKS', 'BROWSER'];
+      const heads = [
+        'SERVER',
+        'STATUS',
+        'IP',
+        'MAX',
+        'IDLE TARGET',
+        'LIMITED BY',
+        'LEAKS',
+        'BROWSER',
+      ];
       const rows = shown.map(({ id, status, ip, poolMax, pool, leaks, browser }) => {
         const leaked = leaks === undefined ? '–' : String(leaks.browsers + leaks.sessions);
         const target = pool === undefined ? '–' : String(pool.target);

@@ -39,7 +39,8 @@ export type PoolLimits = {
 /**
  * The browsers of one server and the requests that wait for them. Decisions are made on this state
  * in memory and reported to the log in order; the log is the truth once this process has ended.
- * `accept-requests.ts`, `assign-browser.ts`, `launch.ts`, `rollover.ts` and `terminate.ts` change it.
+ * `accept-requests.ts`, `assign-browser.ts`, `launch.ts`, `rollover.ts` and `terminate.ts` change
+ * it.
  */
 export type Pool = {
   readonly server: { id: string; ip: string };

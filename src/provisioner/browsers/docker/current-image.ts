@@ -52,7 +52,7 @@ export function createCurrentImage(options: CurrentImageOptions): CurrentImage {
 const LOOK_EVERY_MS = 60_000;
 /** No rebuild before this: a start has more urgent work. */
 const START_MS = 5 * 60_000;
-/** Rebuilds of servers that were built at the same time are spread over this share of the period. */
+/** Servers whose images were built together rebuild them within this share of the period. */
 const SPREAD = 0.1;
 /** Pauses after failed rebuilds. */
 const RETRY_MS = 60 * 60_000;
@@ -94,13 +94,15 @@ export function keepFresh({ docker, image, rebuildMs, log }: FreshOptions): Disp
   let notBefore = 0;
   let isBusy = false;
 
+  function print(line: string): void {
+    log.info({ step: line.trim() }, 'rebuilding the browser image');
+  }
   function isDue(): boolean {
     if (rebuildMs === null || Date.now() < notBefore) return false;
     const { builtAt } = image.now();
     return Date.now() >= rebuildAt({ builtAt, everyMs: rebuildMs, startedAt, share });
   }
   async function rebuild(): Promise<void> {
-    const print = (line: string): void => log.info({ step: line.trim() }, 'rebuilding the image');
     try {
       const common = { print, isLowPriority: true, signal: stop.signal };
       const { name, version } = await buildBrowserImage(docker, { isFresh: true, ...common });

@@ -5,7 +5,12 @@ import type Docker from 'dockerode';
 import { answered, DockerUnavailable, messageOf, statusOf } from './engine.ts';
 
 /** An image that is built from the folder `deploy/browser`. */
-export type Recipe = { repository: string; dockerfile: string; files: readonly string[]; what: string };
+export type Recipe = {
+  repository: string;
+  dockerfile: string;
+  files: readonly string[];
+  what: string;
+};
 
 export const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', import.meta.url));
 export const BROWSER: Recipe = {

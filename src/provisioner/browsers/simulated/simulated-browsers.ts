@@ -102,10 +102,7 @@ export async function createSimulatedBrowsers(
 
   return {
     kind: 'simulated',
-    build: builds.now,
-    onBuild: builds.onChange,
-    isOutdated: builds.isOutdated,
-    renew: builds.renew,
+    ...builds.port,
     launch,
     stop: async (workloadId) => void end(workloadId),
     list: async () => observe(launching.keys(), running, sessions),
@@ -129,14 +126,16 @@ function createBuilds() {
   const listeners: (() => void)[] = [];
   let now: BrowserBuild = { version: 'simulated', builtAt: null };
   return {
-    now: () => now,
     launch: (workloadId: string) => void ofBrowser.set(workloadId, now),
     remove: (workloadId: string) => void ofBrowser.delete(workloadId),
-    isOutdated: (workloadId: string) => (ofBrowser.get(workloadId) ?? now) !== now,
-    onChange: (listener: () => void) => void listeners.push(listener),
-    renew(build: BrowserBuild) {
-      now = build;
-      for (const listener of listeners) listener();
+    port: {
+      build: () => now,
+      isOutdated: (workloadId: string) => (ofBrowser.get(workloadId) ?? now) !== now,
+      onBuild: (listener: () => void) => void listeners.push(listener),
+      renew(build: BrowserBuild) {
+        now = build;
+        for (const listener of listeners) listener();
+      },
     },
   };
 }
