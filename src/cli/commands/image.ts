@@ -80,7 +80,13 @@ async function build({ buildImage }: Images): Promise<Output> {
     id: built.id,
     chromium: built.version,
     base: built.base,
-    before: before && { image: before.name, chromium: before.version, base: before.base },
+    built_at: timeOf(built),
+    before: before && {
+      image: before.name,
+      chromium: before.version,
+      base: before.base,
+      built_at: timeOf(before),
+    },
     removed,
   };
   return { json, text: describe(result) };
@@ -94,10 +100,15 @@ function describe({ built, before, removed }: BuiltImage): string {
       : [
           change('Chromium', before.version, built.version),
           change('the base image', before.base, built.base),
+          `its packages were installed at ${timeOf(built)}, before at ${timeOf(before)}`,
         ]),
     ...removed.map((name) => `removed ${name}`),
     'running servers use it within a minute and replace their idle browsers; sessions go on',
   ].join('\n');
+}
+
+function timeOf({ builtAt }: BuiltImage['built']): string {
+  return new Date(builtAt).toISOString();
 }
 
 function change(what: string, was: string | null, is: string | null): string {

@@ -16,10 +16,12 @@ import {
   siteFor,
 } from '#test/support/browsers/docker-browsers.fixture.ts';
 import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import { bssWith } from '#test/support/clients/command-line.ts';
 import {
   browserImage,
   buildImage,
   docker,
+  dockerHost,
   hasDocker,
 } from '#test/support/servers/docker-engine.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
@@ -55,7 +57,9 @@ async function openBrowsers() {
   });
   const imageOf = (workloadId: string) =>
     docker('inspect', '--format', '{{.Image}}', ...containersOf(options.serverId, workloadId));
-  return { browsers, image, imageOf, serverId: options.serverId };
+  /** As the next process finds them. */
+  const openAgain = () => browsersAt({ ...site, confinement, image }, options);
+  return { browsers, openAgain, image, imageOf, serverId: options.serverId };
 }
 
 describe.runIf(hasDocker())('an image of browsers', () => {
@@ -81,7 +85,7 @@ describe.runIf(hasDocker())('an image of browsers', () => {
 
   test('that is newer serves new browsers; idle ones are replaced and a session goes on', async () => {
     await deriveImage('150.0.0.1');
-    const { browsers, image, imageOf, serverId } = await openBrowsers();
+    const { browsers, openAgain, image, imageOf, serverId } = await openBrowsers();
     await using fleet = await openFleet();
     const limits = { minIdle: 1, maxIdle: 1, max: 4, launchesAtOnce: 1 };
     await using server = await fleet.join({ id: serverId, browsers, limits });
@@ -121,6 +125,52 @@ describe.runIf(hasDocker())('an image of browsers', () => {
     expect(await fleet.read(id)).toMatchObject({ status: 'active', workload });
     expect(await evaluate(cdp, page, 'window.before')).toBe('the newer image');
     expect(imageOf(busy.workloadId)).toBe(before.id);
+
+    // The next process knows which browsers are outdated.
+    const again = await openAgain();
+    for (const workloadId of [busy.workloadId, replaced]) await again.adopt(workloadId);
+    const outdated = [busy.workloadId, replaced].map((one) => again.isOutdated(one));
+    await again.leave();
+    expect(outdated).toEqual([true, false]);
+  });
+});
+
+describe('bss image', () => {
+  test.runIf(hasDocker())('status lists the image that new browsers run from', async () => {
+    const name = await browserImage();
+    const env = { BROWSERS: 'docker', DOCKER_HOST: dockerHost };
+    const { code, stdout } = await bssWith(env, 'image', 'status', '--json');
+    expect(code).toBe(0);
+    const listed = JSON.parse(stdout) as { image: string; current: boolean }[];
+    expect(listed.filter(({ current }) => current)).toEqual([
+      expect.objectContaining({
+        image: name,
+        chromium: expect.stringMatching(/^\d+(\.\d+){3}$/),
+        age_days: expect.any(Number),
+        containers: expect.any(Number),
+      }),
+    ]);
+  });
+
+  test.each(['status', 'build'])('%s is refused where browsers have no image', async (word) => {
+    const { code, stderr } = await bssWith({ BROWSERS: 'process' }, 'image', word);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^bss: BROWSERS: only Docker/)]);
+  });
+
+  test('build refuses to build the operator’s image', async () => {
+    const env = { BROWSERS: 'docker', BROWSER_IMAGE: 'ours/chromium:1' };
+    const { code, stderr } = await bssWith(env, 'image', 'build');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^bss: BROWSER_IMAGE: ours/)]);
+  });
+
+  test('build without an engine is refused, with the variable of its address', async () => {
+    const env = { BROWSERS: 'docker', DOCKER_HOST: 'unix:///nowhere/docker.sock' };
+    const { code, stderr } = await bssWith(env, 'image', 'build', '--json');
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: 'UNAVAILABLE',
+      message: expect.stringMatching(/^DOCKER_HOST: /),
+    });
   });
 });
 

@@ -230,7 +230,8 @@ async function findBase(
       await pull(docker, name);
     } catch (error) {
       if (present === null) throw error;
-      print(`No registry gives ${name} (${messageOf(error)}): the engine's own is used.`);
+      const why = messageOf(error).trim();
+      print(`The base image ${name} is the engine's own, since it cannot be pulled: ${why}`);
     }
   const found = (await inspect(docker, name)) ?? present;
   if (found === null) throw new Error(`the engine has no image ${name}`);

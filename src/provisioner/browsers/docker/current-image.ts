@@ -2,12 +2,10 @@ import type Docker from 'dockerode';
 import { createBackOff } from '#src/async/back-off.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import {
-  buildBrowserImage,
   findBrowserImage,
   listBrowserImages,
   newestOf,
   presentRecipe,
-  removeOldImages,
   type BrowserImage,
 } from './browser-image.ts';
 
@@ -74,8 +72,9 @@ export function rebuildAt(times: {
 }
 
 export type FreshOptions = {
-  docker: Docker;
   image: CurrentImage;
+  /** Builds the image anew. */
+  rebuild: (how: { print: (line: string) => void; signal: AbortSignal }) => Promise<unknown>;
   /** Milliseconds from one build to the next; null: never. */
   rebuildMs: number | null;
   log: Pick<Logger, 'info' | 'warn'>;
@@ -86,7 +85,7 @@ export type FreshOptions = {
  * tried again after an hour, then after twice as long, up to a day; browsers go on with the image
  * that there is.
  */
-export function keepFresh({ docker, image, rebuildMs, log }: FreshOptions): Disposable {
+export function keepFresh({ image, rebuild, rebuildMs, log }: FreshOptions): Disposable {
   const stop = new AbortController();
   const startedAt = Date.now();
   const share = Math.random();
@@ -102,13 +101,10 @@ export function keepFresh({ docker, image, rebuildMs, log }: FreshOptions): Disp
     const { builtAt } = image.now();
     return Date.now() >= rebuildAt({ builtAt, everyMs: rebuildMs, startedAt, share });
   }
-  async function rebuild(): Promise<void> {
+  async function tryRebuild(): Promise<void> {
     try {
-      const common = { print, isLowPriority: true, signal: stop.signal };
-      const { name, version } = await buildBrowserImage(docker, { isFresh: true, ...common });
+      await rebuild({ print, signal: stop.signal });
       await image.look();
-      const removed = await removeOldImages(docker);
-      log.info({ image: name, version, removed }, 'the browser image was rebuilt');
       backOff.reset();
     } catch (error) {
       if (stop.signal.aborted) return;
@@ -122,7 +118,7 @@ export function keepFresh({ docker, image, rebuildMs, log }: FreshOptions): Disp
     isBusy = true;
     try {
       await image.look();
-      if (isDue()) await rebuild();
+      if (isDue()) await tryRebuild();
     } catch (error) {
       log.warn({ err: error }, 'failed to look for a newer browser image');
     } finally {

@@ -9,6 +9,7 @@ import type {
 } from '../browsers.ts';
 import { OwnBrowsers } from '../own-browsers.ts';
 import { createAvailability } from './availability.ts';
+import { buildBrowserImage, removeOldImages } from './browser-image.ts';
 import type { Availability } from './availability.ts';
 import { lastOutput, removeContainer } from './container.ts';
 import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
@@ -43,9 +44,15 @@ export async function createDockerBrowsers(options: DockerBrowsersOptions): Prom
   const site = await openSite(options);
   const browsers = await browsersAt(site, options);
   const { image: given, rebuildMs = null, log } = options;
-  const { docker, image } = site;
+  const rebuild = async (how: { print: (line: string) => void; signal: AbortSignal }) => {
+    const common = { isFresh: true, isLowPriority: true };
+    const { name, version } = await buildBrowserImage(site.docker, { ...common, ...how });
+    const removed = await removeOldImages(site.docker);
+    log.info({ image: name, version, removed }, 'the browser image was rebuilt');
+  };
   // The operator's image is not built here; a newer one is noticed.
-  browsers.ends(keepFresh({ docker, image, rebuildMs: given === null ? rebuildMs : null, log }));
+  const everyMs = given === null ? rebuildMs : null;
+  browsers.ends(keepFresh({ image: site.image, rebuild, rebuildMs: everyMs, log }));
   return browsers;
 }
 
