@@ -76,13 +76,8 @@ describe('when a newer build of the browser is there', () => {
     server.machine.renew(NEWER);
     await eventually(async () => !(await running(server)).includes(old), 'the idle one is gone');
     await untilIdle(server, 1);
-    const reasons: string[] = [];
-    for await (const { type, data } of fleet.context.eventStore.history<'workload'>({
-      kind: 'workload',
-      id: old,
-    }))
-      if (type === 'workload.terminated') reasons.push(data.reason);
-    expect(reasons).toEqual(['outdated']);
+    const reason = await eventually(() => endOf(old), 'its end is recorded');
+    expect(reason).toBe('outdated');
     for (const id of ids) {
       const { status, workload } = await fleet.read(id);
       expect(status).toBe('active');
@@ -140,3 +135,11 @@ describe('when a newer build of the browser is there', () => {
     expect(await running(server)).toEqual([]);
   });
 });
+
+/** Why a browser has ended; null: its end is not recorded. */
+async function endOf(id: string): Promise<string | null> {
+  const { eventStore } = fleet.context;
+  for await (const { type, data } of eventStore.history<'workload'>({ kind: 'workload', id }))
+    if (type === 'workload.terminated') return data.reason;
+  return null;
+}

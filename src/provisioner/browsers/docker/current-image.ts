@@ -102,6 +102,8 @@ export function keepFresh({ image, rebuild, rebuildMs, log }: FreshOptions): Dis
     return Date.now() >= rebuildAt({ builtAt, everyMs: rebuildMs, startedAt, share });
   }
   async function tryRebuild(): Promise<void> {
+    // Not at once again, even if what was built is not the newest image.
+    notBefore = Date.now() + RETRY_MS;
     try {
       await rebuild({ print, signal: stop.signal });
       await image.look();
