@@ -2,12 +2,11 @@ import type { Config } from '#src/config/config.ts';
 import { BadConfig } from '#src/config/parse.ts';
 import {
   buildBrowserImage,
-  countContainers,
   findBrowserImage,
   listBrowserImages,
-  removeOldImages,
   type BrowserImage,
 } from '#src/provisioner/browsers/docker/browser-image.ts';
+import { countContainers, removeOldImages } from '#src/provisioner/browsers/docker/old-images.ts';
 import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
 
 export { DockerUnavailable } from '#src/provisioner/browsers/docker/engine.ts';

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
   newestOf,
-  removable,
   tagOf,
+  temporarySince,
+  temporaryTag,
   type BrowserImage,
 } from '#src/provisioner/browsers/docker/browser-image.ts';
+import { removable } from '#src/provisioner/browsers/docker/old-images.ts';
 import { rebuildAt } from '#src/provisioner/browsers/docker/current-image.ts';
 import { parseVersion } from '#src/provisioner/browsers/chromium/program-version.ts';
 
@@ -28,6 +30,11 @@ test('a version is read from what Chromium prints, whatever its script says befo
   const printed = 'chromium: 9: [: unexpected\nChromium 150.0.7871.100 built on Debian 12.11\n';
   expect(parseVersion(printed)).toBe('150.0.7871.100');
   expect(parseVersion('sh: 1: chromium: not found')).toBeNull();
+});
+
+test('a temporary tag tells when its build began', () => {
+  expect(temporarySince(temporaryTag(NOW))).toBe(NOW);
+  expect(temporarySince('browser-session-service/browser:150.0.7871.100-a-b')).toBeNull();
 });
 
 test('the newest image is the one that was made last', () => {

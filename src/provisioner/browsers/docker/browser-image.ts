@@ -32,7 +32,8 @@ export const CHROMIUM = `${OWNER}.chromium`;
 export const BUILT_AT = `${OWNER}.built-at`;
 const BASE = `${OWNER}.base`;
 
-export const UNKNOWN = 'unknown';
+const TEMPORARY = `${BROWSER.repository}:building-`;
+const UNKNOWN = 'unknown';
 const DIGITS = 12;
 /** Chromium's `--version` takes 100 ms. */
 const VERSION_MS = 30_000;
@@ -49,6 +50,17 @@ export function presentRecipe(): string {
 /** `…/browser:<Chromium's version>-<base>-<recipe>`. */
 export function tagOf(image: { version: string; base: string; recipe: string }): string {
   return `${BROWSER.repository}:${image.version}-${image.base}-${image.recipe}`;
+}
+
+/** The tag of an image that is being built. */
+export function temporaryTag(now: number): string {
+  return `${TEMPORARY}${now}-${randomBytes(6).toString('hex')}`;
+}
+
+/** When the build of a temporary tag began; null for any other tag. */
+export function temporarySince(tag: string): number | null {
+  if (!tag.startsWith(TEMPORARY)) return null;
+  return Number(/^\d+/.exec(tag.slice(TEMPORARY.length))?.[0] ?? Number.NaN);
 }
 
 /** The image that was made last; null if there is none. */
@@ -189,7 +201,7 @@ async function buildAndLabel(
   { isFresh, ...common }: BrowserBuildOptions,
 ): Promise<BrowserImage> {
   const base = await findBase(docker, isFresh, common.print);
-  const temporary = `${BROWSER.repository}:building-${randomBytes(6).toString('hex')}`;
+  const temporary = temporaryTag(Date.now());
   try {
     const buildargs = { BASE: base.id };
     await build(docker, BROWSER, { ...common, tag: temporary, buildargs, nocache: isFresh });
@@ -267,50 +279,3 @@ async function packagesInstalledAt(docker: Docker, image: string): Promise<numbe
 }
 
 type Layer = { Created: number; CreatedBy: string };
-
-/** Images of another recipe serve other releases of this service; after this they are removed. */
-const OTHERS_KEPT_MS = 30 * 86_400_000;
-/** The newest images of this recipe, which stay: one to go back to. */
-const KEPT = 2;
-
-/** How many containers there are of each image, by its id; running and ended. */
-export async function countContainers(docker: Docker): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (const { ImageID } of await docker.listContainers({ all: true, ...bounded() }))
-    counts.set(ImageID, (counts.get(ImageID) ?? 0) + 1);
-  return counts;
-}
-
-/** The images that are to be removed: those that neither run nor may be needed again. Pure. */
-export function removable(
-  images: readonly BrowserImage[],
-  { recipe, isUsed, now }: { recipe: string; isUsed: (id: string) => boolean; now: number },
-): BrowserImage[] {
-  const newestFirst = images.toSorted((one, other) => other.createdAt - one.createdAt);
-  const own = newestFirst.filter((image) => image.recipe === recipe).slice(KEPT);
-  const others = newestFirst.filter(
-    (image) => image.recipe !== recipe && now - image.createdAt > OTHERS_KEPT_MS,
-  );
-  return [...own, ...others].filter(({ id }) => !isUsed(id));
-}
-
-/** Removes old images that no container uses. @returns their names */
-export async function removeOldImages(docker: Docker): Promise<string[]> {
-  const counts = await countContainers(docker);
-  const images = await listBrowserImages(docker, null);
-  const old = removable(images, {
-    recipe: presentRecipe(),
-    isUsed: (id) => counts.has(id),
-    now: Date.now(),
-  });
-  const removed: string[] = [];
-  for (const { id, name } of old)
-    try {
-      // Without force: the engine refuses if a container has been created from it meanwhile.
-      await docker.getImage(id).remove(bounded());
-      removed.push(name);
-    } catch (error) {
-      if (statusOf(error) !== 409 && statusOf(error) !== 404) throw error;
-    }
-  return removed;
-}

@@ -9,7 +9,8 @@ import type {
 } from '../browsers.ts';
 import { OwnBrowsers } from '../own-browsers.ts';
 import { createAvailability } from './availability.ts';
-import { buildBrowserImage, removeOldImages } from './browser-image.ts';
+import { buildBrowserImage } from './browser-image.ts';
+import { removeOldImages } from './old-images.ts';
 import type { Availability } from './availability.ts';
 import { lastOutput, removeContainer } from './container.ts';
 import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
