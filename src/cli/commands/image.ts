@@ -8,7 +8,7 @@ export const showImages: Command = {
   name: 'image status',
   summary: 'List the images of Docker browsers: Chromium’s version, age, containers',
   options: {},
-  readAlone: () => () => withEngine(status),
+  readAlone: () => () => orRefuse(status),
   read: needsNoService,
 };
 
@@ -16,7 +16,7 @@ export const buildImageCommand: Command = {
   name: 'image build',
   summary: 'Build the image of Docker browsers anew; idle browsers are replaced, sessions go on',
   options: {},
-  readAlone: () => () => withEngine(build),
+  readAlone: () => () => orRefuse(build),
   read: needsNoService,
 };
 
@@ -24,20 +24,20 @@ function needsNoService(): never {
   throw new Error('the images need no service');
 }
 
-type Images = typeof import('#src/bootstrap/operator/browser-image.ts');
-
-async function withEngine(work: (images: Images) => Promise<Output>): Promise<Output | Rejection> {
-  // Imported here only: the Docker client would double the start time of every command.
-  const images = await import('#src/bootstrap/operator/browser-image.ts');
+/** Refuses where the engine cannot do what is asked. */
+async function orRefuse(work: () => Promise<Output>): Promise<Output | Rejection> {
   try {
-    return await work(images);
+    return await work();
   } catch (error) {
-    if (!(error instanceof images.DockerUnavailable)) throw error;
+    const { DockerUnavailable } = await import('#src/bootstrap/operator/browser-image.ts');
+    if (!(error instanceof DockerUnavailable)) throw error;
     return reject('UNAVAILABLE', {}, { message: error.message });
   }
 }
 
-async function status({ listImages }: Images): Promise<Output> {
+async function status(): Promise<Output> {
+  // Imported here only: the Docker client would double the start time of every command.
+  const { listImages } = await import('#src/bootstrap/operator/browser-image.ts');
   const now = Date.now();
   const images = await listImages(readConfig(process.env));
   const heads = ['IMAGE', 'CHROMIUM', 'BASE', 'BUILT AT', 'DAYS', 'CONTAINERS', 'NEW BROWSERS'];
@@ -72,7 +72,8 @@ function printStep(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-async function build({ buildImage }: Images): Promise<Output> {
+async function build(): Promise<Output> {
+  const { buildImage } = await import('#src/bootstrap/operator/browser-image.ts');
   const result = await buildImage(readConfig(process.env), printStep);
   const { built, before, removed } = result;
   const json = {
