@@ -1,15 +1,16 @@
 /**
  * Makes the secrets that compose.yaml names, in the given folder, each where it is missing: to rotate
- * one is to remove its file and run this again (README.md). Run by up.sh in the service's image.
+ * one is to remove its file and run this again (README.md). Certificates are renewed before they end
+ * (make-certificates.mjs); what that asks for is printed, a word a line: `trust`, `inside`, `edge`.
+ * Run by up.sh in the service's image.
  * The folder is for its owner alone; the files in it are for everybody, since each container has
  * another user and gets only its own of them.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { generate } from 'selfsigned';
+import { keepEdge, keepInside } from './make-certificates.mjs';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const INSIDE_NAMES = ['nats', 'nats-1', 'nats-2', 'nats-3', 'redis', 'localhost'];
 const NATS_USERS = [
   'api',
@@ -43,8 +44,11 @@ for (const user of NATS_USERS) {
 }
 await written('nats.env', `${lines.join('\n')}\n`);
 await written('redis.conf', redisConf(redis));
-await keptPair('inside', INSIDE_NAMES);
-await keptPair('edge', [publicHost]);
+const changed = [
+  ...(await keepInside(folder, INSIDE_NAMES)),
+  ...(await keepEdge(folder, publicHost)),
+];
+process.stdout.write(changed.map((one) => `${one}\n`).join(''));
 
 async function kept(name, make) {
   const path = join(folder, name);
@@ -65,44 +69,6 @@ async function written(name, text) {
   await chmod(path, 0o444);
 }
 
-/** A certificate that signs itself, for a year; `edge` is to be replaced by one that clients know. */
-async function keptPair(name, names) {
-  let made = null;
-  const pair = async (part) => {
-    made ??= await generate([{ name: 'commonName', value: names[0] }], certificate(names));
-    return made[part];
-  };
-  const isThere = await readFile(join(folder, `${name}.pem`), 'utf8').catch(() => '');
-  if (isThere !== '') return;
-  const [key, cert] = [await pair('private'), await pair('cert')];
-  await written(`${name}.key`, key);
-  await written(`${name}.pem`, cert);
-}
-
-function isAddress(name) {
-  return /^[\d.]+$|:/.test(name);
-}
-
-function certificate(names) {
-  return {
-    keyType: 'ec',
-    algorithm: 'sha256',
-    notBeforeDate: new Date(Date.now() - DAY_MS),
-    notAfterDate: new Date(Date.now() + 397 * DAY_MS),
-    extensions: [
-      { name: 'basicConstraints', cA: true, critical: true },
-      { name: 'keyUsage', digitalSignature: true, keyCertSign: true, critical: true },
-      { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
-      {
-        name: 'subjectAltName',
-        altNames: names.map((name) =>
-          isAddress(name) ? { type: 7, ip: name } : { type: 2, value: name },
-        ),
-      },
-    ],
-  };
-}
-
 /** What it holds can be folded again: snapshots are enough, and nothing may be evicted. */
 function redisConf(password) {
   return [
@@ -110,7 +76,6 @@ function redisConf(password) {
     'tls-port 6379',
     'tls-cert-file /run/secrets/inside_pem',
     'tls-key-file /run/secrets/inside_key',
-    'tls-ca-cert-file /run/secrets/inside_pem',
     'tls-auth-clients no',
     `requirepass ${password}`,
     'maxmemory-policy noeviction',

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Brings the service up on this host: builds its images, makes the secrets that are missing, starts
-# compose.yaml. Run again after a change: what has not changed goes on running.
+# Brings the service up on this host: builds its images, makes the secrets that are missing, renews
+# the certificates that end within 60 days, starts compose.yaml. Run again after a change, and once a
+# month for the certificates: what has not changed goes on running.
 #   deploy/up.sh [single|cluster] [more arguments of `docker compose up`]
-#   deploy/up.sh secrets      makes the secrets that are missing, and starts nothing
+#   deploy/up.sh secrets      makes and renews secrets, and starts nothing
 # Settings are in deploy/.env; what the environment says counts more.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -28,6 +29,53 @@ export DOCKER_GID="${DOCKER_GID:-$(stat -c %g /var/run/docker.sock)}"
 docker build -q -t "$SERVICE_IMAGE" -f Dockerfile .. >/dev/null
 docker build -q -t "$SERVICE_IMAGE-nginx" -f nginx.Dockerfile . >/dev/null
 mkdir -p "$SECRETS_DIR"
-docker run --rm --network none --user 0 --read-only --volume "$SECRETS_DIR:/secrets" \
-  "$SERVICE_IMAGE" node deploy/make-secrets.mjs /secrets "$(setting PUBLIC_HOST)"
-[ "$profile" = secrets ] || compose --profile "$profile" up -d "$@"
+secrets() { # prints what running parts have to be told of: trust, inside, edge
+  docker run --rm --network none --user 0 --read-only --volume "$SECRETS_DIR:/secrets" \
+    "$SERVICE_IMAGE" node deploy/make-secrets.mjs /secrets "$(setting PUBLIC_HOST)"
+}
+running() { # the profile's running parts, a name a line
+  compose --profile "$profile" ps --services --filter status=running
+}
+well() { # PART: waits until its health check passes
+  for _ in $(seq 60); do
+    id=$(compose --profile "$profile" ps -q "$1")
+    [ "$(docker inspect -f '{{.State.Health.Status}}' "$id")" = healthy ] && return
+    sleep 2
+  done
+  echo "up.sh: $1 is not healthy after 2 minutes" >&2
+  exit 1
+}
+restart() { # PART
+  compose --profile "$profile" restart "$1"
+  well "$1"
+}
+reload() { # PART: reads its certificates again
+  compose --profile "$profile" kill -s HUP "$1"
+}
+
+before=$(running 2>/dev/null || true)
+changed=$(secrets)
+if [ "$profile" = secrets ]; then
+  [ -z "$changed" ] || echo "new in $SECRETS_DIR:" $changed
+  exit
+fi
+compose --profile "$profile" up -d "$@"
+
+# The next authority is trusted everywhere before NATS and Redis show a certificate that it signed.
+if [[ $changed == *trust* ]]; then
+  for part in $before; do
+    case $part in
+      redis | nginx) ;;
+      nats*) reload "$part" ;;
+      *) restart "$part" ;;
+    esac
+  done
+  changed="$changed $(secrets)"
+fi
+for part in $before; do
+  case $part in
+    nats-*) [[ $changed != *inside* ]] || reload "$part" ;;
+    redis) [[ $changed != *inside* ]] || restart "$part" ;;
+    nginx) [[ $changed != *edge* ]] || reload "$part" ;;
+  esac
+done

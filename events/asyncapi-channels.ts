@@ -44,6 +44,10 @@ const STREAM =
   'events. A stream that the service ends early sends an event `end` with `{reason, message}`: ' +
   '`slow_reader`, `credential_revoked`, `shutting_down`, `newer_version`, `interrupted`.';
 
+const LIVE =
+  'Delivered at most once. `ce-orgsequence` counts the organization’s events: 1, 2, 3 …, so a ' +
+  'number that is left out is an event that was missed. Missed events are in the stream.';
+
 const query = {
   http: {
     method: 'GET',
@@ -92,7 +96,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.evt.{organizationId}.session.{sessionId}.{event}',
     summary: 'The events of an organization’s sessions, live.',
-    description: 'Delivered at most once; missed events are in the stream.',
+    description: LIVE,
     kinds: ['session'],
     form: 'binary',
     parameters: { ...organizationId, sessionId: { description: 'the session’s id' }, ...event },
@@ -102,7 +106,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.evt.{organizationId}.ledger.{event}',
     summary: 'The lines of an organization’s ledger, live.',
-    description: 'Delivered at most once; missed events are in the stream.',
+    description: LIVE,
     kinds: ['ledger'],
     form: 'binary',
     parameters: { ...organizationId, ...event },
@@ -112,7 +116,7 @@ export const addressed: readonly Addressed[] = [
     server: 'nats',
     address: 'live.evt.{organizationId}.organization.{event}',
     summary: 'What happens to an organization itself, live.',
-    description: 'Delivered at most once; missed events are in the stream.',
+    description: LIVE,
     kinds: ['organization'],
     form: 'binary',
     parameters: { ...organizationId, ...event },

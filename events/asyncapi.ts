@@ -4,7 +4,13 @@ import { CloudEvent } from './cloud-event.ts';
 import { decode } from './codec.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
 import { meanings } from './meanings.ts';
-import { isPublic, publicSchema, toPublicEvent, toPublicMessage } from './public-event.ts';
+import {
+  isPublic,
+  publicSchema,
+  toLiveMessage,
+  toPublicEvent,
+  toPublicMessage,
+} from './public-event.ts';
 import type { AggregateKind } from './subjects.ts';
 import { dataVersion } from './upcast.ts';
 
@@ -178,7 +184,7 @@ function structured(kind: AggregateKind, type: string, example: ExampleMessage):
 function binary(kind: AggregateKind, type: string, example: ExampleMessage): DocumentMessage {
   // The fleet's events are delivered as stored: the message's own sequence is their position.
   const isForOrganizations = isPublic(type);
-  const { headers, body } = isForOrganizations ? publicMessageOf(example) : example;
+  const { headers, body } = isForOrganizations ? liveMessageOf(example) : example;
   return {
     ...messageOf(kind, type),
     contentType: 'application/json',
@@ -220,8 +226,10 @@ function cloudEventOf(example: ExampleMessage): object {
   return toPublicEvent(eventOf(example));
 }
 
-function publicMessageOf(example: ExampleMessage): Pick<ExampleMessage, 'headers' | 'body'> {
-  const { headers, body } = toPublicMessage(eventOf(example));
+function liveMessageOf(example: ExampleMessage): Pick<ExampleMessage, 'headers' | 'body'> {
+  const { headers, body } = toLiveMessage(
+    toPublicMessage(eventOf(example), EXAMPLE_ORGANIZATION_SEQUENCE),
+  );
   return { headers, body: JSON.parse(new TextDecoder().decode(body)) as object };
 }
 
@@ -229,6 +237,7 @@ function eventOf({ subject, headers, body }: ExampleMessage): RecordedEvent {
   return decode(subject, (name) => headers[name] ?? '', JSON.stringify(body), EXAMPLE_SEQUENCE);
 }
 const EXAMPLE_SEQUENCE = 1234;
+const EXAMPLE_ORGANIZATION_SEQUENCE = 57;
 
 function channelOf({ address, description, kinds, form, server, parameters }: Addressed): object {
   const types = kinds.flatMap(typesOf);

@@ -9,6 +9,38 @@ export const PoolLimit = Type.Union([Type.Literal('memory'), Type.Literal('cpu')
 });
 export type PoolLimit = Static<typeof PoolLimit>;
 
+const Moment = (description: string) =>
+  Type.Integer({ minimum: 0, description: `${description}, milliseconds since the epoch` });
+const Size = Type.Integer({ minimum: 1, description: 'requests of the burst' });
+
+/** Requests that came at once, as parallel workers send them. */
+export const PoolBurst = Type.Object({ at: Moment('its first request'), size: Size });
+export type PoolBurst = Static<typeof PoolBurst>;
+
+/** What a server remembers of the bursts of requests that it accepted; oldest first. */
+export const PoolBursts = Type.Object(
+  {
+    underWay: Type.Union(
+      [
+        Type.Object({
+          at: Moment('its first request'),
+          lastAt: Moment('its last request so far'),
+          size: Size,
+        }),
+        Type.Null(),
+      ],
+      { description: 'the last requests, which may become a burst; null: none yet' },
+    ),
+    recent: Type.Array(PoolBurst, { maxItems: 48, description: 'the last bursts of each size' }),
+    starts: Type.Array(PoolBurst, {
+      maxItems: 16,
+      description: 'the bursts among the last that followed none of their size for half an hour',
+    }),
+  },
+  { description: 'the bursts of requests that the server remembers' },
+);
+export type PoolBursts = Static<typeof PoolBursts>;
+
 /**
  * All inputs of a decision on the size of a server's pool, so that any decision can be repeated.
  */
@@ -56,6 +88,8 @@ export const PoolInputs = Type.Object(
       minimum: 0,
       description: 'how long more browsers have been idle than the target, milliseconds',
     }),
+    now: Type.Optional(Moment('the time of the decision; in decisions of policy 3 and later')),
+    bursts: Type.Optional(PoolBursts),
   },
   { description: 'inputs of the decision' },
 );

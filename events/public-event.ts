@@ -1,7 +1,7 @@
 import { toCloudEvent, type CloudEvent } from './cloud-event.ts';
 import { headersOf, type Message } from './codec.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
-import { publicSubjectOf, type AggregateKind } from './subjects.ts';
+import { liveSubjectOf, publicSubjectOf, type AggregateKind } from './subjects.ts';
 
 /**
  * Parts of data and state that are internal to the service, by their path (`*`: each element of a
@@ -56,11 +56,17 @@ export function toPublicEvent(event: RecordedEvent): CloudEvent {
   return { ...all, data: publicValue(kind, all.data), state: publicValue(kind, all.state) };
 }
 
+/** The header with the number of an event among those of its organization: 1, 2, 3 … */
+export const ORGANIZATION_SEQUENCE = 'ce-orgsequence';
+/** The header with the event's sequence in the event store, by which the publisher goes on. */
+export const STORE_SEQUENCE = 'ce-sequence';
+
 /**
- * An event as an organization gets it over NATS: CloudEvents 1.0, binary mode.
+ * An event as it is stored in PUBLIC for its organization: CloudEvents 1.0, binary mode.
+ * @param orgSequence the event's number among those of its organization
  * @throws RangeError for an event that organizations do not get
  */
-export function toPublicMessage(event: RecordedEvent): Message {
+export function toPublicMessage(event: RecordedEvent, orgSequence: number): Message {
   const { aggregate, type, sequence, data, state } = event;
   if (!isPublic(type)) throw new RangeError(`${type} is not for organizations`);
   const { kind } = aggregate;
@@ -71,9 +77,22 @@ export function toPublicMessage(event: RecordedEvent): Message {
   };
   return {
     subject: publicSubjectOf(aggregate, type),
-    headers: { ...headersOf(event), 'ce-sequence': String(sequence) },
+    headers: {
+      ...headersOf(event),
+      [STORE_SEQUENCE]: String(sequence),
+      [ORGANIZATION_SEQUENCE]: String(orgSequence),
+    },
     body: new TextEncoder().encode(JSON.stringify(body)),
   };
+}
+
+/**
+ * A message of PUBLIC as organizations hear it live. It has no number but the organization's own:
+ * any other one grows with what all organizations do.
+ */
+export function toLiveMessage({ subject, headers, body }: Message): Message {
+  const { [STORE_SEQUENCE]: _, ...own } = headers;
+  return { subject: liveSubjectOf(subject), headers: own, body };
 }
 
 /** Data or state of an event without its internal parts. */

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
 import { CarriedForward } from './fields.ts';
-import { PoolDecision, PoolInputs, PoolLimit } from './pool.ts';
+import { PoolBursts, PoolDecision, PoolInputs, PoolLimit } from './pool.ts';
 
 const Id = Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' });
 const Count = Type.Integer({ minimum: 0 });
@@ -104,6 +104,8 @@ export const ServerState = Type.Object({
    * decision.
    */
   pool: Type.Optional(Type.Object({ target: Count, limitedBy: PoolLimit })),
+  /** As of the last decision, also of one before the last start, which goes on from them. */
+  bursts: Type.Optional(PoolBursts),
   /** As of the last comparison. */
   leaks: Type.Optional(Leaks),
 });

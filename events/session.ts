@@ -60,6 +60,12 @@ export const SessionWorkload = Type.Object(
       { host: Host, port: Port },
       { description: 'VNC address of the browser inside the network' },
     ),
+    link: Type.Optional(
+      Type.Literal('tls-psk', {
+        description:
+          'both addresses are reached through TLS with a key of the workload; absent: TCP',
+      }),
+    ),
   },
   { description: 'the browser that serves the session' },
 );
@@ -112,6 +118,12 @@ const requested = {
   fingerprint: Type.Union([Type.String(), Type.Null()], {
     description: 'hash of the request body, if the request had an Idempotency-Key',
   }),
+  queueWeight: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'share of the organization while requests wait, by its tier; absent: 1',
+    }),
+  ),
 };
 
 /** A request that may be repeated, as hashes of its Idempotency-Key and of its body. */

@@ -18,18 +18,24 @@ export const PUBLIC_STREAM = 'PUBLIC';
 export const EVENTS_SUBJECTS = ['evt.>', 'fleet.>'];
 export const REPUBLISH = { src: 'fleet.>', dest: 'live.fleet.>' };
 
-/** Subjects of the PUBLIC stream, and those under which organizations receive its messages. */
+/** Subjects of the PUBLIC stream. */
 export const PUBLIC_SUBJECTS = ['pub.>'];
-export const PUBLIC_REPUBLISH = { src: 'pub.>', dest: 'live.evt.>' };
 
 /** Subjects of the TIMERS stream: schedules, and the messages that they publish when they fire. */
 export const TIMERS_SUBJECTS = ['tmr.>'];
 export const FIRED_SUBJECTS = 'tmr.fired.>';
 
-export const ADVISORY_SUBJECTS = [
-  '$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>',
-  '$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>',
-];
+/**
+ * What the server says of work queues' messages that it stopped delivering. Not of PUBLIC: its
+ * consumers are the organizations', which may terminate their messages as they like.
+ */
+export const ADVISORY_SUBJECTS = [...advisories('MAX_DELIVERIES'), ...advisories('MSG_TERMINATED')];
+
+function advisories(kind: string): string[] {
+  return [EVENTS_STREAM, TIMERS_STREAM].map(
+    (stream) => `$JS.EVENT.ADVISORY.CONSUMER.${kind}.${stream}.>`,
+  );
+}
 
 /** Dead letters of projections, one subject per event. */
 export const PARKED_SUBJECTS = ['parked.>'];
@@ -124,6 +130,11 @@ export function publicSubjectOf(aggregate: AggregateRef, type: string): string {
   return `pub.${subject.slice('evt.'.length)}`;
 }
 
+/** The subject on which organizations hear a message of PUBLIC as it happens. */
+export function liveSubjectOf(publicSubject: string): string {
+  return `live.evt.${publicSubject.slice('pub.'.length)}`;
+}
+
 /** Filter for the events that an organization gets. */
 export function publicFilterOf(organizationId: string): string {
   return `pub.${token(organizationId)}.>`;
@@ -180,6 +191,16 @@ export const filters = {
     (event) => `fleet.server.*.${event}`,
   ),
   fleet: ['fleet.>'],
+  /** What a pool was asked for, what it had for it, and its own decisions. */
+  poolUse: [
+    ...['requested', 'queued', 'assigned', 'activated', 'stop-requested', 'stopped', 'failed'].map(
+      (event) => `evt.*.session.*.${event}`,
+    ),
+    ...['idle', 'assigned', 'terminating', 'terminated'].map(
+      (event) => `fleet.workload.*.${event}`,
+    ),
+    'fleet.server.*.pool-resized',
+  ],
 };
 
 /**

@@ -9,6 +9,7 @@ const core = [
   'events',
   'src/domain',
   'src/async',
+  'src/http',
   'src/event-store',
   'src/messaging',
   'src/commands',
@@ -26,6 +27,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/moment.ts': [],
   'src/domain': ['events', ...common],
   'src/async': [...common],
+  'src/http': [...common],
   'src/telemetry': ['events', 'src/async', ...common],
   'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
   'src/messaging': [
@@ -60,11 +62,13 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
     'src/telemetry',
   ],
+  // How a browser's sockets are reached, for the two roles that reach them.
+  'src/browser-link': [...common],
   // The roles: none imports another.
   'src/api': core,
-  'src/provisioner': core,
+  'src/provisioner': [...core, 'src/browser-link'],
   'src/timekeeper': core,
-  'src/gateway': core,
+  'src/gateway': [...core, 'src/browser-link'],
   'src/feed': core,
   'src/tenants': core,
   'src/archivist': [...core, 'src/archive'],
@@ -79,7 +83,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/embedded': ['events', 'src/async', 'src/config', ...common, 'src/telemetry'],
   'src/backup': ['events', 'src/event-store', 'src/messaging', ...common],
   'src/archive': ['events', 'src/async', 'src/event-store', ...common],
-  'src/doctor': [...core, 'src/config', 'src/embedded', 'src/provisioner'],
+  'src/doctor': [...core, 'src/browser-link', 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
     ...core,
     'src/config',

@@ -1,16 +1,23 @@
 # Runs the programs of one browser. The container ends as soon as one of them ends, so that its
 # provisioner notices at once.
 #
+#   LINK_KEY       64 hexadecimal digits: the key of the TLS connections to this browser
 #   VNC_PASSWORD   8 characters; empty: no X server, for --headless
 #   SCREEN_SIZE    WIDTHxHEIGHT, 1280x800 by default
 #   arguments      Chromium's
 #
-# CDP is on port 9223, forwarded by socat: Chromium listens on loopback only, whatever its flags.
+# CDP is on port 9223 and VNC on port 5900, both through the link (link.conf): Chromium listens on
+# loopback only, and the X server on a Unix socket.
 #
 # Exit code 0 means that the user closed Chromium; the last line of the output says so too.
 set -u
 
-children=()
+(umask 077 && echo "gateway:$LINK_KEY" >"$HOME/link-key")
+unset LINK_KEY
+stunnel /usr/local/lib/browser/link.conf &
+link=$!
+children=("$link")
+
 if [ -n "${VNC_PASSWORD:-}" ]; then
   password=$VNC_PASSWORD
   password_file=$HOME/vnc-password
@@ -18,17 +25,16 @@ if [ -n "${VNC_PASSWORD:-}" ]; then
   # Every viewer comes from the gateway's address: the blacklist would block all for one.
   Xtigervnc :0 -geometry "${SCREEN_SIZE:-1280x800}" -depth 24 -nolisten tcp -noreset \
     -xkbdir /usr/local/lib/browser/xkb \
-    -rfbport 5900 -SecurityTypes VncAuth -PasswordFile "$password_file" \
-    -UseBlacklist=0 -AlwaysShared -desktop browser -Log '*:stderr:0' >/dev/null &
-  children+=($!)
+    -rfbport -1 -rfbunixpath "$HOME/vnc" -rfbunixmode 0600 \
+    -SecurityTypes VncAuth -PasswordFile "$password_file" -UseBlacklist=0 \
+    -AlwaysShared -desktop browser -Log '*:stderr:0' >/dev/null &
+  x_server=$!
+  children+=("$x_server")
   export DISPLAY=:0
   # The X server reads the file when a viewer connects.
   (umask 077 && tigervncpasswd -f <<<"$password" >"$password_file")
   unset password
 fi
-
-socat TCP-LISTEN:9223,fork,reuseaddr,nodelay TCP:127.0.0.1:9222,nodelay &
-children+=($!)
 
 # Whether the X server accepts connections: /proc/net/unix flags a listening socket with 00010000.
 x_listens() {
@@ -39,7 +45,7 @@ x_listens() {
   return 1
 }
 # Chromium exits if it finds no X server.
-while [ -n "${DISPLAY:-}" ] && kill -0 "${children[0]}" 2>/dev/null && ! x_listens; do
+while [ -n "${DISPLAY:-}" ] && kill -0 "$x_server" 2>/dev/null && ! x_listens; do
   sleep 0.002
 done
 
@@ -50,12 +56,18 @@ chromium=$!
 children+=("$chromium")
 
 trap 'echo "SIGTERM ended the container" >&2; kill -TERM "$chromium"; wait "$chromium"; exit 143' TERM
+# The link reads its key once, before it listens on 9223 (0x2407).
+while kill -0 "$link" 2>/dev/null && ! grep -q ':2407 .* 0A ' /proc/net/tcp; do
+  sleep 0.002
+done
+rm -f "$HOME/link-key"
+
 wait -n -p ended "${children[@]}"
 status=$?
 case $ended in
   "$chromium") name=Chromium ;;
-  "${children[0]}") [ -n "${DISPLAY:-}" ] && name='The X server' || name=socat ;;
-  *) name=socat ;;
+  "$link") name='The link' ;;
+  *) name='The X server' ;;
 esac
 # Chromium exits with 0 after a SIGTERM and after the end of its X server too; its profile tells.
 if [ "$name" = Chromium ] && [ "$status" = 0 ] &&

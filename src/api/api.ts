@@ -20,6 +20,7 @@ export async function startApi(
     gatekeeper: Gatekeeper;
     log: Logger;
     listen: { host: string; port: number };
+    connectionsMax: number;
     incoming: Incoming;
     metrics: Pick<Metrics, 'refused'>;
     tracer: Tracer | null;
@@ -40,6 +41,7 @@ export async function startApi(
     countRefusal,
     tracer,
     incoming,
+    connectionsMax: dependencies.connectionsMax,
   });
   await server.listen(listen);
   const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;

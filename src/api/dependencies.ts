@@ -5,7 +5,8 @@ import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
 import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { newId } from '#src/ids.ts';
-import { loadSettled } from '#src/event-store/load-state.ts';
+import { loadCurrent } from '#src/event-store/load-state.ts';
+import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
@@ -31,8 +32,7 @@ export type ApiDependencies = {
   pace: QueuePace;
   /** How long a create waits for its browser. */
   createWaitMs: number;
-  /** Requests that may wait beyond the servers' room. */
-  queueMax: number;
+  queue: QueueBounds;
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
   maxLifetimeMs: number;
@@ -42,6 +42,8 @@ export type ApiDependencies = {
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
   /** The bearer token of the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;
+  /** Names of this machine in the configuration, by which a client on it may read its health. */
+  ownHosts: readonly string[];
   /** Checks whether the credential of an open stream is still valid. */
   authenticate: Authenticate;
 };
@@ -68,6 +70,6 @@ export async function loadSession(
 ): Promise<{ state: SessionState; sequence: number } | null> {
   if (!isId(id)) return null;
   const session = { kind: 'session', organizationId, id } as const;
-  const { state, sequence } = await loadSettled(context.eventStore, session);
+  const { state, sequence } = await loadCurrent(context.eventStore, session);
   return state === null ? null : { state, sequence };
 }

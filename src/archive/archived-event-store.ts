@@ -3,7 +3,12 @@ import type { RecordedEvent, RecordedOf } from '#events/events.ts';
 import { matchesAnyFilter, streamFilter, subjectOfOne } from '#events/subjects.ts';
 import type { AggregateRef } from '#events/subjects.ts';
 import { Unavailable } from '#src/errors.ts';
-import type { EventStore, ReadOptions, UnreadableEvent } from '#src/event-store/event-store.ts';
+import type {
+  EventStore,
+  HistoryOptions,
+  ReadOptions,
+  UnreadableEvent,
+} from '#src/event-store/event-store.ts';
 import type { RawRecord, RawRecords, RecordRange } from '#src/event-store/raw-records.ts';
 import { readable } from '#src/event-store/unreadable.ts';
 import type { Archive } from './archive.ts';
@@ -51,18 +56,19 @@ export function withArchive(eventStore: EventStore, open: OpenArchive): EventSto
       return last ?? lastArchived<RecordedOf<typeof aggregate.kind>>(aggregate, sequence);
     },
 
-    async *history(aggregate) {
+    async *history(aggregate, options) {
       type Event = RecordedOf<typeof aggregate.kind>;
       const range = { after: 0, upTo: Infinity };
       // A life that begins in the log is read without the archive.
       if ((await purgedUpTo(log)) > 0)
-        for await (const { type, sequence } of eventStore.history(aggregate)) {
+        for await (const { type, sequence } of eventStore.history(aggregate, options)) {
           if (BEGINNINGS.has(type)) range.after = sequence - 1;
           break;
         }
       const batches = acrossBorder<Event>(log, range, {
-        archived: (archive, part) => archivedHistory<Event>(archive, aggregate, part),
-        logged: ({ after }) => batchesOf(eventStore.history(aggregate), after),
+        archived: (archive, part) =>
+          archivedHistory<Event>(archive, aggregate, { ...part, ...options }),
+        logged: ({ after }) => batchesOf(eventStore.history(aggregate, options), after),
       });
       for await (const events of batches) yield* events;
     },
@@ -160,13 +166,14 @@ async function* acrossBorder<Entry extends { sequence: number }>(
 async function* archivedHistory<Event>(
   archive: Archive,
   aggregate: AggregateRef,
-  part: Part,
+  { types, ...part }: Part & HistoryOptions,
 ): AsyncGenerator<Event[], void, void> {
   const own = [streamFilter(aggregate)];
   for await (const records of archive.readAggregate(nameOf(aggregate), part))
     yield records
       .filter(({ subject }) => matchesAnyFilter(own, subject))
-      .map((record) => readable(() => eventOf(record)) as Event);
+      .map((record) => readable(() => eventOf(record)))
+      .filter(({ type }) => types?.has(type) !== false) as Event[];
 }
 
 /** An event, or the report of one that cannot be decoded. */

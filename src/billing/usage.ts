@@ -1,4 +1,4 @@
-import { isOf } from '#events/events.ts';
+import { isOf, type RecordedOf } from '#events/events.ts';
 import { filtersFor } from '#events/subjects.ts';
 import { MalformedEvent } from '#events/codec.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
@@ -27,7 +27,7 @@ export type UsageLine = Bill & {
   events: readonly { id: string; sequence: number; type: string }[];
 };
 
-/** Sessions whose histories are read concurrently; each read takes the event store some 4 ms. */
+/** Sessions whose histories are read concurrently; each takes the event store some 0.2 ms. */
 const AT_ONCE = 8;
 
 /**
@@ -99,14 +99,17 @@ export async function usageLines(
       if (released.length > limit) break reading;
     }
   const page = released.slice(0, limit);
-  const lines: UsageLine[] = [];
+  const histories: History[] = [];
   for (let done = 0; done < page.length; done += AT_ONCE) {
     const some = page.slice(done, done + AT_ONCE);
-    lines.push(
-      ...(await Promise.all(some.map((line) => lineOf(eventStore, organizationId, line)))),
-    );
+    const read = some.map((settled) => historyOf(eventStore, organizationId, settled));
+    histories.push(...(await Promise.all(read)));
   }
-  return { lines, next: released.length > limit ? (page.at(-1)?.sequence ?? null) : null };
+  await addExtensions(eventStore, organizationId, histories);
+  return {
+    lines: histories.map(lineOf),
+    next: released.length > limit ? (page.at(-1)?.sequence ?? null) : null,
+  };
 }
 
 type Settled = {
@@ -116,22 +119,73 @@ type Settled = {
   data: { sessionId: string; creditsUsed: number; creditsRefunded: number };
 };
 
-/** The charge is the ledger's; the session's events explain it. */
-async function lineOf(
+/** A session's release in the ledger, with its own billed events, oldest first. */
+type History = { settled: Settled; events: RecordedOf<'session'>[] };
+
+/**
+ * Types that come once in a session, which is what makes their read cheap. Extensions come any
+ * number of times; a consumer for each session would take the event store 20 ms and more.
+ */
+const onceTypes = new Set([...billedTypes].filter((type) => type !== 'session.extended'));
+
+async function historyOf(
   eventStore: EventStore,
   organizationId: string,
-  { id, sequence, type, data: { sessionId, creditsUsed, creditsRefunded } }: Settled,
-): Promise<UsageLine> {
+  settled: Settled,
+): Promise<History> {
+  const { sessionId } = settled.data;
   const session = { kind: 'session', organizationId, id: sessionId } as const;
-  let bill: Bill | null = null;
   const events = [];
-  for await (const event of eventStore.history<'session'>(session)) {
-    bill = evolveBill(bill, event);
-    if (!billedTypes.has(event.type)) continue;
-    events.push({ id: event.id, sequence: event.sequence, type: event.type });
-  }
+  for await (const event of eventStore.history<'session'>(session, { types: onceTypes }))
+    events.push(event);
+  return { settled, events };
+}
+
+/** The extensions of all these sessions, in one read of the time in which they lived. */
+async function addExtensions(
+  eventStore: EventStore,
+  organizationId: string,
+  histories: readonly History[],
+): Promise<void> {
+  const extended = new Map(
+    histories.filter(wasExtended).map((history) => [history.settled.data.sessionId, history]),
+  );
+  if (extended.size === 0) return;
+  const begins = [...extended.values()].map(({ events }) => events[0]?.sequence ?? 1);
+  const range = {
+    subjects: filtersFor(organizationId, 'session.extended'),
+    after: Math.min(...begins) - 1,
+    upTo: Math.max(...[...extended.values()].map(({ settled }) => settled.sequence)),
+    includesArchive: true,
+    onUnreadable: refuseUnreadable,
+  };
+  for await (const batch of eventStore.read(range))
+    for (const event of batch)
+      if (isOf('session', event)) extended.get(event.aggregate.id)?.events.push(event);
+  for (const { events } of extended.values()) events.sort((a, b) => a.sequence - b.sequence);
+}
+
+/** Whether more was reserved than at its request: what was reserved is either used or refunded. */
+function wasExtended({ settled, events }: History): boolean {
+  const [first] = events;
+  const { creditsUsed, creditsRefunded } = settled.data;
+  return (
+    first?.type === 'session.requested' &&
+    first.data.creditsReserved !== creditsUsed + creditsRefunded
+  );
+}
+
+/** The charge is the ledger's; the session's events explain it. */
+function lineOf({ settled, events }: History): UsageLine {
+  const { id, sequence, type } = settled;
+  const { sessionId, creditsUsed, creditsRefunded } = settled.data;
+  const bill = events.reduce<Bill | null>(evolveBill, null);
   if (bill === null)
     throw new MalformedEvent(`ledger event ${sequence} names a session without events`);
-  events.push({ id, sequence, type });
-  return { ...bill, sessionId, creditsUsed, creditsRefunded, events };
+  const named = [...events, { id, sequence, type }].map((one) => ({
+    id: one.id,
+    sequence: one.sequence,
+    type: one.type,
+  }));
+  return { ...bill, sessionId, creditsUsed, creditsRefunded, events: named };
 }

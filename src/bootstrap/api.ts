@@ -24,6 +24,14 @@ import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
+/** Connections of a process that are no event streams; a client keeps its own for 72 s. */
+const REQUESTS_MAX = 10_000;
+
+/** The host names of the addresses that clients get. */
+function publicHosts({ publicWsUrl, publicWssUrl }: Infrastructure['config']['gateway']): string[] {
+  return [publicWsUrl, publicWssUrl].map((url) => new URL(url).hostname);
+}
+
 export async function composeApi(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
   const { config, connection, context, redis, log, certificate, metrics } = infrastructure;
   const rateLimiter = createRedisRateLimiter(redis, context.now);
@@ -60,7 +68,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     health,
     completeFrom: border.completeFrom,
     createWaitMs: config.api.createWaitMs,
-    queueMax: config.queue.max,
+    queue: config.queue,
     queueTimeoutMs: config.queue.timeoutMs,
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
@@ -73,6 +81,8 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       now: context.now,
     },
     listen: config.api,
+    connectionsMax: config.eventStreams.max + REQUESTS_MAX,
+    ownHosts: [config.api.host, ...publicHosts(config.gateway)],
     incoming: {
       ...(certificate === null ? {} : { certificate: certificate.now }),
       trustedProxies: config.incoming.trustedProxies,

@@ -7,7 +7,13 @@ import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.t
 import { composeGateway } from './gateway.ts';
 import { composeProvisioner } from './provisioner.ts';
 import { startProjector } from './projector.ts';
-import { composeTelemetry, watchLeaks, watchProjections } from './telemetry.ts';
+import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
+import {
+  composeTelemetry,
+  watchCertificateEnds,
+  watchLeaks,
+  watchProjections,
+} from './telemetry.ts';
 import { composeTimekeeper } from './timekeeper.ts';
 
 /** The roles of the service that run in this process. */
@@ -36,6 +42,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const telemetry = await composeTelemetry(options, stack);
   const infrastructure = await openInfrastructure({ ...options, ...telemetry }, stack);
+  watchCertificateEnds(telemetry, () => readCertificateEnds(options.config, options));
   const developmentAccess = await issueDevelopmentKey(infrastructure);
   const has = (role: RoleName) => options.config.roles.includes(role);
   const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;

@@ -1,4 +1,5 @@
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
+import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
 import { natsAccess, redisAccess } from './infrastructure.ts';
 import { findService, ServiceNotFoundError, type FoundService } from './find-service.ts';
 import type { Config } from '#src/config/config.ts';
@@ -27,13 +28,14 @@ export async function gatherFacts(config: Config, env: Env): Promise<Installatio
   const found = await find(config);
   const isRunning = 'natsUrl' in found;
   const { docker } = config.browsers;
-  const [host, log, readModel, engine] = await Promise.all([
+  const [host, log, readModel, engine, certificates] = await Promise.all([
     gatherHostFacts(config, isRunning),
     isRunning ? askLog(found, config) : found,
     isRunning ? askReadModel(found, config) : found,
     docker === null || !facts.hasProvisioner ? null : askEngine(docker),
+    readCertificateEnds(config, isRunning ? found : { natsUrl: '', redisUrl: null }),
   ]);
-  return { config: facts, host, log, readModel, engine };
+  return { config: facts, host, log, readModel, engine, certificates };
 }
 
 /**

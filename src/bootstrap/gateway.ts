@@ -1,4 +1,4 @@
-import { ensureCertificate } from '#src/gateway/certificate.ts';
+import { ensureCertificate, keepRenewing } from '#src/gateway/certificate.ts';
 import { gatewayMetrics, watchGateway } from '#src/gateway/metrics.ts';
 import { startGateway } from '#src/gateway/gateway.ts';
 import {
@@ -12,21 +12,24 @@ import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeGateway(infrastructure: Infrastructure) {
   const { config, context, sessionEvents, log, masterKey, certificate, metrics } = infrastructure;
+  const { connection, eventsSilenceMs, linkKeys } = infrastructure;
+  const reception = { isConnected: () => connection.isConnected(), eventsSilenceMs };
   const { port, tlsPort, publicWsUrl, publicWssUrl } = config.gateway;
   const { host } = config.api;
   await using stack = new AsyncDisposableStack();
-  const keys = stack.use(await followKeys(context.eventStore, infrastructure));
+  const keys = stack.use(await followKeys(context.eventStore, { reception, log }));
+  const first = certificate?.now ?? (await ensureCertificate(config.dataDir));
   const gateway = await startGateway({
     listen: { host, port },
     tls: {
       host,
       port: tlsPort,
-      ...(certificate?.now ?? (await ensureCertificate(config.dataDir))),
+      ...first,
     },
     trustedProxies: config.incoming.trustedProxies,
     publicUrls: { ws: publicWsUrl, wss: publicWssUrl },
     tickets: createTickets(Buffer.from(masterKey)),
-    sessions: createSessionDirectory(context),
+    sessions: createSessionDirectory(context, { reception, linkKeys }),
     keys,
     onAccess: createAccessRecorder(context, log),
     metrics: gatewayMetrics(metrics),
@@ -35,6 +38,17 @@ export async function composeGateway(infrastructure: Infrastructure) {
   watchGateway(metrics, gateway);
   certificate?.onChange((changed) => gateway.setCertificate(changed));
   stack.use(gateway);
+  if (certificate === null)
+    stack.use(
+      keepRenewing(config.dataDir, first, {
+        onRenewed(renewed) {
+          log.info('certificate of the gateway renewed');
+          gateway.setCertificate(renewed);
+        },
+        onFailure: (error) =>
+          log.error({ err: error }, 'renewing the certificate of the gateway failed'),
+      }),
+    );
   stack.defer(closeWhenEnded(sessionEvents, gateway));
   stack.defer(keys.closeWhenRevoked(gateway));
   return stack.move();

@@ -11,6 +11,7 @@ import { watchCertificate, type WatchedCertificate } from './certificate-watcher
 import type { Config } from '#src/config/config.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createUrls, type Urls } from '#src/gateway/access/urls.ts';
+import { createLinkKeys, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import { createVncSecret } from '#src/gateway/access/vnc-secret.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
@@ -59,6 +60,7 @@ export type Infrastructure = BootstrapOptions &
     sessionEvents: SessionEvents;
     urls: Urls;
     vncPasswordOf: (workloadId: string) => string;
+    linkKeys: LinkKeys;
     /** The configured certificate; null: none is configured. */
     certificate: WatchedCertificate | null;
   };
@@ -113,6 +115,7 @@ export async function openInfrastructure(
     sessionEvents,
     urls: createUrls({ wsUrl: publicWsUrl, wssUrl: publicWssUrl, tickets }),
     vncPasswordOf: createVncSecret(masterKey),
+    linkKeys: createLinkKeys(masterKey),
     certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
 }

@@ -1,8 +1,11 @@
+import { readFile, stat } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
@@ -15,8 +18,9 @@ import type { Infrastructure } from './infrastructure.ts';
 export async function composeProvisioner(infrastructure: Infrastructure) {
   const { config, connection, serverId, metrics, readers, sessionEvents } = infrastructure;
   countStarts(sessionEvents, serverId, metrics);
-  const leases = await createJetStreamLeases(connection);
-  const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure));
+  const leases = ownLeases(await createJetStreamLeases(connection), await ownerOf(config.dataDir));
+  await claim(leases, infrastructure);
+  const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
   const starting = startProvisioner({
     ...infrastructure,
@@ -24,6 +28,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     leases,
     browsers: measureLaunches(browsers, metrics),
     server: { id: serverId, ip: advertisedAddress(config) },
+    queueTimeoutMs: config.queue.timeoutMs,
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),
@@ -33,6 +38,31 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     await (browsers.leave?.() ?? browsers[Symbol.asyncDispose]());
     throw error;
   });
+}
+
+/** @throws LeaseTaken, saying what to do */
+async function claim(leases: Leases, { serverId, config, ending }: Infrastructure): Promise<void> {
+  try {
+    await claimLease(leases, serverId, { signal: ending });
+  } catch (error) {
+    if (!(error instanceof LeaseTaken)) throw error;
+    const file = join(config.dataDir, 'server-id');
+    throw new LeaseTaken(
+      `another process runs as the server ${serverId}, perhaps on a copy of DATA_DIR; each would ` +
+        `end the other's browsers. If this is the copy, remove ${file} and start again`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Names this data folder of this machine since its boot: the same for a process that is restarted
+ * there, another one for a copy of the folder. Processes in one folder exclude each other already.
+ */
+async function ownerOf(dataDir: string): Promise<string> {
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8');
+  const { dev, ino } = await stat(join(dataDir, 'server-id'));
+  return `${boot.trim()}.${dev}.${ino}`;
 }
 
 /**
@@ -72,14 +102,41 @@ async function hostLimits({ browsers, pool }: Infrastructure['config']) {
   };
 }
 
-async function makeBrowsers(infrastructure: Infrastructure): Promise<Browsers> {
-  const { config, programs, serverId, log, print, ending: signal } = infrastructure;
+async function makeBrowsers(infrastructure: Infrastructure, leases: Leases): Promise<Browsers> {
+  const { config, programs, serverId, log, print, linkKeys, ending: signal } = infrastructure;
   const { kind, simulatedLaunchMs, simulatedFailRate, docker } = config.browsers;
-  if (docker !== null) return createDockerBrowsers({ ...docker, serverId, log, print, signal });
+  if (docker !== null)
+    return createDockerBrowsers({
+      ...docker,
+      serverId,
+      linkKeys,
+      log,
+      print,
+      signal,
+      isServerGone: (id) => isServerGone(infrastructure, leases, id),
+    });
   if (kind === 'simulated')
     return createSimulatedBrowsers({ launchMs: simulatedLaunchMs, failRate: simulatedFailRate });
   if (programs === null) throw new Error('the programs of process browsers are missing');
   return createProcessBrowsers({ ...programs, stateDir: join(config.dataDir, 'browsers') });
+}
+
+/** A server that this event store does not know may be another installation's. */
+async function isServerGone(
+  { context }: Infrastructure,
+  leases: Leases,
+  id: string,
+): Promise<boolean> {
+  const { eventStore } = context;
+  const { state } = await loadState<'server'>(
+    eventStore,
+    { kind: 'server', id },
+    {
+      fromLeader: true,
+    },
+  );
+  if (state?.status !== 'left' && state?.status !== 'lost') return false;
+  return !(await leases.held()).has(id);
 }
 
 /**

@@ -34,6 +34,7 @@ export async function start(
     throw new BadConfig(
       'MASTER_KEY: needed beside NATS_URL, the same in every process of the service',
     );
+  refuseUnisolated(config.browsers, log);
   stack.use(await lockDataDir(dataDir));
   await assertPortsFree(portsOf(config));
   const { programs, servers } = await findPrograms(config, print);
@@ -89,6 +90,20 @@ export async function start(
     welcome: welcomeText(config, service),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+const NOT_ISOLATED =
+  'browsers run as processes of this machine without isolation: a page can read what the ' +
+  'service’s user can read, MASTER_KEY included';
+
+/** @throws BadConfig where browsers that are not isolated need the operator's word */
+function refuseUnisolated({ unisolated }: Config['browsers'], log: Logger): void {
+  if (unisolated === null) return;
+  if (unisolated === 'refused')
+    throw new BadConfig(
+      `BROWSERS: ${NOT_ISOLATED}. Set BROWSERS=docker; ALLOW_UNISOLATED=yes runs them all the same`,
+    );
+  log.warn({ unisolated }, NOT_ISOLATED);
 }
 
 function portsOf({ roles, api, gateway, telemetry }: Config) {

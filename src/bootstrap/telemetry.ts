@@ -1,3 +1,4 @@
+import type { CertificateEnds } from '#src/doctor/certificate-facts.ts';
 import type { ProjectionRunner } from '#projections/runner/run-projections.ts';
 import type { Config, RoleName } from '#src/config/config.ts';
 import type { Provisioner } from '#src/provisioner/provisioner.ts';
@@ -46,6 +47,26 @@ export async function composeTelemetry(
     stack.use(await startMetricsListener({ metrics, token, listen, log }));
   }
   return { metrics, readers, tracer };
+}
+
+const CERTIFICATES_EVERY_MS = 5 * 60_000;
+
+/** Reads the certificates' ends at a scrape if the last read is older than 5 minutes. */
+export function watchCertificateEnds(
+  { metrics }: Telemetry,
+  readEnds: () => Promise<CertificateEnds>,
+): void {
+  let last: { at: number; ends: CertificateEnds } | null = null;
+  metrics.watch(['bss_certificate_left_seconds'], async () => {
+    const now = Date.now();
+    if (last === null || now - last.at > CERTIFICATES_EVERY_MS)
+      last = { at: now, ends: await readEnds() };
+    const left = Object.entries(last.ends).map(([name, end]) => [
+      name,
+      end === null ? Number.NaN : (end - now) / 1000,
+    ]);
+    return { bss_certificate_left_seconds: Object.fromEntries(left) as Record<string, number> };
+  });
 }
 
 export function watchProjections({ metrics }: Telemetry, projecting: ProjectionRunner): void {

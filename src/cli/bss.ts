@@ -24,6 +24,7 @@ import { createOrganization, listOrganizations } from './commands/organizations.
 import { exportSession } from './commands/life/export.ts';
 import { replay } from './commands/life/replay.ts';
 import { listParked, retryParkedCommand, showParked, skipParked } from './commands/parked.ts';
+import { simulatePoolCommand } from './commands/pool/simulate.ts';
 import { listProjections, rebuildProjections, verifyProjections } from './commands/projections.ts';
 import { drainServer, listServers, showServerHistory, undrainServer } from './commands/servers.ts';
 import { showSessionAt } from './commands/session-at.ts';
@@ -54,6 +55,7 @@ const commands: readonly Command[] = [
   drainServer,
   undrainServer,
   showServerHistory,
+  simulatePoolCommand,
   showSessionAt,
   exportSession,
   replay,

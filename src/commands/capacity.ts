@@ -1,5 +1,9 @@
 import type { ServerState } from '#events/server.ts';
-import { organizationSessions, waitingSessions } from '#projections/organization-sessions.ts';
+import {
+  openSessions,
+  organizationSessions,
+  waitingSessions,
+} from '#projections/organization-sessions.ts';
 import { projectionId } from '#projections/projection.ts';
 import { currentServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
@@ -11,21 +15,38 @@ const SERVERS_MAX = 1_000;
 /** Seconds until a browser may be free: sessions come and go within seconds on a busy service. */
 const RETRY_AFTER_SECONDS = 5;
 
+/** Requests that may wait beyond the servers' room. */
+export type QueueBounds = {
+  max: number;
+  /** Those of one organization. */
+  perOrganizationMax: number;
+};
+
 /**
- * The reason to refuse a further session, or null. There are two: no server is live, or the queue
- * beyond the servers' room is full. Three reads in one round trip. While the read model is
- * unavailable nothing is refused here: a request that no server accepts ends by its queue time-out.
+ * The reason to refuse a further session, or null. There are three: no server is live, the queue
+ * beyond the servers' room is full, or the organization's share of it is. Three reads in one round
+ * trip; the organization's requests are counted only where they can be that many. While the read
+ * model is unavailable nothing is refused here: a request that no server accepts ends by its queue
+ * time-out.
  */
-export async function capacityRefusal(views: Views, queueMax: number): Promise<Rejection | null> {
+export async function capacityRefusal(
+  views: Views,
+  queue: QueueBounds,
+  organizationId: string,
+): Promise<Rejection | null> {
   try {
-    return await refusalNow(views, queueMax);
+    return await refusalNow(views, queue, organizationId);
   } catch (error) {
     if (error instanceof Unavailable) return null;
     throw error;
   }
 }
 
-async function refusalNow(views: Views, queueMax: number): Promise<Rejection | null> {
+async function refusalNow(
+  views: Views,
+  bounds: QueueBounds,
+  organizationId: string,
+): Promise<Rejection | null> {
   const query = { lists: [currentServers], offset: 0, limit: SERVERS_MAX };
   const [page, taken, waiting] = await Promise.all([
     views.page(projectionId(servers), query),
@@ -42,13 +63,34 @@ async function refusalNow(views: Views, queueMax: number): Promise<Rejection | n
   if (!current.some(({ status }) => status === 'live'))
     return reject('NO_SERVERS_AVAILABLE', { servers: refusals }, retry);
   const queued = waiting[0] ?? 0;
-  const room = await roomOf(views, current, taken[0] ?? 0);
-  if (queued < Math.max(0, room) + queueMax) return null;
+  const room = Math.max(0, await roomOf(views, current, taken[0] ?? 0));
+  const context = { servers: refusals, waiting: queued, queue_max: bounds.max };
+  if (queued >= room + bounds.max)
+    return reject('NO_SERVERS_AVAILABLE', context, {
+      ...retry,
+      message: 'All browser servers are full, and so is the queue.',
+    });
+  const share = room + bounds.perOrganizationMax;
+  const own = queued < share ? 0 : await waitingOf(views, organizationId);
+  if (own < share) return null;
+  const ownContext = {
+    organization_waiting: own,
+    queue_max_per_organization: bounds.perOrganizationMax,
+  };
   return reject(
     'NO_SERVERS_AVAILABLE',
-    { servers: refusals, waiting: queued, queue_max: queueMax },
-    { ...retry, message: 'All browser servers are full, and so is the queue.' },
+    { ...context, ...ownContext },
+    {
+      ...retry,
+      message: "All browser servers are full, and so is the organization's share of the queue.",
+    },
   );
+}
+
+async function waitingOf(views: Views, organizationId: string): Promise<number> {
+  const lists = [waitingSessions, openSessions(organizationId)];
+  const query = { lists, offset: 0, limit: 1 };
+  return (await views.page(projectionId(organizationSessions), query)).total;
 }
 
 /**

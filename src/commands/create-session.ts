@@ -4,10 +4,10 @@ import type { Views } from '#projections/store/views.ts';
 import { isRejection, type Rejection } from '#src/errors.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
-import { loadSettled } from '#src/event-store/load-state.ts';
+import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Span } from '#src/telemetry/tracer.ts';
-import { capacityRefusal } from './capacity.ts';
+import { capacityRefusal, type QueueBounds } from './capacity.ts';
 import type { CommandContext } from './handle-command.ts';
 import { handleSessionCommand } from './handle-session-command.ts';
 import { untilReadable } from './read-your-writes.ts';
@@ -19,8 +19,7 @@ export type CreateDependencies = {
   views: Views;
   /** The sessions' events as this process receives them. */
   sessionEvents: SessionEvents;
-  /** Requests that may wait beyond the servers' room. */
-  queueMax: number;
+  queue: QueueBounds;
 };
 
 export type CreateRequest = {
@@ -62,11 +61,14 @@ export type CreatePhases = {
  * @throws Unavailable if the event store does not answer
  */
 export async function handleCreateSession(
-  { context, views, sessionEvents, queueMax }: CreateDependencies,
+  { context, views, sessionEvents, queue }: CreateDependencies,
   { identity, command, metadata, limits, admitted, waitMs, span }: CreateRequest,
 ): Promise<CreateResult | Rejection> {
   // The rate limit's count and the read of the servers' room share a round trip to Redis.
-  const [refused, full] = await Promise.all([admitted, capacityRefusal(views, queueMax)]);
+  const [refused, full] = await Promise.all([
+    admitted,
+    capacityRefusal(views, queue, identity.organizationId),
+  ]);
   if (refused !== null) return refused;
   if (full !== null && !(await isRepeat(context, identity, command))) return full;
 
@@ -100,5 +102,5 @@ async function isRepeat(
 ): Promise<boolean> {
   if (fingerprint === null) return false;
   const session = { kind: 'session', organizationId, id } as const;
-  return (await loadSettled(eventStore, session)).state !== null;
+  return (await loadCurrent(eventStore, session)).state !== null;
 }

@@ -2,7 +2,13 @@ import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
-import { refuseWeakSecrets, secretFileVariables, withSecretFiles } from './secrets.ts';
+import {
+  isLoopback,
+  isProduction,
+  refuseWeakSecrets,
+  secretFileVariables,
+  withSecretFiles,
+} from './secrets.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -55,9 +61,14 @@ export type Config = StoresConfig & {
     simulatedFailRate: number;
     /** null: no Docker browsers. */
     docker: DockerConfig | null;
+    /**
+     * Whether this process may run browsers that are not isolated; null: it runs none.
+     * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
+     */
+    unisolated: 'development' | 'allowed' | 'refused' | null;
   };
   pool: { minIdle: number; maxIdle: number; max: number };
-  queue: { afterMs: number; timeoutMs: number; max: number };
+  queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
   maxLifetimeMs: number;
   tiers: Tiers;
   tenants: TenantsConfig;
@@ -100,6 +111,11 @@ export const variables = {
     fallback: 'process',
     meaning: 'docker, process (no isolation) or simulated (load tests)',
   },
+  ALLOW_UNISOLATED: {
+    fallback: 'no',
+    meaning:
+      'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
+  },
   ...dockerVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
   SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
@@ -119,6 +135,10 @@ export const variables = {
     meaning: 'a request that no server takes within this time fails',
   },
   QUEUE_MAX: { fallback: '100', meaning: 'waiting requests beyond which creates are refused' },
+  QUEUE_MAX_PER_ORGANIZATION: {
+    fallback: '',
+    meaning: 'the same for the waiting requests of one organization; empty: half of QUEUE_MAX',
+  },
   MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
   TIERS: {
     fallback: '{}',
@@ -140,13 +160,15 @@ export const variables = {
   },
   MASTER_KEY: {
     fallback: '',
-    meaning: 'key that tickets and VNC passwords are derived from; empty: generated and kept',
+    meaning: 'key of tickets, VNC passwords and links to browsers; empty: generated and kept',
   },
   ...jwtVariables,
   ...secretFileVariables,
   NODE_ENV: {
     fallback: '',
-    meaning: 'production: refuse weak secrets; a NATS_URL of another machine does the same',
+    meaning:
+      'production: refuse weak secrets and process browsers; a NATS_URL of another machine does ' +
+      'the same',
   },
   ...telemetryVariables,
   LOG_LEVEL: {
@@ -180,13 +202,10 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
       simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
       docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+      unisolated: readUnisolated(read, isProduction(env)),
     },
     pool: pool(read),
-    queue: {
-      afterMs: duration('QUEUE_AFTER', read),
-      timeoutMs: duration('QUEUE_TIMEOUT', read),
-      max: integer('QUEUE_MAX', read, 0, 1_000_000),
-    },
+    queue: queue(read),
     maxLifetimeMs: lifetime(read),
     tiers: readTiers(read('TIERS')),
     tenants: readTenants(read),
@@ -228,10 +247,36 @@ function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway
   };
 }
 
+/** A page in a process browser reads what the service's user reads, MASTER_KEY included. */
+function readUnisolated(
+  read: Read<VariableName>,
+  isSerious: boolean,
+): Config['browsers']['unisolated'] {
+  const allowed = oneOf('ALLOW_UNISOLATED', read, ['yes', 'no']);
+  const isHere = readRoles(read('ROLES')).includes('provisioner');
+  if (!isHere || read('BROWSERS') !== 'process') return null;
+  if (!isSerious && isLoopback(read('HOST'))) return 'development';
+  return allowed === 'yes' ? 'allowed' : 'refused';
+}
+
 function readRoles(text: string): readonly RoleName[] {
   if (text === 'all') return roles;
   const names = text.split(',').map((name) => name.trim());
   return names.map((name) => oneOf('ROLES', () => name, [...roles]));
+}
+
+function queue(read: Read<VariableName>): Config['queue'] {
+  const max = integer('QUEUE_MAX', read, 0, 1_000_000);
+  const perOrganizationMax =
+    read('QUEUE_MAX_PER_ORGANIZATION') === ''
+      ? Math.ceil(max / 2)
+      : integer('QUEUE_MAX_PER_ORGANIZATION', read, 0, 1_000_000);
+  return {
+    afterMs: duration('QUEUE_AFTER', read),
+    timeoutMs: duration('QUEUE_TIMEOUT', read),
+    max,
+    perOrganizationMax,
+  };
 }
 
 function pool(read: Read<VariableName>): Config['pool'] {
@@ -246,6 +291,7 @@ const TIER_FIELDS = {
   requests_per_minute: 'requestsPerMinute',
   concurrent_sessions: 'concurrentSessions',
   credits: 'credits',
+  queue_weight: 'queueWeight',
 } as const;
 
 function readTiers(text: string): Tiers {
@@ -254,7 +300,8 @@ function readTiers(text: string): Tiers {
     const name = oneOf('TIERS', () => tier, [...tierNames]);
     for (const [field, value] of entries(`TIERS: ${tier}`, limits)) {
       const key = TIER_FIELDS[field as keyof typeof TIER_FIELDS];
-      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < 0)
+      const least = key === 'queueWeight' ? 1 : 0;
+      if (key === undefined || !Number.isSafeInteger(value) || Number(value) < least)
         throw new BadConfig(`TIERS: ${tier}.${field}: ${String(value)}`);
       tiers[name][key] = Number(value);
     }

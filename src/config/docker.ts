@@ -30,7 +30,8 @@ export const dockerVariables = {
   },
   DOCKER_PUBLISH: {
     fallback: '',
-    meaning: 'address of the engine’s host by which gateways reach browsers; empty: same host',
+    meaning:
+      'address of the engine’s host at which gateways reach browsers by TLS; empty: same host',
   },
   DOCKER_DNS: { fallback: '', meaning: 'name servers of the browsers, a,b; empty: the engine’s' },
   DOCKER_ISOLATION: {

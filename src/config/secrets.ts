@@ -87,8 +87,9 @@ export function isProduction(env: Env): boolean {
   return addresses.some((address) => address !== null && !isLoopback(address.hostname));
 }
 
-function isLoopback(host: string): boolean {
-  return host === '' || host === 'localhost' || host === '[::1]' || host.startsWith('127.');
+/** `host` is an address or, as in a URL, a bracketed one. */
+export function isLoopback(host: string): boolean {
+  return ['', 'localhost', '::1', '[::1]'].includes(host) || host.startsWith('127.');
 }
 
 /** @throws BadConfig in production, for the first secret that might be guessed */

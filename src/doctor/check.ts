@@ -1,5 +1,6 @@
 import type { ConfigFacts, InstallationFacts, ProbeFailure } from './facts.ts';
 import { findingsOf, type Finding } from './finding.ts';
+import { checkCertificates } from './check-certificates.ts';
 import { checkEngine } from './check-engine.ts';
 import { checkHost } from './check-host.ts';
 import { checkEventStore } from './check-event-store.ts';
@@ -7,10 +8,14 @@ import { checkReadModel } from './check-read-model.ts';
 import { checkSecrets } from './check-secrets.ts';
 
 /** All findings about an installation, in the order in which to correct them. Pure. */
-export function check({ config, host, log, readModel, engine }: InstallationFacts): Finding[] {
+export function check(
+  { config, host, log, readModel, engine, certificates }: InstallationFacts,
+  now: number,
+): Finding[] {
   return [
     ...checkHost(host),
     ...checkSecrets(config),
+    ...checkCertificates(certificates, now),
     ...(isProbeFailure(log) ? away('log', log) : checkEventStore(log, config)),
     ...(isProbeFailure(readModel) ? away('read-model', readModel) : checkReadModel(readModel)),
     ...checkBrowsers(config, engine),
@@ -18,17 +23,20 @@ export function check({ config, host, log, readModel, engine }: InstallationFact
 }
 
 function checkBrowsers(config: ConfigFacts, engine: InstallationFacts['engine']): Finding[] {
-  const { found, ok, warn } = findingsOf('browsers');
+  const { found, ok, warn, bad } = findingsOf('browsers');
   if (!config.hasProvisioner) return found;
   if (engine !== null)
     return isProbeFailure(engine) ? away('browsers', engine) : checkEngine(engine);
   if (config.browsers === 'simulated') {
     warn('kind', 'browsers are simulated', 'BROWSERS=docker runs real, isolated ones');
-  } else if (config.isProduction) {
-    warn(
+  } else if (config.unisolated !== 'development') {
+    const isRefused = config.unisolated === 'refused';
+    (isRefused ? bad : warn)(
       'kind',
-      'browsers are processes of this machine, not isolated from each other',
-      'BROWSERS=docker isolates sessions; process browsers are for development',
+      isRefused
+        ? 'browsers would be processes of this machine, not isolated: the service does not start'
+        : 'browsers are processes of this machine, not isolated: allowed by ALLOW_UNISOLATED',
+      'BROWSERS=docker isolates sessions; a page in a process browser can read MASTER_KEY',
     );
   } else ok('kind', 'browsers are processes of this machine: for development');
   return found;

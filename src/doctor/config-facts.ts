@@ -15,6 +15,7 @@ export function configFactsOf(
   return {
     isEmbedded: config.natsUrl === null,
     isProduction: isProduction(env),
+    unisolated: config.browsers.unisolated,
     browsers: config.browsers.kind,
     hasProvisioner: config.roles.includes('provisioner'),
     retainsForever: config.archive.retainEndedMs === null,

@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import type { DockerConfig } from '#src/config/docker.ts';
 import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
 import { answered, connectEngine, messageOf } from '#src/provisioner/browsers/docker/engine.ts';
@@ -6,7 +8,7 @@ import { findBrowserImage } from '#src/provisioner/browsers/docker/browser-image
 import { readSeccomp } from '#src/provisioner/browsers/docker/image.ts';
 import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
 import { ownLabel } from '#src/provisioner/browsers/docker/naming.ts';
-import { findNetwork } from '#src/provisioner/browsers/docker/network.ts';
+import { findNetwork, isOnEngineHost } from '#src/provisioner/browsers/docker/network.ts';
 import { confined, type Confinement } from '#src/provisioner/browsers/docker/spec.ts';
 import type { EngineFacts } from './facts.ts';
 
@@ -21,12 +23,16 @@ export async function gatherEngineFacts(options: DockerConfig): Promise<EngineFa
   const info = (await answered(docker.info())) as EngineInfo;
   const image = await findBrowserImage(docker, options.image);
   const network = await findNetwork(docker, options.network);
+  const isHere = network === null || isOnEngineHost(network);
   const confinement: Confinement = {
     image: image?.name ?? '',
     serverId: 'doctor',
     network: network?.name ?? 'none',
-    publish: null,
+    publish: options.publish ?? (isHere ? null : '127.0.0.1'),
     dns: options.dns,
+    // Launches no browser.
+    linkKeys: createLinkKeys(randomBytes(32)),
+    nextAddress: () => null,
     seccomp: readSeccomp(),
     limits: { ...options.limits, cpus: Math.min(options.limits.cpus, cpus) },
   };

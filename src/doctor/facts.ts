@@ -4,6 +4,8 @@ export type InstallationFacts = {
   host: HostFacts;
   log: EventStoreFacts | ProbeFailure;
   readModel: ReadModelFacts | ProbeFailure;
+  /** Ends of the certificates in use, in ms since the epoch; null: it cannot be read. */
+  certificates: Readonly<Record<string, number | null>>;
   /** null: this process runs no browsers, or none in Docker. */
   engine: EngineFacts | ProbeFailure | null;
 };
@@ -16,6 +18,8 @@ export type ConfigFacts = {
   /** Whether the process runs its own nats-server. */
   isEmbedded: boolean;
   isProduction: boolean;
+  /** As in the configuration; null: no browsers that are not isolated. */
+  unisolated: 'development' | 'allowed' | 'refused' | null;
   browsers: 'docker' | 'process' | 'simulated';
   hasProvisioner: boolean;
   /** Whether events stay in the event store for ever. */

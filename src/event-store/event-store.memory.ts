@@ -35,9 +35,9 @@ export function createMemoryEventStore(): EventStore {
       const last = history.findLast((event) => event.sequence <= sequence) ?? null;
       return last as RecordedOf<typeof aggregate.kind> | null;
     },
-    async *history(aggregate) {
+    async *history(aggregate, { types } = {}) {
       for (const event of store.historyOf(streamFilter(aggregate)).slice())
-        yield event as RecordedOf<typeof aggregate.kind>;
+        if (types?.has(event.type) !== false) yield event as RecordedOf<typeof aggregate.kind>;
     },
     async *read({ subjects, after = 0, upTo = Infinity, batchMax = BATCH_MAX, signal }) {
       const wanted = store.log

@@ -12,7 +12,7 @@ import { evolveServer } from '#src/domain/fleet/server.ts';
 import { evolveWorkload } from '#src/domain/fleet/workload.ts';
 import { evolveLedger } from '#src/domain/organization/ledger.ts';
 import { evolveOrganization } from '#src/domain/organization/organization.ts';
-import { evolve as evolveSession, isSettled } from '#src/domain/session/session.ts';
+import { evolve as evolveSession } from '#src/domain/session/session.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore, ReadLastOptions } from './event-store.ts';
 
@@ -143,14 +143,13 @@ export async function sequenceAt(
 }
 
 /**
- * Loads a session whose caller may know it already. Replicas may lag: if the replica has no
- * session, or one that has not started, read again from the leader.
+ * Loads a session as a caller may know it already. A replica may lag behind what this process has
+ * received, and behind what a command has just answered, so the leader is asked. Reads that may be
+ * older take `loadState`.
  */
-export async function loadSettled(
+export async function loadCurrent(
   eventStore: EventStore,
   aggregate: RefOf<'session'>,
 ): Promise<Loaded<'session'>> {
-  const found = await loadState<'session'>(eventStore, aggregate);
-  if (found.state !== null && isSettled(found.state)) return found;
   return loadState<'session'>(eventStore, aggregate, { fromLeader: true });
 }

@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '#events/events.ts';
+import type { FairSlots } from '#src/async/fair-slots.ts';
 import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.ts';
 import { subjectsOf } from './subscription.ts';
 import type { Channel } from './channel.ts';
@@ -7,6 +8,8 @@ import { eventFrame } from './sse-frames.ts';
 
 /** Events read at once for one subscriber. */
 const BATCH_MAX = 100;
+/** Batches after which a read gives its slot to one that waits; to begin again takes some 4 ms. */
+const TURN_BATCHES = 10;
 /** A subscriber that takes no bytes for this long gives up its read slot until it takes some. */
 const PATIENCE_MS = 250;
 /** A subscriber that takes no bytes for this long is cut off. */
@@ -14,8 +17,8 @@ export const STALL_MS = 30_000;
 
 export type BackfillDependencies = {
   eventStore: EventStore;
-  /** Limits how many subscribers read a backlog at once. */
-  readSlots: Semaphore;
+  /** Limits how many subscribers read a backlog at once, of all organizations and of one. */
+  readSlots: FairSlots;
   /** @throws UnknownEvent, which ends the stream */
   onUnreadable: (poison: UnreadableEvent) => void;
 };
@@ -44,7 +47,7 @@ export async function backfill(
 
 /**
  * Reads and sends events up to `end`, and moves the cursor there; returns early if the subscriber
- * is slow.
+ * is slow, or has had its turn while others wait.
  */
 async function readUpTo(
   { eventStore, readSlots, onUnreadable }: BackfillDependencies,
@@ -53,7 +56,7 @@ async function readUpTo(
   end: number,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  stack.use(await readSlots.acquire(subscriber.signal));
+  stack.use(await readSlots.acquire(subscriber.subscription.organizationId, subscriber.signal));
   const batches = eventStore.read({
     subjects,
     after: subscriber.cursor(),
@@ -63,9 +66,12 @@ async function readUpTo(
     batchMax: BATCH_MAX,
     onUnreadable,
   });
+  let turns = 0;
   for await (const batch of batches) {
     if (!(await sendAll(subscriber, batch))) return;
     if (!(await subscriber.drained(PATIENCE_MS))) return;
+    turns += 1;
+    if (turns >= TURN_BATCHES && readSlots.isWanted()) return;
   }
   if (!subscriber.signal.aborted) subscriber.advance(end);
 }
@@ -83,42 +89,4 @@ async function sendAll(subscriber: Subscriber, batch: readonly RecordedEvent[]):
     if (subscriber.signal.aborted || subscriber.cursor() >= last) return !subscriber.signal.aborted;
     if (!(await subscriber.drained(PATIENCE_MS))) return false;
   }
-}
-
-/** Limits how many holders there are at once. */
-export type Semaphore = { acquire(signal: AbortSignal): Promise<Disposable> };
-
-/**
- * First come, first served. If the signal aborts while it waits, `acquire` resolves without a slot.
- */
-export function createSemaphore(count: number): Semaphore {
-  let free = count;
-  const waiting = new Set<(slot: Disposable) => void>();
-  const slot = { [Symbol.dispose]: release };
-  const noSlot = { [Symbol.dispose]: () => undefined };
-
-  function release(): void {
-    const [next] = waiting;
-    if (next === undefined) free += 1;
-    else {
-      waiting.delete(next);
-      next(slot);
-    }
-  }
-  return {
-    async acquire(signal) {
-      if (signal.aborted) return noSlot;
-      if (free > 0) {
-        free -= 1;
-        return slot;
-      }
-      const { promise, resolve } = Promise.withResolvers<Disposable>();
-      const giveUp = () => {
-        if (waiting.delete(resolve)) resolve(noSlot);
-      };
-      waiting.add(resolve);
-      signal.addEventListener('abort', giveUp, { once: true });
-      return promise;
-    },
-  };
 }

@@ -5,7 +5,8 @@ import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.t
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { subjectsOf, type Subscription } from './subscription.ts';
-import { backfill, createSemaphore } from './backfill.ts';
+import { createFairSlots } from '#src/async/fair-slots.ts';
+import { backfill } from './backfill.ts';
 import { createChannel, type Channel } from './channel.ts';
 import { createSubscriber, type Subscriber } from './subscriber.ts';
 import { createFollower } from './follower.ts';
@@ -37,8 +38,8 @@ export type Feed = AsyncDisposable & {
   clients(): number;
 };
 
-/** Backlogs read at once. */
-const BACKFILLS_MAX = 8;
+/** Backlogs read at once, of all organizations and of one; others have turns. */
+const BACKFILLS = { slots: 8, slotsPerOwner: 4 };
 /** Clocks of the servers and of the event store may differ by this much. */
 const SKEW_MS = 60_000;
 
@@ -104,7 +105,7 @@ function createSubscribers(eventStore: EventStore, logger: Logger) {
   const all = new Map<Subscriber, IsAllowed>();
   const dependencies = {
     eventStore,
-    readSlots: createSemaphore(BACKFILLS_MAX),
+    readSlots: createFairSlots(BACKFILLS),
     onUnreadable(poison: UnreadableEvent) {
       stopAtUnknown(poison);
       logger.error(poison, 'event feed backlog: malformed event skipped');

@@ -2,6 +2,7 @@ import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
+import { sleep } from '#src/async/sleep.ts';
 
 /** A key and its certificate, both PEM text. */
 export type Certificate = { key: string; cert: string };
@@ -11,7 +12,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
  * Some clients refuse certificates that are valid for more than 398 days. One day is added before.
  */
 const VALID_MS = 397 * DAY_MS;
-/** Renewed this long before its end. It is read only at start, so it must outlast the process. */
+/** Renewed this long before its end. */
 const RENEW_BEFORE_MS = 90 * DAY_MS;
 
 /**
@@ -31,6 +32,45 @@ export async function ensureCertificate(dataDir: string, now = new Date()): Prom
   await replace(files.key, made.key, 0o600);
   await replace(files.cert, made.cert, 0o644);
   return made;
+}
+
+export type RenewalOptions = {
+  /** Called with each new certificate. */
+  onRenewed: (certificate: Certificate) => void;
+  onFailure: (error: unknown) => void;
+  /** How often the end is checked; default: once a day. */
+  everyMs?: number;
+  now?: () => Date;
+};
+
+/** Renews the certificate of `ensureCertificate` while the process runs, until disposal. */
+export function keepRenewing(
+  dataDir: string,
+  certificate: Certificate,
+  { onRenewed, onFailure, everyMs = DAY_MS, now = () => new Date() }: RenewalOptions,
+): AsyncDisposable {
+  const stop = new AbortController();
+  let used = certificate;
+  async function check(): Promise<void> {
+    const kept = await ensureCertificate(dataDir, now());
+    if (kept.cert === used.cert) return;
+    used = kept;
+    onRenewed(kept);
+  }
+  async function run(): Promise<void> {
+    for (;;) {
+      await sleep(everyMs, stop.signal, { ref: false });
+      if (stop.signal.aborted) return;
+      await check().catch(onFailure);
+    }
+  }
+  const running = run();
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await running;
+    },
+  };
 }
 
 async function readKept(files: { key: string; cert: string }): Promise<Certificate | null> {

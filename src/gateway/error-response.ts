@@ -17,14 +17,26 @@ export function sendRejection(response: ServerResponse, refusal: Rejection): voi
   response.writeHead(status, headers).end(body);
 }
 
-/** Answers a WebSocket upgrade with a plain HTTP response and closes the socket. */
-export function rejectUpgrade(socket: Duplex, refusal: Rejection): void {
+/**
+ * Answers a WebSocket upgrade with a plain HTTP response and closes the socket.
+ * @param more headers beside those of every rejection
+ */
+export function rejectUpgrade(
+  socket: Duplex,
+  refusal: Rejection,
+  more: Record<string, number>,
+): void {
   const { status, headers, body } = render(refusal);
-  const lines = Object.entries({ ...headers, connection: 'close' }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  );
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  const lines = headerLines({ ...headers, ...more, connection: 'close' });
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`);
   closeGracefully(socket);
+}
+
+/** Headers as they are sent, each with its line break. */
+export function headerLines(headers: Record<string, string | number>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
 }
 
 function render(refusal: Rejection): {

@@ -1,8 +1,13 @@
-import type { AddressInfo } from 'node:net';
-import { createTicketAdmission } from './access/ticket-admission.ts';
+import type { IncomingMessage } from 'node:http';
+import { Socket, type AddressInfo } from 'node:net';
+import { reject } from '#src/errors.ts';
+import { createRequestCounter } from './access/request-counter.ts';
+import { createTicketAdmission, type TicketAdmission } from './access/ticket-admission.ts';
 import type { ConnectionSummary } from './connections/connection.ts';
 import { createConnections, type ConnectionCounters } from './connections/connections.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { createSocketPlaces } from './connections/socket-places.ts';
+import { rejectUpgrade } from './error-response.ts';
 import { createHttpHandler } from './http.ts';
 import { defaultLimits, type GatewayLimits } from './connections/limits.ts';
 import { startListener, type Handlers, type ListenOn } from './listeners.ts';
@@ -42,6 +47,8 @@ export type GatewayOptions = {
   onAccess: (session: { organizationId: string; sessionId: string }, via: TicketKind) => void;
   log: Logger;
   metrics?: GatewayMetrics;
+  /** Milliseconds since the epoch, for the windows of the rate limit; default Date.now. */
+  now?: () => number;
 };
 
 export type GatewayCounters = ConnectionCounters & {
@@ -95,20 +102,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ws: () => publicPrefix(options.publicUrls?.ws ?? urlOf('ws', plain.address)),
     wss: () => publicPrefix(options.publicUrls?.wss ?? urlOf('wss', (secure ?? plain).address)),
   };
-  const shared = { admission, dialTimeoutMs: limits.dialTimeoutMs, log, refused };
-  const proxies = trustProxies(options.trustedProxies ?? []);
-  const handlers: Handlers = {
-    onRequest: createHttpHandler({
-      ...shared,
-      viewer: await createViewer(),
-      prefixFor: (request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws'](),
-    }),
-    onUpgrade: createUpgradeHandler({
-      ...shared,
-      vnc: createVncGate(limits),
-      clientOf: (request) => proxies.clientOf(request),
-    }),
-  };
+  const handlers = await createHandlers(options, { admission, limits, prefixes, refused });
   const socketsMax = limits.connections + OTHER_SOCKETS_MAX;
   await using started = new AsyncDisposableStack();
   started.use(connections);
@@ -136,6 +130,39 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       connections.endAll('gateway_closing');
       await running.disposeAsync();
     },
+  };
+}
+
+/** What the listeners call: limits first, then plain requests and handshakes. */
+async function createHandlers(
+  { tickets, trustedProxies = [], log, now = Date.now }: GatewayOptions,
+  parts: {
+    admission: TicketAdmission;
+    limits: GatewayLimits;
+    /** The gateway's public addresses, once it listens. */
+    prefixes: { ws: () => string; wss: () => string };
+    refused(status: number): void;
+  },
+): Promise<Handlers> {
+  const { limits, prefixes } = parts;
+  const proxies = trustProxies(trustedProxies);
+  const clientOf = (request: IncomingMessage) => proxies.clientOf(request);
+  const requests = createRequestCounter({ tickets, clientOf, limits, now });
+  const places = createSocketPlaces(limits.socketsPerAddress, proxies);
+  const shared = { ...parts, requests, places, dialTimeoutMs: limits.dialTimeoutMs, log };
+  return {
+    onRequest: createHttpHandler({
+      ...shared,
+      viewer: await createViewer(),
+      prefixFor: (request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws'](),
+    }),
+    onUpgrade: createUpgradeHandler({ ...shared, vnc: createVncGate(limits), clientOf }),
+    onMalformed(socket) {
+      const address = socket instanceof Socket ? (socket.remoteAddress ?? '') : '';
+      const { headers, refusal } = requests.countMalformed(address);
+      rejectUpgrade(socket, refusal ?? reject('INVALID_REQUEST'), headers);
+    },
+    onSocket: (socket) => places.enter(socket),
   };
 }
 

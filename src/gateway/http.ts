@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
-import { refusalOf, type TicketAdmission } from './access/ticket-admission.ts';
+import type { RequestCounter } from './access/request-counter.ts';
+import type { TicketAdmission } from './access/ticket-admission.ts';
 import { readDocument } from './cdp/devtools-json.ts';
+import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { sendRejection, statusOf } from './error-response.ts';
 import { parseRoute, type Route } from './routes.ts';
@@ -13,6 +15,8 @@ export type HttpOptions = {
   /** The gateway's public `ws://host:port`, or `wss:` if this request came by TLS. */
   prefixFor: (request: IncomingMessage) => string;
   dialTimeoutMs: number;
+  requests: RequestCounter;
+  places: Pick<SocketPlaces, 'begin'>;
   log: Logger;
   refused(status: number): void;
 };
@@ -22,10 +26,17 @@ export function createHttpHandler(
   options: HttpOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = await answer(request, response, options).catch((error: unknown): Rejection => {
-      options.log.error({ err: error }, 'gateway request failed');
-      return reject('INTERNAL');
-    });
+    request.resume(); // no route takes a body
+    const route = parseRoute(request.url ?? '');
+    const counted = options.requests.count(request, route);
+    for (const [name, value] of Object.entries(counted.headers)) response.setHeader(name, value);
+    const refusal =
+      counted.refusal ??
+      beginRequest(request, response, options.places) ??
+      (await answer(route, request, response, options).catch((error: unknown): Rejection => {
+        options.log.error({ err: error }, 'gateway request failed');
+        return reject('INTERNAL');
+      }));
     if (refusal === null) return;
     options.refused(statusOf(refusal));
     sendRejection(response, refusal);
@@ -33,13 +44,26 @@ export function createHttpHandler(
   return (request, response) => void serve(request, response);
 }
 
+/** Counts the request among its client's open ones until it is answered. */
+function beginRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  places: HttpOptions['places'],
+): Rejection | null {
+  const begun = places.begin(request);
+  if (typeof begun !== 'function') return begun;
+  response.once('close', begun);
+  if (request.socket.destroyed) begun();
+  return null;
+}
+
 async function answer(
+  route: Route | null,
   request: IncomingMessage,
   response: ServerResponse,
   options: HttpOptions,
 ): Promise<Rejection | null> {
-  request.resume(); // no route takes a body
-  const route = parseRoute(request.url ?? '');
+  if (!hasHost(request)) return reject('INVALID_REQUEST', {}, { message: 'There is no Host.' });
   if (route === null) return reject('NOT_FOUND');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
@@ -108,12 +132,17 @@ async function sendDocument(
     sendJson(response, await readDocument(route.document, session.cdp, to, bound));
     return null;
   } catch (error) {
-    if (connection.signal.aborted) return refusalOf(connection);
-    log.warn({ err: error, sessionId: connection.sessionId }, 'browser did not answer');
-    return { code: 'BROWSER_UNREACHABLE', context: {} };
+    if (!connection.signal.aborted)
+      log.warn({ err: error, sessionId: connection.sessionId }, 'browser did not answer');
+    return await admission.unreachable(connection);
   } finally {
     connection.closed();
   }
+}
+
+/** RFC 9112 §3.2 asks every HTTP/1.1 request for it. */
+export function hasHost({ httpVersion, headers }: IncomingMessage): boolean {
+  return httpVersion !== '1.1' || headers.host !== undefined;
 }
 
 function sendFile(response: ServerResponse, file: ViewerFile | undefined): Rejection | null {

@@ -1,9 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { reject } from '#src/errors.ts';
-import { KEEP_ALIVE_MS } from './connections/dial.ts';
-import { rejectUpgrade } from './error-response.ts';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { KEEP_ALIVE_MS } from '#src/browser-link/browser-link.ts';
 
 /** Where a listener listens; with a key and a certificate it speaks TLS. */
 export type ListenOn = { host: string; port: number; key?: string; cert?: string };
@@ -11,6 +10,10 @@ export type ListenOn = { host: string; port: number; key?: string; cert?: string
 export type Handlers = {
   onRequest: (request: IncomingMessage, response: ServerResponse) => void;
   onUpgrade: (request: IncomingMessage, head: Buffer) => void;
+  /** Answers bytes that are no request, or a request that took too long. */
+  onMalformed: (socket: Duplex) => void;
+  /** Called for each new socket; false: it is closed at once. */
+  onSocket: (socket: Socket) => boolean;
 };
 
 type Listener = {
@@ -26,6 +29,7 @@ const SERVER_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 10_000, // no route takes a body
   keepAliveTimeout: 5_000,
+  requireHostHeader: false, // such a request is answered like the others, not by Node
   connectionsCheckingInterval: 1_000,
 };
 
@@ -38,7 +42,7 @@ const CLOSE_MS = 1_500;
  */
 export async function startListener(
   { host, port, key, cert }: ListenOn,
-  { onRequest, onUpgrade }: Handlers,
+  { onRequest, onUpgrade, onMalformed, onSocket }: Handlers,
   socketsMax: number,
 ): Promise<Listener> {
   const server =
@@ -46,13 +50,17 @@ export async function startListener(
       ? createServer(SERVER_OPTIONS)
       : createTlsServer({ ...SERVER_OPTIONS, key, cert, handshakeTimeout: 10_000 });
   server.maxConnections = socketsMax;
+  server.on('connection', (socket) => {
+    if (!onSocket(socket)) socket.destroy();
+  });
   server.on('request', onRequest);
+  server.on('checkExpectation', onRequest); // or Node would answer an unknown Expect
   server.on('upgrade', (request: IncomingMessage, _socket, head: Buffer) =>
     onUpgrade(request, head),
   );
   server.on('clientError', (_error, socket) => {
     socket.on('error', () => {}); // 'close' follows
-    if (socket.writable) rejectUpgrade(socket, reject('INVALID_REQUEST'));
+    if (socket.writable) onMalformed(socket);
     else socket.destroy();
   });
 

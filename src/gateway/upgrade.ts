@@ -1,10 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
-import { refusalOf, type TicketAdmission, type Admitted } from './access/ticket-admission.ts';
+import type { RequestCounter } from './access/request-counter.ts';
+import { noScreen, type TicketAdmission, type Admitted } from './access/ticket-admission.ts';
 import { connectCdp } from './cdp/cdp.ts';
 import { DialFailed } from './connections/dial.ts';
+import type { ClientHandshake } from './connections/handshake.ts';
+import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { rejectUpgrade, statusOf } from './error-response.ts';
+import { hasHost } from './http.ts';
 import { parseRoute, type Route } from './routes.ts';
 import type { VncGate } from './vnc/vnc.ts';
 
@@ -17,6 +21,8 @@ export type UpgradeOptions = {
   dialTimeoutMs: number;
   /** The client's address for log lines, also behind a trusted proxy. */
   clientOf: (request: IncomingMessage) => string;
+  requests: RequestCounter;
+  places: SocketPlaces;
   log: Logger;
   refused(status: number): void;
 };
@@ -32,23 +38,46 @@ export function createUpgradeHandler(
     const client = request.socket;
     client.on('error', () => {}); // never removed: 'close' follows every error and is handled
     client.setTimeout(0);
-    const refusal = await admit(request, head, options).catch((error: unknown): Rejection => {
-      options.log.error({ err: error }, 'gateway upgrade failed');
-      return reject('INTERNAL');
-    });
+    const route = parseRoute(request.url ?? '');
+    const { headers, refusal: overLimit } = options.requests.count(request, route);
+    const handshake = { request, head, headers };
+    const refusal =
+      overLimit ??
+      (await begin(route, handshake, options).catch((error: unknown): Rejection => {
+        options.log.error({ err: error }, 'gateway upgrade failed');
+        return reject('INTERNAL');
+      }));
     if (refusal === null) return;
     options.refused(statusOf(refusal));
-    rejectUpgrade(client, refusal);
+    rejectUpgrade(client, refusal, headers);
   }
   return (request, head) => void serve(request, head);
 }
 
-async function admit(
-  request: IncomingMessage,
-  head: Buffer,
+/** Counts the handshake among its client's open requests until it is over. */
+async function begin(
+  route: Route | null,
+  handshake: ClientHandshake,
   options: UpgradeOptions,
 ): Promise<Rejection | null> {
-  const route = parseRoute(request.url ?? '');
+  const begun = options.places.begin(handshake.request);
+  if (typeof begun !== 'function') return begun;
+  try {
+    const refusal = await admit(route, handshake, options);
+    if (refusal === null) options.places.joined(handshake.request.socket);
+    return refusal;
+  } finally {
+    begun();
+  }
+}
+
+async function admit(
+  route: Route | null,
+  handshake: ClientHandshake,
+  options: UpgradeOptions,
+): Promise<Rejection | null> {
+  const { request } = handshake;
+  if (!hasHost(request)) return reject('INVALID_REQUEST', {}, { message: 'There is no Host.' });
   if (route === null) return reject('NOT_FOUND');
   if (route.to !== 'browser' && route.to !== 'page' && route.to !== 'screen')
     return reject('INVALID_REQUEST', {}, { message: 'There is no WebSocket at this path.' });
@@ -65,7 +94,7 @@ async function admit(
   if (client.destroyed) onGone();
   let isSpliced = false;
   try {
-    const refusal = await connect(route, entered, request, head, options);
+    const refusal = await connect(route, entered, handshake, options);
     isSpliced = refusal === null;
     if (isSpliced) {
       const { organizationId, sessionId } = connection;
@@ -75,13 +104,13 @@ async function admit(
     return refusal;
   } catch (error) {
     if (!(error instanceof DialFailed)) throw error;
-    if (connection.signal.aborted) return refusalOf(connection);
     const { organizationId, sessionId } = connection;
-    options.log.warn(
-      { organizationId, sessionId, kind, why: error.message },
-      'connection to browser failed',
-    );
-    return { code: 'BROWSER_UNREACHABLE', context: {} };
+    if (!connection.signal.aborted)
+      options.log.warn(
+        { organizationId, sessionId, kind, why: error.message },
+        'connection to browser failed',
+      );
+    return await options.admission.unreachable(connection);
   } finally {
     client.off('close', onGone);
     if (!isSpliced) connection.closed();
@@ -91,23 +120,24 @@ async function admit(
 async function connect(
   route: SocketRoute,
   { connection, session }: Admitted,
-  request: IncomingMessage,
-  head: Buffer,
+  handshake: ClientHandshake,
   { admission, vnc, dialTimeoutMs }: UpgradeOptions,
 ): Promise<Rejection | null> {
   if (route.to === 'screen') {
     const endReason = (): Promise<string> => admission.endReason(connection);
     const bound = { timeoutMs: dialTimeoutMs, endReason };
-    await vnc.connect(request, head, session.vnc, connection, bound);
+    if (session.vnc === null) return noScreen();
+    const target = { vnc: session.vnc, cdp: session.cdp };
+    await vnc.connect(handshake, target, connection, bound);
     return null;
   }
-  const path = route.to === 'browser' ? session.cdp.path : `/devtools/page/${route.targetId}`;
-  const target = { ...session.cdp, path };
-  const refusal = await connectCdp(request, head, target, connection, dialTimeoutMs);
+  const target = { cdp: session.cdp, pageId: route.to === 'page' ? route.targetId : null };
+  const refusal = await connectCdp(handshake, target, connection, dialTimeoutMs);
   // Chromium answers 500 for a page that is closed or never existed.
-  return route.to === 'page' && refusal !== null
-    ? reject('NOT_FOUND', { target_id: route.targetId })
-    : refusal;
+  if (route.to === 'page' && refusal !== null)
+    return reject('NOT_FOUND', { target_id: route.targetId });
+  if (refusal?.code !== 'BROWSER_UNREACHABLE') return refusal;
+  return await admission.unreachable(connection, refusal.context);
 }
 
 /** Checks the client's handshake by RFC 6455 §4.1 before the browser is dialled. */

@@ -1,6 +1,6 @@
 import { timersFilter, timerSubject } from '#events/subjects.ts';
 import { createMemoryWorkQueue, type Clock, type MemoryWorkQueue } from './work-queue.memory.ts';
-import type { Timer, Timers } from './timers.ts';
+import type { FiredTimer, Timer, Timers } from './timers.ts';
 
 export type MemoryTimers = Timers & {
   /** Fires all timers that are due by the clock, earliest first; returns their number. */
@@ -17,8 +17,8 @@ function subjectOf({ organizationId, sessionId, kind }: Timer): string {
  */
 export function createMemoryTimers(clock: Clock): MemoryTimers {
   const scheduled = new Map<string, { timer: Timer; at: number }>();
-  const fired: Timer[] = [];
-  const queues = new Map<string, MemoryWorkQueue<Timer>>();
+  const fired: FiredTimer[] = [];
+  const queues = new Map<string, MemoryWorkQueue<FiredTimer>>();
 
   function fireDue(): number {
     const due = [...scheduled]
@@ -26,8 +26,9 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
       .toSorted(([, a], [, b]) => a.at - b.at);
     for (const [subject, { timer }] of due) {
       scheduled.delete(subject);
-      fired.push(timer);
-      for (const queue of queues.values()) queue.push(timer);
+      const one = { ...timer, firedAt: clock.now() };
+      fired.push(one);
+      for (const queue of queues.values()) queue.push(one);
     }
     return due.length;
   }
@@ -51,7 +52,7 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
       return Promise.resolve({ has: (timer) => subjects.has(subjectOf(timer)) });
     },
     fired(name) {
-      const queue = queues.get(name) ?? createMemoryWorkQueue<Timer>(clock);
+      const queue = queues.get(name) ?? createMemoryWorkQueue<FiredTimer>(clock);
       if (!queues.has(name)) for (const timer of fired) queue.push(timer);
       queues.set(name, queue);
       return Promise.resolve(queue.workQueue);

@@ -4,6 +4,9 @@ import type { WorkQueue } from './work-queue.ts';
 /** A moment in a session's life at which a decision is due. */
 export type Timer = { organizationId: string; sessionId: string; kind: TimerKind };
 
+/** A timer with the moment at which it fired, by the clock that fires it; ms since the epoch. */
+export type FiredTimer = Timer & { firedAt: number };
+
 export type ScheduledTimers = { has(timer: Timer): boolean };
 
 /**
@@ -19,5 +22,5 @@ export type Timers = {
   /** The timers of an organization that are set and have not fired. */
   scheduled(organizationId: string): Promise<ScheduledTimers>;
   /** The work queue of the timers that have fired. */
-  fired(name: string): Promise<WorkQueue<Timer>>;
+  fired(name: string): Promise<WorkQueue<FiredTimer>>;
 };

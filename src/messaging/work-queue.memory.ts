@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { createNotifier } from '#src/async/notifier.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import type { Delivery, OpenWorkQueue, WorkQueue } from './work-queue.ts';
+import type { Delivery, DeliveryBound, OpenWorkQueue, WorkQueue } from './work-queue.ts';
 
 /** Milliseconds since the epoch; set by hand in tests. */
 export type Clock = { now(): number };
@@ -36,6 +36,7 @@ type Entry<Item> = {
 export function createMemoryWorkQueue<Item>(
   clock: Clock,
   leaseMs: number = LEASE_MS,
+  { isBounded = true }: DeliveryBound = {},
 ): MemoryWorkQueue<Item> {
   const entries = new Set<Entry<Item>>();
   const parked: MemoryDeadLetter<Item>[] = [];
@@ -49,7 +50,7 @@ export function createMemoryWorkQueue<Item>(
     const now = clock.now();
     for (const entry of entries) {
       if (entry.readyAt > now) continue;
-      if (entry.deliveries < DELIVERIES_MAX) {
+      if (entry.deliveries < DELIVERIES_MAX || !isBounded) {
         entry.deliveries += 1;
         entry.readyAt = now + leaseMs;
         return entry;
@@ -118,10 +119,10 @@ export function createMemoryWorkQueues(
     for await (const batch of eventStore.subscribe(options))
       for (const event of batch) queue.push(event);
   }
-  return async (name, subjects) => {
+  return async (name, subjects, bound) => {
     const known = queues.get(name);
     if (known !== undefined) return known;
-    const queue = createMemoryWorkQueue<RecordedEvent>(clock, leaseMs);
+    const queue = createMemoryWorkQueue<RecordedEvent>(clock, leaseMs, bound);
     queues.set(name, queue.workQueue);
     void fill(queue, subjects);
     return queue.workQueue;

@@ -40,7 +40,17 @@ export type WorkQueue<Item> = {
 export type OpenWorkQueue = (
   name: string,
   subjects: readonly string[],
+  options?: DeliveryBound,
 ) => Promise<WorkQueue<RecordedEvent>>;
+
+export type DeliveryBound = {
+  /**
+   * Whether the eleventh delivery of an item makes it a dead letter; default: true. False where
+   * consumers give items back that they have no room for: only they know which deliveries failed,
+   * and they give an item up.
+   */
+  isBounded?: boolean;
+};
 
 /** How a consumer handles the items of a queue. */
 export type ConsumeOptions<Item> = {

@@ -3,26 +3,41 @@ import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Browsers, BrowserSpec, RunningBrowser } from './browsers/browsers.ts';
 
-/** Wraps browsers so that the outcome and the duration of each launch are counted. */
+/**
+ * Wraps browsers so that the outcome and the duration of each launch are counted. One that is
+ * stopped meanwhile has neither succeeded nor failed, and is not counted.
+ */
 export function measureLaunches(
   browsers: Browsers,
   metrics: Pick<Metrics, 'browserLaunched'>,
 ): Browsers {
+  /** Launches under way that were not stopped. */
+  const launching = new Set<string>();
+
   async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const begunAt = performance.now();
+    launching.add(spec.workloadId);
     try {
       const launched = await browsers.launch(spec);
       metrics.browserLaunched('launched', performance.now() - begunAt);
       return launched;
     } catch (error) {
-      metrics.browserLaunched('failed', performance.now() - begunAt);
+      if (launching.has(spec.workloadId))
+        metrics.browserLaunched('failed', performance.now() - begunAt);
       throw error;
+    } finally {
+      launching.delete(spec.workloadId);
     }
+  }
+  function stop(workloadId: string): Promise<void> {
+    launching.delete(workloadId);
+    return browsers.stop(workloadId);
   }
   // A spread copy would lose the methods of a class.
   return new Proxy(browsers, {
     get(target, name): unknown {
       if (name === 'launch') return launch;
+      if (name === 'stop') return stop;
       const value: unknown = Reflect.get(target, name);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },

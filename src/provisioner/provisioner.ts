@@ -5,6 +5,7 @@ import { readList } from '#projections/store/queries.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
 import { launchesWanted } from '#src/domain/fleet/pool-policy.ts';
+import { within } from '#src/async/timeout.ts';
 import type { ServerCommand } from '#src/domain/fleet/server.ts';
 import type { LaunchedBuild } from '#events/server.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
@@ -31,6 +32,8 @@ import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
 import { createReporter, type Reporter } from './reporter.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
+import { requestsWaitingAt } from './pool/earlier-requests.ts';
+import { createWaitingSessions, type WaitingSessions } from './pool/waiting-sessions.ts';
 
 export type ProvisionerDependencies = {
   context: CommandContext;
@@ -42,6 +45,8 @@ export type ProvisionerDependencies = {
   server: { id: string; ip: string };
   vncPasswordOf: (workloadId: string) => string;
   limits: PoolLimits;
+  /** The longest time that a request waits for a server. */
+  queueTimeoutMs: number;
   /** The free resources of the host. */
   readHost: () => Promise<Host>;
   /** Whether running browsers are left for the next process to adopt; `stop` by default. */
@@ -68,6 +73,8 @@ export type Provisioner = {
 
 /** Reports that are pending at shutdown are given up after this; the next start reconciles. */
 const LAST_REPORTS_MS = 6_000;
+/** A start waits this long for the requests that wait already; then it serves what it pulls. */
+const KNOWN_WITHIN_MS = 2_000;
 
 /**
  * Runs the browsers of one server: accepts requests while it has room, keeps idle browsers, ends
@@ -77,7 +84,7 @@ const LAST_REPORTS_MS = 6_000;
 export async function startProvisioner(
   dependencies: ProvisionerDependencies,
 ): Promise<Provisioner> {
-  const { context, browsers, server, sessionEvents, log } = dependencies;
+  const { context, browsers, server, log } = dependencies;
   // Disposed if the start fails: timers and retries would keep the process alive.
   using started = new DisposableStack();
   const givenUp = new AbortController();
@@ -103,7 +110,7 @@ export async function startProvisioner(
     pool.canLaunch = isAvailable;
     pool.changed();
   });
-  subscriptions.defer(sessionEvents.watchAll((event) => handleSessionEvent(pool, event)));
+  const waitingSessions = subscriptions.use(watchSessions(dependencies, pool, signal));
   const lease = await holdLease(dependencies.leases, server.id, log);
   started.defer(lease.stopRenewing);
   const autoscaler = startAutoscaler({
@@ -116,7 +123,7 @@ export async function startProvisioner(
   const reportReconciled = createReconcileReporter(report);
   const reconciler = await reconcileEvery({ ...dependencies, pool, signal }, reportReconciled);
   const { sequence, state } = await report(joinCommand(dependencies));
-  applyStatus(pool, state.status);
+  resume(pool, state);
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
@@ -128,8 +135,8 @@ export async function startProvisioner(
   browsers.onAvailable?.((isAvailable) => {
     if (isAvailable) reconciler.soon();
   });
-  const workQueue = await dependencies.openWorkQueue('provisioner', filters.sessionRequests);
-  const accepting = acceptRequests({ workQueue, pool, context, signal });
+  const workQueue = await openRequests(dependencies, waitingSessions);
+  const accepting = acceptRequests({ workQueue, pool, waitingSessions, context, signal });
   const all = started.move();
 
   async function dispose(): Promise<void> {
@@ -170,6 +177,57 @@ async function shutDown(
   else log.warn('a session could not be ended; this server will be declared lost');
   if (isRestart) lease.stopRenewing();
   else await lease[Symbol.asyncDispose]();
+}
+
+/** Goes on from what the server's earlier provisioners recorded. */
+function resume(pool: Pool, { status, bursts }: ServerState): void {
+  applyStatus(pool, status);
+  if (bursts !== undefined) pool.arrivals.restore(bursts);
+}
+
+/** `areKnown` resolves once the requests from before the start have been read, or cannot be. */
+type WatchedSessions = WaitingSessions & { areKnown: Promise<void> } & Disposable;
+
+/**
+ * Follows the requests that wait and the ends of this server's sessions until it is disposed of.
+ * The requests that wait already are read meanwhile; without them these are served in the order of
+ * their arrival.
+ */
+function watchSessions(
+  { context, sessionEvents, queueTimeoutMs, log }: ProvisionerDependencies,
+  pool: Pool,
+  signal: AbortSignal,
+): WatchedSessions {
+  const position = sessionEvents.position();
+  const waitingSessions = createWaitingSessions(position);
+  const since = context.now() - queueTimeoutMs;
+  const areKnown = requestsWaitingAt(context.eventStore, { position, since, signal })
+    .catch((error: unknown) => {
+      if (!signal.aborted) log.warn({ err: error }, 'failed to read the requests that wait');
+      return [];
+    })
+    .then((requests) => waitingSessions.addEarlier(requests));
+  const forget = [
+    sessionEvents.watchAll((event) => waitingSessions.observe(event)),
+    sessionEvents.watchAll((event) => handleSessionEvent(pool, event)),
+  ];
+  return {
+    ...waitingSessions,
+    areKnown,
+    [Symbol.dispose]: () => forget.forEach((forgetOne) => forgetOne()),
+  };
+}
+
+/**
+ * Opens the work queue once it is known who waits. Items are given back where other organizations
+ * come first, so their deliveries have no bound.
+ */
+async function openRequests(
+  { openWorkQueue }: ProvisionerDependencies,
+  { areKnown }: WatchedSessions,
+) {
+  await within(KNOWN_WITHIN_MS, areKnown, () => undefined);
+  return openWorkQueue('provisioner', filters.sessionRequests, { isBounded: false });
 }
 
 async function warm(pool: Pool, signal: AbortSignal): Promise<string | null> {

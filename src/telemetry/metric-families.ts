@@ -249,6 +249,17 @@ export const families = {
     help: 'Delay of this process’ event loop since the metrics were last read.',
     label: { name: 'stat', values: ['mean', 'p99', 'max'] },
   },
+  bss_certificate_left_seconds: {
+    kind: 'gauge',
+    of: ['process'],
+    help:
+      'Time until the end of each certificate that this process uses or is shown, read at most ' +
+      'every 5 min; NaN: it cannot be read.',
+    label: {
+      name: 'certificate',
+      values: 'tls, gateway, nats_ca, nats_client, nats_server, and the same of redis, if used',
+    },
+  },
   bss_process_info: {
     kind: 'gauge',
     of: ['process'],

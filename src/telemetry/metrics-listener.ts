@@ -24,7 +24,7 @@ export async function startMetricsListener(options: {
   const { metrics, token, listen, log } = options;
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = refusalOf(request, token);
+    const refusal = refusalOf(request, token, [listen.host]);
     if (refusal !== null) return refuse(response, refusal);
     const text = await metrics.text();
     response.writeHead(200, { 'content-type': METRICS_TYPE, 'cache-control': 'no-store' });
@@ -50,13 +50,17 @@ export async function startMetricsListener(options: {
   };
 }
 
-function refusalOf(request: IncomingMessage, token: string | null): Rejection | null {
+function refusalOf(
+  request: IncomingMessage,
+  token: string | null,
+  ownHosts: readonly string[],
+): Rejection | null {
   const { method = '', url = '', headers, socket } = request;
   const path = url.split('?', 1)[0] ?? '';
   if (path !== '/metrics') return reject('NOT_FOUND', { path });
   if (method !== 'GET' && method !== 'HEAD')
     return reject('METHOD_NOT_ALLOWED', { method, allow: ['GET', 'HEAD'] });
-  return refuseMetrics({ address: socket.remoteAddress, headers }, token);
+  return refuseMetrics({ address: socket.remoteAddress, headers }, token, ownHosts);
 }
 
 function refuse(response: ServerResponse, rejection: Rejection): void {

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers as newHeaders } from '@nats-io/transport-node';
-import { MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import { isPublic, toPublicMessage } from '#events/public-event.ts';
+import { MalformedEvent, UnknownEvent, type Message } from '#events/codec.ts';
+import { isPublic, STORE_SEQUENCE, toLiveMessage, toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
 import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -14,6 +14,7 @@ import { createStateReader, type StateReader } from '#src/event-store/load-state
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import { requestWithRetry, isOutage } from '#src/event-store/jetstream/request.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { createOrganizationSequences } from './organization-sequences.jetstream.ts';
 
 export type PublisherDependencies = {
   connection: JetStreamConnection;
@@ -21,8 +22,11 @@ export type PublisherDependencies = {
   logger: Logger;
 };
 
-/** The end of PUBLIC: its number of messages, and the event-store sequence of the last one. */
-type Place = { published: number; sequence: number };
+/**
+ * The end of PUBLIC: its number of messages, and the event-store sequence of the last one.
+ * `isRepublished`: the server still sends live copies, as earlier versions had it do.
+ */
+type Place = { published: number; sequence: number; isRepublished: boolean };
 
 /** Events published at once. */
 const BATCH_MAX = 200;
@@ -36,9 +40,10 @@ const REFUSED = new Set([10071, 10164]);
 
 /**
  * Copies the organizations' events into PUBLIC, in order and each once, without their internal
- * fields. Every process that admits tenants runs it. The nth message is the same event in every
- * process, and is published on condition that it is the nth: one process is ahead, the others stand
- * by, and no event is doubled or left out when that process dies.
+ * fields. A stored message is then sent to its organization's live subscribers. Every process that
+ * admits tenants runs it. The nth message is the same event in every process, and is published on
+ * condition that it is the nth: one process is ahead, the others stand by, and no event is doubled
+ * or left out when that process dies.
  *
  * At an event that a newer version of the service wrote it stops: it publishes nothing after it
  * until a newer process has published it. PUBLIC is append-only, so a skipped event could never be
@@ -96,12 +101,16 @@ async function publishOn(dependencies: PublisherDependencies, signal: AbortSigna
     },
   });
   const states = createStateReader(eventStore);
+  const sequences = createOrganizationSequences(dependencies.connection);
   for await (const batch of batches) {
     // Callers in this process that wait for the event go first.
     await turn();
     const wanted = batch.filter(({ type }) => isPublic(type));
     const { events, refusal } = await complete(states, wanted);
-    if (!(await publish(dependencies.connection, events, place.published))) return;
+    const numbers = await sequences.next(events.map(organizationOf), place.published);
+    if (numbers === null) return;
+    const messages = events.map((event, index) => toPublicMessage(event, numbers[index] as number));
+    if (!(await publish(dependencies.connection, messages, place))) return;
     place.published += events.length;
     if (refusal !== null) throw refusal;
   }
@@ -130,34 +139,57 @@ function reasonOf(error: UnknownEvent | WrittenByNewer): string {
 async function placeOf(connection: JetStreamConnection): Promise<Place> {
   const { jsm } = connection;
   return requestWithRetry(connection, ANSWER_MS, async () => {
-    const { state } = await jsm.streams.info(PUBLIC_STREAM);
-    if (state.last_seq === 0) return { published: 0, sequence: 0 };
+    const { state, config } = await jsm.streams.info(PUBLIC_STREAM);
+    const isRepublished = config.republish !== undefined;
+    if (state.last_seq === 0) return { published: 0, sequence: 0, isRepublished };
     const last = await jsm.streams.getMessage(PUBLIC_STREAM, { seq: state.last_seq });
-    const sequence = Number(last?.header.get('ce-sequence'));
+    const sequence = Number(last?.header.get(STORE_SEQUENCE));
     if (!Number.isSafeInteger(sequence))
       throw new Error('a message in the stream PUBLIC has no sequence of its event');
-    return { published: state.last_seq, sequence };
+    return { published: state.last_seq, sequence, isRepublished };
   });
 }
 
-/** False where another process was ahead with one of them. */
+/**
+ * Stores the messages, and sends those that were stored to the organizations that listen.
+ * @returns false where another process was ahead with one of them
+ */
 async function publish(
   connection: JetStreamConnection,
-  batch: readonly RecordedEvent[],
-  published: number,
+  batch: readonly Message[],
+  { published, isRepublished }: Place,
 ): Promise<boolean> {
-  const answers = batch.map((event, index) => {
-    const { subject, headers, body } = toPublicMessage(event);
-    const all = newHeaders();
-    for (const [name, value] of Object.entries(headers)) all.set(name, value);
+  const answers = batch.map(({ subject, headers, body }, index) => {
     const expect = { lastSequence: published + index };
-    return connection.js.publish(subject, body, { headers: all, expect, timeout: ANSWER_MS });
+    return connection.js.publish(subject, body, {
+      headers: headersFrom(headers),
+      expect,
+      timeout: ANSWER_MS,
+    });
   });
   const outcomes = await connection.whileConnected(Promise.allSettled(answers));
+  for (const [index, { status }] of outcomes.entries())
+    if (status === 'fulfilled' && !isRepublished) sendLive(connection, batch[index] as Message);
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed === undefined) return true;
   if (failed.reason instanceof JetStreamApiError && REFUSED.has(failed.reason.code)) return false;
   throw failed.reason;
+}
+
+/** At most once: a message whose store was not acknowledged is not sent, and shows as a gap. */
+function sendLive({ nc }: JetStreamConnection, message: Message): void {
+  const { subject, headers, body } = toLiveMessage(message);
+  nc.publish(subject, body, { headers: headersFrom(headers) });
+}
+
+function headersFrom(headers: Message['headers']) {
+  const all = newHeaders();
+  for (const [name, value] of Object.entries(headers)) all.set(name, value);
+  return all;
+}
+
+function organizationOf({ aggregate }: RecordedEvent): string {
+  return 'organizationId' in aggregate ? aggregate.organizationId : '';
 }
 
 /** An outage is in the service's log already. */

@@ -56,7 +56,11 @@ export async function startTimekeeper(
       keyOf: ({ sessionId }) => sessionId,
       handle: (timer) => handleTimer(dependencies, timer),
     }),
-    watchOverdue(dependencies, (timer) => handleTimer(dependencies, timer), signal),
+    watchOverdue(
+      dependencies,
+      (timer) => handleTimer(dependencies, { ...timer, firedAt: null }),
+      signal,
+    ),
     watchServers(dependencies, signal),
   ];
   return {
@@ -89,9 +93,9 @@ async function scheduleTimers(
 
 async function handleTimer(
   { context, timers, queue }: TimekeeperDependencies,
-  timer: Timer,
+  timer: Timer & { firedAt: number | null },
 ): Promise<void> {
-  const { organizationId, sessionId, kind } = timer;
+  const { organizationId, sessionId, kind, firedAt } = timer;
   const now = context.now();
   const times = { now, queueTimeoutMs: queue.timeoutMs };
   const command = timerCommand(kind, times);
@@ -104,6 +108,6 @@ async function handleTimer(
   );
   // No such session: the timer is from before the event store was wiped.
   if (isRejection(handled)) return;
-  const again = handled.isChanged ? null : rescheduleAt(kind, handled.state, times);
+  const again = handled.isChanged ? null : rescheduleAt(kind, handled.state, { ...times, firedAt });
   if (again !== null) await timers.schedule(timer, new Date(again));
 }

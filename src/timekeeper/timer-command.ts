@@ -6,6 +6,8 @@ import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
 
 /** What a timer's decision depends on beside the session. */
 type TimerTimes = { now: number; queueTimeoutMs: number };
+/** `firedAt`: when the timer fired, by the clock of NATS; null: it did not. */
+type FiredTimes = TimerTimes & { firedAt: number | null };
 
 /** Fired timer → command. The command decides whether the time has come. */
 export function timerCommand(kind: TimerKind, { now, queueTimeoutMs }: TimerTimes): SessionCommand {
@@ -28,17 +30,18 @@ const AGAIN_MIN_MS = 1_000;
 
 /**
  * When a timer that fired too early has to fire again (ms since the epoch); null: never. NATS fires
- * by its own clock: if that is ahead of this process, a timer that is set to the past of NATS fires
- * at once, and again at once, until the clocks agree that it is due. So at least a second passes.
+ * by its own clock: if that is ahead of this process, a timer that is set for its time fires at
+ * once, and again at once, until the clocks agree that it is due. So at least a second passes by
+ * either clock.
  */
 export function rescheduleAt(
   kind: TimerKind,
   session: SessionState,
-  { now, queueTimeoutMs }: TimerTimes,
+  { now, queueTimeoutMs, firedAt }: FiredTimes,
 ): number | null {
   const at =
     kind === 'queue-timeout' ? queueTimeoutAt(session, queueTimeoutMs) : dueAt(kind, session, now);
-  return at === null ? null : Math.max(at, now + AGAIN_MIN_MS);
+  return at === null ? null : Math.max(at, Math.max(now, firedAt ?? now) + AGAIN_MIN_MS);
 }
 
 function queueTimeoutAt(session: SessionState, queueTimeoutMs: number): number | null {

@@ -26,6 +26,7 @@ import {
   type Programs,
 } from './lifecycle.ts';
 import { benchGrowth } from './growth/growth.ts';
+import { benchPool } from './pool.ts';
 import { benchRebuild } from './rebuild.ts';
 import { benchStrangers } from './strangers.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
@@ -218,6 +219,7 @@ const sections: Record<string, () => Promise<Verdict[]>> = {
   growth: () => benchGrowth(print),
   archive: () => benchArchive(print),
   strangers: () => benchStrangers(print),
+  pool: async () => benchPool(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
 };
 const asked = process.argv.slice(2);

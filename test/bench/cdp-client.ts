@@ -1,8 +1,13 @@
 import { WebSocket } from 'ws';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 
-/** Connects and waits for the reply to one command: from then on the browser can be driven. */
-export async function firstReply(url: string): Promise<WebSocket> {
-  const socket = new WebSocket(url, { perMessageDeflate: false });
+/**
+ * Connects and waits for the reply to one command: from then on the browser can be driven.
+ * `address`: of a browser that is reached through its link.
+ */
+export async function firstReply(url: string, address?: BrowserAddress): Promise<WebSocket> {
+  const through = address && { createConnection: () => connectToBrowser(address) };
+  const socket = new WebSocket(url, { perMessageDeflate: false, ...through });
   await ask(socket, { id: 1, method: 'Browser.getVersion' });
   return socket;
 }

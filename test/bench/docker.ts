@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
+import { linkKeyText } from '#src/browser-link/browser-link.ts';
 import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
+import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
 import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
@@ -99,16 +102,18 @@ async function measurePlain(image: string, rounds: number, atOnce = 1): Promise<
 /** @returns the container's id */
 async function runPlain(image: string): Promise<string> {
   const { width, height } = SCREEN;
-  const variables = ['-e', 'VNC_PASSWORD=passw0rd', '-e', `SCREEN_SIZE=${width}x${height}`];
+  const linkKey = createSecretKey(randomBytes(32));
+  const values = [`LINK_KEY=${linkKeyText(linkKey)}`, 'VNC_PASSWORD=passw0rd'];
+  const variables = [...values, `SCREEN_SIZE=${width}x${height}`].flatMap((one) => ['-e', one]);
   const flags = ['-d', '-p', '127.0.0.1::9223', '--security-opt', `seccomp=${SECCOMP}`];
   const spec = { workloadId: '', vncPassword: '', screen: SCREEN };
   const id = await docker('run', ...flags, ...variables, image, ...chromiumFlags(spec));
-  const [address = ''] = (await docker('port', id, '9223/tcp')).split('\n');
+  const [, port] = (await docker('port', id, '9223/tcp')).split(':');
+  const address = { host: '127.0.0.1', port: Number(port), linkKey };
   for (;;) {
     try {
-      const answer = await fetch(`http://${address}/json/version`);
-      const { webSocketDebuggerUrl } = (await answer.json()) as { webSocketDebuggerUrl: string };
-      (await firstReply(webSocketDebuggerUrl)).terminate();
+      const { webSocketDebuggerUrl } = await readVersion(address, AbortSignal.timeout(5_000));
+      (await firstReply(webSocketDebuggerUrl, address)).terminate();
       return id;
     } catch {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -98,7 +98,6 @@ const forbidden: Record<NatsUser, string[]> = {
     ...leases,
     ...streams,
     'parked.view.1',
-    'live.evt.acme.session.ses_1.activated',
   ],
   projector: [
     ...allBut(),

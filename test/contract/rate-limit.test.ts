@@ -1,7 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
-import { createLocalLimiter, WINDOW_MS, type RateLimiter } from '#src/api/auth/rate-limit.ts';
+import type { RateLimiter } from '#src/api/auth/rate-limit.ts';
+import { createLocalLimiter, WINDOW_MS } from '#src/http/rate-window.ts';
 import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import { startRedis, type RealRedis } from '#test/support/servers/real-redis.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -49,6 +50,31 @@ describe('processes with one Redis', () => {
     );
     const resets = new Set(taken.map(({ resetAtSeconds }) => resetAtSeconds));
     expect([...resets]).toEqual([Math.ceil(Date.now() / WINDOW_MS) * 60]);
+  });
+
+  it('take all units of a request or none, whichever process is asked', async () => {
+    const limiters = await Promise.all([openLimiter(), openLimiter()]);
+    await freshWindow();
+    const take = (at: number, units: number) =>
+      (limiters[at % 2] as RateLimiter).take('costly', 100, units);
+    const taken = await Promise.all(Array.from({ length: 30 }, (_, at) => take(at, 30)));
+    expect(accepted(taken)).toBe(3);
+    // What is refused takes nothing: a cheaper request still fits.
+    expect(await take(0, 11)).toMatchObject({ remaining: 10, isAllowed: false });
+    expect(await take(1, 10)).toMatchObject({ remaining: 0, isAllowed: true });
+    expect(await take(0, 1)).toMatchObject({ limit: 100, remaining: 0, isAllowed: false });
+  });
+
+  it('tell the end of the window also where nothing was ever taken', async () => {
+    const limiter = await openLimiter();
+    await freshWindow();
+    const refused = await limiter.take('quiet', 5, 6);
+    expect(refused).toEqual({
+      limit: 5,
+      remaining: 5,
+      resetAtSeconds: Math.ceil(Date.now() / WINDOW_MS) * 60,
+      isAllowed: false,
+    });
   });
 
   it('count each organization separately, and delete expired counts', async () => {
@@ -121,6 +147,15 @@ describe('while Redis is unavailable', () => {
 });
 
 describe('in one process', () => {
+  it('a request takes all of its units or none, and with 0 it only asks', () => {
+    const take = createLocalLimiter(() => 0);
+    expect(take('a', 10, 0)).toMatchObject({ remaining: 10, isAllowed: true });
+    expect(take('a', 10, 7)).toMatchObject({ remaining: 3, isAllowed: true });
+    expect(take('a', 10, 4)).toMatchObject({ remaining: 3, isAllowed: false });
+    expect(take('a', 10, 3)).toMatchObject({ remaining: 0, isAllowed: true });
+    expect(take('a', 10, 0)).toMatchObject({ remaining: 0, isAllowed: true });
+  });
+
   it('the count starts again with each minute', () => {
     let now = 59_999;
     const take = createLocalLimiter(() => now);

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
+import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
@@ -9,6 +11,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { failToStart } from '#test/support/service/main-process.ts';
 import { createWarm, type CreatedSession } from '#test/support/service/real-session.ts';
 
+const MASTER_KEY = 'wB7nQz2xLr9kVt4mYc8pHd3gSj6eUf1a';
 const TIERS = JSON.stringify({ max: { requests_per_minute: 1_000_000 } });
 
 test('the start fails and names DOCKER_HOST if no Docker engine answers', async () => {
@@ -27,6 +30,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
       // On every address of the machine: what sessions do not reach is not merely elsewhere.
       HOST: '0.0.0.0',
       POOL_MIN_IDLE: '1',
+      MASTER_KEY,
       TIERS,
     });
   });
@@ -85,11 +89,16 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     const container = containerOf(other);
     const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
     const host = docker('inspect', '--format', format, container);
-    const version = await fetch(`http://${host}:9223/json/version`);
-    const { webSocketDebuggerUrl } = (await version.json()) as { webSocketDebuggerUrl: string };
+    const workload = docker(
+      ...['inspect', '--format', '{{index .Config.Labels "browser-session-service.workload"}}'],
+      container,
+    );
+    const linkKey = createLinkKeys(Buffer.from(MASTER_KEY))(workload);
+    const address = { host, port: 9223, linkKey };
+    const { webSocketDebuggerUrl } = await readVersion(address, AbortSignal.timeout(10_000));
     await service.end('SIGKILL');
     {
-      using cdp = await openCdp({ host, port: 9223, path: new URL(webSocketDebuggerUrl).pathname });
+      using cdp = await openCdp({ ...address, path: new URL(webSocketDebuggerUrl).pathname });
       await cdp.send('Browser.close').catch(() => undefined);
     }
     const state = () => docker('inspect', '--format', '{{.State.Status}}', container);

@@ -14,6 +14,19 @@ import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { failToStart, startMain, type MainProcess } from '#test/support/service/main-process.ts';
 
 describe('a start', () => {
+  test.each([{ NODE_ENV: 'production' }, { HOST: '0.0.0.0' }])(
+    'with %j is refused with process browsers, unless they are allowed, and warns then',
+    async (env) => {
+      const serious = { BROWSERS: 'process', ROLES: 'provisioner', DEV_API_KEY: '', ...env };
+      const { code, said } = await failToStart(serious);
+      expect(code).not.toBe(0);
+      expect(said).toMatch(/BROWSERS: .* without isolation.*ALLOW_UNISOLATED=yes/);
+      await using main = await startMain({ ...serious, ROLES: 'all', ALLOW_UNISOLATED: 'yes' });
+      await eventually(() => hasSpoken(main), 'it is ready');
+      expect(main.said()).toContain('without isolation');
+    },
+  );
+
   test('prints that it is ready when every part answers, not before', async () => {
     await using main = await startMain();
     const { promise, resolve } = Promise.withResolvers<number>();
@@ -177,6 +190,7 @@ const malformed: Partial<Record<VariableName, string[]>> = {
   QUEUE_AFTER: durations,
   QUEUE_TIMEOUT: durations,
   QUEUE_MAX: ['-1', '1.5', 'some', '1000001'],
+  QUEUE_MAX_PER_ORGANIZATION: ['-1', '1.5', 'some', '1000001'],
   MAX_LIFETIME: durations,
   TIERS: [
     ...['{', '[]', 'null', '7', '"max"', '{"huge":{}}', '{"max":[]}', '{"max":{"sessions":1}}'],

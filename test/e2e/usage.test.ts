@@ -34,7 +34,7 @@ beforeAll(async () => {
   ids = [];
   for (const duration of ['1h', '2h', '3h', '4h', '5h']) {
     const { id } = (await api.create({ duration, session_name: `of ${duration}` })).body;
-    if (duration === '2h') await api.extend(id, '30m');
+    for (const more of duration === '2h' ? ['10m', '20m'] : []) await api.extend(id, more);
     await api.stop(id);
     ids.push(id);
     await eventually(async () => (await usage()).totals.sessions === ids.length, 'it is settled');
@@ -91,6 +91,7 @@ describe('GET /api/usage', () => {
     expect(lines[1].events.map(({ type }: { type: string }) => type)).toEqual([
       'session.requested',
       'session.activated',
+      'session.extended',
       'session.extended',
       'session.stop-requested',
       'session.stopped',

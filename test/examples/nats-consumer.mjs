@@ -10,6 +10,9 @@ const connection = await connect({ servers: new URL(address).host, ...login });
 const { consumers } = jetstream(connection, { apiPrefix: 'tenant', checkAPI: false });
 const consumer = await consumers.get('PUBLIC', `org_${organization}`);
 for await (const message of await consumer.consume()) {
-  console.log(message.seq, message.headers.get('ce-type'), message.headers.get('ce-subject'));
+  const { headers } = message;
+  // The organization's own number: 1, 2, 3 …
+  const number = headers.get('ce-orgsequence');
+  console.log(number, headers.get('ce-type'), headers.get('ce-subject'));
   message.ack();
 }

@@ -101,7 +101,8 @@ describe.runIf(hasDocker())(`after ${ROUNDS} sessions on a pool of ${POOL}`, () 
 
 /** How many processes of browsers have ended and were not reaped by their parent. */
 function zombies(): number {
-  const ours = /^\d+ \((tini|bash|socat|chromium|Xtigervnc|chrome_crashpad|docker-proxy)[^)]*\) Z/;
+  const ours =
+    /^\d+ \((tini|bash|stunnel|chromium|Xtigervnc|chrome_crashpad|docker-proxy)[^)]*\) Z/;
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => {

@@ -103,6 +103,7 @@ export const topics: readonly Topic[] = [
       QUEUE_AFTER: DURATION,
       QUEUE_TIMEOUT: DURATION,
       QUEUE_MAX: COUNT,
+      QUEUE_MAX_PER_ORGANIZATION: COUNT,
       MAX_LIFETIME: DURATION,
       TIERS: 'JSON',
     },
@@ -112,6 +113,7 @@ export const topics: readonly Topic[] = [
     about: 'The pool of browsers of a process with the role provisioner.',
     units: {
       BROWSERS: 'word',
+      ALLOW_UNISOLATED: 'word',
       POOL_MIN_IDLE: COUNT,
       POOL_MAX_IDLE: COUNT,
       POOL_MAX: COUNT,

@@ -165,6 +165,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['api,', /is none of/],
   ],
   BROWSERS: [['firefox', /is none of docker, process, simulated/]],
+  ALLOW_UNISOLATED: [['perhaps', /is none of yes, no/]],
   DOCKER_HOST: [
     ['docker.sock', /is neither unix:\/\/\/path nor tcp/, DOCKER],
     ['ssh://host', /is neither/, DOCKER],
@@ -203,6 +204,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   QUEUE_AFTER: duration,
   QUEUE_TIMEOUT: duration,
   QUEUE_MAX: count,
+  QUEUE_MAX_PER_ORGANIZATION: count,
   MAX_LIFETIME: [...duration, ['59s', /must be at least 1m/]],
   TIERS: [
     ['free', /is not JSON/],

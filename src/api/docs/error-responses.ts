@@ -9,11 +9,11 @@ import type { DocumentHeader } from './openapi-document.ts';
 /** Headers that more than one response has, as components of the document. */
 export const sharedHeaders: Record<string, DocumentHeader> = {
   'X-RateLimit-Limit': {
-    description: 'requests allowed in the window, which is a minute',
+    description: 'units allowed in the window, which is a minute; a usual request takes one',
     schema: { type: 'integer', minimum: 0, examples: [1000] },
   },
   'X-RateLimit-Remaining': {
-    description: 'requests left in the window',
+    description: 'units left in the window',
     schema: { type: 'integer', minimum: 0, examples: [997] },
   },
   'X-RateLimit-Reset': {
@@ -45,13 +45,17 @@ const headersOf: Partial<Record<ErrorName, string>> = {
   UNAVAILABLE: 'Retry-After',
 };
 
-type Operation = RouteConfig & { hasBody: boolean };
+type Operation = Pick<RouteConfig, 'action' | 'refusals'> & {
+  isUnlimited: boolean;
+  hasBody: boolean;
+};
 
 /** All errors of an operation: its own, and those of every route of its kind. */
-function errorNames({ action, refusals, hasBody }: Operation): ErrorName[] {
+function errorNames({ action, refusals, isUnlimited, hasBody }: Operation): ErrorName[] {
   const names: ErrorName[] = ['INVALID_REQUEST', 'METHOD_NOT_ALLOWED', 'INTERNAL', 'UNAVAILABLE'];
+  if (!isUnlimited) names.push('RATE_LIMIT_EXCEEDED');
   if (action !== 'public') {
-    names.push('UNAUTHORIZED', 'RATE_LIMIT_EXCEEDED');
+    names.push('UNAUTHORIZED');
     if (!mayDo('viewer', action)) names.push('FORBIDDEN');
   }
   if (hasBody) names.push('PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE');

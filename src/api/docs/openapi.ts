@@ -11,8 +11,10 @@ import type { DocumentSchema, OpenApiDocument } from './openapi-document.ts';
 const ABOUT = [
   'Real, isolated browsers over HTTP: create a session, drive it by CDP, watch it by VNC.',
   'All data belongs to an organization; the credential (`Authorization: Bearer …`) selects it.',
-  'Every answer has the organization’s rate limit in `X-RateLimit-*`. Every error has the ' +
-    'body `{error, message, code, context}`. An unknown path is 404 `NOT_FOUND`.',
+  'Every answer has the organization’s rate limit in `X-RateLimit-*`, in units: a request takes ' +
+    'one, or as many as its description says. Without a credential the limit is that of the ' +
+    'address. Every error has the body `{error, message, code, context}`. An unknown path is 404 ' +
+    '`NOT_FOUND`.',
 ].join('\n\n');
 
 /**
@@ -56,15 +58,16 @@ type Schema = NonNullable<RouteOptions['schema']>;
 
 /** The route's schema with its permitted roles and all of its errors. */
 function withAccess(schema: Schema, { config }: RouteOptions): Schema {
-  const { action, refusals, response } = config as RouteConfig;
+  const { action, refusals, response, isUnlimited = false, cost } = config as RouteConfig;
   const roles = Role.anyOf.map((role) => role.const);
   return {
     ...schema,
+    ...(cost && { description: [schema.description ?? [], cost.meaning].flat().join(' ') }),
     security: action === 'public' ? [] : [{ bearer: [] }],
     ...(action !== 'public' && { 'x-roles': roles.filter((role) => mayDo(role, action)) }),
     response: {
       ...(response as object),
-      ...errorResponses({ action, refusals, hasBody: schema.body !== undefined }),
+      ...errorResponses({ action, refusals, isUnlimited, hasBody: schema.body !== undefined }),
     },
   };
 }

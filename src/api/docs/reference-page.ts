@@ -1,15 +1,9 @@
-import { randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { createHash } from 'node:crypto';
 import Fastify from 'fastify';
+import { prepareDocument, type PreparedDocument } from './prepared-document.ts';
 
 /** The documents as pages for people, rendered in the browser by Scalar. */
-export type ReferencePages = {
-  /** The page of a document, for one request: its nonce allows its own scripts and no others. */
-  page(document: keyof typeof documents): { html: string; headers: Record<string, string> };
-  /** The script of both pages, compressed by gzip. */
-  script: Buffer;
-};
+export type ReferencePages = Record<keyof typeof documents | 'script', PreparedDocument>;
 
 const documents = {
   openapi: { url: '/api/openapi.json', pageTitle: 'Browser Session Service API' },
@@ -17,7 +11,6 @@ const documents = {
 } as const;
 
 export const SCRIPT_PATH = '/docs/scalar.js';
-const NONCE = 'NONCE-OF-THE-REQUEST';
 
 /** No other address: no fonts, telemetry, hosted client or assistant. */
 const SETTINGS = {
@@ -30,16 +23,15 @@ const SETTINGS = {
   persistAuth: false,
   orderSchemaPropertiesBy: 'preserve',
   cdn: SCRIPT_PATH,
-  nonce: NONCE,
 } as const;
 
 /** The script's validator would try `new Function`, which the policy refuses and reports. */
 const PRELUDE = 'globalThis.__zod_globalConfig = { jitless: true };\n';
 
 /**
- * Loads Scalar, whose 5 MB take some 200 ms: once, at the first request of a page. Its plugin runs
- * in a server of its own. As routes of the API its pages would have no nonce per request, and every
- * start would load them.
+ * Loads Scalar, whose 5 MB take some 300 ms: once, at the first request of a page. Its plugin runs
+ * in a server of its own. As routes of the API, every start would load its pages, and each request
+ * would render them.
  */
 export async function loadReferencePages(): Promise<ReferencePages> {
   const { default: reference } = await import('@scalar/fastify-api-reference');
@@ -50,26 +42,34 @@ export async function loadReferencePages(): Promise<ReferencePages> {
       configuration: { ...SETTINGS, ...document },
     });
   const read = async (path: string) => (await server.inject(path)).body;
-  const pages = { openapi: await read('/openapi/'), asyncapi: await read('/asyncapi/') };
-  const script = await promisify(gzip)(PRELUDE + (await read('/openapi/js/scalar.js')));
+  const page = async (name: keyof typeof documents) => {
+    const html = await read(`/${name}/`);
+    return prepareDocument(html, pageHeaders(html));
+  };
   return {
-    page(document) {
-      const nonce = randomBytes(16).toString('base64url');
-      return { html: pages[document].replaceAll(NONCE, nonce), headers: pageHeaders(nonce) };
-    },
-    script,
+    openapi: await page('openapi'),
+    asyncapi: await page('asyncapi'),
+    script: await prepareDocument(PRELUDE + (await read('/openapi/js/scalar.js')), {
+      'content-type': 'text/javascript; charset=utf-8',
+    }),
   };
 }
 
-/** Styles are allowed inline: Scalar sets `style` attributes, which no nonce can allow. */
-function pageHeaders(nonce: string): Record<string, string> {
+/**
+ * The page's own script is allowed by its hash, so that the page is the same for every request.
+ * Styles are allowed inline: Scalar sets `style` attributes, which no hash can allow.
+ */
+function pageHeaders(html: string): Record<string, string> {
+  const own = [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([^]*?)<\/script>/g)];
+  const hashes = own.map(
+    ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
+  );
   return {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy':
-      `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'unsafe-inline'; ` +
+      `default-src 'none'; script-src 'self' ${hashes.join(' ')}; style-src 'unsafe-inline'; ` +
       "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; " +
       "frame-ancestors 'none'",
     'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
   };
 }

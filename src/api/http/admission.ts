@@ -3,19 +3,23 @@ import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 import { bearerOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
+import { unitsOf, type Asked } from './cost.ts';
 import { sendRejection } from './error-response.ts';
 import {
   createLocalLimiter,
-  WINDOW_MS,
+  rateLimitHeaders,
+  secondsToReset,
   type Allowance,
-  type RateLimiter,
-} from '../auth/rate-limit.ts';
+} from '#src/http/rate-window.ts';
+import type { RateLimiter } from '../auth/rate-limit.ts';
 
 /** What is known of a request before its handler runs. */
 type Admission = {
   caller: Caller | null;
   /** By performance.now(). */
   arrivedAt: number;
+  /** Units of the rate limit that the request needs. */
+  cost: number;
   allowance: Promise<Allowance> | Allowance;
   /** The reason for a refusal; null: admitted. Never rejects. */
   result: Promise<Rejection | null>;
@@ -36,8 +40,11 @@ declare module 'fastify' {
   }
 }
 
-/** Rate-limits an unauthenticated request by its IP address, per process. */
-export type CountByAddress = (address: string) => Allowance;
+/**
+ * Takes units (default 1) of the limit of an IP address in this process; with 0 it only tells what
+ * is left.
+ */
+export type CountByAddress = (address: string, units?: number) => Allowance;
 
 export type Gatekeeper = {
   authenticate: Authenticate;
@@ -45,6 +52,8 @@ export type Gatekeeper = {
   /** The limits of unauthenticated requests. */
   anonymous: TierLimits;
   now: () => number;
+  /** Called for each request with a valid credential. */
+  onAuthenticated?: (request: FastifyRequest) => void;
 };
 
 /**
@@ -67,7 +76,9 @@ export function registerAdmission(
   server.addHook('onSend', (request, reply, payload, done) => {
     const allowance = request.admission?.allowance ?? countByAddress(request.ip);
     const finish = (known: Allowance) => {
-      void reply.headers(allowanceHeaders(known));
+      void reply.headers(rateLimitHeaders(known));
+      // A document says itself how it may be kept.
+      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
       done(null, payload);
     };
     if (allowance instanceof Promise) void allowance.then(finish, done);
@@ -75,17 +86,22 @@ export function registerAdmission(
   });
 
   function enter(request: FastifyRequest, caller: Caller | null, action: Action | null): Admission {
+    const { cost: declared, isUnlimited = false } = request.routeOptions.config;
+    const { requestsPerMinute: limit } = caller?.limits ?? gatekeeper.anonymous;
+    const cost = isUnlimited ? 0 : unitsOf(declared, request as Asked, limit);
     const allowance =
       caller === null
-        ? countByAddress(request.ip)
-        : rateLimiter.take(caller.organizationId, caller.limits.requestsPerMinute);
+        ? countByAddress(request.ip, cost)
+        : rateLimiter.take(caller.organizationId, limit, cost);
     const admission: Admission = {
       caller,
       arrivedAt: performance.now(),
+      cost,
       allowance,
       result: ADMITTED,
     };
     request.admission = admission;
+    if (caller !== null) gatekeeper.onAuthenticated?.(request);
     if (action !== null) admission.result = resultOf(admission, action, now);
     return admission;
   }
@@ -94,8 +110,9 @@ export function registerAdmission(
     if (request.is404) return done();
     const { action = 'read', admission: place } = request.routeOptions.config;
     if (action === 'public') {
-      enter(request, null, null);
-      return done();
+      const admission = enter(request, null, null);
+      const refusal = overLimit(admission.allowance as Allowance, admission.cost, now());
+      return refusal === null ? done() : void sendRejection(reply, refusal);
     }
     const count = (caller: Caller | null) => {
       const { result } = enter(request, caller, action);
@@ -113,7 +130,7 @@ export function registerAdmission(
 
   return async (request) => {
     const admission = enter(request, await authenticated(request, authenticate), null);
-    return overLimit(await admission.allowance, now());
+    return overLimit(await admission.allowance, admission.cost, now());
   };
 }
 
@@ -126,7 +143,7 @@ async function resultOf(
   now: () => number,
 ): Promise<Rejection | null> {
   admission.allowance = await admission.allowance;
-  const refusal = overLimit(admission.allowance, now());
+  const refusal = overLimit(admission.allowance, admission.cost, now());
   if (refusal !== null) return refusal;
   const { caller } = admission;
   if (caller === null) return reject('UNAUTHORIZED');
@@ -135,17 +152,14 @@ async function resultOf(
 
 export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAddress {
   const take = createLocalLimiter(now);
-  return (address) => take(address, anonymous.requestsPerMinute);
+  return (address, units = 1) => take(address, anonymous.requestsPerMinute, units);
 }
 
+const NO_CACHE = 'no-store';
+
 /** The headers of every answer: the remaining allowance, and that no cache may store it. */
-export function allowanceHeaders({ limit, remaining, resetAtSeconds }: Allowance) {
-  return {
-    'cache-control': 'no-store',
-    'x-ratelimit-limit': limit,
-    'x-ratelimit-remaining': remaining,
-    'x-ratelimit-reset': resetAtSeconds,
-  };
+export function allowanceHeaders(allowance: Allowance) {
+  return { 'cache-control': NO_CACHE, ...rateLimitHeaders(allowance) };
 }
 
 /** The same for an answer that bypasses the server's hooks; the request has been admitted. */
@@ -176,10 +190,9 @@ function authenticated({ headers }: FastifyRequest, authenticate: Authenticate) 
   return credential === null ? null : authenticate(credential);
 }
 
-function overLimit(allowance: Allowance, now: number): Rejection | null {
-  if (allowance.isAllowed) return null;
-  const leftSeconds = allowance.resetAtSeconds - Math.floor(now / 1000);
-  // The window's end is by Redis' clock, which may differ from this machine's.
-  const retryAfterSeconds = Math.min(WINDOW_MS / 1000, Math.max(1, leftSeconds));
-  return reject('RATE_LIMIT_EXCEEDED', { limit: allowance.limit }, { retryAfterSeconds });
+/** Not for an allowance that nothing was asked of, which is always sufficient. */
+function overLimit(allowance: Allowance, cost: number, now: number): Rejection | null {
+  if (allowance.isAllowed || cost === 0) return null;
+  const retryAfterSeconds = secondsToReset(allowance, now);
+  return reject('RATE_LIMIT_EXCEEDED', { limit: allowance.limit, cost }, { retryAfterSeconds });
 }

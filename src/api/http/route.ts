@@ -9,6 +9,7 @@ import type {
 import type { TSchema } from 'typebox';
 import type { ErrorName } from '#src/errors.ts';
 import type { Action } from '#src/domain/organization/roles.ts';
+import type { Cost } from './cost.ts';
 
 /** A server whose routes have the types of their TypeBox schemas. */
 export type ApiServer = FastifyInstance<
@@ -22,10 +23,14 @@ export type ApiServer = FastifyInstance<
 /** The `config` of every route of the API, beside its `schema`. */
 export type RouteConfig = {
   /**
-   * The permission that the caller's role needs; `public`: the route needs no credential and is
-   * never refused by the rate limit.
+   * The permission that the caller's role needs; `public`: the route needs no credential, and its
+   * requests are counted by address.
    */
   action: Action | 'public';
+  /** The rate limit neither counts nor refuses its requests: health, readiness and metrics. */
+  isUnlimited?: true;
+  /** Left out: 1 unit. */
+  cost?: Cost;
   /** Errors of the route, beside those of every route of its kind. */
   refusals: readonly ErrorName[];
   /**

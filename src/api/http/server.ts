@@ -7,6 +7,7 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { openApiOptions } from '../docs/openapi.ts';
 import { createCountByAddress, registerAdmission, type Gatekeeper } from './admission.ts';
+import { boundConnections } from './connections.ts';
 import { brokenHttpAnswers, refuseWithoutHost } from './malformed-requests.ts';
 import { incomingOptions, type Incoming } from './tls.ts';
 import { createErrorHandler, sendRejection, type CountRefusal } from './error-response.ts';
@@ -28,9 +29,11 @@ export function buildServer(options: {
   incoming?: Incoming;
   countRefusal?: CountRefusal;
   tracer?: Tracer | null;
+  /** Left out: as many as the machine can hold. */
+  connectionsMax?: number;
 }): FastifyInstance {
-  const { routes, gatekeeper, log, countRefusal, tracer = null } = options;
-  const countByAddress = createCountByAddress(gatekeeper);
+  const { routes, log, countRefusal, tracer = null, connectionsMax = Infinity } = options;
+  const countByAddress = createCountByAddress(options.gatekeeper);
   const broken = brokenHttpAnswers(countByAddress, countRefusal);
   const server = Fastify({
     bodyLimit: BODY_BYTES_MAX,
@@ -41,6 +44,14 @@ export function buildServer(options: {
     ...broken.options,
     ...incomingOptions(options.incoming ?? {}, broken.options.http),
   });
+  const connections = boundConnections(server.server, {
+    max: connectionsMax,
+    trustedProxies: options.incoming?.trustedProxies ?? [],
+  });
+  const gatekeeper: Gatekeeper = {
+    ...options.gatekeeper,
+    onAuthenticated: ({ raw }) => connections.prove(raw.socket),
+  };
   if (countRefusal !== undefined) server.decorate('countRefusal', countRefusal);
   server.setErrorHandler(createErrorHandler(log));
   server.setValidatorCompiler(compileValidator);

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { reject, type Rejection } from '#src/errors.ts';
 import { DURATION_DEFAULT_MS, parseDuration } from '#src/domain/session/duration.ts';
 import { checkedByHandler } from './fields.ts';
@@ -52,7 +52,9 @@ const Labels = Type.Unsafe<Record<string, string>>({
   propertyNames: { pattern: '^[A-Za-z0-9_.-]{1,63}$' },
   additionalProperties: Type.String({ maxLength: 128, pattern: `^${LINE}*$` }),
   maxProperties: 16,
-  description: 'for searching sessions: at most 16, values of at most 128 characters',
+  description:
+    'for searching sessions: at most 16, values of at most 128 characters; names, values and ' +
+    '`description` together at most 2,048 bytes of UTF-8',
 });
 
 export const CreateSessionBody = Type.Object(
@@ -65,7 +67,13 @@ export const CreateSessionBody = Type.Object(
         description: 'for people; a readable name is generated if it is left out',
       }),
     ),
-    description: Type.Optional(Type.String({ maxLength: 1024, pattern: `^${LINES}*$` })),
+    description: Type.Optional(
+      Type.String({
+        maxLength: 1024,
+        pattern: `^${LINES}*$`,
+        description: 'together with `labels` at most 2,048 bytes of UTF-8',
+      }),
+    ),
     duration: Type.Optional(Duration),
     idle_timeout: Type.Optional(Duration),
     labels: Type.Optional(Labels),
@@ -111,6 +119,34 @@ export const CreateSessionBody = Type.Object(
     examples: [{ session_name: 'checkout-test', duration: '1h30m', labels: { team: 'web' } }],
   },
 );
+
+/** Every event of a session carries its description and labels, and so does its view. */
+const TEXT_BYTES_MAX = 2_048;
+
+/** The rejection of a description and labels that are too long together; null: they are not. */
+export function tooMuchText({
+  description = '',
+  labels = {},
+}: Static<typeof CreateSessionBody>): Rejection | null {
+  const bytes = {
+    description: Buffer.byteLength(description),
+    labels: Object.entries(labels)
+      .flat()
+      .reduce((sum, text) => sum + Buffer.byteLength(text), 0),
+  };
+  const sum = bytes.description + bytes.labels;
+  if (sum <= TEXT_BYTES_MAX) return null;
+  const field = bytes.labels > bytes.description ? 'labels' : 'description';
+  return reject(
+    'INVALID_REQUEST',
+    { field, bytes, max_bytes: TEXT_BYTES_MAX },
+    {
+      message:
+        `description (${bytes.description} bytes) and labels (${bytes.labels} bytes) have ${sum} ` +
+        `bytes of UTF-8 together, and may have ${TEXT_BYTES_MAX}.`,
+    },
+  );
+}
 
 export const ExtendSessionBody = Type.Object(
   { duration: Duration },

@@ -103,7 +103,9 @@ export const Session = Type.Object(
       Type.Integer({
         minimum: 1,
         examples: [],
-        description: 'set until a server has accepted the request; 1 is the next',
+        description:
+          'set until a server has accepted the request: its place by arrival; requests of other ' +
+          'organizations may be served before',
       }),
     ),
     estimated_wait_seconds: Type.Optional(

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Type } from 'typebox';
-import { reject } from '#src/errors.ts';
+import type { SessionState } from '#events/session.ts';
+import { reject, type Rejection } from '#src/errors.ts';
 
 /** The header of a request that may be repeated; 1 to 255 visible ASCII characters. */
 export function idempotencyHeader(description: string) {
@@ -34,4 +35,20 @@ export function fingerprintOf(body: unknown): string {
       : value,
   );
   return createHash('sha256').update(canonical).digest('base64url');
+}
+
+/** A client's retries are over by then: a client that sends the key again wants a new session. */
+const KEY_ENDS_MS = 24 * 3_600_000;
+
+/**
+ * The rejection of a repeated create whose session ended long ago; null: the repeat is answered
+ * with the session. The key is the session's id, so it cannot make another one.
+ */
+export function spentKey({ id, endedAt }: SessionState, now: number): Rejection | null {
+  if (endedAt === null || now - Date.parse(endedAt) < KEY_ENDS_MS) return null;
+  return reject(
+    'IDEMPOTENCY_CONFLICT',
+    { session_id: id, ended_at: endedAt },
+    { message: 'The session of this Idempotency-Key ended over 24 hours ago; send a new key.' },
+  );
 }

@@ -1,15 +1,13 @@
 import { organizationSessions } from '#projections/organization-sessions.ts';
-import type { StateProjection } from '#projections/projection.ts';
 import { servers } from '#projections/servers.ts';
 import type { Page, PageQuery } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
 import { filters, sessionsOf } from '#events/subjects.ts';
 import type { SessionState } from '#events/session.ts';
-import { Unavailable } from '#src/errors.ts';
-import { createSerialQueue } from '#src/async/serial-queue.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { loadState, sequenceAt } from '#src/event-store/load-state.ts';
-import { foldUpTo, nothing, type Fold } from './past-fold.ts';
+import type { Fold } from './past-fold.ts';
+import { createFolds, newAsker, type Asker } from './past-folds.ts';
 import { queuePlaceAt } from './past-queue.ts';
 import { isAwaitingServer } from '#src/domain/session/session.ts';
 import { type QueuePlace } from '../sessions/queue-place.ts';
@@ -29,50 +27,13 @@ export type HistoryReader = {
 export type PastSession = { state: SessionState; place: QueuePlace | null };
 export type Lists = Record<'workloads' | 'servers' | 'sessions', readonly string[]>;
 
-/** Requests that may wait for another one's fold; each takes 8 s at most. */
-const WAITING_MAX = 20;
-/**
- * Folds that are kept, the last used first: a client that turns pages requests the same fold again.
- */
-const KEPT_MAX = 12;
-const KEPT_VIEWS_MAX = 300_000;
-
 export function createHistoryReader(parts: {
   context: CommandContext;
   queueTimeoutMs: number;
 }): HistoryReader {
-  let kept: { of: string; fold: Fold }[] = [];
-  /** One fold at a time: queries for the past must not slow down the present. */
-  const inTurn = createSerialQueue(WAITING_MAX, 'event-log');
-
-  function keep(of: string, fold: Fold): void {
-    const others = kept.filter((one) => one.of !== of || one.fold.upTo !== fold.upTo);
-    let views = 0;
-    kept = [{ of, fold }, ...others].slice(0, KEPT_MAX).filter((one, place) => {
-      views += one.fold.views.size;
-      return place === 0 || views <= KEPT_VIEWS_MAX;
-    });
-  }
-
-  async function fold<View>(
-    projection: StateProjection<View>,
-    subjects: readonly string[],
-    upTo: number,
-  ): Promise<Fold> {
-    const of = subjects.join(' ');
-    const nearest = kept
-      .filter((one) => one.of === of && one.fold.upTo <= upTo)
-      .reduce((best, one) => (one.fold.upTo > best.upTo ? one.fold : best), nothing);
-    const folded = await foldUpTo(parts.context.eventStore, projection, subjects, {
-      from: nearest,
-      upTo,
-    });
-    keep(of, folded);
-    if (folded.isWhole) return folded;
-    throw new Unavailable('event-log', new Error(`folded up to ${folded.upTo} of ${upTo} so far`));
-  }
-  const foldSessions = (organizationId: string, upTo: number) =>
-    fold(organizationSessions, [sessionsOf(organizationId)], upTo);
+  const folds = createFolds(parts);
+  const foldSessions = (asker: Asker, upTo: number) =>
+    folds.fold(asker, organizationSessions, [sessionsOf(asker.organizationId)], upTo);
 
   return {
     async session(organizationId, id, at) {
@@ -83,21 +44,25 @@ export function createHistoryReader(parts: {
       if (state === null) return null;
       const moment = { at, upTo: sequence, queueTimeoutMs: parts.queueTimeoutMs };
       const place = isAwaitingServer(state)
-        ? await inTurn(() => queuePlaceAt(context, state, moment))
+        ? await folds.inTurn(organizationId, () => queuePlaceAt(context, state, moment))
         : null;
       return { state, place };
     },
     async sessions(organizationId, query, at) {
       const upTo = await sequenceAt(parts.context, at);
-      return pageOf(await inTurn(() => foldSessions(organizationId, upTo)), query);
+      return pageOf(await foldSessions(newAsker(organizationId), upTo), query);
     },
     async counts(organizationId, lists, at) {
       const upTo = await sequenceAt(parts.context, at);
-      return inTurn(async () => ({
-        workloads: countsOf(await fold(workloads, filters.workloads, upTo), lists.workloads),
-        servers: countsOf(await fold(servers, filters.servers, upTo), lists.servers),
-        sessions: countsOf(await foldSessions(organizationId, upTo), lists.sessions),
-      }));
+      const asker = newAsker(organizationId);
+      const fleetsWorkloads = await folds.fold(asker, workloads, filters.workloads, upTo);
+      const fleetsServers = await folds.fold(asker, servers, filters.servers, upTo);
+      const sessions = await foldSessions(asker, upTo);
+      return {
+        workloads: countsOf(fleetsWorkloads, lists.workloads),
+        servers: countsOf(fleetsServers, lists.servers),
+        sessions: countsOf(sessions, lists.sessions),
+      };
     },
   };
 }

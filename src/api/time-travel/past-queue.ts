@@ -10,6 +10,8 @@ import { foldUpTo, nothing } from './past-fold.ts';
 import { isAwaitingServer } from '#src/domain/session/session.ts';
 import { estimate, WINDOW_MS, type QueuePlace } from '../sessions/queue-place.ts';
 
+/** The one fold of a place in the queue is not divided: so long, others wait for their turn. */
+const FOLD_MS = 2_000;
 /** A timer may be late; a session then waits a little longer than the time-out. */
 const LATE_MS = 60_000;
 
@@ -26,7 +28,11 @@ export async function queuePlaceAt(
   const { eventStore } = context;
   const begin = await sequenceAt(context, at - queueTimeoutMs - LATE_MS);
   const from = { ...nothing, upTo: begin };
-  const folded = await foldUpTo(eventStore, organizationSessions, filters.sessions, { from, upTo });
+  const folded = await foldUpTo(eventStore, organizationSessions, filters.sessions, {
+    from,
+    upTo,
+    withinMs: FOLD_MS,
+  });
   if (!folded.isWhole)
     throw new Unavailable('event-log', new Error('too many events to fold in one request'));
   const { views } = folded;

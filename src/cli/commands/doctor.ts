@@ -36,7 +36,7 @@ async function findingsFor(fixes: boolean): Promise<readonly Finding[]> {
   try {
     const config = readConfig(process.env);
     if (fixes) await fixLog(config);
-    return check(await gatherFacts(config, process.env));
+    return check(await gatherFacts(config, process.env), Date.now());
   } catch (error) {
     if (!(error instanceof BadConfig)) throw error;
     const advice = 'correct the variable; npm start -- --help lists all variables';

@@ -3,7 +3,7 @@ import { isOf, type RecordedOf } from '#events/events.ts';
 import type { LaunchedBuild, ServerState } from '#events/server.ts';
 import { filters, streamFilter } from '#events/subjects.ts';
 import { handleCommand, type CommandContext } from '#src/commands/handle-command.ts';
-import { decidePool, POLICY } from '#src/domain/fleet/pool-policy.ts';
+import { decidePool, policies } from '#src/domain/fleet/pool-policy.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -166,12 +166,12 @@ function presentEvent(event: Recorded) {
   return { sequence, time, type, actor: event.metadata.actor, data, state, ...replayed };
 }
 
-/** Whether the current policy decides the same for the recorded inputs. */
+/** Whether the policy of the record decides the same for the recorded inputs. */
 function replayedDecision({
   data: { policy, inputs, decision },
 }: Resized): 'same' | 'differs' | 'other rules' {
-  if (policy !== POLICY) return 'other rules';
-  return isDeepStrictEqual(decidePool(inputs), decision) ? 'same' : 'differs';
+  if (!policies.includes(policy)) return 'other rules';
+  return isDeepStrictEqual(decidePool(inputs, policy), decision) ? 'same' : 'differs';
 }
 
 function describeEvent(event: Recorded): string {

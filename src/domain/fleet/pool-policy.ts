@@ -1,10 +1,13 @@
 import type { PoolDecision, PoolInputs, PoolLimit } from '#events/pool.ts';
+import { expectBursts, noBursts, type Expectation } from './bursts.ts';
 
 /**
  * Version of these rules. It is recorded with each decision and must be raised with every change of
  * them.
  */
-export const POLICY = 2;
+export const POLICY = 3;
+/** The versions whose decisions can be made again; version 2 knows no bursts. */
+export const policies: readonly number[] = [2, POLICY];
 
 /**
  * The target is lowered only after demand has been below it for this long: arrivals come in waves.
@@ -57,10 +60,11 @@ export type PoolFacts = Required<
  * inputs always give the same decision, so that a recorded decision can be repeated. It raises the
  * target at once and lowers it late; it retires idle browsers only.
  */
-export function decidePool(inputs: PoolInputs): PoolDecision {
-  const need = needOf(inputs);
+export function decidePool(inputs: PoolInputs, policy = POLICY): PoolDecision {
+  const bursts = expectationOf(inputs, policy);
+  const need = needOf(inputs, bursts);
   const limitedBy = limitOf(inputs);
-  const target = targetOf(inputs, need, limitedBy);
+  const target = targetOf(inputs, need, limitedBy, bursts);
   const facts = { ...matchedByCount(inputs), ...inputs, target, limitedBy };
   return {
     need,
@@ -124,20 +128,44 @@ export function isStuck({ idle, launching, ending, unserved, ...facts }: PoolFac
   return unserved > 0 && isQuiet && roomOf({ ...facts, idle, launching, ending, unserved }) === 0;
 }
 
-/** Number of browsers for the arrivals during one launch, within the configured bounds. */
-export function needOf(inputs: PoolInputs): number {
-  const { arrivals10s, arrivals60s, launchMs, minIdle, maxIdle } = inputs;
-  const perSecond = Math.max(arrivals10s / 10, arrivals60s / 60);
-  const mean = (perSecond * launchMs) / 1000;
-  const expected = Math.ceil(mean + DEVIATIONS * Math.sqrt(mean));
-  return Math.max(minIdle, Math.min(expected, maxIdle));
+function expectationOf(inputs: PoolInputs, policy: number): Expectation {
+  const { bursts, now } = inputs;
+  const isKnown = policy > 2 && bursts !== undefined && now !== undefined;
+  return isKnown ? expectBursts(bursts, now, inputs) : expectBursts(noBursts, 0, inputs);
 }
 
-function targetOf(inputs: PoolInputs, need: number, limitedBy: PoolLimit): number {
-  const { isDraining, target, minIdle, calmMs, calmPeak } = inputs;
+/**
+ * Number of browsers for the arrivals during one launch or for the burst that is due, whichever is
+ * more, within the configured bounds. A burst that is not due again yet says nothing about the next
+ * arrivals, and does not count among them.
+ */
+function needOf(inputs: PoolInputs, { due, resting, came }: Expectation): number {
+  const { arrivals10s, arrivals60s, launchMs, minIdle, maxIdle } = inputs;
+  const steady = (arrivals: number, ms: number) =>
+    resting > 0 ? Math.max(0, arrivals - came(ms)) : arrivals;
+  const perSecond = Math.max(steady(arrivals10s, 10_000) / 10, steady(arrivals60s, 60_000) / 60);
+  const mean = (perSecond * launchMs) / 1000;
+  const expected = Math.ceil(mean + DEVIATIONS * Math.sqrt(mean));
+  return Math.max(minIdle, Math.min(Math.max(expected, due), maxIdle));
+}
+
+function targetOf(
+  inputs: PoolInputs,
+  need: number,
+  limitedBy: PoolLimit,
+  { due, resting }: Expectation,
+): number {
+  const { isDraining, target, minIdle, maxIdle, calmMs, calmPeak, busy } = inputs;
   if (isDraining) return 0;
-  // Browsers for future requests would take the cores from those in use.
-  if (need > target) return limitedBy === 'cpu' ? Math.max(target, minIdle) : need;
+  if (need > target) {
+    if (limitedBy !== 'cpu') return need;
+    // Browsers for future requests would take the cores from those in use. Without any, those for
+    // a burst are launched before it, one at a time, rather than all while it waits.
+    return Math.max(target, minIdle, busy === 0 ? Math.min(due, maxIdle) : 0);
+  }
+  // The burst has come that the target was for: its browsers are not replaced yet.
+  const awaited = Math.min(resting, maxIdle);
+  if (target > awaited / 2 && target <= awaited) return need;
   const isCalm = need < target && calmMs >= CALM_MS;
   return isCalm ? Math.min(target, Math.max(need, calmPeak)) : target;
 }

@@ -68,7 +68,8 @@ export function evolveServer(
 ): ServerState {
   if (event.type === 'server.joined') {
     const { ip, poolMax, browser } = event.data;
-    return { id, ip, poolMax, status: 'live', ...(browser && { browser }) };
+    const learned = server?.bursts === undefined ? {} : { bursts: server.bursts };
+    return { id, ip, poolMax, status: 'live', ...(browser && { browser }), ...learned };
   }
   if (server === null)
     throw new RangeError(`${event.type} before server.joined: the history is incomplete`);
@@ -82,8 +83,10 @@ export function evolveServer(
     case 'server.undrained':
       return { ...server, status: 'live' };
     case 'server.pool-resized': {
-      const { target, limitedBy } = event.data.decision;
-      return { ...server, pool: { target, limitedBy } };
+      const { inputs, decision } = event.data;
+      const { target, limitedBy } = decision;
+      const learned = inputs.bursts === undefined ? {} : { bursts: inputs.bursts };
+      return { ...server, pool: { target, limitedBy }, ...learned };
     }
     case 'server.reconciled':
       return { ...server, leaks: event.data.leaks };

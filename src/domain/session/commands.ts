@@ -50,6 +50,8 @@ export type CreateSession = {
   idleTimeoutMs: number | null;
   /** Hash of the request, if it came with an Idempotency-Key; else null. */
   fingerprint: string | null;
+  /** The organization's weight while requests wait; absent: 1. */
+  queueWeight?: number;
   now: number;
 };
 

@@ -87,7 +87,13 @@ function assign(
 ): SessionEvent[] {
   if (session.status !== 'creating' && session.status !== 'queued') return [];
   if (session.assignment?.workloadId === workloadId) return [];
+  if (isAnothers(session, serverId)) return [];
   return [{ type: 'session.assigned', data: { workloadId, serverId } }];
+}
+
+/** Whether another server has accepted the session: several may try to at the same time. */
+function isAnothers({ assignment }: SessionState, serverId: string): boolean {
+  return assignment !== null && assignment.serverId !== serverId;
 }
 
 /** Only the server that has the session can return it. */
@@ -104,7 +110,10 @@ function activate(
   session: SessionState,
 ): SessionEvent[] | Rejection {
   if (session.status === 'active' && session.workload.workloadId === workload.workloadId) return [];
-  if (session.status !== 'creating' && session.status !== 'queued')
+  const isSettledOrTaken =
+    (session.status !== 'creating' && session.status !== 'queued') ||
+    isAnothers(session, workload.serverId);
+  if (isSettledOrTaken)
     return reject('SESSION_NOT_ACTIVE', { session_id: session.id, status: session.status });
   return [{ type: 'session.activated', data: { workload, startedAt: iso(now) } }];
 }
@@ -174,13 +183,20 @@ function warnOfExpiry(now: number, session: SessionState): SessionEvent[] {
 }
 
 /**
+ * The charge of a session that is stopped during its launch. A failure of the service is not
+ * charged.
+ */
+const LAUNCH_CREDITS = 1;
+
+/**
  * A session without a browser ends at once; one with a browser waits for the report of the
  * browser's end.
  */
 function stop(reason: StopReason, now: number, session: SessionState): SessionEvent[] {
   if (session.status === 'stopping' || isFinal(session.status)) return [];
   const asked: SessionEvent = { type: 'session.stop-requested', data: { reason, at: iso(now) } };
-  return session.workload === null ? [asked, stopped(session, reason, now)] : [asked];
+  if (session.workload !== null) return [asked];
+  return [asked, stopped(session, reason, now, session.assignment === null ? 0 : LAUNCH_CREDITS)];
 }
 
 /**
@@ -213,8 +229,13 @@ function failQueued(
   return [failed({ reason: 'queue_timeout', detail, exitCode: null, now }, session)];
 }
 
-function stopped(session: SessionState, reason: StopReason, now: number): SessionEvent {
-  return { type: 'session.stopped', data: { reason, ...settle(session, now) } };
+function stopped(
+  session: SessionState,
+  reason: StopReason,
+  now: number,
+  leastUsed = 0,
+): SessionEvent {
+  return { type: 'session.stopped', data: { reason, ...settle(session, now, leastUsed) } };
 }
 
 function failed(
@@ -228,11 +249,13 @@ type Failure = Extract<SessionCommand, { type: 'FailSession' }>;
 /**
  * Whole minutes from the start to the request to stop (or the failure) are used; the rest of the
  * reserved credits is returned.
+ * @param leastUsed credits that are used in any case, as far as they are reserved
  */
-function settle(session: SessionState, now: number) {
+function settle(session: SessionState, now: number, leastUsed = 0) {
   const until = session.stopRequestedAt === null ? now : Date.parse(session.stopRequestedAt);
   const ranMs = session.startedAt === null ? 0 : until - Date.parse(session.startedAt);
-  const creditsUsed = Math.min(minutesOf(ranMs), session.creditsReserved);
+  const used = Math.max(leastUsed, minutesOf(ranMs));
+  const creditsUsed = Math.min(used, session.creditsReserved);
   const creditsRefunded = session.creditsReserved - creditsUsed;
   return { endedAt: iso(now), creditsUsed, creditsRefunded };
 }

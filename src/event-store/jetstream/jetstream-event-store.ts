@@ -4,8 +4,9 @@ import type { RecordedOf } from '#events/events.ts';
 import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { EventStore } from '../event-store.ts';
-import { readable, refuseUnreadable } from '../unreadable.ts';
+import { readable } from '../unreadable.ts';
 import { createAppend } from './append.ts';
+import { readHistory } from './history.ts';
 import { readRange } from './read.ts';
 import { requestWithRetry } from './request.ts';
 import { follow } from './subscribe.ts';
@@ -50,11 +51,8 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
 
     readLastUpTo: (aggregate, sequence) => lastUpTo(connection, aggregate, sequence),
 
-    async *history(aggregate) {
-      const filter = streamFilter(aggregate);
-      const end = (await newest(filter, true))?.seq ?? 0;
-      const range = { subjects: [filter], onUnreadable: refuseUnreadable };
-      for await (const batch of readRange(connection, range, { sequence: 0 }, end))
+    async *history(aggregate, options) {
+      for await (const batch of readHistory(connection, aggregate, options?.types ?? null))
         for (const event of batch) yield event as RecordedOf<typeof aggregate.kind>;
     },
 

@@ -8,6 +8,9 @@ import type { Arrival } from './ordered-consumer.ts';
 /** The parts of a message that hold its item. */
 export type Readable = Pick<Msg, 'subject' | 'data' | 'json'> & { headers?: MsgHdrs | undefined };
 
+/** A message with the moment at which the server stored it. */
+export type Stored = Readable & { time: Date };
+
 /**
  * The event in a message of the EVENTS stream.
  * @throws MalformedEvent

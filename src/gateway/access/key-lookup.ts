@@ -8,6 +8,7 @@ import { loadState, withState } from '#src/event-store/load-state.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { KeyDirectory } from './key-directory.ts';
+import { isReceiving, type Reception } from './session-lookup.ts';
 import { holderOf } from './ticket.ts';
 
 export type FollowedKeys = KeyDirectory & {
@@ -23,7 +24,7 @@ export type FollowedKeys = KeyDirectory & {
  */
 export async function followKeys(
   eventStore: EventStore,
-  { isReceivingEvents, log }: { isReceivingEvents: () => boolean; log: Logger },
+  { reception, log }: { reception: Reception; log: Logger },
 ): Promise<FollowedKeys> {
   const known = createLiveHolders();
   const listeners = new Set<Pick<Gateway, 'closeRevoked'>>();
@@ -80,7 +81,7 @@ export async function followKeys(
   }
   return {
     isLive: (organizationId, holder) =>
-      (isReceivingEvents() && known.has(organizationId, holder)) ||
+      (isReceiving(reception) && known.has(organizationId, holder)) ||
       isLiveAtLeader(organizationId, holder),
     closeWhenRevoked(gateway) {
       listeners.add(gateway);

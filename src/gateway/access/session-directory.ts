@@ -1,6 +1,6 @@
-/**
- * Port: looks up a session's browser. The gateway calls it at every connect and caches nothing.
- */
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+
+/** Port: looks up a session's browser. The gateway asks at every connect. */
 
 export type SessionLookup = {
   /** Tickets of a lower epoch are worthless; absent: none, like 0. */
@@ -9,8 +9,9 @@ export type SessionLookup = {
   | {
       status: 'active';
       /** `path` is the browser's own WebSocket path, `/devtools/browser/<uuid>`. */
-      cdp: { host: string; port: number; path: string };
-      vnc: { host: string; port: number };
+      cdp: BrowserAddress & { path: string };
+      /** null: the session is headless. */
+      vnc: BrowserAddress | null;
     }
   /** No browser yet: creating or queued. */
   | { status: 'waiting' }
@@ -21,6 +22,11 @@ export type SessionLookup = {
 export type SessionDirectory = {
   /**
    * The session's current state; null: no such session. Rejects if the event store is unavailable.
+   * @param options.fromLeader ask the event store itself: what was believed has proved wrong
    */
-  find(organizationId: string, sessionId: string): Promise<SessionLookup | null>;
+  find(
+    organizationId: string,
+    sessionId: string,
+    options?: { fromLeader?: boolean },
+  ): Promise<SessionLookup | null>;
 };

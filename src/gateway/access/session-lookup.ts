@@ -1,33 +1,69 @@
+import { addressesOf, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
-import { loadSettled } from '#src/event-store/load-state.ts';
+import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
+import type { RefOf } from '#events/events.ts';
+import type { SessionState } from '#events/session.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { SessionDirectory } from './session-directory.ts';
 
+/** Whether this process receives the ends of sessions. */
+export type Reception = {
+  isConnected: () => boolean;
+  /** Time since the last sign of life of this process's reader of the event store. */
+  eventsSilenceMs: () => number;
+};
+
 /**
- * Looks sessions up in the event store. A cached state is used if it has a browser; otherwise each
- * connect reads the event store, so that the result is never older than an API response.
+ * A remembered state is believed for this long after the last sign of life: while no event comes, a
+ * heartbeat does every 2 s, and has a second for its way. A process that is cut off connects to a
+ * session that has ended for so much longer, if its browser still runs. No bound would be short
+ * enough for an address, which another browser may have 0.2 s later: at each connect the browser's
+ * identity decides about that (`cdp/own-browser.ts`).
  */
-export function createSessionDirectory({
-  eventStore,
-  stateCache,
-}: CommandContext): SessionDirectory {
+export const HEARD_WITHIN_MS = 3_000;
+
+/** Whether what this process remembers is current, but for the last seconds. */
+export function isReceiving({ isConnected, eventsSilenceMs }: Reception): boolean {
+  return isConnected() && eventsSilenceMs() <= HEARD_WITHIN_MS;
+}
+
+/**
+ * Looks sessions up. A session that has ended is believed from memory, and an active one while this
+ * process receives events; otherwise the leader of the event store is asked, whose answer is never
+ * older than an API response. A replica may lag without a bound, so none is asked.
+ */
+export function createSessionDirectory(
+  { eventStore, stateCache }: Pick<CommandContext, 'eventStore' | 'stateCache'>,
+  { reception, linkKeys }: { reception: Reception; linkKeys: LinkKeys },
+): SessionDirectory {
+  async function load(session: RefOf<'session'>) {
+    const loaded = await loadCurrent(eventStore, session);
+    if (loaded.state !== null) stateCache?.set(session, loaded);
+    return loaded.state;
+  }
+  function mayBelieve({ status }: SessionState, fromLeader: boolean): boolean {
+    if (isFinal(status)) return true; // it does not change any more
+    if (status !== 'active' || fromLeader) return false;
+    return isReceiving(reception);
+  }
   return {
-    async find(organizationId, id) {
+    async find(organizationId, id, { fromLeader = false } = {}) {
       const session = { kind: 'session', organizationId, id } as const;
       const remembered = stateCache?.get<'session'>(session)?.state ?? null;
-      const state =
-        remembered?.status === 'active'
-          ? remembered
-          : (await loadSettled(eventStore, session)).state;
+      const isBelieved = remembered !== null && mayBelieve(remembered, fromLeader);
+      const state = isBelieved ? remembered : await load(session);
       if (state === null) return null;
       const { accessEpoch = 0 } = state;
-      if (state.status === 'active')
-        return { status: 'active', accessEpoch, cdp: state.workload.cdp, vnc: state.workload.vnc };
+      if (state.status === 'active') {
+        const { cdp, vnc } = addressesOf(state.workload, linkKeys);
+        const screen = state.browser.headless === true ? null : vnc;
+        return { status: 'active', accessEpoch, cdp, vnc: screen };
+      }
       return state.endedReason === null
         ? { status: 'waiting', accessEpoch }
         : { status: 'ended', accessEpoch, reason: state.endedReason };

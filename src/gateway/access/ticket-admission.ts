@@ -22,10 +22,17 @@ export type TicketAdmission = {
   check(kind: TicketKind, ticket: string): Promise<ActiveSession | Rejection>;
   /** The session's end reason, or `browser_gone` if it is not known yet. Never rejects. */
   endReason(ticket: Ticket): Promise<string>;
+  /**
+   * The rejection for a connection whose browser could not be reached: the session's end if it has
+   * ended, else BROWSER_UNREACHABLE. Never rejects.
+   */
+  unreachable(connection: Connection, context?: Record<string, unknown>): Promise<Rejection>;
 };
 
 /** Time-out of `endReason`: after it the reason is `browser_gone`. */
 const END_REASON_MS = 300;
+/** Time-out of `unreachable`'s question: the client has waited for the browser already. */
+const WHY_UNREACHABLE_MS = 1_000;
 
 /** Decides whether a ticket is admitted: valid ticket, free connection, session with a browser. */
 export function createTicketAdmission(options: {
@@ -58,6 +65,8 @@ export function createTicketAdmission(options: {
       // A ticket that was taken back is refused like one that never was. A higher epoch than that
       // of the session is one of which this process has not heard yet: only the service seals it.
       if (found === null || epoch < (found.accessEpoch ?? 0) || !isLive) return reject('NOT_FOUND');
+      if (found.status === 'active' && ticket.kind === 'vnc' && found.vnc === null)
+        return noScreen();
       if (found.status === 'active') return found;
       return found.status === 'ended'
         ? ended(found.reason)
@@ -65,6 +74,17 @@ export function createTicketAdmission(options: {
     } catch (error) {
       log.error({ err: error, organizationId, sessionId }, 'session lookup failed');
       return reject('UNAVAILABLE', {}, { retryAfterSeconds: 1 });
+    }
+  }
+
+  /** The session's end reason by the event store; null: not ended, or no answer in time. */
+  async function endOf({ organizationId, sessionId }: Ticket, withinMs: number) {
+    try {
+      const asked = sessions.find(organizationId, sessionId, { fromLeader: true });
+      const found = await within(withinMs, asked);
+      return found?.status === 'ended' ? found.reason : null;
+    } catch {
+      return null;
     }
   }
 
@@ -84,15 +104,18 @@ export function createTicketAdmission(options: {
       const ticket = check(kind, text);
       return isRejection(ticket) ? ticket : await find(ticket);
     },
-    async endReason({ organizationId, sessionId }) {
-      try {
-        const found = await within(END_REASON_MS, sessions.find(organizationId, sessionId));
-        return found?.status === 'ended' ? found.reason : 'browser_gone';
-      } catch {
-        return 'browser_gone';
-      }
+    endReason: async (ticket) => (await endOf(ticket, END_REASON_MS)) ?? 'browser_gone',
+    async unreachable(connection, context = {}) {
+      if (connection.signal.aborted) return refusalOf(connection);
+      const reason = await endOf(connection, WHY_UNREACHABLE_MS);
+      return reason === null ? reject('BROWSER_UNREACHABLE', context) : ended(reason);
     },
   };
+}
+
+/** The rejection for the screen of a headless session. */
+export function noScreen(): Rejection {
+  return reject('NOT_FOUND', {}, { message: 'A headless session has no screen.' });
 }
 
 /** The rejection for a connection that was ended before any byte flowed. */

@@ -3,7 +3,10 @@ import type { Socket } from 'node:net';
 import { reject, type Rejection } from '#src/errors.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, readResponseHead } from '../connections/dial.ts';
+import type { ClientHandshake } from '../connections/handshake.ts';
+import { headerLines } from '../error-response.ts';
 import { closeGracefully } from '../connections/close-gracefully.ts';
+import { dialOwnBrowser, type CdpEndpoint } from './own-browser.ts';
 
 /** Headers that are forwarded. Chromium rejects every Origin and needs no other header. */
 const HANDSHAKE_HEADERS = [
@@ -14,21 +17,23 @@ const HANDSHAKE_HEADERS = [
 ] as const;
 
 /**
- * Connects a client's WebSocket to a DevTools socket of its browser. The browser answers the
- * handshake itself; from then on bytes are forwarded unread.
+ * Connects a client's WebSocket to a DevTools socket of its browser, or of the page `pageId`. The
+ * browser answers the handshake itself; from then on bytes are forwarded unread. The path of the
+ * browser's own socket has its GUID, which another browser refuses; a page's path does not.
  * Returns null once bytes flow, or a rejection, before anything was sent to the client.
- * @throws DialFailed if the browser does not answer.
+ * @throws DialFailed if the browser does not answer, or if it is another one.
  */
 export async function connectCdp(
-  request: IncomingMessage,
-  head: Buffer,
-  target: { host: string; port: number; path: string },
+  { request, head, headers }: ClientHandshake,
+  { cdp, pageId }: { cdp: CdpEndpoint; pageId: string | null },
   connection: Connection,
   timeoutMs: number,
 ): Promise<Rejection | null> {
   const bound = { timeoutMs, signal: connection.signal };
-  const browser = await dial(target, bound);
-  browser.write(handshake(request, target));
+  const browser =
+    pageId === null ? await dial(cdp, bound) : (await dialOwnBrowser(cdp, bound)).socket;
+  const path = pageId === null ? cdp.path : `/devtools/page/${pageId}`;
+  browser.write(handshake(request, { port: cdp.port, path }));
   const answer = await readResponseHead(browser, bound);
   if (answer.status !== 101) {
     browser.destroy();
@@ -37,7 +42,7 @@ export async function connectCdp(
       : { code: 'BROWSER_UNREACHABLE', context: { browser_status: answer.status } };
   }
   const client = request.socket;
-  client.write(answer.bytes);
+  client.write(withHeaders(answer.bytes, headers));
   if (head.length > 0) browser.write(head);
   splice(client, browser, connection);
   return null;
@@ -56,6 +61,13 @@ function handshake(request: IncomingMessage, target: { port: number; path: strin
     `GET ${target.path} HTTP/1.1\r\nHost: 127.0.0.1:${target.port}\r\n` +
     `Connection: Upgrade\r\nUpgrade: websocket\r\n${lines.join('')}\r\n`
   );
+}
+
+/** The browser's answer with these headers below its status line. */
+function withHeaders(answer: Buffer, headers: Record<string, number>): Buffer {
+  const lineEnd = answer.indexOf('\r\n') + 2;
+  const added = Buffer.from(headerLines(headers), 'latin1');
+  return Buffer.concat([answer.subarray(0, lineEnd), added, answer.subarray(lineEnd)]);
 }
 
 /**

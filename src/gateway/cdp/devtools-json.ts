@@ -1,20 +1,23 @@
-import { get } from 'node:http';
 import type { JsonDocument } from '../routes.ts';
-
-/** The protocol document has 1.5 MB, a list of a thousand tabs 1 MB. */
-const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
+import { dialOwnBrowser, requestDocument, type CdpEndpoint } from './own-browser.ts';
 
 /**
- * Reads a DevTools document of a browser and rewrites its addresses to the gateway's.
- * @throws Error if the browser does not answer in time, or not with such a document.
+ * Reads a DevTools document of a session's browser and rewrites its addresses to the gateway's.
+ * @throws DialFailed if the browser does not answer in time, or if it is another browser;
+ * SyntaxError if its document is no JSON
  */
 export async function readDocument(
   document: JsonDocument,
-  from: { host: string; port: number },
+  from: CdpEndpoint,
   to: { prefix: string; ticket: string },
   bound: { timeoutMs: number; signal: AbortSignal },
 ): Promise<string> {
-  const text = await fetchText(`/json/${document}`, from, bound);
+  const { socket, version } = await dialOwnBrowser(from, bound);
+  const text =
+    document === 'version'
+      ? version
+      : await requestDocument(socket, `/json/${document}`, from.port, bound);
+  socket.destroy();
   if (document === 'protocol') return text;
   const parsed: unknown = JSON.parse(text);
   return JSON.stringify(rewrite(parsed, to), null, 2);
@@ -48,36 +51,4 @@ function publicFrontend(url: string, to: { prefix: string; ticket: string }): st
     const [scheme, rest] = publicSocket(address, to).split('://');
     return `${before}${scheme}=${rest}`;
   });
-}
-
-function fetchText(
-  path: string,
-  { host, port }: { host: string; port: number },
-  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
-): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const request = get({
-    host,
-    port,
-    path,
-    agent: false,
-    headers: { host: `127.0.0.1:${port}` }, // Chromium accepts no host name but localhost
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-  });
-  request.on('error', reject);
-  request.on('response', (response) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    response.on('error', reject);
-    response.on('data', (chunk: Buffer) => {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > DOCUMENT_BYTES_MAX) response.destroy(new Error('the document is too long'));
-    });
-    response.on('end', () => {
-      if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'));
-      else reject(new Error(`the browser answered ${response.statusCode}`));
-    });
-  });
-  return promise;
 }

@@ -12,6 +12,8 @@ import type { IdleLimits } from './idle-watch.ts';
 export type ConnectionLimits = IdleLimits & {
   /** Maximum of this process, including connections that are still being dialled. */
   connections: number;
+  /** Maximum of one organization. */
+  connectionsPerOrganization: number;
   /** Maximum of one session. */
   connectionsPerSession: number;
   /** While bytes flow, a session's access is reported at most this often. */
@@ -64,10 +66,19 @@ type Group = { connections: Set<MonitoredConnection>; accessedAtMs: number };
  */
 export function createConnections(limits: ConnectionLimits, hooks: ConnectionHooks): Connections {
   const groups = new Map<string, Group>();
+  const byOrganization = new Map<string, number>();
   const open = { cdp: 0, vnc: 0 };
   const total = { cdp: 0, vnc: 0 };
   const gone = { in: 0, out: 0 };
   const timer = setInterval(() => sweep(groups.values(), limits, hooks), limits.sweepMs);
+
+  /** Changes the number of an organization's connections, and returns it. */
+  function countOf(organizationId: string, by: number): number {
+    const count = (byOrganization.get(organizationId) ?? 0) + by;
+    if (count === 0) byOrganization.delete(organizationId);
+    else byOrganization.set(organizationId, count);
+    return count;
+  }
 
   function add(ticket: Ticket, key: string, group: Group): Connection {
     const admittedAtMs = performance.now();
@@ -80,6 +91,7 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
       },
       onClosed(fact) {
         open[ticket.kind] -= 1;
+        countOf(ticket.organizationId, -1);
         group.connections.delete(connection);
         if (group.connections.size === 0) groups.delete(key);
         if (fact === null) return;
@@ -89,6 +101,7 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
       },
     });
     open[ticket.kind] += 1;
+    countOf(ticket.organizationId, 1);
     group.connections.add(connection);
     groups.set(key, group);
     return connection;
@@ -98,41 +111,54 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
     admit(ticket) {
       const key = keyOf(ticket.organizationId, ticket.sessionId);
       const group = groups.get(key) ?? { connections: new Set(), accessedAtMs: 0 };
-      if (open.cdp + open.vnc >= limits.connections) return tooMany('gateway', limits.connections);
       if (group.connections.size >= limits.connectionsPerSession)
         return tooMany('session', limits.connectionsPerSession);
+      if (countOf(ticket.organizationId, 0) >= limits.connectionsPerOrganization)
+        return tooMany('organization', limits.connectionsPerOrganization);
+      if (open.cdp + open.vnc >= limits.connections) return tooMany('gateway', limits.connections);
       return add(ticket, key, group);
     },
     endSession(organizationId, sessionId, reason, belowEpoch = Infinity) {
       const group = groups.get(keyOf(organizationId, sessionId));
-      const ended = [...(group?.connections ?? [])].filter(({ epoch }) => epoch < belowEpoch);
-      for (const connection of ended) connection.end(reason);
-      return ended.length;
-    },
-    endRevoked(organizationId, liveHolders, reason) {
-      const ended = all(groups).filter(
-        (one) =>
-          one.organizationId === organizationId &&
-          one.holder !== null &&
-          !liveHolders.has(one.holder),
+      const ofSession = [...(group?.connections ?? [])];
+      return end(
+        ofSession.filter(({ epoch }) => epoch < belowEpoch),
+        reason,
       );
-      for (const connection of ended) connection.end(reason);
-      return ended.length;
     },
-    endAll(reason) {
-      for (const connection of all(groups)) connection.end(reason);
-    },
-    counters() {
-      const bytes = { in: gone.in, out: gone.out };
-      for (const connection of all(groups)) {
-        const { fromClient, fromBrowser } = connection.bytes();
-        bytes.in += fromClient;
-        bytes.out += fromBrowser;
-      }
-      return { open: { ...open }, total: { ...total }, bytesIn: bytes.in, bytesOut: bytes.out };
-    },
+    endRevoked: (organizationId, liveHolders, reason) =>
+      end(
+        all(groups).filter((one) => isRevoked(one, organizationId, liveHolders)),
+        reason,
+      ),
+    endAll: (reason) => void end(all(groups), reason),
+    counters: () => ({ open: { ...open }, total: { ...total }, ...bytesOf(all(groups), gone) }),
     [Symbol.dispose]: () => clearInterval(timer),
   };
+}
+
+/** Ends the connections. @returns how many */
+function end(connections: readonly MonitoredConnection[], reason: string): number {
+  for (const connection of connections) connection.end(reason);
+  return connections.length;
+}
+
+function isRevoked(
+  { organizationId, holder }: Ticket,
+  of: string,
+  liveHolders: ReadonlySet<string>,
+): boolean {
+  return organizationId === of && holder !== null && !liveHolders.has(holder);
+}
+
+function bytesOf(connections: readonly MonitoredConnection[], gone: { in: number; out: number }) {
+  const bytes = { bytesIn: gone.in, bytesOut: gone.out };
+  for (const connection of connections) {
+    const { fromClient, fromBrowser } = connection.bytes();
+    bytes.bytesIn += fromClient;
+    bytes.bytesOut += fromBrowser;
+  }
+  return bytes;
 }
 
 /** A copy: ending a connection removes it from its group. */
@@ -161,7 +187,7 @@ function keyOf(organizationId: string, sessionId: string): string {
   return `${organizationId}/${sessionId}`;
 }
 
-function tooMany(of: 'gateway' | 'session', limit: number): Rejection {
+function tooMany(of: 'gateway' | 'organization' | 'session', limit: number): Rejection {
   return reject(
     'RATE_LIMIT_EXCEEDED',
     { of, limit },

@@ -1,31 +1,24 @@
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 
 /** The browser did not answer in time or refused, or the connection was ended meanwhile. */
 export class DialFailed extends Error {
   override readonly name = 'DialFailed';
 }
 
-/** Idle time before TCP sends keep-alive probes: ten of them, a second apart. */
-export const KEEP_ALIVE_MS = 15_000;
-
 /**
- * Opens a TCP connection to a browser.
+ * Opens a connection to a browser, through its link where it has one.
  * @throws DialFailed after `timeoutMs`, on any error, or when `signal` is aborted.
  */
 export function dial(
-  endpoint: { host: string; port: number },
+  address: BrowserAddress,
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<Socket> {
-  const socket = connect({
-    host: endpoint.host,
-    port: endpoint.port,
-    noDelay: true, // small messages must not wait for the ACK of an earlier one
-    keepAlive: true,
-    keepAliveInitialDelay: KEEP_ALIVE_MS,
-  });
+  const ready = Promise.withResolvers<void>();
+  const socket = connectToBrowser(address, { onReady: ready.resolve });
   socket.on('error', () => {}); // never removed: 'close' follows every error and is handled
   return settle(socket, options, (resolve) => {
-    socket.once('connect', () => resolve(socket));
+    void ready.promise.then(() => resolve(socket));
   });
 }
 
@@ -45,6 +38,7 @@ export function readResponseHead(
   let bytes: Buffer = Buffer.alloc(0);
   return settle(socket, options, (resolve, fail) => {
     socket.on('data', onData);
+    socket.resume(); // an earlier answer on this connection left it paused
     function onData(chunk: Buffer): void {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
       if (!bytes.includes('\r\n\r\n')) {
@@ -61,7 +55,7 @@ export function readResponseHead(
 }
 
 /** A promise on a socket with a time-out and a signal; removes its listeners and its timer. */
-function settle<T>(
+export function settle<T>(
   socket: Socket,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
   start: (resolve: (value: T) => void, fail: (why: string) => void) => void,

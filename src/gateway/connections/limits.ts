@@ -1,9 +1,13 @@
 import type { ConnectionLimits } from './connections.ts';
+import type { RequestLimits } from '../access/request-counter.ts';
 import type { VncLimits } from '../vnc/vnc.ts';
 
 /** All limits of the gateway. */
 export type GatewayLimits = ConnectionLimits &
+  RequestLimits &
   VncLimits & {
+    /** Sockets of one address that are no connection to a browser (yet). */
+    socketsPerAddress: number;
     /** Time-out of the session directory. */
     lookupTimeoutMs: number;
     /** Time-out of the connection to a browser, and again of its first answer. */
@@ -14,7 +18,14 @@ const MINUTE_MS = 60_000;
 
 export const defaultLimits: GatewayLimits = {
   connections: 4_000, // two descriptors each: 8,000, with a common limit of 65,536 or more
+  connectionsPerOrganization: 1_000, // a quarter: three others still find as many places
   connectionsPerSession: 64, // a driver, some viewers, and one page socket a tab
+  // DevTools' list of targets asks for two documents a second, a waiting viewer once for the state,
+  // and a driver may open 64 page sockets at once: 20 a second is several of each.
+  requestsPerTicket: 1_200,
+  requestsPerOrganization: 12_000, // 200 a second are a tenth of a processor
+  requestsPerAddress: 3_000, // a viewer loads 70 files, of which browsers keep copies for an hour
+  socketsPerAddress: 500, // all sessions of the largest tier connected to at once, by one machine
   accessEveryMs: MINUTE_MS, // what `last_accessed_at` promises
   sweepMs: 1_000,
   // A session may wait for a person all day. A vanished peer is detected by keep-alive in half a

@@ -1,9 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+import { reject } from '#src/errors.ts';
+import { dialOwnBrowser, type CdpEndpoint } from '../cdp/own-browser.ts';
 import { closeOf } from '../connections/close-codes.ts';
 import type { Connection } from '../connections/connection.ts';
 import { dial, DialFailed } from '../connections/dial.ts';
+import type { ClientHandshake } from '../connections/handshake.ts';
+import { rejectUpgrade } from '../error-response.ts';
 import { observeHandshake } from './rfb-handshake.ts';
 
 export type VncLimits = {
@@ -15,17 +20,20 @@ export type VncLimits = {
   pingEveryMs: number;
 };
 
+/** A screen, and the browser it belongs to. */
+export type ScreenTarget = { vnc: BrowserAddress; cdp: CdpEndpoint };
+
 export type VncGate = {
   /**
    * Connects a viewer's WebSocket to its screen: RFB in binary messages of any length. Resolves
    * once bytes flow. `endReason` is called when the screen closes first, unless it has just refused
    * the viewer's password.
-   * @throws DialFailed if the screen does not answer, before anything was sent to the viewer.
+   * @throws DialFailed if the screen does not answer, or another browser has its address, before
+   * anything was sent to either side.
    */
   connect(
-    request: IncomingMessage,
-    head: Buffer,
-    target: { host: string; port: number },
+    handshake: ClientHandshake,
+    target: ScreenTarget,
     connection: Connection,
     options: { timeoutMs: number; endReason: () => Promise<string> },
   ): Promise<void>;
@@ -46,10 +54,18 @@ export function createVncGate(limits: VncLimits): VncGate {
     handleProtocols: (offered: Set<string>) => offered.has('binary') && 'binary',
   };
   const server = new WebSocketServer(options);
+  const headersOf = new WeakMap<IncomingMessage, Record<string, number>>();
+  server.on('headers', (lines, request) => {
+    for (const [name, value] of Object.entries(headersOf.get(request) ?? {}))
+      lines.push(`${name}: ${value}`);
+  });
+  server.on('wsClientError', (_error, socket, request) =>
+    rejectUpgrade(socket, reject('INVALID_REQUEST'), headersOf.get(request) ?? {}),
+  );
 
   return {
-    async connect(request, head, target, connection, { timeoutMs, endReason }) {
-      const screen = await dial(target, { timeoutMs, signal: connection.signal });
+    async connect({ request, head, headers }, target, connection, { timeoutMs, endReason }) {
+      const screen = await dialOwnScreen(target, { timeoutMs, signal: connection.signal });
       if (connection.signal.aborted) {
         screen.destroy();
         throw new DialFailed('the connection was ended');
@@ -58,6 +74,7 @@ export function createVncGate(limits: VncLimits): VncGate {
         screen.destroy();
         connection.closed();
       };
+      headersOf.set(request, headers);
       request.socket.once('close', onCut); // `ws` closes the socket of an invalid handshake
       server.handleUpgrade(request, request.socket, head, (viewer) => {
         request.socket.off('close', onCut);
@@ -65,6 +82,26 @@ export function createVncGate(limits: VncLimits): VncGate {
       });
     },
   };
+}
+
+/**
+ * Connects to the screen, and then makes sure that the session's browser is still there. In this
+ * order no other session's screen is reached: the address of a browser that has ended never comes
+ * back to it, so one that is there now was there when the screen was dialled.
+ */
+async function dialOwnScreen(
+  { vnc, cdp }: ScreenTarget,
+  bound: { timeoutMs: number; signal: AbortSignal },
+): Promise<Socket> {
+  const screen = await dial(vnc, bound);
+  try {
+    const { socket } = await dialOwnBrowser(cdp, bound);
+    socket.destroy();
+    return screen;
+  } catch (error) {
+    screen.destroy();
+    throw error;
+  }
 }
 
 function bridge(

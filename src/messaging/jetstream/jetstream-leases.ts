@@ -42,8 +42,10 @@ export async function createJetStreamLeases(
       const key = keyOf(name);
       return requestWithRetry(connection, ANSWER_MS, async () => {
         const entry = await bucket.get(key);
+        // A lease without a holder is one that only says that its server lives.
         const isFree = entry === null || entry.operation !== 'PUT';
-        if (!isFree && entry.string() !== holder) return false;
+        const isHeld = !isFree && entry.string() !== '' && entry.string() !== holder;
+        if (isHeld) return false;
         try {
           // Both fail if somebody else has written since.
           if (isFree) await bucket.create(key, holder);

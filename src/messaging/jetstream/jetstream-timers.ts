@@ -10,17 +10,17 @@ import {
   TIMERS_STREAM,
 } from '#events/subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import type { Readable } from '#src/event-store/jetstream/message.ts';
+import type { Readable, Stored } from '#src/event-store/jetstream/message.ts';
 import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
 import { openWorkQueue, type WorkQueueOptions } from './jetstream-work-queue.ts';
-import type { Timer, Timers } from '../timers.ts';
+import type { FiredTimer, Timers } from '../timers.ts';
 
 const WRITE_MS = 5_000;
 
 export type JetStreamTimersOptions = {
   /** How long a fired timer is held if its consumer does not respond; default 5 s. */
   leaseMs?: number;
-  onOpened?: NonNullable<WorkQueueOptions<Timer>['onOpened']>;
+  onOpened?: NonNullable<WorkQueueOptions<FiredTimer>['onOpened']>;
 };
 
 /**
@@ -64,7 +64,7 @@ export function createJetStreamTimers(
     },
 
     fired: (name) =>
-      openWorkQueue<Timer>(connection, {
+      openWorkQueue<FiredTimer>(connection, {
         stream: TIMERS_STREAM,
         name,
         subjects: [FIRED_SUBJECTS],
@@ -80,12 +80,12 @@ export function createJetStreamTimers(
   };
 }
 
-function readTimer(message: Readable): Timer {
+function readTimer(message: Stored): FiredTimer {
   const { organizationId, sessionId, kind } = parse(message);
   const known = timerKinds.find((one) => one === kind);
   if (!isText(organizationId) || !isText(sessionId) || known === undefined)
     throw new MalformedEvent(`${message.subject} is not a timer subject`);
-  return { organizationId, sessionId, kind: known };
+  return { organizationId, sessionId, kind: known, firedAt: message.time.getTime() };
 }
 
 function parse(message: Readable): Record<string, unknown> {

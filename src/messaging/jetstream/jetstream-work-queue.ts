@@ -10,13 +10,13 @@ import type { JetStreamConnection } from '#src/event-store/jetstream/connection.
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
-import { readEvent, type Readable } from '#src/event-store/jetstream/message.ts';
-import type { Delivery, OpenWorkQueue, WorkQueue } from '../work-queue.ts';
+import { readEvent, type Stored } from '#src/event-store/jetstream/message.ts';
+import type { Delivery, DeliveryBound, OpenWorkQueue, WorkQueue } from '../work-queue.ts';
 import { requestWithRetry, REQUEST_MS } from '#src/event-store/jetstream/request.ts';
 import { createPulls } from './pulls.ts';
 import { takeRetries } from './redelivery.ts';
 
-export type WorkQueueOptions<Item> = {
+export type WorkQueueOptions<Item> = DeliveryBound & {
   stream: string;
   /** Name of the durable consumer: processes that use the same name share the work. */
   name: string;
@@ -29,7 +29,7 @@ export type WorkQueueOptions<Item> = {
    * @throws MalformedEvent: the message becomes a dead letter with that reason; UnknownEvent: it is
    * given back until a newer version of the service takes it
    */
-  read: (message: Readable, sequence: number) => Item;
+  read: (message: Stored, sequence: number) => Item;
   /** What the item is about; null: nothing that this build knows. */
   aggregateOf: (item: Item) => AggregateRef | null;
   /** Called once with the queue's reader: `<stream>/<name>`, and its silence in milliseconds. */
@@ -69,11 +69,12 @@ export function createJetStreamWorkQueues(
   connection: JetStreamConnection,
   options: Pick<WorkQueueOptions<unknown>, 'leaseMs' | 'onOpened'> = {},
 ): OpenWorkQueue {
-  return (name, subjects) =>
+  return (name, subjects, bound) =>
     openWorkQueue(connection, {
       stream: EVENTS_STREAM,
       name,
       subjects,
+      ...bound,
       ...options,
       read: readEvent,
       aggregateOf: ({ aggregate }) => aggregate,
@@ -93,7 +94,7 @@ export async function openWorkQueue<Item>(
   options: WorkQueueOptions<Item>,
 ): Promise<WorkQueue<Item>> {
   const { js, jsm } = connection;
-  const { stream, name } = options;
+  const { stream, name, isBounded = true } = options;
   await makeConsumer(connection, options);
   const consumer = await requestWithRetry(connection, OPEN_MS, () =>
     js.consumers.get(stream, name),
@@ -117,9 +118,9 @@ export async function openWorkQueue<Item>(
     const { streamSequence, deliveryCount } = message.info;
     const item = readOrGiveUp(connection, message, options);
     if (item === null) return null;
-    if (deliveryCount > DELIVERIES_MAX) {
+    if (isBounded && deliveryCount > DELIVERIES_MAX) {
       const aggregate = options.aggregateOf(item.value);
-      if (aggregate === null || (await isReadable(eventStore, aggregate)))
+      if (aggregate === null || (await isStored(eventStore, aggregate)))
         message.term(`delivered ${DELIVERIES_MAX} times`);
       else message.nak(unknownMs(deliveryCount));
       return null;
@@ -280,7 +281,7 @@ function readOrGiveUp<Item>(
  * its last event, or its history cannot be read now. The item may have been delivered often for
  * that reason.
  */
-async function isReadable(eventStore: EventStore, aggregate: AggregateRef): Promise<boolean> {
+async function isStored(eventStore: EventStore, aggregate: AggregateRef): Promise<boolean> {
   try {
     await loadState(eventStore, aggregate, { fromLeader: true });
     return true;

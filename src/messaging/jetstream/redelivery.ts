@@ -4,7 +4,7 @@ import { sleep } from '#src/async/sleep.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import type { Delivery } from '../work-queue.ts';
-import type { Readable } from '#src/event-store/jetstream/message.ts';
+import type { Stored } from '#src/event-store/jetstream/message.ts';
 import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
 import type { Redelivered } from '../dead-letters.ts';
 
@@ -48,7 +48,7 @@ function hasNoConsumer(error: unknown): boolean {
 export type RetriedQueue<Item> = {
   stream: string;
   name: string;
-  read: (message: Readable, sequence: number) => Item;
+  read: (message: Stored, sequence: number) => Item;
   /** The number of deliveries that a retried item reports. */
   deliveries: number;
   /** Gives the item to a waiting caller of `next`; false if none waits. */
@@ -75,8 +75,8 @@ export function takeRetries<Item>(
     );
     if (stored === null)
       return answer(request, fails(`the event no longer exists in stream ${stream}`));
-    const { subject, data, header: headers } = stored;
-    const item = read({ subject, data, headers, json: () => stored.json() }, sequence);
+    const { subject, data, header: headers, time } = stored;
+    const item = read({ subject, data, headers, time, json: () => stored.json() }, sequence);
     const delivery = deliveryOf(request, item, deliveries, () => remove(subject, sequence));
     const deadline = performance.now() + TAKEN_MS;
     while (!give(delivery)) {

@@ -1,3 +1,5 @@
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+
 /**
  * Port: the browsers of one server. Adapters: docker/, process/, simulated/.
  * A workload is a browser in the log. A browser belongs to one workload and serves one session; its
@@ -29,8 +31,8 @@ export type BrowserSpec = {
 export type RunningBrowser = {
   workloadId: string;
   /** `path` is the browser's own WebSocket path, `/devtools/browser/<uuid>`. */
-  cdp: Endpoint & { path: string };
-  vnc: Endpoint;
+  cdp: BrowserAddress & { path: string };
+  vnc: BrowserAddress;
 };
 
 /** The end of a browser without a `stop`. */

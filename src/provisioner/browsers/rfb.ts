@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import type { BrowserSpec, Endpoint } from './browsers.ts';
+import type { Socket } from 'node:net';
 import { createCipheriv } from 'node:crypto';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import type { BrowserSpec } from './browsers.ts';
 
 /** A VNC connection that only resizes the screen. */
 export type RfbDisplay = {
@@ -22,11 +23,11 @@ const PIXEL = { x: 0, y: 0, width: 1, height: 1 };
  * @throws Error where the server does not speak RFB 3.8 with VncAuth
  */
 export async function openDisplay(
-  { host, port }: Endpoint,
+  address: BrowserAddress,
   password: string,
   signal: AbortSignal,
 ): Promise<RfbDisplay> {
-  const socket = connect({ host, port, signal });
+  const socket = connectToBrowser(address, { signal });
   // A pending read reports the error; without one it must not crash the process.
   socket.on('error', () => {});
   try {
@@ -140,8 +141,8 @@ async function take(socket: Socket, length: number, signal: AbortSignal): Promis
 }
 
 /** Resolves when a VNC port has sent its greeting. @throws Error if it sends something else */
-export async function rfbReady({ host, port }: Endpoint, signal: AbortSignal): Promise<void> {
-  const socket = connect({ host, port, signal });
+export async function rfbReady(address: BrowserAddress, signal: AbortSignal): Promise<void> {
+  const socket = connectToBrowser(address, { signal });
   try {
     const closed = once(socket, 'close', { signal }).then(() => null);
     const greeted = once(socket, 'data', { signal }) as Promise<[Buffer]>;
@@ -150,7 +151,7 @@ export async function rfbReady({ host, port }: Endpoint, signal: AbortSignal): P
     const first = await Promise.race([greeted, closed]);
     if (first === null) throw Object.assign(new Error('closed'), { code: 'ECONNRESET' });
     if (!first[0].toString('latin1').startsWith('RFB '))
-      throw new Error(`port ${port} does not speak RFB`);
+      throw new Error(`port ${address.port} does not speak RFB`);
   } finally {
     socket.destroy();
   }

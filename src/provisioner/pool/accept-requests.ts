@@ -1,5 +1,6 @@
 import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { isRejection, Unavailable } from '#src/errors.ts';
 import { requestsWanted } from '#src/domain/fleet/pool-policy.ts';
 import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
 import { loadState, withState } from '#src/event-store/load-state.ts';
@@ -8,7 +9,8 @@ import { metadataFrom } from '#src/commands/metadata.ts';
 import { isAwaitingServer, type SessionIdentity } from '#src/domain/session/session.ts';
 import { assignBrowser, resizeToOptions } from './assign-browser.ts';
 import { canServe, DEFAULTS, isSame } from './options.ts';
-import { poolFacts, until, type Pool } from './pool.ts';
+import { poolFacts, until, type Pool, type WaitingRequest } from './pool.ts';
+import type { WaitingSessions } from './waiting-sessions.ts';
 
 const ACTOR = 'provisioner';
 /** The longest that one pull waits for a request; then the next pull begins. */
@@ -27,17 +29,29 @@ const YIELD_MS = 1_000;
 const YIELDS_MAX = 8;
 /** The others' pulls are to be there before this server's when the request is redelivered. */
 const YIELD_MARGIN_MS = 250;
+/** Claims that may be lost to other servers before the pulled request is accepted. */
+const CLAIMS_MAX = 3;
+/** Failures after which a request becomes a dead letter; an outage is none. */
+const FAILURES_MAX = 10;
+/** Requests whose failures are counted; beyond that the count of the oldest one begins again. */
+const FAILED_MAX = 1_000;
+
+type AcceptDependencies = {
+  workQueue: WorkQueue<RecordedEvent>;
+  pool: Pool;
+  waitingSessions: WaitingSessions;
+  context: CommandContext;
+  /** Failures to accept a request, by session. */
+  failures: Map<string, number>;
+  signal: AbortSignal;
+};
 
 /**
  * Pulls requests from the work queue, only as many as this server can serve: the others stay in the
  * queue. Until the signal aborts; then resolves when the accepted requests have been handled.
  */
-export async function acceptRequests(dependencies: {
-  workQueue: WorkQueue<RecordedEvent>;
-  pool: Pool;
-  context: CommandContext;
-  signal: AbortSignal;
-}): Promise<void> {
+export async function acceptRequests(given: Omit<AcceptDependencies, 'failures'>): Promise<void> {
+  const dependencies = { ...given, failures: new Map<string, number>() };
   const { workQueue, pool, signal } = dependencies;
   const underWay = new Set<Promise<void>>();
   while (!signal.aborted) {
@@ -89,36 +103,99 @@ async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSig
 
 /** The request with its session's state; null if that is unreadable: the request is retried. */
 async function readRequest(
-  { pool, context }: { pool: Pool; context: CommandContext },
+  dependencies: AcceptDependencies,
   delivery: Delivery<RecordedEvent>,
 ): Promise<EventWithState<'session'> | null> {
   const event = delivery.item as RecordedOf<'session'>;
   try {
-    return await withState<'session'>(context.eventStore, event);
+    return await withState<'session'>(dependencies.context.eventStore, event);
   } catch (error) {
-    const sessionId = event.aggregate.id;
-    pool.log.warn({ err: error, sessionId }, 'failed to read a request; it is retried');
-    delivery.retryAfter(RETRY_MS);
+    retryOrGiveUp(dependencies, delivery, error);
     return null;
   }
 }
 
 async function acceptDelivery(
-  { pool, context }: { pool: Pool; context: CommandContext },
+  dependencies: AcceptDependencies,
   delivery: Delivery<RecordedEvent>,
   event: EventWithState<'session'>,
 ): Promise<void> {
-  const { organizationId, id } = event.aggregate;
+  const { pool, waitingSessions, context, failures } = dependencies;
   context.stateCache?.observe(event);
   try {
-    if (isFresh(event, pool.now()) || (await isStillWaiting(pool, context, event))) {
-      pool.arrivals.note();
-      await acceptTraced(pool, { organizationId, id }, event);
-    }
+    const status = waitingSessions.statusOf(event);
+    if (status === 'claimed') return delivery.retryAfter(RETRY_MS);
+    if (await acceptOthersFirst(pool, waitingSessions, event)) return delivery.retryAfter(0);
+    const isFresh = status === 'waits' && pool.now() - Date.parse(event.time) < FRESH_MS;
+    if (isFresh || (await isStillWaiting(pool, context, event)))
+      await claim(pool, waitingSessions, event, false);
+    failures.delete(event.aggregate.id);
     await delivery.ack();
   } catch (error) {
-    pool.log.warn({ err: error, sessionId: id }, 'failed to accept a request; it is retried');
-    delivery.retryAfter(RETRY_MS);
+    retryOrGiveUp(dependencies, delivery, error);
+  }
+}
+
+/**
+ * The queue's own count of deliveries is no bound: it includes those that were given back because
+ * others came first.
+ */
+function retryOrGiveUp(
+  { pool, failures }: AcceptDependencies,
+  delivery: Delivery<RecordedEvent>,
+  error: unknown,
+): void {
+  const { id: sessionId } = (delivery.item as RecordedOf<'session'>).aggregate;
+  const isOutage = error instanceof Unavailable || !pool.isOpen;
+  const count = (failures.get(sessionId) ?? 0) + (isOutage ? 0 : 1);
+  failures.delete(sessionId);
+  if (count >= FAILURES_MAX) {
+    pool.log.error({ err: error, sessionId, count }, 'failed to accept a request; it is given up');
+    return delivery.deadLetter(String(error));
+  }
+  if (count > 0) failures.set(sessionId, count);
+  const [oldest] = failures.keys();
+  if (failures.size > FAILED_MAX && oldest !== undefined) failures.delete(oldest);
+  pool.log.warn({ err: error, sessionId }, 'failed to accept a request; it is retried');
+  delivery.retryAfter(RETRY_MS);
+}
+
+/**
+ * If more sessions wait than this server has room for: accepts the request of the organization
+ * whose turn it is instead of the one that was pulled. That one goes back to the work queue; the
+ * item of the accepted one is acknowledged when it is pulled.
+ * @returns whether another request was accepted
+ */
+async function acceptOthersFirst(
+  pool: Pool,
+  waitingSessions: WaitingSessions,
+  event: EventWithState<'session'>,
+): Promise<boolean> {
+  for (let lost = 0; lost < CLAIMS_MAX; lost += 1) {
+    if (waitingSessions.count() <= requestsWanted(poolFacts(pool)) - pool.lookups) return false;
+    const other = waitingSessions.turnBefore(event, pool.server.id);
+    if (other === null) return false;
+    if (await claim(pool, waitingSessions, other, true)) return true;
+  }
+  return false;
+}
+
+/** @returns whether the session is this server's now */
+async function claim(
+  pool: Pool,
+  waitingSessions: WaitingSessions,
+  event: EventWithState<'session'>,
+  isContested: boolean,
+): Promise<boolean> {
+  const { organizationId, id } = event.aggregate;
+  let isAccepted = false;
+  waitingSessions.claim(event);
+  try {
+    isAccepted = await acceptTraced(pool, { organizationId, id }, event, isContested);
+    if (isAccepted) pool.arrivals.note();
+    return isAccepted;
+  } finally {
+    if (!isAccepted) waitingSessions.lose(event);
   }
 }
 
@@ -127,19 +204,18 @@ async function acceptTraced(
   pool: Pool,
   identity: SessionIdentity,
   event: EventWithState<'session'>,
-): Promise<void> {
+  isContested: boolean,
+): Promise<boolean> {
   const parent = event.metadata.traceparent;
   const span = pool.tracer?.begin('take request', {
     kind: 'consumer',
     parent,
     attributes: { 'bss.session_id': identity.id, 'bss.server_id': pool.server.id },
   });
-  if (span === undefined) return acceptRequest(pool, identity, event);
+  if (span === undefined) return acceptRequest(pool, identity, event, isContested);
+  const traced = { ...event, metadata: { ...event.metadata, traceparent: span.traceparent } };
   try {
-    await acceptRequest(pool, identity, {
-      ...event,
-      metadata: { ...event.metadata, traceparent: span.traceparent },
-    });
+    return await acceptRequest(pool, identity, traced, isContested);
   } catch (error) {
     span.fail(error);
     throw error;
@@ -152,35 +228,68 @@ async function acceptTraced(
  * Assigns an idle browser to the request, resized to its viewport, or else makes the request wait
  * for a launch. Resolves when `session.activated` or `session.assigned` has been appended: from
  * then on this server is responsible for the request, and the work queue may forget it.
+ * @param isContested whether another server may hold the session's item and accept it meanwhile
+ * @returns false if the session is another server's, or has ended
  * @throws Error where the server is leaving; any server may accept the request then
  */
 export async function acceptRequest(
   pool: Pool,
   identity: SessionIdentity,
   event: EventWithState<'session'>,
-): Promise<void> {
+  isContested = false,
+): Promise<boolean> {
   const { browser: options } = event.state;
   const isFirst = !pool.waiting.some((one) => isSame(one.options, options));
   const idle = isFirst && canServe(DEFAULTS, options) ? pool.roster.longestIdle() : null;
   if (idle !== null) {
-    const isReady =
-      isSame(idle.options, options) || (await resizeToOptions(pool, idle, identity, event));
-    if (isReady) return assignBrowser(pool, idle, identity, event);
+    const isIdleSize = isSame(idle.options, options);
+    const isReady = isIdleSize || (await resizeToOptions(pool, idle, identity, event));
+    if (isReady)
+      return assignBrowser(pool, idle, identity, event, { isContested: isContested && isIdleSize });
     if (!pool.isOpen) throw new Error('this server is shutting down');
   }
+  return waitForLaunch(pool, identity, event);
+}
+
+/** Appends `session.assigned`; the request waits for a browser meanwhile. */
+async function waitForLaunch(
+  pool: Pool,
+  identity: SessionIdentity,
+  event: EventWithState<'session'>,
+): Promise<boolean> {
+  const { browser: options } = event.state;
   const assigned = Promise.withResolvers<unknown>();
-  pool.waiting.push({ identity, event, options, failures: 0, assigned: assigned.promise });
+  const request = { identity, event, options, failures: 0, assigned: assigned.promise };
+  pool.waiting.push(request);
   pool.changed();
   const launching = pool.roster.all().findLast(({ phase }) => phase === 'launching');
   const workloadId = launching?.workloadId ?? 'none-yet';
   const command = { type: 'AssignSession', workloadId, serverId: pool.server.id } as const;
   const reported = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
   assigned.resolve(reported.catch(() => undefined));
-  await reported;
+  let isOwn = false;
+  try {
+    isOwn = isOfServer(pool.server.id, await reported);
+    return isOwn;
+  } finally {
+    if (!isOwn) withdraw(pool, request);
+  }
 }
 
-function isFresh(event: RecordedOf<'session'>, now: number): boolean {
-  return now - Date.parse(event.time) < FRESH_MS;
+function isOfServer(
+  serverId: string,
+  handled: Awaited<ReturnType<Pool['reporter']['session']>>,
+): boolean {
+  if (isRejection(handled)) return false;
+  const { assignment, workload } = handled.state;
+  return (workload ?? assignment)?.serverId === serverId;
+}
+
+function withdraw(pool: Pool, request: WaitingRequest): void {
+  const at = pool.waiting.indexOf(request);
+  if (at === -1) return;
+  pool.waiting.splice(at, 1);
+  pool.changed();
 }
 
 /**

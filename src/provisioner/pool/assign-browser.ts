@@ -1,4 +1,5 @@
 import type { EventWithState, RecordedOf } from '#events/events.ts';
+import type { SessionWorkload } from '#events/session.ts';
 import { isRejection } from '#src/errors.ts';
 import { metadataFrom } from '#src/commands/metadata.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
@@ -16,13 +17,17 @@ const RESIZE_MS = 1_500;
 /**
  * Assigns a browser to a session and activates the session; from here on the browser ends with it.
  * Resolves when `session.activated` has been appended; the workload's own event is not awaited.
+ * @param isContested whether another server may have the session by now: the workload's event is
+ * appended after the session's then, so that the browser can stay idle
+ * @returns false if the session is another server's, or was stopped in the meantime
  */
 export async function assignBrowser(
   pool: Pool,
   pooled: PooledBrowser,
   identity: SessionIdentity,
   event: RecordedOf<'session'>,
-): Promise<void> {
+  { isContested } = { isContested: false },
+): Promise<boolean> {
   const { browser } = pooled;
   if (browser === null) throw new Error(`${pooled.workloadId} is assigned before it is launched`);
   pooled.session = identity;
@@ -35,12 +40,19 @@ export async function assignBrowser(
   } as const;
   const activating = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
   const assign = { type: 'Assign', organizationId, sessionId } as const;
-  void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
+  const reportAssigned = () => void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
+  if (!isContested) reportAssigned();
   const activated = await activating;
-  if (!isRejection(activated)) return labelBrowser(pool, pooled.workloadId, sessionId);
-  // The session was stopped in the meantime. A browser that was assigned is not used again.
+  if (!isRejection(activated)) {
+    if (isContested) reportAssigned();
+    labelBrowser(pool, pooled.workloadId, sessionId);
+    return true;
+  }
   pooled.session = null;
-  await terminateBrowser(pool, pooled, 'session_ended', event);
+  if (isContested && isBusy(pooled) && pool.isOpen) pool.roster.move(pooled, 'idle');
+  // A browser that was assigned is not used again.
+  else await terminateBrowser(pool, pooled, 'session_ended', event);
+  return false;
 }
 
 /**
@@ -88,6 +100,14 @@ function labelBrowser({ browsers, log }: Pool, workloadId: string, sessionId: st
     );
 }
 
-function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser) {
-  return { workloadId, serverId: server.id, serverIp: server.ip, cdp, vnc };
+function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser): SessionWorkload {
+  return {
+    workloadId,
+    serverId: server.id,
+    serverIp: server.ip,
+    // One by one: an address has the key of its link, which no event may have.
+    cdp: { host: cdp.host, port: cdp.port, path: cdp.path },
+    vnc: { host: vnc.host, port: vnc.port },
+    ...(cdp.linkKey === undefined ? {} : { link: 'tls-psk' }),
+  };
 }

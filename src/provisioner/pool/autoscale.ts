@@ -1,6 +1,12 @@
 import type { ServerEvent } from '#events/server.ts';
-import type { PoolDecision, PoolInputs } from '#events/pool.ts';
+import type { PoolInputs } from '#events/pool.ts';
 import { decidePool, isStuck, POLICY } from '#src/domain/fleet/pool-policy.ts';
+import {
+  noQuietPeriod,
+  quietAfter,
+  quietInputs,
+  type QuietPeriod,
+} from '#src/domain/fleet/quiet-period.ts';
 import { terminateBrowser } from './terminate.ts';
 import type { Host } from './host-resources.ts';
 import { requeue } from './launch.ts';
@@ -8,6 +14,11 @@ import { poolCounts, poolFacts, unservedRequests, type Pool } from './pool.ts';
 
 /** How often the pool's size is evaluated; arrivals are counted by the second. */
 const EVALUATE_EVERY_MS = 1_000;
+/**
+ * And how soon after an accepted request: before the pool refills, since the browsers of a burst
+ * may not be needed again at once.
+ */
+const EVALUATE_AFTER_ARRIVAL_MS = 50;
 /** A request that nothing can be launched for is requeued for other servers after this. */
 const STUCK_MS = 5_000;
 /** Expected duration of a launch until the first one has been measured. */
@@ -20,10 +31,10 @@ export type Autoscaler = {
 } & AsyncDisposable;
 
 /**
- * Once a second: reads the host's resources, decides the target number of idle browsers, and
- * retires the surplus. It launches nothing itself: the pool fills up to the target. Each changed
- * decision is reported with its inputs. Reports go one at a time; of the decisions made meanwhile
- * only the last is reported.
+ * Once a second, and after each arrival: reads the host's resources, decides the target number of
+ * idle browsers, and retires the surplus. It launches nothing itself: the pool fills up to the
+ * target. Each changed decision is reported with its inputs. Reports go one at a time; of the
+ * decisions made meanwhile only the last is reported.
  */
 export function startAutoscaler(dependencies: {
   pool: Pool;
@@ -31,7 +42,7 @@ export function startAutoscaler(dependencies: {
   report: (resized: Resized) => Promise<void>;
 }): Autoscaler {
   const { pool, readHost, report } = dependencies;
-  const quietPeriod = createQuietPeriod();
+  let quiet = noQuietPeriod;
   let stuckSince: number | null = null;
   let unreported: Resized | null = null;
   let reporting: Promise<void> | null = null;
@@ -50,19 +61,18 @@ export function startAutoscaler(dependencies: {
     const host = await readHost();
     const hasChanged = host.memoryFreeBytes !== pool.host.memoryFreeBytes;
     pool.host = host;
-    const inputs = inputsOf(pool, quietPeriod);
+    const inputs = inputsOf(pool, quiet);
     const decision = decidePool(inputs);
-    quietPeriod.note(inputs, decision);
+    quiet = quietAfter(quiet, inputs, decision, performance.now());
     const { target, limitedBy } = decision;
     const isNew = target !== inputs.target || limitedBy !== inputs.limitedBy;
     if (isNew && pool.isOpen) {
       pool.size = { target, limitedBy };
-      pool.log.info({ ...inputs, ...decision }, 'pool resized');
+      pool.log.info({ ...inputs, bursts: undefined, ...decision }, 'pool resized');
       unreported = { policy: POLICY, inputs, decision };
       reporting ??= reportAll();
     }
-    const retire = pool.canLaunch ? decision.retire : 0;
-    for (let retired = 0; retired < retire; retired += 1) retireOne(pool);
+    if (pool.canLaunch) retireIdle(pool, decision.retire);
     if (isNew || hasChanged) pool.changed();
     requeueStuck();
   }
@@ -74,7 +84,7 @@ export function startAutoscaler(dependencies: {
       return;
     }
     stuckSince ??= performance.now();
-    if (ageOf(stuckSince) < STUCK_MS) return;
+    if (performance.now() - stuckSince < STUCK_MS) return;
     stuckSince = null;
     requeue(pool, request, 'the server has no memory left for a launch').catch((error: unknown) =>
       pool.log.error({ err: error, session: request.identity }, 'failed to requeue a request'),
@@ -86,27 +96,51 @@ export function startAutoscaler(dependencies: {
       .finally(() => (evaluating = null));
     await evaluating;
   }
-  const timer = setInterval(() => void evaluate(), EVALUATE_EVERY_MS);
-  timer.unref();
+  const timer = setInterval(() => void evaluate(), EVALUATE_EVERY_MS).unref();
+  const forget = afterArrivals(pool, () => void evaluate());
   return {
     evaluate,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
+      forget();
       await evaluating;
       await reporting;
     },
   };
 }
 
-function retireOne(pool: Pool): void {
-  const pooled = pool.roster.longestIdle();
-  if (pooled === null) return;
-  terminateBrowser(pool, pooled, 'retired').catch((error: unknown) =>
-    pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to retire a browser'),
-  );
+function retireIdle(pool: Pool, count: number): void {
+  for (let retired = 0; retired < count; retired += 1) {
+    const pooled = pool.roster.longestIdle();
+    if (pooled === null) return;
+    terminateBrowser(pool, pooled, 'retired').catch((error: unknown) =>
+      pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to retire a browser'),
+    );
+  }
 }
 
-function inputsOf(pool: Pool, quietPeriod: QuietPeriod): PoolInputs {
+/**
+ * Calls back soon after each accepted request; once for those that come together.
+ * @returns the function that ends it
+ */
+function afterArrivals(pool: Pool, evaluate: () => void): () => void {
+  let seen = pool.arrivals.total();
+  let timer: NodeJS.Timeout | null = null;
+  const forget = pool.onChange(() => {
+    if (pool.arrivals.total() === seen) return;
+    seen = pool.arrivals.total();
+    timer ??= setTimeout(() => {
+      timer = null;
+      evaluate();
+    }, EVALUATE_AFTER_ARRIVAL_MS);
+  });
+  return () => {
+    forget();
+    if (timer !== null) clearTimeout(timer);
+  };
+}
+
+function inputsOf(pool: Pool, quiet: QuietPeriod): PoolInputs {
   const { limits, arrivals, launchTimes, host, size } = pool;
   return {
     isDraining: pool.isDraining,
@@ -117,34 +151,10 @@ function inputsOf(pool: Pool, quietPeriod: QuietPeriod): PoolInputs {
     ...limits,
     ...host,
     ...size,
-    ...quietPeriod.now(),
+    ...quietInputs(quiet, performance.now()),
+    now: pool.now(),
+    bursts: arrivals.bursts(),
   };
-}
-
-type QuietPeriod = ReturnType<typeof createQuietPeriod>;
-
-/**
- * Tracks for how long demand has been below the target, the peak demand in that time, and for how
- * long there has been a surplus of idle browsers.
- */
-function createQuietPeriod() {
-  let belowSince: number | null = null;
-  let peak = 0;
-  let surplusSince: number | null = null;
-  return {
-    now: () => ({ calmMs: ageOf(belowSince), calmPeak: peak, surplusMs: ageOf(surplusSince) }),
-    note({ target: before, idle }: PoolInputs, { need, target }: PoolDecision): void {
-      // After each lowering a new quiet period begins, before the target is lowered further.
-      const isSame = need < target && target === before && belowSince !== null;
-      peak = isSame ? Math.max(peak, need) : need;
-      if (!isSame) belowSince = need < target ? performance.now() : null;
-      surplusSince = idle > target ? (surplusSince ?? performance.now()) : null;
-    },
-  };
-}
-
-function ageOf(since: number | null): number {
-  return since === null ? 0 : Math.round(performance.now() - since);
 }
 
 function median(values: readonly number[]): number | null {

@@ -4,7 +4,15 @@ import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import { LaunchFailed } from '../browsers/browsers.ts';
 import { terminateBrowser } from './terminate.ts';
 import { DEFAULTS, isSame, specOf } from './options.ts';
-import { poolFacts, unservedRequests, until, type Pool, type WaitingRequest } from './pool.ts';
+import {
+  nextToLaunch,
+  poolFacts,
+  takeNextFor,
+  until,
+  unwantedLaunches,
+  type Pool,
+  type WaitingRequest,
+} from './pool.ts';
 import { redact } from '../browsers/redact.ts';
 import type { PooledBrowser } from './roster.ts';
 import { assignBrowser } from './assign-browser.ts';
@@ -48,6 +56,7 @@ export function keepFilled(pool: Pool): () => void {
   }
   function consider(): void {
     if (!pool.isOpen) return;
+    cancelUnwanted(pool);
     makeRoom(pool);
     if (launchesWanted(poolFacts(pool)) === 0) return;
     const delayMs = fillDelay(pool);
@@ -64,6 +73,15 @@ export function keepFilled(pool: Pool): () => void {
   };
 }
 
+/** Ends launches whose requester has gone, one at each call: ending it changes the pool. */
+function cancelUnwanted(pool: Pool): void {
+  const [pooled] = unwantedLaunches(pool);
+  if (pooled === undefined) return;
+  terminateBrowser(pool, pooled, 'session_ended').catch((error: unknown) =>
+    pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to cancel a launch'),
+  );
+}
+
 function fillDelay(pool: Pool): number {
   if (pool.waiting.length > 0) return 0;
   if (pool.failedLaunches > 0)
@@ -71,31 +89,39 @@ function fillDelay(pool: Pool): number {
   return pool.roster.counts().busy + pool.roster.counts().ending > 0 ? REFILL_AFTER_MS : 0;
 }
 
-/** Retires an idle browser of a full server if none of them can serve the waiting request. */
+/**
+ * Retires an idle browser of a full server if none of them can serve the waiting request. An
+ * organization with a launch under way waits for that first: with requests for special options it
+ * could take one idle browser after the other from all organizations.
+ */
 function makeRoom(pool: Pool): void {
   if (!pool.canLaunch || !mustEvict(poolFacts(pool))) return;
+  if ((nextToLaunch(pool)?.launches ?? 0) > 0) return;
   const pooled = pool.roster.longestIdle();
   if (pooled !== null) void terminateBrowser(pool, pooled, 'retired');
 }
 
 async function launchOne(pool: Pool): Promise<void> {
   const workloadId = newId('wl');
-  const [requester] = unservedRequests(pool);
+  const requester = nextToLaunch(pool)?.request ?? null;
   const options = requester?.options ?? DEFAULTS;
-  const pooled = pool.roster.add(workloadId, options);
+  const launchedFor = requester?.identity.organizationId ?? null;
+  const pooled = pool.roster.add(workloadId, options, launchedFor);
   const cause = () =>
-    requester === undefined ? newMetadata(ACTOR) : metadataFrom(requester.event, ACTOR);
+    requester === null ? newMetadata(ACTOR) : metadataFrom(requester.event, ACTOR);
   const provision = { type: 'Provision', serverId: pool.server.id } as const;
   const asked = isSame(options, DEFAULTS) ? {} : { browser: options };
   void pool.reporter.queue(pooled, { ...provision, ...asked }, cause());
   void pool.reporter.queue(pooled, { type: 'Launch' }, cause());
   const begunAt = performance.now();
-  const span = requester === undefined ? undefined : traceLaunch(pool, requester, workloadId);
+  const span = requester === null ? undefined : traceLaunch(pool, requester, workloadId);
   try {
     const vncPassword = pool.vncPasswordOf(workloadId);
     pooled.browser = await pool.browsers.launch({ workloadId, vncPassword, ...specOf(options) });
   } catch (error) {
     span?.fail(error);
+    // It was cancelled: that is reported as its termination.
+    if (pooled.phase !== 'launching') return;
     return launchFailed(pool, pooled, error);
   } finally {
     span?.end();
@@ -130,12 +156,11 @@ function waitForSettled(pool: Pool, pooled: PooledBrowser): Promise<void> {
   return until(pool, isWanted, AbortSignal.timeout(SETTLE_MS));
 }
 
-/** Assigns a launched browser to the longest waiting request for its options, or makes it idle. */
+/** Assigns a launched browser to the next request for its options, or makes it idle. */
 async function offerBrowser(pool: Pool, pooled: PooledBrowser): Promise<void> {
   if (!pool.isOpen) return terminateBrowser(pool, pooled, 'server_stopped');
-  const at = pool.waiting.findIndex(({ options }) => isSame(options, pooled.options));
-  const [next] = at === -1 ? [] : pool.waiting.splice(at, 1);
-  if (next === undefined) {
+  const next = takeNextFor(pool, pooled.options);
+  if (next === null) {
     // The request for these options has gone; no other is likely to come.
     if (!isSame(pooled.options, DEFAULTS)) return terminateBrowser(pool, pooled, 'retired');
     return pool.roster.move(pooled, 'idle');

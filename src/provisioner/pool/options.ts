@@ -39,23 +39,25 @@ function isAlike(one: BrowserOptions, other: BrowserOptions): boolean {
   );
 }
 
+type WithOptions = { options: BrowserOptions };
+
 /**
  * Matches waiting requests with launches under way: each launch serves one request for the same
  * options.
- * @returns the requests without a launch, in their order, and how many of the remaining launches
- * will become idle (a launch with special options whose request has gone will not)
+ * @returns the requests without a launch and the launches without a request, in their order, and
+ * how many of these launches will become idle (one with special options will not)
  */
-export function matchLaunches<Request extends { options: BrowserOptions }>(
+export function matchLaunches<Request extends WithOptions, Launch extends WithOptions>(
   waiting: readonly Request[],
-  launching: readonly BrowserOptions[],
-): { unserved: Request[]; spare: number } {
+  launching: readonly Launch[],
+): { unserved: Request[]; left: Launch[]; spare: number } {
   const left = [...launching];
   const unserved = waiting.filter(({ options }) => {
-    const at = left.findIndex((launched) => isSame(launched, options));
+    const at = left.findIndex((launched) => isSame(launched.options, options));
     if (at !== -1) left.splice(at, 1);
     return at === -1;
   });
-  return { unserved, spare: left.filter((options) => isSame(options, DEFAULTS)).length };
+  return { unserved, left, spare: left.filter(({ options }) => isSame(options, DEFAULTS)).length };
 }
 
 /** Size of the display and the window, pixels. */

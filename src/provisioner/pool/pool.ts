@@ -1,6 +1,13 @@
 import type { EventWithState } from '#events/events.ts';
 import type { PoolLimit } from '#events/pool.ts';
 import type { BrowserOptions } from '#events/session.ts';
+import {
+  nextOrganization,
+  noShares,
+  serve,
+  WEIGHT_MIN,
+  type Shares,
+} from '#src/domain/fleet/fair-queue.ts';
 import type { PoolFacts } from '#src/domain/fleet/pool-policy.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -9,8 +16,8 @@ import { createArrivals, type Arrivals } from './arrivals.ts';
 import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
 import type { Reporter } from '../reporter.ts';
-import { matchLaunches } from './options.ts';
-import { createRoster, type Roster } from './roster.ts';
+import { DEFAULTS, isSame, matchLaunches } from './options.ts';
+import { createRoster, type PooledBrowser, type Roster } from './roster.ts';
 
 /** An accepted request whose session has no browser yet. */
 export type WaitingRequest = {
@@ -57,6 +64,8 @@ export type Pool = {
   readonly hasOthers: (tried: readonly string[]) => Promise<boolean>;
   readonly roster: Roster;
   readonly waiting: WaitingRequest[];
+  /** Which organization's request gets the next launched browser. */
+  turns: Shares;
   readonly arrivals: Arrivals;
   /** Durations of the last successful launches, milliseconds. */
   readonly launchTimes: number[];
@@ -105,7 +114,8 @@ export function createPool(
     ...given,
     roster: createRoster(changed),
     waiting: [],
-    arrivals: createArrivals(),
+    turns: noShares,
+    arrivals: createArrivals(given.now),
     launchTimes: [],
     lookups: 0,
     size: { target: given.limits.minIdle, limitedBy: null },
@@ -136,12 +146,62 @@ export function poolCounts(pool: Pool) {
   return { ...roster.counts(), spare, waiting: waiting.length, unserved: unserved.length };
 }
 
-function matchWaiting({ roster, waiting }: Pool) {
-  const launching = roster.all().filter(({ phase }) => phase === 'launching');
-  return matchLaunches(
-    waiting,
-    launching.map(({ options }) => options),
-  );
+function matchWaiting(pool: Pool) {
+  return matchLaunches(pool.waiting, launchesOf(pool));
+}
+
+function launchesOf({ roster }: Pool): PooledBrowser[] {
+  return roster.all().filter(({ phase }) => phase === 'launching');
+}
+
+/**
+ * The request to launch for next, and the launches under way for its organization. It is one of an
+ * organization with the fewest launches under way here, so that none keeps all cores busy while
+ * others wait; of those, by turns.
+ */
+export function nextToLaunch(pool: Pool): { request: WaitingRequest; launches: number } | null {
+  const unserved = unservedRequests(pool);
+  const launches = new Map(unserved.map(({ identity }) => [identity.organizationId, 0]));
+  for (const { launchedFor } of launchesOf(pool))
+    if (launchedFor !== null && launches.has(launchedFor))
+      launches.set(launchedFor, (launches.get(launchedFor) ?? 0) + 1);
+  const fewest = Math.min(...launches.values());
+  const candidates = [...launches.keys()].filter((id) => launches.get(id) === fewest);
+  const next = nextOrganization(pool.turns, candidates);
+  const request = unserved.find(({ identity }) => identity.organizationId === next);
+  return request === undefined ? null : { request, launches: fewest };
+}
+
+/**
+ * Removes from the waiting requests the one that gets a browser with these options next: by turns
+ * of the organizations, the longest waiting one of each; null: none wants it.
+ */
+export function takeNextFor(pool: Pool, options: BrowserOptions): WaitingRequest | null {
+  const wanting = pool.waiting.filter((request) => isSame(request.options, options));
+  const organizations = new Set(wanting.map(({ identity }) => identity.organizationId));
+  const organizationId = nextOrganization(pool.turns, organizations);
+  const next = wanting.find(({ identity }) => identity.organizationId === organizationId);
+  if (organizationId === null || next === undefined) return null;
+  const weight = next.event.state.queueWeight ?? WEIGHT_MIN;
+  pool.turns = serve(pool.turns, organizationId, weight, organizations);
+  pool.waiting.splice(pool.waiting.indexOf(next), 1);
+  return next;
+}
+
+/**
+ * Launches that are not wanted any more: begun for a request that has gone, of use to no other one,
+ * and beyond the target of idle browsers. The newest come first.
+ */
+export function unwantedLaunches(pool: Pool): PooledBrowser[] {
+  const { left, spare } = matchWaiting(pool);
+  const target = pool.isDraining ? 0 : pool.size.target;
+  let surplus = spare - Math.max(0, target - pool.roster.counts().idle);
+  return left.toReversed().filter(({ launchedFor, options }) => {
+    if (launchedFor === null) return false;
+    if (!isSame(options, DEFAULTS)) return true;
+    surplus -= 1;
+    return surplus >= 0;
+  });
 }
 
 /** The inputs of the decisions to launch and to accept requests. */

@@ -14,6 +14,8 @@ export type PooledBrowser = ReportQueue & {
   phase: 'launching' | 'idle' | 'busy' | 'ending';
   /** Set once it has been launched. */
   browser: RunningBrowser | null;
+  /** The organization of the request that it is or was launched for; null: for the pool. */
+  launchedFor: string | null;
   /** The session it serves; set while busy, and kept while ending. */
   session: SessionIdentity | null;
 };
@@ -30,9 +32,13 @@ export function createRoster(onChange: () => void) {
     onChange();
     return pooled;
   }
-  function add(workloadId: string, options: BrowserOptions): PooledBrowser {
+  function add(
+    workloadId: string,
+    options: BrowserOptions,
+    launchedFor: string | null,
+  ): PooledBrowser {
     const nothing = { browser: null, session: null, reports: Promise.resolve() };
-    return put({ workloadId, options, phase: 'launching', ...nothing });
+    return put({ workloadId, options, phase: 'launching', launchedFor, ...nothing });
   }
   /** Adds a browser of an earlier process: busy with its session, or idle if that is null. */
   function adopt(
@@ -42,7 +48,8 @@ export function createRoster(onChange: () => void) {
   ): PooledBrowser {
     const { workloadId } = browser;
     const phase = session === null ? 'idle' : 'busy';
-    return put({ workloadId, options, phase, browser, session, reports: Promise.resolve() });
+    const reports = Promise.resolve();
+    return put({ workloadId, options, phase, browser, launchedFor: null, session, reports });
   }
   function move(pooled: PooledBrowser, phase: PooledBrowser['phase']): void {
     pooled.phase = phase;

@@ -15,7 +15,8 @@ const TERMINATE_AFTER_MS = 15;
 
 /**
  * Terminates a browser: stops its processes, reports that, and confirms the stop of its session.
- * Idempotent. Resolves when the reports are appended.
+ * Idempotent. Resolves when the reports are appended. A browser that cannot be removed keeps its
+ * place and is reported only once it is gone.
  * @param event the session event that caused it, if any
  */
 export async function terminateBrowser(
@@ -24,13 +25,29 @@ export async function terminateBrowser(
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
-  if (pooled.phase === 'ending') return;
+  await endBrowser(pool, pooled, reason, event);
+}
+
+/**
+ * @returns false where the pool has closed before the browser could be removed: no end is reported
+ */
+async function endBrowser(
+  pool: Pool,
+  pooled: PooledBrowser,
+  reason: TerminationReason,
+  event?: RecordedOf<'session'>,
+): Promise<boolean> {
+  if (pooled.phase === 'ending') return true;
   pool.roster.move(pooled, 'ending');
   const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
-  await stopBrowser(pool, pooled.workloadId);
+  const isGone = await stopBrowser(pool, pooled.workloadId);
   span?.end();
+  if (!isGone) {
+    pool.roster.remove(pooled.workloadId);
+    return false;
+  }
   const terminated = { type: 'ReportTerminated', reason, exitCode: null } as const;
   await pool.reporter.queue(pooled, terminated, cause());
   try {
@@ -39,6 +56,7 @@ export async function terminateBrowser(
     // The browser is gone in any case; reconciliation finds a session whose report failed.
     pool.roster.remove(pooled.workloadId);
   }
+  return true;
 }
 
 /** The span of a termination is below the event that caused it. */
@@ -54,24 +72,24 @@ function traceTermination(
   });
 }
 
-/** A failed stop is retried for this long: a restarting Docker engine is back within it. */
-const STOP_WITHIN_MS = 30_000;
+/** Pauses between attempts to stop a browser. A restarting Docker engine is back in seconds. */
 const STOP_RETRY_MS = 500;
+const STOP_RETRY_MAX_MS = 10_000;
 
 /**
- * Stops a browser, with retries. One that cannot be stopped in time, or before this process ends,
- * is left to reconciliation, which runs every minute.
+ * Stops a browser, with retries as long as the pool is open: what still runs takes its place.
+ * @returns false where the pool has closed before; the next start's reconciliation finds it
  */
-async function stopBrowser(pool: Pool, workloadId: string): Promise<void> {
-  const deadline = performance.now() + STOP_WITHIN_MS;
-  for (;;) {
+async function stopBrowser(pool: Pool, workloadId: string): Promise<boolean> {
+  for (let pauseMs = STOP_RETRY_MS; ; pauseMs = Math.min(2 * pauseMs, STOP_RETRY_MAX_MS)) {
     try {
-      return await pool.browsers.stop(workloadId);
+      await pool.browsers.stop(workloadId);
+      return true;
     } catch (error) {
-      pool.log.error({ err: error, workloadId }, 'failed to stop a browser');
+      pool.log.error({ err: error, workloadId }, 'failed to stop a browser; not reported as ended');
     }
-    if (!pool.isOpen || performance.now() > deadline) return;
-    await sleep(STOP_RETRY_MS);
+    if (!pool.isOpen) return false;
+    await sleep(pauseMs);
   }
 }
 
@@ -176,8 +194,9 @@ export async function closePool(pool: Pool): Promise<boolean> {
         const stop = { type: 'StopSession', reason: 'operator', now: pool.now() } as const;
         await pool.reporter.session(pooled.session, stop, newMetadata(ACTOR));
       }
-      await terminateBrowser(pool, pooled, 'server_stopped');
+      const isGone = await endBrowser(pool, pooled, 'server_stopped');
       await pooled.reports;
+      if (!isGone) throw new Error(`the browser ${pooled.workloadId} could not be removed`);
     }),
   );
   return ended.every(({ status }) => status === 'fulfilled');

@@ -105,13 +105,24 @@ async function reconcileOnce(
   const done: Step[] = [];
   let left = await findSteps();
   for (let pass = 1; pass <= PASSES_MAX && left.length > 0; pass += 1) {
+    // What could not be stopped still runs: its end is not reported.
+    const stillThere = new Set<string>();
     for (const step of left) {
+      if (reportsEndOf(step, stillThere)) continue;
       pool.log.warn({ step: step.do, ...idsOf(step) }, 'event store and server differ; correcting');
       if (await tryStep(dependencies, step)) done.push(step);
+      else if (step.do === 'stop-stray') stillThere.add(step.workloadId);
     }
     left = await findSteps();
   }
   return summaryOf(done, left);
+}
+
+/** Whether a step reports the end of one of these browsers. */
+function reportsEndOf(step: Step, workloadIds: ReadonlySet<string>): boolean {
+  if (step.do === 'report-gone') return workloadIds.has(step.workloadId);
+  if (step.do !== 'confirm-stopped') return false;
+  return workloadIds.has(step.session.workload?.workloadId ?? '');
 }
 
 function isConfirmed(since: number): boolean {

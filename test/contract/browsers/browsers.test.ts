@@ -9,7 +9,7 @@ import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
 import { resizeScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
 import { dialRfb, RfbRefused } from '#test/support/clients/rfb-client.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
-import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import { getFrom, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 
 const POLL = { timeout: 60_000 };
@@ -47,13 +47,12 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
 
   test('serve the addresses of their sockets over HTTP, and nothing else', async () => {
     const { cdp } = await launch();
-    const get = (path: string) => fetch(`http://${cdp.host}:${cdp.port}${path}`);
-    const version = await (await get('/json/version')).json();
-    expect(version).toMatchObject({
+    const get = (path: string) => getFrom(cdp, path);
+    expect(JSON.parse((await get('/json/version')).text)).toMatchObject({
       'Protocol-Version': '1.3',
       webSocketDebuggerUrl: `ws://${cdp.host}:${cdp.port}${cdp.path}`,
     });
-    expect(await (await get('/json/list')).json()).toMatchObject([
+    expect(JSON.parse((await get('/json/list')).text)).toMatchObject([
       { type: 'page', url: 'about:blank' },
     ]);
     expect((await get('/no/such')).status).toBe(404);

@@ -10,7 +10,7 @@ import {
   containersOf,
   openDockerBrowsers,
 } from '#test/support/browsers/docker-browsers.fixture.ts';
-import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import { attachPage, evaluate, getFrom, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
 
 const SPEC = { vncPassword: 'aB3dE6gH', screen: { width: 800, height: 600 } };
@@ -78,9 +78,7 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
   );
 
   test('the ports of another session are not reachable, though this host reaches them', async () => {
-    const { host, port } = neighbour.cdp;
-    const version = await fetch(`http://${host}:${port}/json/version`);
-    expect(version.status).toBe(200);
+    expect((await getFrom(neighbour.cdp, '/json/version')).status).toBe(200);
     const { host: ip } = neighbourAddress();
     for (const target of [9_223, 5_900]) {
       expect(shell(`timeout 1 bash -c 'exec 3<>/dev/tcp/${ip}/${target}'`)).toMatch(/exit (1|124)/);
@@ -89,6 +87,16 @@ describe.runIf(hasDocker())('from inside a session’s browser', () => {
     const outcome = await Promise.race([errorAt(ip, 9_223), deadline]);
     expect(['silence', REFUSED, 'net::ERR_CONNECTION_TIMED_OUT']).toContain(outcome);
     await cdp.send('Page.stopLoading', {}, page);
+  });
+
+  test('no more than 1,024 connections are open at once', async () => {
+    const connect = `exec {socket}<>/dev/tcp/${hosts.public}/${hosts.port} || break`;
+    const script = `n=0; while [ $n -lt 1100 ]; do ${connect}; n=$((n+1)); done 2>/dev/null`;
+    const opened = Number(/opened (\d+)/.exec(shell(`${script}; echo opened $n`))?.[1]);
+    // Chromium and the tests before have some open too.
+    expect(opened).toBeGreaterThan(900);
+    expect(opened).toBeLessThanOrEqual(1_024);
+    await expect.poll(() => errorAt(hosts.public, hosts.port)).toBeNull();
   });
 
   function neighbourAddress(): { host: string } {

@@ -3,7 +3,10 @@ import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
 import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
 import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
 import { openSite } from '#src/provisioner/browsers/docker/site.ts';
-import { dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
+import {
+  dockerOptions,
+  openDockerBrowsers,
+} from '#test/support/browsers/docker-browsers.fixture.ts';
 import {
   docker,
   dockerHost,
@@ -22,6 +25,19 @@ describe.runIf(hasDocker())('the sessions’ network', () => {
     expect(new Set(made.map((network) => network.bridge)).size).toBe(1);
     expect(listed()).toHaveLength(1);
     expect(await ensureNetwork(services[0]!.docker, name)).toEqual(made[0]);
+  });
+
+  test('gives an address that was freed to no other browser at once', async () => {
+    await using opened = await openDockerBrowsers();
+    const seen: string[] = [];
+    for (const at of [1, 2, 3]) {
+      const workloadId = `wl_address_${process.pid}_${at}`;
+      const screen = { width: 800, height: 600 };
+      const launched = { workloadId, vncPassword: 'aB3dE6gH', screen, headless: true };
+      seen.push((await opened.browsers.launch(launched)).cdp.host);
+      await opened.browsers.stop(workloadId);
+    }
+    expect(new Set(seen).size).toBe(3);
   });
 
   test('passes its check beside another service’s, which has the addresses of the check', async () => {

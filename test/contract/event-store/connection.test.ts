@@ -56,7 +56,6 @@ describe('connecting to JetStream', () => {
       storage: 'file',
       deny_delete: true,
       deny_purge: false,
-      republish: { src: 'pub.>', dest: 'live.evt.>' },
       max_age: 0,
       max_msgs: -1,
     });
@@ -78,6 +77,35 @@ describe('connecting to JetStream', () => {
       duplicate_window: 120_000_000_000,
       description: 'ours',
     });
+  });
+
+  test('turns off what an earlier version had on: copies of PUBLIC, tenants’ advisories', async () => {
+    await asOperator(async (jsm) => {
+      const republish = { src: 'pub.>', dest: 'live.evt.>' };
+      await jsm.streams.add({ name: 'PUBLIC', subjects: ['pub.>'], deny_delete: true, republish });
+      const subjects = ['$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>'];
+      await jsm.streams.add({ name: 'ADVISORY', subjects });
+    });
+    await using connection = await connectJetStream({ url: nats.url });
+    expect((await configOf('PUBLIC')).republish).toBeUndefined();
+    for (const { differs } of await examineStreams(connection.jsm)) expect(differs).toEqual([]);
+
+    const settle = async (stream: string, subject: string) => {
+      await connection.js.publish(subject, '{}');
+      await connection.jsm.consumers.add(stream, { durable_name: 'one', ack_policy: 'explicit' });
+      const consumer = await connection.js.consumers.get(stream, 'one');
+      const message = await consumer.next();
+      message?.term('as its reader likes');
+    };
+    await settle('PUBLIC', 'pub.org_1.session.ses_1.activated');
+    await settle('EVENTS', 'evt.org_1.session.ses_1.activated');
+    const stored = async () =>
+      Object.keys(
+        (await connection.jsm.streams.info('ADVISORY', { subjects_filter: '>' })).state.subjects ??
+          {},
+      );
+    // The server tells of them in order.
+    await expect.poll(stored).toEqual(['$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.EVENTS.one']);
   });
 
   test('accepts streams that can never be purged, and corrects their other settings', async () => {

@@ -60,6 +60,33 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
       expect(await opened.eventStore.readLast(session)).toEqual(history.at(-1));
     });
 
+    test('returns the history of some types, whether each came once or several times', async () => {
+      const session = aSession();
+      const { eventStore } = opened;
+      const ofTypes = async (...types: string[]) => {
+        const found = [];
+        for await (const event of eventStore.history(session, { types: new Set(types) }))
+          found.push(event);
+        return found;
+      };
+      expect(await ofTypes('session.requested')).toEqual([]);
+      const [first = 0] = await appendEach(eventStore, session, 1);
+      await eventStore.append([change(first, queued(session))]);
+      const alone = await historyOf(eventStore, session);
+      expect(alone.map(({ type }) => type)).toEqual(['session.requested', 'session.queued']);
+      expect(await ofTypes('session.queued', 'session.requested')).toEqual(alone);
+      let last = alone.at(-1)?.sequence ?? 0;
+      for (let times = 0; times < 3; times += 1) {
+        await eventStore.append([change(last, accessed(session))]);
+        last = (await historyOf(eventStore, session)).at(-1)?.sequence ?? 0;
+      }
+      const all = await historyOf(eventStore, session);
+      expect(all.slice(0, 2)).toEqual(alone);
+      expect(all.slice(2).map(({ type }) => type)).toEqual(Array(3).fill('session.accessed'));
+      expect(await ofTypes('session.queued')).toEqual(all.slice(1, 2));
+      expect(await ofTypes('session.accessed', 'session.queued')).toEqual(all.slice(1));
+    });
+
     test('returns the newest sequence of some subjects and of all', async () => {
       const [older, newer] = [aSession(), aSession()];
       const first = await appendEach(opened.eventStore, older, 3);

@@ -4,6 +4,7 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { natsServers, type Server } from '#test/support/servers/containers.ts';
 
@@ -83,6 +84,56 @@ describe.each([
     await other.release(name, 'two');
     await other.release(name, 'two');
     expect((await leases.held()).has(name)).toBe(false);
+  });
+
+  describe('of a server with an owner', () => {
+    const owned = () => {
+      const { leases, other } = opened;
+      const restarted = ownLeases(other, 'one');
+      return { one: ownLeases(leases, 'one'), restarted, two: ownLeases(other, 'two') };
+    };
+
+    test('are renewed and released by that owner alone, after its restart too', async () => {
+      const server = freshId('server');
+      const { one, restarted, two } = owned();
+      await one.renew(server);
+      await expect(two.renew(server)).rejects.toThrow(LeaseTaken);
+      await restarted.renew(server);
+      await two.release(server);
+      expect(await one.held()).toContain(server);
+      await restarted.release(server);
+      await two.renew(server);
+      await expect(one.renew(server)).rejects.toThrow(LeaseTaken);
+    });
+
+    test('may be renewed twice at once', async () => {
+      const server = freshId('server');
+      const { one, restarted } = owned();
+      await Promise.all([one.renew(server), restarted.renew(server), one.renew(server)]);
+      expect(await one.held()).toContain(server);
+    });
+
+    test('are refused to a copy while they are renewed, and free once they are not', async () => {
+      const server = freshId('server');
+      const { one, two } = owned();
+      await one.renew(server);
+      await expect(claimLease(two, server, { withinMs: 0 })).rejects.toThrow(LeaseTaken);
+      for (;;) {
+        const refusal = await claimLease(two, server, { withinMs: 0 }).catch((error) => error);
+        if (refusal === undefined) break;
+        expect(refusal).toBeInstanceOf(LeaseTaken);
+        await opened.moment();
+      }
+      await expect(one.renew(server)).rejects.toThrow(LeaseTaken);
+    });
+
+    test('are taken over from an earlier version, whose leases have no owner', async () => {
+      const server = freshId('server');
+      const { one, two } = owned();
+      await opened.leases.renew(server);
+      await one.renew(server);
+      await expect(two.renew(server)).rejects.toThrow(LeaseTaken);
+    });
   });
 
   test('expire one lease time after their last renewal, while renewed ones stay', async () => {

@@ -6,7 +6,7 @@ import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
-import type { Timer, Timers } from '#src/messaging/timers.ts';
+import type { FiredTimer, Timer, Timers } from '#src/messaging/timers.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
@@ -49,7 +49,8 @@ describe.each([
     while (fired.at(-1)?.organizationId !== last.organizationId) {
       const delivery = await take(inbox);
       await delivery.ack();
-      fired.push(delivery.item);
+      const { organizationId, sessionId, kind } = delivery.item;
+      fired.push({ organizationId, sessionId, kind });
     }
     return fired;
   }
@@ -62,12 +63,14 @@ describe.each([
     await schedule(later, 900);
     opened.pass(due);
     const delivery = await takeOf(inbox, timer);
-    expect(delivery.item).toEqual(timer);
+    expect(delivery.item).toMatchObject(timer);
     expect(opened.now()).toBeGreaterThanOrEqual(due);
+    expect(delivery.item.firedAt).toBeGreaterThanOrEqual(due);
+    expect(delivery.item.firedAt).toBeLessThanOrEqual(opened.now());
     await delivery.ack();
     opened.pass(due + 600);
     const next = await take(inbox);
-    expect(next.item).toEqual(later);
+    expect(next.item).toMatchObject(later);
   });
 
   test('fire at once when their time has passed', async () => {
@@ -169,7 +172,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     expect(config.inactive_threshold ?? 0).toBe(0);
     const inbox = await createJetStreamTimers(connection).fired('timekeeper');
     const delivery = await take(inbox);
-    expect(delivery.item).toEqual(timer);
+    expect(delivery.item).toMatchObject(timer);
     expect(await heldBy(connection)).toEqual([subject]);
     await delivery.ack();
     expect(await heldBy(connection)).toEqual([]);
@@ -185,7 +188,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     await using connection = await connectJetStream({ url: nats.url });
     const inbox = await createJetStreamTimers(connection, { leaseMs: 500 }).fired('timekeeper');
     const again = await take(inbox);
-    expect([again.item, again.deliveries]).toEqual([timer, 2]);
+    expect([again.item, again.deliveries]).toMatchObject([timer, 2]);
     await again.ack();
     expect(await heldBy(connection)).toEqual([]);
     // The server's advisories of items that were given up: none.
@@ -205,7 +208,7 @@ describe('timers (JetStream) that fired while no timekeeper ran', () => {
     expect(await heldBy(connection)).toHaveLength(1);
     const retried = deadLetters.redeliver(event);
     const again = await take(inbox);
-    expect(again.item).toEqual(timer);
+    expect(again.item).toMatchObject(timer);
     await again.ack();
     expect(await retried).toEqual({ outcome: 'mended' });
     expect(await heldBy(connection)).toEqual([]);
@@ -248,9 +251,9 @@ describe('timers (JetStream) across a kill of the server', () => {
     await expect.poll(() => Date.now(), { timeout: SOON_MS }).toBeGreaterThan(dueAt);
     await nats.restart();
     const first = await take(inbox, 15_000);
-    expect(first.item).toEqual(overdue);
+    expect(first.item).toMatchObject(overdue);
     await first.ack();
-    expect((await take(inbox)).item).toEqual(later);
+    expect((await take(inbox)).item).toMatchObject(later);
   });
 });
 
@@ -290,7 +293,10 @@ function isSame(one: Timer, other: Timer): boolean {
   return one.organizationId === other.organizationId && one.kind === other.kind;
 }
 
-async function take(workQueue: WorkQueue<Timer>, withinMs = SOON_MS): Promise<Delivery<Timer>> {
+async function take(
+  workQueue: WorkQueue<FiredTimer>,
+  withinMs = SOON_MS,
+): Promise<Delivery<FiredTimer>> {
   const deadline = Date.now() + withinMs;
   while (Date.now() < deadline) {
     const delivery = await workQueue.next(1_000, never).catch(() => null);
@@ -300,7 +306,10 @@ async function take(workQueue: WorkQueue<Timer>, withinMs = SOON_MS): Promise<De
 }
 
 /** The firing of that timer; those of earlier tests are skipped. */
-async function takeOf(workQueue: WorkQueue<Timer>, timer: Timer): Promise<Delivery<Timer>> {
+async function takeOf(
+  workQueue: WorkQueue<FiredTimer>,
+  timer: Timer,
+): Promise<Delivery<FiredTimer>> {
   for (;;) {
     const delivery = await take(workQueue);
     if (isSame(delivery.item, timer)) return delivery;

@@ -163,6 +163,20 @@ describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }
     expect(await other.next(LEASE_MS * 2, never)).toBeNull();
   });
 
+  test('delivers an item that is given back as often as it takes, if its deliveries have no bound', async () => {
+    const name = freshId('inbox');
+    const session = aSession();
+    await appendOne(opened.eventStore, change(0, requested(session)));
+    const inbox = await opened.openWorkQueue(name, [streamFilter(session)], { isBounded: false });
+    for (let deliveries = 1; deliveries <= 15; deliveries += 1) {
+      const delivery = await take(inbox);
+      expect(delivery.deliveries).toBe(deliveries);
+      delivery.retryAfter(0);
+    }
+    await (await take(inbox)).ack();
+    expect(await inbox.next(LEASE_MS * 2, never)).toBeNull();
+  });
+
   test('counts the items that no consumer has taken', async () => {
     const { inbox, other, append } = await work(3);
     expect(await inbox.pending()).toBe(3);

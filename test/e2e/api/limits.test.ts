@@ -78,7 +78,7 @@ describe('the rate limit', () => {
       await other.get('/api/status'),
     ]) {
       expect(errorOf(refused)).toBe('429 RATE_LIMIT_EXCEEDED');
-      expect(refused.body.context).toEqual({ limit: REQUESTS });
+      expect(refused.body.context).toEqual({ limit: REQUESTS, cost: 1 });
       const { remaining, reset } = allowance(refused);
       expect(remaining).toBe(0);
       const retryAfter = Number(refused.headers['retry-after']);
@@ -89,7 +89,7 @@ describe('the rate limit', () => {
     expect((await api.get('/api/status')).status).toBe(200);
   });
 
-  it('counts unauthenticated callers by address, with the free tier’s limit, except on health', async () => {
+  it('counts unauthenticated callers by address, with the free tier’s limit, except on health and readiness', async () => {
     await freshWindow();
     const anonymous = api.as(null);
     const replies = [];
@@ -97,7 +97,9 @@ describe('the rate limit', () => {
       replies.push(await anonymous.get('/api/sessions'));
     expect(errorOf(replies.at(-1) as Reply)).toBe('429 RATE_LIMIT_EXCEEDED');
     expect(errorOf(await anonymous.get('/nowhere'))).toBe('429 RATE_LIMIT_EXCEEDED');
-    for (const path of ['/api/health', '/api/ready', '/api/openapi.json', '/docs']) {
+    for (const path of ['/api/openapi.json', '/docs'])
+      expect(errorOf(await anonymous.get(path))).toBe('429 RATE_LIMIT_EXCEEDED');
+    for (const path of ['/api/health', '/api/ready']) {
       const reply = await anonymous.get(path);
       expect(reply.status).toBe(200);
       expect(allowance(reply)).toMatchObject({ limit: REQUESTS, remaining: 0 });

@@ -65,10 +65,12 @@ describe('a tenant', () => {
     const nc = await connectTenant(service, 'live', own.key);
     const received: string[] = [];
     const bodies: string[] = [];
+    const numbers: number[] = [];
     nc.subscribe(`live.evt.${own.organization}.>`, {
       callback(_, message) {
         const { headers, subject } = message;
         bodies.push(message.string());
+        numbers.push(Number(headers?.get('ce-orgsequence')));
         received.push(`${headers?.get('ce-type')} ${subject}`);
       },
     });
@@ -78,6 +80,7 @@ describe('a tenant', () => {
     const activated = `session.activated live.evt.${own.organization}.session.${id}.activated`;
     await eventually(() => received.includes(activated), 'it receives the event of its session');
     expect(received.filter((one) => !one.includes(own.organization))).toEqual([]);
+    expect(numbers).toEqual(numbers.map((_, at) => Number(numbers[0]) + at));
     expect(bodies.join('\n')).toContain('"workload":{"workloadId":');
     expect(bodies.filter((body) => INSIDE.test(body))).toEqual([]);
     await nc.close();
@@ -85,7 +88,7 @@ describe('a tenant', () => {
 
   it('consumes all its events with the durable consumer, and resumes after a restart', async () => {
     const id = await newSession(own);
-    const seen: { subject: string; seq: number; inLog: number; body: string }[] = [];
+    const seen: { subject: string; seq: number; inLog: number; own: number; body: string }[] = [];
     const read = async (isEnough: () => boolean) => {
       const nc = await connectTenant(service, 'durable', own.key);
       const js = jetstream(nc, { checkAPI: false, apiPrefix: TENANT_API });
@@ -95,6 +98,7 @@ describe('a tenant', () => {
           subject: message.subject,
           seq: message.seq,
           inLog: Number(message.headers?.get('ce-sequence')),
+          own: Number(message.headers?.get('ce-orgsequence')),
           body: message.string(),
         });
         expect(await message.ackAck()).toBe(true);
@@ -106,8 +110,11 @@ describe('a tenant', () => {
     expect(seen[0]?.subject).toBe(`pub.${own.organization}.organization.registered`);
     const last = `pub.${own.organization}.session.${id}.activated`;
     await read(() => seen.at(-1)?.subject === last);
-    for (const order of [seen.map(({ seq }) => seq), seen.map(({ inLog }) => inLog)])
+    for (const name of ['seq', 'inLog', 'own'] as const) {
+      const order = seen.map((one) => one[name]);
       expect(order).toEqual([...new Set(order)].toSorted((a, b) => a - b));
+    }
+    expect(seen[0]?.own).toBe(1);
     expect(seen.filter(({ body }) => INSIDE.test(body))).toEqual([]);
     expect(seen.filter(({ subject }) => !subject.startsWith(`pub.${own.organization}.`))).toEqual(
       [],

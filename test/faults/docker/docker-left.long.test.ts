@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { BrowserExit, BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
+import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { labelsOf, nameOf } from '#src/provisioner/browsers/docker/naming.ts';
 import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { dialRfb } from '#test/support/clients/rfb-client.ts';
@@ -10,12 +13,14 @@ import {
   browsersFor,
   containersOf,
   dockerOptions,
+  MASTER_KEY,
   openDockerBrowsers,
 } from '#test/support/browsers/docker-browsers.fixture.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
 
 const SCREEN = { width: 800, height: 600 };
 const PASSWORD = 'aB3dE6gH';
+const keys = createLinkKeys(Buffer.from(MASTER_KEY));
 let launches = 0;
 
 describe.runIf(hasDocker())('after the service was killed', () => {
@@ -96,17 +101,45 @@ describe.runIf(hasDocker())('after the service was killed', () => {
   });
 });
 
+test.runIf(hasDocker())(
+  'browsers of servers that are gone are removed at a start, and no others',
+  async () => {
+    await using gone = await openDockerBrowsers();
+    await using running = await openDockerBrowsers();
+    for (const { browsers } of [gone, running]) await browsers.launch(aSpec());
+    const options = dockerOptions();
+    const asked: string[] = [];
+    await using _ = await createDockerBrowsers({
+      ...options,
+      isServerGone: async (id) => {
+        asked.push(id);
+        return id === gone.options.serverId;
+      },
+    });
+    expect(asked).toEqual(
+      expect.arrayContaining([gone, running].map((one) => one.options.serverId)),
+    );
+    expect(gone.traces()).toEqual([]);
+    expect(running.traces()).toHaveLength(1);
+  },
+);
+
 /** Closes the browser in a container. @returns when its container exited, by the engine's clock */
 async function closeIn(container: string): Promise<number> {
   const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}';
   const host = docker('inspect', '--format', format, container);
-  const version = await fetch(`http://${host}:9223/json/version`);
-  const { webSocketDebuggerUrl } = (await version.json()) as { webSocketDebuggerUrl: string };
-  using cdp = await openCdp({ host, port: 9223, path: new URL(webSocketDebuggerUrl).pathname });
+  const address = { host, port: 9223, linkKey: keys(workloadOf(container)) };
+  const { webSocketDebuggerUrl } = await readVersion(address, AbortSignal.timeout(10_000));
+  using cdp = await openCdp({ ...address, path: new URL(webSocketDebuggerUrl).pathname });
   await cdp.send('Browser.close').catch(() => undefined);
   const state = () => docker('inspect', '--format', '{{.State.Status}}', container);
   await expect.poll(state).toBe('exited');
   return Date.parse(docker('inspect', '--format', '{{.State.FinishedAt}}', container));
+}
+
+function workloadOf(container: string): string {
+  const format = '{{index .Config.Labels "browser-session-service.workload"}}';
+  return docker('inspect', '--format', format, container);
 }
 
 function aSpec(): BrowserSpec {
@@ -121,10 +154,12 @@ function imageOf({ serverId }: DockerBrowsersOptions): string {
 
 /** A service process that launches a browser, assigns it to a session and prints a line. */
 const OWNER = `
-  const { adapter, options, spec, sessionId } = JSON.parse(process.argv[1]);
+  const { adapter, link, options, spec, sessionId } = JSON.parse(process.argv[1]);
+  const { createLinkKeys } = await import(link);
+  const linkKeys = createLinkKeys(Buffer.from(${JSON.stringify(MASTER_KEY)}));
   const { createDockerBrowsers } = await import(adapter);
   const log = { info() {}, warn() {} };
-  const browsers = await createDockerBrowsers({ ...options, print() {}, log });
+  const browsers = await createDockerBrowsers({ ...options, linkKeys, print() {}, log });
   await browsers.launch(spec);
   await browsers.assign(spec.workloadId, sessionId);
   console.log('launched');
@@ -142,7 +177,8 @@ async function leaveBrowser(
     if (left.length > 0) docker('rm', '-fv', ...left);
   });
   const adapter = import.meta.resolve('#src/provisioner/browsers/docker/docker-browsers.ts');
-  const task = JSON.stringify({ adapter, options, spec, sessionId });
+  const link = import.meta.resolve('#src/browser-link/browser-link.ts');
+  const task = JSON.stringify({ adapter, link, options, spec, sessionId });
   const owner = spawn(process.execPath, ['--input-type=module', '-e', OWNER, task], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

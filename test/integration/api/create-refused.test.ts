@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Unavailable } from '#src/errors.ts';
+import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 const HOUR_MS = 3_600_000;
@@ -32,7 +33,9 @@ test('while the list cannot be read, the session limit is reported without the i
         return views.page(...asked);
       },
     }),
-    { limits: { requestsPerMinute: 1_000, concurrentSessions: 1, credits: 10_000 } },
+    {
+      limits: { requestsPerMinute: 1_000, concurrentSessions: 1, credits: 10_000, queueWeight: 1 },
+    },
   );
   const first = await app.request('POST', '/api/sessions');
   const known = await app.request('POST', '/api/sessions');
@@ -41,4 +44,58 @@ test('while the list cannot be read, the session limit is reported without the i
   const { status, body } = await app.request('POST', '/api/sessions');
   expect([status, body.error]).toEqual([429, 'SESSION_LIMIT_EXCEEDED']);
   expect(body.context).not.toHaveProperty('session_ids');
+});
+
+test('description and labels have at most 2,048 bytes of UTF-8 together', async () => {
+  await using app = await startApp();
+  // 16 labels with names of 3 bytes, and values of 61 characters that have 2 bytes each.
+  const labels = Object.fromEntries(
+    Array.from({ length: 16 }, (_, at) => [`l${at + 10}`, 'ü'.repeat(61)]),
+  );
+  const most = { labels, description: 'x'.repeat(48) };
+  expect((await app.request('POST', '/api/sessions', most)).status).toBe(201);
+  const longer = { labels, description: 'x'.repeat(49) };
+  const { status, body } = await app.request('POST', '/api/sessions', longer);
+  expect([status, body]).toEqual([
+    400,
+    {
+      error: 'INVALID_REQUEST',
+      message:
+        'description (49 bytes) and labels (2000 bytes) have 2049 bytes of UTF-8 together, ' +
+        'and may have 2048.',
+      code: 400,
+      context: {
+        field: 'labels',
+        bytes: { description: 49, labels: 2_000 },
+        max_bytes: 2_048,
+      },
+    },
+  ]);
+  const alone = await app.request('POST', '/api/sessions', { description: '€'.repeat(683) });
+  expect([alone.status, alone.body.context.field]).toEqual([400, 'description']);
+});
+
+test('an Idempotency-Key is refused once its session has ended for 24 hours', async () => {
+  await using app = await startApp();
+  const headers = { 'idempotency-key': 'nightly' };
+  const create = () => app.request('POST', '/api/sessions', {}, headers);
+  const made = await create();
+  expect(made.status).toBe(201);
+  const { id } = made.body as { id: string };
+  await app.request('DELETE', `/api/sessions/${id}`);
+  const ended = async () => {
+    const { body } = await app.request('GET', `/api/sessions/${id}`);
+    return body.status === 'stopped';
+  };
+  await eventually(ended, 'it has ended');
+  app.pass(23 * HOUR_MS);
+  const soon = await create();
+  expect([soon.status, soon.body.id]).toEqual([201, id]);
+  app.pass(HOUR_MS);
+  const late = await create();
+  expect([late.status, late.body.error]).toEqual([409, 'IDEMPOTENCY_CONFLICT']);
+  expect(late.body.context).toEqual({
+    session_id: id,
+    ended_at: expect.stringMatching(/Z$/),
+  });
 });

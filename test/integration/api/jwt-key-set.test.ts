@@ -16,7 +16,7 @@ import {
 
 /** The issuer's key set: rotations, outages and wrong addresses. */
 
-const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 };
+const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600, queueWeight: 1 };
 /** No fetch by the clock, and no cool-down. */
 const TIMES = {
   fetchMs: 2_000,

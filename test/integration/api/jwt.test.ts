@@ -21,7 +21,7 @@ import {
 const HOUR_SECONDS = 3_600;
 const NOW = Math.floor(Date.now() / 1000);
 const SECRET = 'a-secret-of-the-issuer-0123456789abcdef';
-const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600 };
+const LIMITS = { requestsPerMinute: 100, concurrentSessions: 5, credits: 600, queueWeight: 1 };
 
 function authenticator(keys = secretKeys(SECRET)): Authenticate {
   return createJwtAuthenticator({

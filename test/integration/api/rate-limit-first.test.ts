@@ -12,7 +12,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
 
 let app: Awaited<ReturnType<typeof startApp>>;
 beforeAll(async () => {
-  const limits = { requestsPerMinute: 0, concurrentSessions: 1, credits: 1 };
+  const limits = { requestsPerMinute: 0, concurrentSessions: 1, credits: 1, queueWeight: 1 };
   app = await startApp(undefined, { limits });
 });
 afterAll(() => app?.[Symbol.asyncDispose]());

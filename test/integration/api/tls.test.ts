@@ -23,7 +23,7 @@ const CLIENT = '203.0.113.9';
 
 /** An API without routes: requests to unknown paths are counted by address. */
 function anApi(incoming: Incoming) {
-  const limits = { requestsPerMinute: LIMIT, concurrentSessions: 1, credits: 1 };
+  const limits = { requestsPerMinute: LIMIT, concurrentSessions: 1, credits: 1, queueWeight: 1 };
   const allowance = { limit: LIMIT, remaining: 1, resetAtSeconds: 60, isAllowed: true };
   return buildServer({
     routes: () => undefined,
@@ -133,7 +133,11 @@ describe('configured certificates', () => {
     const api = anApi({ certificate: given.now });
     await api.listen({ host: '127.0.0.1', port: 0 });
     stack.defer(() => api.close());
-    const nothing = { onRequest: () => undefined, onUpgrade: () => undefined };
+    const ignore = () => undefined;
+    const nothing = {
+      ...{ onRequest: ignore, onUpgrade: ignore, onMalformed: ignore },
+      onSocket: () => true,
+    };
     const place = { host: '127.0.0.1', port: 0 };
     const gateway = stack.use(await startListener({ ...place, ...given.now }, nothing, 10));
     given.onChange((changed) => setCertificate(api, changed));

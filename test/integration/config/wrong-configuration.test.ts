@@ -87,3 +87,23 @@ test('random secrets are strong, and weak ones are allowed in development', () =
     expect(readConfig({ ...SERIOUS, MASTER_KEY }).masterKey).toBe(MASTER_KEY);
   expect(readConfig({ ...NATS, MASTER_KEY: 'x'.repeat(32) }).masterKey).toBe('x'.repeat(32));
 });
+
+describe('browsers that are not isolated', () => {
+  const unisolated = (env: Record<string, string>) => readConfig(env).browsers.unisolated;
+  const PRODUCTION = { NODE_ENV: 'production' };
+  test.each([
+    ['development', {}],
+    ['development', { HOST: '::1' }],
+    ['refused', PRODUCTION],
+    ['refused', { HOST: '0.0.0.0' }],
+    ['refused', { HOST: '192.168.1.7' }],
+    ['refused', { NATS_URL: 'nats://10.0.0.1:4222', ROLES: 'provisioner' }],
+    ['allowed', { ...PRODUCTION, ALLOW_UNISOLATED: 'yes' }],
+    ['refused', { ...PRODUCTION, ALLOW_UNISOLATED: 'no' }],
+    [null, { ...PRODUCTION, BROWSERS: 'docker' }],
+    [null, { ...PRODUCTION, BROWSERS: 'simulated' }],
+    [null, { ...PRODUCTION, ROLES: 'api,gateway' }],
+  ])('are %s with %j', (expected, env) => {
+    expect(unisolated(env)).toBe(expected);
+  });
+});

@@ -41,7 +41,11 @@ beforeEach(async () => {
 afterEach(() => expect(reads).toBeLessThan(10));
 
 const contextOf = () => createCommandContext(stored, () => T0);
-const follow = () => followKeys(eventStore, { isReceivingEvents: () => isReceiving, log });
+const follow = () =>
+  followKeys(eventStore, {
+    reception: { isConnected: () => isReceiving, eventsSilenceMs: () => 0 },
+    log,
+  });
 
 async function tell(command: OrganizationCommand): Promise<void> {
   const organization = { kind: 'organization', organizationId: 'acme' } as const;

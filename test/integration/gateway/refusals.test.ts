@@ -6,6 +6,7 @@ import {
   handshake,
   openSocket,
   refusal,
+  startScreen,
   startSession,
   startTestGateway,
   until,
@@ -78,6 +79,53 @@ describe('refusals', () => {
     }
     expect((await refusal(site.vncUrl('s2'))).status).toBe(502);
     await site.isClean();
+  });
+
+  test('a browser that is gone because its session has ended is 410 with the reason', async () => {
+    const gone = { host: '127.0.0.1', port: 1, path: '/devtools/browser/x' };
+    await using site = await startTestGateway({
+      sessions: {
+        // What is remembered is older than what the event store's leader has.
+        find: async (_organization, _id, { fromLeader = false } = {}) =>
+          fromLeader
+            ? { status: 'ended', reason: 'browser_crashed' }
+            : { status: 'active', cdp: gone, vnc: gone },
+      },
+    });
+    const ended = { error: 'SESSION_ENDED', context: { reason: 'browser_crashed' } };
+    for (const url of [site.cdpUrl('s1'), site.vncUrl('s1')])
+      expect(await refusal(url)).toMatchObject({ status: 410, body: ended });
+    const json = await fetch(`${site.cdpUrl('s1').replace('ws:', 'http:')}/json/list`);
+    expect([json.status, await json.json()]).toMatchObject([410, ended]);
+  });
+
+  test('the screen of a headless session is 404', async () => {
+    await using site = await startSession();
+    site.directory.set('s2', { status: 'active', cdp: site.browser.endpoint, vnc: null });
+    expect((await refusal(site.vncUrl('s2'))).status).toBe(404);
+    const state = site.vncUrl('s2').replace('ws:', 'http:').replace('websockify', 'state');
+    expect((await fetch(state)).status).toBe(404);
+    const driver = await openSocket(site.cdpUrl('s2'));
+    await driver.echoes('it has a browser');
+  });
+
+  test.each([
+    ['no length', '\r\n{}'],
+    ['a length beyond the bound', 'Content-Length: 99999999\r\n\r\n'],
+    ['less than its length', 'Content-Length: 10\r\n\r\n{}'],
+    ['more than its length', 'Content-Length: 2\r\n\r\n{}{}'],
+    ['no JSON', 'Content-Length: 2\r\n\r\n{{'],
+    ['no address', 'Content-Length: 2\r\n\r\n{}'],
+  ])('a browser that says who it is with %s is 502', async (_name, rest) => {
+    await using site = await startSession({ limits: { dialTimeoutMs: 200 } });
+    await using impostor = await startScreen();
+    void impostor.socket().then((socket) => socket.write(`HTTP/1.1 200 OK\r\n${rest}`));
+    const cdp = { ...impostor.endpoint, path: '/devtools/browser/x' };
+    site.directory.set('s2', { status: 'active', cdp, vnc: site.screen.endpoint });
+    const url = site.vncUrl('s2');
+    expect(await refusal(url)).toMatchObject({ status: 502 });
+    await site.isClean();
+    expect(site.screen.received).toEqual([]);
   });
 
   test('a directory that does not answer is 503', async () => {

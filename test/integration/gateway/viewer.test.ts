@@ -5,6 +5,8 @@ import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
 import { openSocket, startTestGateway, until } from '#test/support/gateway.fixture.ts';
 import { startRealBrowsers, VNC_PASSWORD } from '#test/support/clients/real-browser.ts';
 
+const SOON = { timeout: 20_000 };
+
 /** One browser is the session's, the other is the viewer's. */
 let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
 let site: Awaited<ReturnType<typeof startTestGateway>>;
@@ -125,6 +127,37 @@ describe('the viewer page', () => {
     await driver.disconnect();
   });
 
+  test('writes the session’s clipboard into the person’s own only when asked to', async () => {
+    const everything = ['clipboard-read', 'clipboard-sanitized-write'] as const;
+    await person.defaultBrowserContext().overridePermissions(site.http, [...everything]);
+    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    await reaches(page, 'connected');
+    await page.bringToFront();
+    const own = () => page.evaluate('navigator.clipboard.readText()');
+    const isOffered = () => page.evaluate(`!document.getElementById('copy').hidden`);
+    await page.evaluate(`navigator.clipboard.writeText('the person’s own')`);
+    expect(await isOffered()).toBe(false);
+
+    await copyInSession('first');
+    await expect.poll(isOffered, SOON).toBe(true);
+    expect(await own()).toBe('the person’s own');
+    await page.click('#copy');
+    await expect.poll(own, SOON).toBe('first');
+    expect(await isOffered()).toBe(false);
+
+    // In view only nothing is offered.
+    await copyInSession('second');
+    await expect.poll(isOffered, SOON).toBe(true);
+    await page.click('#view-only');
+    expect(await isOffered()).toBe(false);
+    await page.evaluate(`document.getElementById('copy').click()`);
+    await page.click('#view-only');
+    expect([await own(), await isOffered()]).toEqual(['first', true]);
+    await page.click('#copy');
+    await expect.poll(own, SOON).toBe('second');
+    await page.close();
+  });
+
   test('shows why the session ended', async () => {
     const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
     await reaches(page, 'connected');
@@ -208,6 +241,23 @@ async function greet(password: string) {
   if (result === 0) viewer.socket.close();
   const closed = await viewer.closed;
   return { result, width: size.readUInt16BE(0), height: size.readUInt16BE(2), closed };
+}
+
+/** Copies a text in the session's page, as its user does. */
+async function copyInSession(text: string): Promise<void> {
+  const driver = await connect({ browserWSEndpoint: site.cdpUrl('s1'), defaultViewport: null });
+  const [page] = await driver.pages();
+  if (page === undefined) throw new Error('the session has no page');
+  await page.bringToFront();
+  await page.setContent('<textarea autofocus></textarea>');
+  const session = await page.createCDPSession();
+  await session.send('Runtime.evaluate', {
+    expression:
+      `document.querySelector('textarea').value = ${JSON.stringify(text)};` +
+      `document.querySelector('textarea').select(); document.execCommand('copy')`,
+    userGesture: true,
+  });
+  await driver.disconnect();
 }
 
 function file(name: string): Promise<Response> {

@@ -54,6 +54,38 @@ describe('a difference that cannot be corrected', () => {
     }
   });
 
+  test('a browser that cannot be removed is not told as ended, by this process nor by the next', async () => {
+    const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
+    let isStuck = true;
+    let tried = 0;
+    async function stop(workloadId: string): Promise<void> {
+      tried += 1;
+      if (isStuck) throw new Error('device or resource busy');
+      await machine.stop(workloadId);
+    }
+    const stuck = { ...machine, stop };
+    const first = await fleet.join({ limits: ONE, machine: stuck });
+    const id = await fleet.create();
+    await fleet.waitForStatus(id, 'active');
+    await fleet.sendSessionCommand(id, { type: 'StopSession', reason: 'user', now: Date.now() });
+    await eventually(() => tried >= 3, 'its stop has been tried again');
+    const isTold = async () => {
+      const [workload] = await fleet.workloads();
+      return [(await fleet.read(id)).status, workload?.status];
+    };
+    expect(await isTold()).toEqual(['stopping', 'terminating']);
+    first.kill();
+
+    const second = await fleet.join({ id: first.id, limits: ONE, machine: stuck });
+    expect(second.provisioner.leaks()).toMatchObject({ browsers: 1 });
+    expect(await isTold()).toEqual(['stopping', 'terminating']);
+    isStuck = false;
+    second.provisioner.reconcileSoon();
+    await fleet.waitForStatus(id, 'stopped');
+    await eventually(async () => (await isTold())[1] !== 'terminating', 'the workload has ended');
+    await machine[Symbol.asyncDispose]();
+  });
+
   test('an unreadable session does not prevent that another one fails', async () => {
     const first = await fleet.join({ limits: { minIdle: 0, maxIdle: 0 } });
     const ids = [await fleet.create(), await fleet.create()];

@@ -153,7 +153,7 @@ test('an observation contains all that the pool handled at any of its moments', 
   const views = {
     async waitForCheckpoint() {
       pool.waiting.push(waiting);
-      pool.roster.move(pool.roster.add('wl_1', DEFAULTS), 'ending');
+      pool.roster.move(pool.roster.add('wl_1', DEFAULTS, null), 'ending');
       return true;
     },
     page: async () => ({ items: '', total: 0, checkpoint: 0 }),

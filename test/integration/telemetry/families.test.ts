@@ -106,6 +106,23 @@ describe('access to the metrics', () => {
     },
   );
 
+  test.each([
+    ['127.0.0.1:9000', 'admitted'],
+    ['[::1]:9000', 'admitted'],
+    ['localhost', 'admitted'],
+    ['API.localhost:80', 'admitted'],
+    ['browsers.example:8080', 'admitted'],
+    ['evil.example', 'NOT_FOUND'],
+    ['browsers.example.evil.example', 'NOT_FOUND'],
+    ['localhost.evil.example', 'NOT_FOUND'],
+    ['127.0.0.1.evil.example', 'NOT_FOUND'],
+    ['', 'NOT_FOUND'],
+  ])('without a token, a client on this machine that asks by %s', (host, result) => {
+    const request = { address: '127.0.0.1', headers: { host } };
+    const refusal = refuseMetrics(request, null, ['browsers.example']);
+    expect(refusal?.code ?? 'admitted').toBe(result);
+  });
+
   test('with a token, only requests with it are answered, from any address', () => {
     const ask = (address: string, authorization?: string) =>
       refuseMetrics({ address, headers: { authorization } }, token)?.code ?? 'admitted';

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
@@ -141,9 +144,22 @@ export type Cdp = Disposable & {
   send(method: string, params?: object, sessionId?: string): Promise<Record<string, unknown>>;
 };
 
+/** Asks a browser's CDP port over HTTP. */
+export async function getFrom(
+  address: BrowserAddress,
+  path: string,
+): Promise<{ status: number | undefined; text: string }> {
+  const headers = { host: `${address.host}:${address.port}` };
+  const request = get({ path, headers, createConnection: () => connectToBrowser(address) });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return { status: response.statusCode, text: await text(response) };
+}
+
 /** Connects a client to a browser's CDP socket. */
-export async function openCdp({ host, port, path }: RunningBrowser['cdp']): Promise<Cdp> {
-  const socket = new WebSocket(`ws://${host}:${port}${path}`);
+export async function openCdp(address: RunningBrowser['cdp']): Promise<Cdp> {
+  const { host, port, path } = address;
+  const createConnection = () => connectToBrowser(address);
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, { createConnection });
   await once(socket, 'open');
   let lastId = 0;
   return {

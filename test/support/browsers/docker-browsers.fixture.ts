@@ -1,3 +1,4 @@
+import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
@@ -8,6 +9,9 @@ import { createCurrentImage } from '#src/provisioner/browsers/docker/current-ima
 import type { DockerSite } from '#src/provisioner/browsers/docker/site.ts';
 import { docker, dockerHost, testNetwork } from '#test/support/servers/docker-engine.ts';
 import type { OpenedBrowsers } from './browsers.fixture.ts';
+
+/** The master key of the tests’ browsers. */
+export const MASTER_KEY = 'fFq2mZ7xKp4sVt9wRb3nYc6dHg8jLe1a';
 
 let opened = 0;
 
@@ -23,6 +27,7 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
     dns: [],
     isolation: 'required',
     limits: { memoryBytes: 1024 ** 3, cpus: 2, pids: 512 },
+    linkKeys: createLinkKeys(Buffer.from(MASTER_KEY)),
     launchTimeoutMs: 30_000,
     print: console.log,
     log: { info: () => {}, warn: console.warn },

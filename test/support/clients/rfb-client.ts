@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
 
 /** A viewer of a screen; ends with its stream. */
@@ -66,13 +66,10 @@ export async function connectRfb(stream: Duplex, password: string): Promise<RfbC
   };
 }
 
-/** The same over TCP. */
-export async function dialRfb(
-  endpoint: { host: string; port: number },
-  password: string,
-): Promise<RfbClient> {
-  const socket = connect(endpoint);
-  await once(socket, 'connect');
+/** The same on a browser's VNC socket. */
+export async function dialRfb(address: BrowserAddress, password: string): Promise<RfbClient> {
+  const socket = connectToBrowser(address);
+  await once(socket, address.linkKey === undefined ? 'connect' : 'secureConnect');
   try {
     return await connectRfb(socket, password);
   } catch (error) {

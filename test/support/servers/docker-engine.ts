@@ -84,7 +84,7 @@ export async function removeNetwork(name: string): Promise<void> {
     await runRulesScript(
       {
         docker: engine(),
-        network: { name, bridge, gateway: '', subnet: '' },
+        network: { name, bridge, gateway: '', subnet: '', isOurs: false },
         rulesImage: () => ensureRulesImage(engine(), console.error),
       },
       noRulesText(bridge),

@@ -13,6 +13,13 @@ export type FlakyTcpProxy = AsyncDisposable & {
   breakOn(...texts: string[]): void;
   /** How often connections were broken. */
   breaks(): number;
+  /** Passes no byte on, either way, and closes nothing, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
+  /** Breaks all connections; the next ones lead to the server at this port. */
+  leadTo(port: number): void;
+  /** Bytes that clients have sent. */
+  bytesSent(): number;
 };
 
 const LONGEST_TEXT = 100;
@@ -21,15 +28,19 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
   const sockets = new Set<Socket>();
   let breaking: string[] = [];
   let breaks = 0;
+  let isFrozen = false;
+  let target = targetPort;
+  let sent = 0;
 
   function cut() {
     for (const socket of sockets) socket.destroy();
   }
 
   const server = createServer((near) => {
-    const far = connect({ port: targetPort, host: '127.0.0.1' });
+    const far = connect({ port: target, host: '127.0.0.1' });
     for (const socket of [near, far]) {
       sockets.add(socket);
+      if (isFrozen) socket.pause();
       // An error is followed by a close, which ends the other side.
       socket.on('error', () => {});
       socket.on('close', () => {
@@ -38,7 +49,10 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
         far.destroy();
       });
     }
-    near.on('data', (bytes) => far.write(bytes));
+    near.on('data', (bytes: Buffer) => {
+      sent += bytes.length;
+      far.write(bytes);
+    });
     // A text may arrive in two parts.
     let before = Buffer.alloc(0);
     far.on('data', (bytes: Buffer) => {
@@ -66,6 +80,19 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
       breaking = texts;
     },
     breaks: () => breaks,
+    freeze() {
+      isFrozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    thaw() {
+      isFrozen = false;
+      for (const socket of sockets) socket.resume();
+    },
+    leadTo(port) {
+      target = port;
+      cut();
+    },
+    bytesSent: () => sent,
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close');
       server.close();

@@ -34,6 +34,7 @@ export async function startNatsCluster(): Promise<NatsCluster> {
     const config = shipped('nats-cluster.conf')
       // A function, because `$` has a meaning in a replacement string.
       .replace('include ./nats.conf', () => users)
+      .replace(/^http: .*$/m, '')
       .replace('0.0.0.0:6222', `127.0.0.1:${ports[index]}`)
       .replaceAll('$NATS_NAME', name)
       .replaceAll('$NATS_ROUTES', `[${routes.join(', ')}]`)

@@ -8,6 +8,8 @@ import { createInterface } from 'node:readline';
  * the surroundings of a server.
  */
 export type NetworkHosts = AsyncDisposable & {
+  /** The network namespace, for `ip netns exec`: its routes lead through this machine. */
+  namespace: string;
   /** Like the cloud's metadata service. */
   linkLocal: string;
   private10: string;
@@ -69,6 +71,7 @@ export async function openHosts(): Promise<NetworkHosts> {
   await once(said, 'line');
   lines.length = 0;
   return {
+    namespace: name,
     linkLocal: hostOf(0),
     private10: hostOf(1),
     private192: hostOf(2),

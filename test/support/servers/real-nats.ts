@@ -10,6 +10,8 @@ import { freePort } from './ports.ts';
 export type RealNats = Omit<RealServer, 'signal'> & {
   readonly url: string;
   readonly port: number;
+  /** Has it read its configuration and its certificates again. */
+  reload(): void;
   /** Stops it from answering while it keeps its connections, until `resume`. */
   hang(): void;
   resume(): void;
@@ -38,6 +40,7 @@ export async function startNats(more = ''): Promise<RealNats> {
     port,
     kill: server.kill,
     restart: server.restart,
+    reload: () => server.signal('SIGHUP'),
     hang: () => server.signal('SIGSTOP'),
     resume: () => server.signal('SIGCONT'),
     async reconfigure(other) {

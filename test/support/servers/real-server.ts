@@ -8,7 +8,7 @@ export type RealServer = AsyncDisposable & {
   kill(): Promise<void>;
   /** Starts it again with the same arguments, and waits until it answers. */
   restart(): Promise<void>;
-  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
+  signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGHUP'): void;
 };
 
 const START_MS = 60_000;

@@ -11,7 +11,7 @@ import { workloads } from '#projections/workloads.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
-import { createLocalLimiter } from '#src/api/auth/rate-limit.ts';
+import { createLocalLimiter } from '#src/http/rate-window.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { registerRoutes } from '#src/api/routes.ts';
@@ -19,6 +19,7 @@ import { buildServer } from '#src/api/http/server.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
@@ -35,7 +36,12 @@ import { eventually } from './service.ts';
 const ORGANIZATION = 'acme';
 const CREDITS = 10_000;
 const usual = {
-  limits: { requestsPerMinute: 1_000_000, concurrentSessions: 100, credits: CREDITS },
+  limits: {
+    requestsPerMinute: 1_000_000,
+    concurrentSessions: 100,
+    credits: CREDITS,
+    queueWeight: 1,
+  },
   maxLifetimeMs: 72 * 3_600_000,
 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
@@ -59,10 +65,12 @@ export async function readOpenApi(): Promise<OpenApiDocument> {
 /**
  * The whole service in this process, on the memory adapters and a clock that the test moves.
  * @param wrapViews wraps the read model of the service
+ * @param wrapEventStore wraps its event store
  */
 export async function startApp(
   wrapViews = (views: Views) => views,
   changes: Partial<typeof usual> = {},
+  wrapEventStore = (eventStore: EventStore) => eventStore,
 ) {
   const { limits, maxLifetimeMs } = { ...usual, ...changes };
   const owner = {
@@ -75,7 +83,7 @@ export async function startApp(
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
-  const context = createCommandContext(createMemoryEventStore(), now);
+  const context = createCommandContext(wrapEventStore(createMemoryEventStore()), now);
   const timers = createMemoryTimers({ now });
   // The lease is renewed by the machine's clock; a server is not lost because a test jumps ahead.
   const leases = createMemoryLeases({ now: () => Date.now() });
@@ -119,20 +127,26 @@ export async function startApp(
       browsers,
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
+      queueTimeoutMs: queue.timeoutMs,
       readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
       onLogReconnect: () => () => undefined,
     }),
   );
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
-  const asked = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: CREDITS } as const;
+  const asked = {
+    id: ORGANIZATION,
+    name: 'Acme',
+    tier: 'max',
+    credits: CREDITS,
+  } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
   const take = createLocalLimiter(now);
   const dependencies: ApiDependencies = {
     ...infrastructure,
     createWaitMs: 10_000,
-    queueMax: 10,
+    queue: { max: 10, perOrganizationMax: 10 },
     queueTimeoutMs: queue.timeoutMs,
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,
@@ -148,6 +162,7 @@ export async function startApp(
     credentials: { reached: () => Promise.resolve() },
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     metricsToken: null,
+    ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
     authenticate: () => owner,
   };
@@ -156,7 +171,7 @@ export async function startApp(
     gatekeeper: {
       authenticate: () => owner,
       rateLimiter: {
-        take: (who, limit) => Promise.resolve(take(who, limit)),
+        take: (...asked) => Promise.resolve(take(...asked)),
         isShared: () => true,
       },
       anonymous: limits,
@@ -171,8 +186,9 @@ export async function startApp(
     method: 'GET' | 'HEAD' | 'POST' | 'DELETE',
     path: string,
     payload?: object,
+    further: Record<string, string> = {},
   ) {
-    const headers = { authorization: 'Bearer any' };
+    const headers = { authorization: 'Bearer any', ...further };
     const reply = await server.inject({ method, url: path, headers, ...(payload && { payload }) });
     return { status: reply.statusCode, body: method === 'HEAD' ? null : reply.json() };
   }

@@ -59,6 +59,9 @@ export async function startTopology(
     SECRETS_DIR: join(folder, 'secrets'),
     COMPOSE_PROJECT_NAME: project,
     SERVICE_IMAGE: 'browser-session-service',
+    // The images that other tests use too.
+    NATS_IMAGE: 'nats:2',
+    REDIS_IMAGE: 'redis:7',
     HTTPS_PORT: String(port),
     GATEWAY_PORT: String(gatewayPort),
     LISTEN: '127.0.0.1',

@@ -38,7 +38,7 @@ import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { eventually } from './service.ts';
 import { createSession } from '#test/support/examples.ts';
 
-const organizationId = 'acme';
+const organizations = ['acme', 'beta'] as const;
 const LIMITS: PoolLimits = {
   minIdle: 1,
   maxIdle: 4,
@@ -79,13 +79,15 @@ export type ServerOptions = {
 /**
  * Provisioners with one event store and one read model, all in this process's memory.
  * @param asRead the event store and the work queues as the provisioners read them
+ * @param now their clock, milliseconds since the epoch
  */
 export async function openFleet({
   events: asRead = (eventStore: EventStore) => eventStore,
   items: asTaken = (open: OpenWorkQueue) => open,
+  now = Date.now,
 } = {}) {
   const stack = new AsyncDisposableStack();
-  const context = createCommandContext(createMemoryEventStore(), Date.now);
+  const context = createCommandContext(createMemoryEventStore(), now);
   const openWorkQueue = createMemoryWorkQueues(context.eventStore);
   const asFound = asRead(context.eventStore);
   const unreadable = new Map<string, () => Error | null>();
@@ -108,8 +110,15 @@ export async function openFleet({
     stop.abort();
     await projecting;
   });
-  const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 1e6 } as const;
-  await registerOrganization(context, asked, newMetadata('test'));
+  for (const id of organizations) {
+    const asked = { id, name: id, tier: 'max', credits: 1e6 } as const;
+    await registerOrganization(context, asked, newMetadata('test'));
+  }
+  /** The organizations of the sessions that are not `acme`'s, by session. */
+  const organizationOf = new Map<string, string>();
+  const identityOf = (id: string) => {
+    return { organizationId: organizationOf.get(id) ?? 'acme', id };
+  };
 
   async function join(options: ServerOptions = {}): Promise<FleetServer> {
     const { id = newId('srv'), limits, launchMs = 5, failRate = 0 } = options;
@@ -119,7 +128,7 @@ export async function openFleet({
     const provisioner = await startProvisioner({
       context: createCommandContext(
         cut.wrap<EventStore>({ ...asFound, readLast: failing(asFound, unreadable) }),
-        Date.now,
+        now,
       ),
       openWorkQueue: cut.workQueue(asTaken(openWorkQueue)),
       browsers: cut.wrap(options.browsers ?? withoutEnd(machine)),
@@ -129,6 +138,7 @@ export async function openFleet({
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
       limits: { ...LIMITS, ...limits },
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
+      queueTimeoutMs: 300_000,
       readHost: async () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
       },
@@ -147,7 +157,7 @@ export async function openFleet({
 
   async function sendSessionCommand(id: string, command: SessionCommand) {
     const limits = { concurrentSessions: 1_000 };
-    const identity = { organizationId, id };
+    const identity = identityOf(id);
     const handled = await handleSessionCommand(
       context,
       identity,
@@ -158,19 +168,19 @@ export async function openFleet({
     if (isRejection(handled)) throw new Error(handled.code);
     return handled.state;
   }
-  async function create(browser: Partial<BrowserOptions> = {}): Promise<string> {
+  async function create(
+    browser: Partial<BrowserOptions> = {},
+    organizationId: (typeof organizations)[number] = 'acme',
+  ): Promise<string> {
     const id = newId('ses');
-    await sendSessionCommand(
-      id,
-      createSession({ now: Date.now(), browser: { ...plain, ...browser } }),
-    );
+    organizationOf.set(id, organizationId);
+    await sendSessionCommand(id, createSession({ now: now(), browser: { ...plain, ...browser } }));
     return id;
   }
   async function read(id: string): Promise<SessionState> {
     const { state } = await loadState<'session'>(context.eventStore, {
       kind: 'session',
-      organizationId,
-      id,
+      ...identityOf(id),
     });
     if (state === null) throw new Error(`no session ${id}`);
     return state;
@@ -230,8 +240,8 @@ function createCut() {
     /** A delivery after the cut goes back to the queue. */
     workQueue:
       (open: OpenWorkQueue): OpenWorkQueue =>
-      async (name, subjects) => {
-        const workQueue = await open(name, subjects);
+      async (name, subjects, bound) => {
+        const workQueue = await open(name, subjects, bound);
         async function next(waitMs: number, signal: AbortSignal) {
           const delivery = await workQueue.next(waitMs, signal);
           if (!isMade || delivery === null) return delivery;

@@ -96,6 +96,25 @@ it('a request beyond the servers’ room and the queue appends nothing', async (
   expect(await service.lastOf('ses_2')).toBeNull();
 });
 
+it('an organization fills its share of the queue, and another one its own', async () => {
+  await using service = await openService({ queueMax: 2, perOrganizationMax: 1 });
+  await service.create('ses_1', { waitMs: 0 });
+  await service.whenWaiting(1);
+  await service.create('ses_2', { waitMs: 0 });
+  await service.whenWaiting(2);
+  expect(await service.create('ses_3', { waitMs: 0 })).toMatchObject({
+    code: 'NO_SERVERS_AVAILABLE',
+    context: { waiting: 2, queue_max: 2, organization_waiting: 2, queue_max_per_organization: 1 },
+  });
+  expect(await service.lastOf('ses_3')).toBeNull();
+
+  const identity = { organizationId: 'another', id: 'ses_4' };
+  const command = createSession({ durationMs: 60_000 });
+  expect(await service.create('ses_4', { identity, command, waitMs: 0 })).toMatchObject({
+    code: 'INSUFFICIENT_CREDITS',
+  });
+});
+
 it('a repeated request is answered with its session, however full the servers are', async () => {
   await using service = await openService({ queueMax: 0 });
   const command = createSession({ fingerprint: 'same body' });
@@ -117,7 +136,7 @@ it('a session that the ledger refuses is not watched any longer', async () => {
 });
 
 /** A server with room for one browser, and read models that follow the event store. */
-async function openService({ queueMax = 10 } = {}) {
+async function openService({ queueMax = 10, perOrganizationMax = 10 } = {}) {
   await using stack = new AsyncDisposableStack();
   const eventStore = await watchedLog();
   const commands = context(eventStore);
@@ -171,7 +190,12 @@ async function openService({ queueMax = 10 } = {}) {
     },
     create: (id: string, request: Partial<CreateRequest> = {}) =>
       handleCreateSession(
-        { context: commands, views, sessionEvents, queueMax },
+        {
+          context: commands,
+          views,
+          sessionEvents,
+          queue: { max: queueMax, perOrganizationMax },
+        },
         {
           identity: { organizationId, id },
           command: createSession(),

@@ -7,6 +7,7 @@ import { checkEventStore } from '#src/doctor/check-event-store.ts';
 const config: ConfigFacts = {
   isEmbedded: false,
   isProduction: true,
+  unisolated: null,
   browsers: 'docker',
   hasProvisioner: true,
   retainsForever: false,

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { decode } from '#events/codec.ts';
 import { aggregates, type RecordedEvent } from '#events/events.ts';
-import { isPublic, toPublicEvent, toPublicMessage } from '#events/public-event.ts';
+import { isPublic, toLiveMessage, toPublicEvent, toPublicMessage } from '#events/public-event.ts';
 import { dataVersion } from '#events/upcast.ts';
 import { todaysAsyncApi } from '#test/support/events/asyncapi-file.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
@@ -25,12 +25,21 @@ describe.each(types)('%s as organizations get it', (type) => {
   it('has no address of a browser and no hash', () => {
     const forms = [
       JSON.stringify(toPublicEvent(event)),
-      new TextDecoder().decode(toPublicMessage(event).body),
+      new TextDecoder().decode(toPublicMessage(event, 7).body),
     ];
     for (const form of forms) {
       expect(form).not.toMatch(INSIDE);
       expect(form).not.toMatch(HASH);
     }
+  });
+
+  it('has, as a live message, its organization’s own number and no other', () => {
+    const stored = toPublicMessage(event, 7);
+    const { subject, headers, body } = toLiveMessage(stored);
+    const golden = readMessage(type, dataVersion(type));
+    expect(subject).toBe(golden.subject.replace(/^evt\./, 'live.evt.'));
+    expect(headers).toEqual({ ...golden.headers, 'ce-orgsequence': '7' });
+    expect(body).toBe(stored.body);
   });
 
   it('otherwise equals the stored event, in both forms', () => {
@@ -40,10 +49,14 @@ describe.each(types)('%s as organizations get it', (type) => {
     // A golden file may be older than the current fold.
     if (event.state === null) expect(state).toBeNull();
     else expect(event.state).toMatchObject(state as object);
-    const { subject, headers, body } = toPublicMessage(event);
+    const { subject, headers, body } = toPublicMessage(event, 7);
     const golden = readMessage(type, dataVersion(type));
     expect(subject).toBe(golden.subject.replace(/^evt\./, 'pub.'));
-    expect(headers).toEqual({ ...golden.headers, 'ce-sequence': '1234' });
+    expect(headers).toEqual({
+      ...golden.headers,
+      'ce-sequence': '1234',
+      'ce-orgsequence': '7',
+    });
     expect(JSON.parse(new TextDecoder().decode(body))).toMatchObject({ data, state });
   });
 });
@@ -78,9 +91,9 @@ test('organizations get every event of theirs but those that carry a state forwa
     'ledger.carried-forward',
     'organization.carried-forward',
   ]);
-  for (const type of internal) expect(() => toPublicMessage(goldenOf(type))).toThrow(RangeError);
+  for (const type of internal) expect(() => toPublicMessage(goldenOf(type), 1)).toThrow(RangeError);
 });
 
 test('an event of the fleet has no form for organizations', () => {
-  expect(() => toPublicMessage(goldenOf('server.joined'))).toThrow(RangeError);
+  expect(() => toPublicMessage(goldenOf('server.joined'), 1)).toThrow(RangeError);
 });

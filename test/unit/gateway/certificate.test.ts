@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ensureCertificate } from '#src/gateway/certificate.ts';
+import { ensureCertificate, keepRenewing, type Certificate } from '#src/gateway/certificate.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 let root = '';
@@ -51,3 +51,16 @@ test('a damaged certificate or one that does not match its key is replaced', asy
 function later(days: number): Date {
   return new Date(Date.now() + days * DAY_MS);
 }
+
+test('is renewed while the process runs', async () => {
+  const folder = join(root, 'renewed');
+  const made = await ensureCertificate(folder);
+  let now = later(300);
+  const renewed = Promise.withResolvers<Certificate>();
+  const options = { onRenewed: renewed.resolve, onFailure: renewed.reject, everyMs: 5 };
+  await using _ = keepRenewing(folder, made, { ...options, now: () => now });
+  now = later(320);
+  const next = await renewed.promise;
+  expect(next.cert).not.toBe(made.cert);
+  expect(await ensureCertificate(folder, now)).toEqual(next);
+});

@@ -16,7 +16,12 @@ const NOW = Date.UTC(2026, 10, 23);
 /** An image that was made some days ago. */
 function image(id: string, days: number, changes: Partial<BrowserImage> = {}): BrowserImage {
   const createdAt = NOW - days * DAY;
-  const parts = { version: '150.0.7871.100', base: 'c4e1face3389', recipe: 'eb7227951ec3' };
+  const parts = {
+    version: '150.0.7871.100',
+    base: 'c4e1face3389',
+    recipe: 'eb7227951ec3',
+    isLinked: true,
+  };
   return { id, name: id, createdAt, builtAt: createdAt, ...parts, ...changes };
 }
 

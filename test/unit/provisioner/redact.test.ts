@@ -1,5 +1,4 @@
 import { expect, it, test } from 'vitest';
-import { createArrivals } from '#src/provisioner/pool/arrivals.ts';
 import { redact } from '#src/provisioner/browsers/redact.ts';
 
 test.each([
@@ -19,18 +18,4 @@ test.each([
 
 it('removes the given secrets', () => {
   expect(redact('vncpasswd: v8Xq2LmP too short', ['v8Xq2LmP', ''])).toBe('vncpasswd: … too short');
-});
-
-test('arrivals are counted by the second, and forgotten after a minute', () => {
-  let now = 1_000_000;
-  const arrivals = createArrivals(() => now);
-  arrivals.note();
-  arrivals.note();
-  now += 5_000;
-  arrivals.note();
-  expect([arrivals.last(1), arrivals.last(10), arrivals.last(60)]).toEqual([1, 3, 3]);
-  now += 8_000;
-  expect([arrivals.last(10), arrivals.last(60)]).toEqual([1, 3]);
-  now += 60_000;
-  expect(arrivals.last(60)).toBe(0);
 });

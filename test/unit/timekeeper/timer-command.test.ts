@@ -21,7 +21,7 @@ const queueTimeoutMs = 5 * MINUTE;
 function rescheduled(kind: TimerKind, now: number, ...events: SessionEvent[]): number | null {
   const state = foldAll<'session'>(sessionRef, null, events);
   if (state === null) throw new Error('no session');
-  return rescheduleAt(kind, state, { now, queueTimeoutMs });
+  return rescheduleAt(kind, state, { now, queueTimeoutMs, firedAt: now });
 }
 
 describe('a timer that fired too early, by the clock of a timekeeper that is behind NATS’', () => {
@@ -44,6 +44,19 @@ describe('a timer that fired too early, by the clock of a timekeeper that is beh
     for (const now of [due - SECOND, due - 1, due])
       expect(rescheduled(kind, now, ...events)).toBe(now + SECOND);
   });
+
+  it.each([2 * SECOND, MINUTE, HOUR])(
+    'is set again for a second later by the clock of NATS, which is %d ms ahead',
+    (aheadMs) => {
+      const state = foldAll<'session'>(sessionRef, null, [requested(), activated()]);
+      if (state === null) throw new Error('no session');
+      // Each time the timer fires at once: NATS is past the session's end.
+      for (const firedAt of [END, END + SECOND, END + 2 * SECOND]) {
+        const times = { now: firedAt - aheadMs, queueTimeoutMs, firedAt };
+        expect(rescheduleAt('expiry', state, times)).toBe(firedAt + SECOND);
+      }
+    },
+  );
 
   it('is not set again if the session needs it no more', () => {
     const stopping = [requested(), activated(), stopRequested()];

@@ -6,6 +6,7 @@ import { mayGrant } from '#src/domain/organization/roles.ts';
 import { IssuedKey, IssueKeyBody } from '../../schemas/organization.ts';
 import { presentKey } from './list-keys.get.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 
@@ -30,7 +31,7 @@ export function issueKey(
       body: IssueKeyBody,
       response: { 201: response('The key', IssuedKey) },
     },
-    config: { action: 'administer', refusals: [] },
+    config: { action: 'administer', refusals: [], cost: costs.changeKey },
     async handler(request, reply) {
       const { caller } = request;
       const { role, user_id: userId = caller.userId } = request.body;

@@ -6,6 +6,7 @@ import { mayGrant } from '#src/domain/organization/roles.ts';
 import { RevokedKey } from '../../schemas/organization.ts';
 import { KeyPath } from '../../schemas/requests.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 
@@ -32,7 +33,7 @@ export function revokeKey(
       params: KeyPath,
       response: { 200: response('It is revoked', RevokedKey) },
     },
-    config: { action: 'administer', refusals: ['KEY_NOT_FOUND'] },
+    config: { action: 'administer', refusals: ['KEY_NOT_FOUND'], cost: costs.changeKey },
     async handler(request, reply) {
       const { key_id: keyId } = request.params;
       const unknown = reject('KEY_NOT_FOUND', { key_id: keyId });

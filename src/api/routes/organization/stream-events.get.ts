@@ -1,6 +1,7 @@
 import { EventHeaders, eventQuery, readEventQuery } from '../../event-stream/event-query.ts';
 import { answerWithEvents, EVENT_STREAM_RESPONSE } from '../../event-stream/event-stream.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import type { ApiServer } from '../../http/route.ts';
 
 /** GET /api/events: all events of the organization. */
@@ -25,7 +26,7 @@ export function streamEvents(server: ApiServer, dependencies: ApiDependencies): 
       headers: EventHeaders,
       response: { 200: EVENT_STREAM_RESPONSE },
     },
-    config: { action: 'read', refusals: ['STREAM_LIMIT_EXCEEDED'] },
+    config: { action: 'read', refusals: ['STREAM_LIMIT_EXCEEDED'], cost: costs.streamEvents },
     handler(request, reply) {
       const { asked, begin } = readEventQuery(request.query, request.headers);
       const wanted = { asked, begin: begin ?? 'now', sessionId: null } as const;

@@ -3,6 +3,7 @@ import { isRejection, type Rejection } from '#src/errors.ts';
 import { MOMENT_OR_DATE_PATTERN, readMomentOrDate } from '#src/moment.ts';
 import { spanOf, usageLines, usageTotals, type UsageLine } from '#src/billing/usage.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { invalid } from '../../http/validation.ts';
@@ -76,7 +77,7 @@ export function organizationUsage(
       querystring: UsageQuery,
       response: { 200: response('The range with a page of its lines', Usage) },
     },
-    config: { action: 'read', refusals: [] },
+    config: { action: 'read', refusals: [], cost: costs.getUsage },
     async handler(request, reply) {
       const { eventStore } = context;
       const { organizationId } = request.caller;

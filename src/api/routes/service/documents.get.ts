@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
 import { Type } from 'typebox';
-import { loadReferencePages, SCRIPT_PATH, type ReferencePages } from '../../docs/reference-page.ts';
-import { response, type ApiServer } from '../../http/route.ts';
+import { prepareDocument, sendDocument } from '../../docs/prepared-document.ts';
+import { loadReferencePages, SCRIPT_PATH } from '../../docs/reference-page.ts';
+import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
 
-const JSON_TYPE = 'application/json; charset=utf-8';
+const ETAG = { ETag: Type.String({ description: 'for `If-None-Match`' }) };
+const NOT_MODIFIED = emptyResponse('The client has it: `If-None-Match` names its `ETag`');
+const CONDITIONAL = 'Needs no credential, and counts towards the rate limit of the address.';
 
 const OpenApi = Type.Object(
   { openapi: Type.String({ examples: ['3.1.1'] }) },
@@ -24,63 +25,62 @@ const asyncApiText = readFileSync(
 
 const config = { action: 'public', refusals: [] } as const;
 
-/** The documents of the API and of its events: for programs as JSON, for people as pages. */
+type Page = { url: string; operationId: string; summary: string; shows: string };
+const PAGES: Record<'openapi' | 'asyncapi', Page> = {
+  openapi: {
+    url: '/docs',
+    operationId: 'getDocs',
+    summary: 'API reference, as a page',
+    shows: 'All operations, for people',
+  },
+  asyncapi: {
+    url: '/docs/events',
+    operationId: 'getEventDocs',
+    summary: 'Event reference, as a page',
+    shows: 'All events, for people',
+  },
+};
+
+/**
+ * The documents of the API and of its events: for programs as JSON, for people as pages. Each is
+ * made once in a process, at the first request for it.
+ */
 export function serveDocuments(server: ApiServer): void {
   serveJson(server);
-  let pages: Promise<ReferencePages> | null = null;
-  const load = () => (pages ??= loadReferencePages());
+  const pages = once(loadReferencePages);
 
-  server.route({
-    method: 'GET',
-    url: '/docs',
-    schema: {
-      operationId: 'getDocs',
-      tags: ['Service'],
-      summary: 'API reference, as a page',
-      response: {
-        200: response('All operations, for people', Type.String(), { contentType: 'text/html' }),
+  for (const name of ['openapi', 'asyncapi'] as const) {
+    const { url, operationId, summary, shows } = PAGES[name];
+    server.route({
+      method: 'GET',
+      url,
+      schema: {
+        operationId,
+        tags: ['Service'],
+        summary,
+        description: CONDITIONAL,
+        response: {
+          200: response(shows, Type.String(), { contentType: 'text/html', headers: ETAG }),
+          304: NOT_MODIFIED,
+        },
       },
-    },
-    config,
-    async handler(_request, reply) {
-      const { html, headers } = (await load()).page('openapi');
-      return reply.headers(headers).send(html);
-    },
-  });
-  server.route({
-    method: 'GET',
-    url: '/docs/events',
-    schema: {
-      operationId: 'getEventDocs',
-      tags: ['Service'],
-      summary: 'Event reference, as a page',
-      response: {
-        200: response('All events, for people', Type.String(), { contentType: 'text/html' }),
-      },
-    },
-    config,
-    async handler(_request, reply) {
-      const { html, headers } = (await load()).page('asyncapi');
-      return reply.headers(headers).send(html);
-    },
-  });
+      config,
+      handler: async (request, reply) => sendDocument(request, reply, (await pages())[name]),
+    });
+  }
   server.route({
     method: 'GET',
     url: SCRIPT_PATH,
     schema: { hide: true },
     config,
-    async handler(request, reply) {
-      const { script } = await load();
-      void reply.type('text/javascript; charset=utf-8').header('vary', 'accept-encoding');
-      if (/\bgzip\b/.test(String(request.headers['accept-encoding'])))
-        return reply.header('content-encoding', 'gzip').send(script);
-      return reply.send(await promisify(gunzip)(script));
-    },
+    handler: async (request, reply) => sendDocument(request, reply, (await pages()).script),
   });
 }
 
 function serveJson(server: ApiServer): void {
-  let openApiText: string | null = null;
+  const type = { 'content-type': 'application/json; charset=utf-8' };
+  const openApi = once(() => prepareDocument(JSON.stringify(server.swagger()), type));
+  const asyncApi = once(() => prepareDocument(asyncApiText, type));
   server.route({
     method: 'GET',
     url: '/api/openapi.json',
@@ -88,13 +88,14 @@ function serveJson(server: ApiServer): void {
       operationId: 'getOpenApi',
       tags: ['Service'],
       summary: 'API reference, as an OpenAPI document',
-      response: { 200: response('All operations, for programs', OpenApi) },
+      description: CONDITIONAL,
+      response: {
+        200: response('All operations, for programs', OpenApi, { headers: ETAG }),
+        304: NOT_MODIFIED,
+      },
     },
     config,
-    handler(_request, reply) {
-      openApiText ??= JSON.stringify(server.swagger());
-      return reply.type(JSON_TYPE).send(openApiText);
-    },
+    handler: async (request, reply) => sendDocument(request, reply, await openApi()),
   });
   server.route({
     method: 'GET',
@@ -103,9 +104,25 @@ function serveJson(server: ApiServer): void {
       operationId: 'getAsyncApi',
       tags: ['Service'],
       summary: 'Event reference, as an AsyncAPI document',
-      response: { 200: response('All events, for programs', AsyncApi) },
+      description: CONDITIONAL,
+      response: {
+        200: response('All events, for programs', AsyncApi, { headers: ETAG }),
+        304: NOT_MODIFIED,
+      },
     },
     config,
-    handler: (_request, reply) => reply.type(JSON_TYPE).send(asyncApiText),
+    handler: async (request, reply) => sendDocument(request, reply, await asyncApi()),
   });
+}
+
+/** Makes the value at the first call, and again only after a failure. */
+function once<Value>(make: () => Promise<Value>): () => Promise<Value> {
+  let made: Promise<Value> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
 }

@@ -8,7 +8,11 @@ import { response, type ApiServer } from '../../http/route.ts';
 /** GET /metrics: the counters and measurements of this process, for Prometheus. */
 export function serviceMetrics(
   server: ApiServer,
-  { metrics, metricsToken }: Pick<ApiDependencies, 'metrics' | 'metricsToken'>,
+  {
+    metrics,
+    metricsToken,
+    ownHosts,
+  }: Pick<ApiDependencies, 'metrics' | 'metricsToken' | 'ownHosts'>,
 ): void {
   server.route({
     method: 'GET',
@@ -25,10 +29,14 @@ export function serviceMetrics(
         200: response('Text format 0.0.4', Type.String(), { contentType: METRICS_TYPE }),
       },
     },
-    config: { action: 'public', refusals: ['UNAUTHORIZED', 'NOT_FOUND'] },
+    config: { action: 'public', isUnlimited: true, refusals: ['UNAUTHORIZED', 'NOT_FOUND'] },
     async handler(request, reply) {
       const { headers, socket } = request.raw;
-      const refusal = refuseMetrics({ address: socket.remoteAddress, headers }, metricsToken);
+      const refusal = refuseMetrics(
+        { address: socket.remoteAddress, headers },
+        metricsToken,
+        ownHosts,
+      );
       if (refusal !== null) return sendRejection(reply, refusal);
       return reply.type(METRICS_TYPE).send(await metrics.text());
     },

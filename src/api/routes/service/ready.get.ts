@@ -1,4 +1,5 @@
 import { reject } from '#src/errors.ts';
+import { refuseReboundName } from '#src/telemetry/local-host.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
@@ -10,7 +11,7 @@ const RETRY_AFTER_SECONDS = 1;
 /** GET /api/ready: 200 while this process can serve requests, else 503 with what is missing. */
 export function serviceReady(
   server: ApiServer,
-  { health, readers }: Pick<ApiDependencies, 'health' | 'readers'>,
+  { health, readers, ownHosts }: Pick<ApiDependencies, 'health' | 'readers' | 'ownHosts'>,
 ): void {
   server.route({
     method: 'GET',
@@ -25,8 +26,11 @@ export function serviceReady(
         'answers 503 (`NO_SERVERS_AVAILABLE`), and all other requests work.',
       response: { 200: response('This process can serve requests', Readiness) },
     },
-    config: { action: 'public', refusals: ['UNAVAILABLE'] },
-    handler(_request, reply) {
+    config: { action: 'public', isUnlimited: true, refusals: ['NOT_FOUND', 'UNAVAILABLE'] },
+    handler(request, reply) {
+      const { ip: address, headers, url } = request;
+      const refusal = refuseReboundName({ address, headers }, ownHosts, url);
+      if (refusal !== null) return sendRejection(reply, refusal);
       const missing = health.missing();
       const silences = { reader_silence_seconds: readers.silences() };
       if (missing.length === 0) return reply.send({ ready: true, ...silences });

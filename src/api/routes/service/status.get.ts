@@ -3,6 +3,7 @@ import { projectionId } from '#projections/projection.ts';
 import { liveServers } from '#projections/servers.ts';
 import { allWorkloads, workloads, workloadsInStatus } from '#projections/workloads.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { poolCounters, ServiceStatus } from '../../schemas/sessions.ts';
@@ -52,7 +53,7 @@ export function serviceStatus(
       querystring: AsOfQuery,
       response: { 200: response('The pool and the load', ServiceStatus) },
     },
-    config: { action: 'read', refusals: [], admission: 'handler' },
+    config: { action: 'read', refusals: [], admission: 'handler', cost: costs.getStatus },
     async handler(request, reply) {
       const { organizationId } = request.caller;
       const asked = readAsOf(request.query.as_of, context.now());

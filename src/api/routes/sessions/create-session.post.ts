@@ -1,13 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static } from 'typebox';
-import { projectionId } from '#projections/projection.ts';
-import {
-  openSessions,
-  organizationSessions,
-  type SessionRow,
-} from '#projections/organization-sessions.ts';
-import { readList } from '#projections/store/queries.ts';
-import { isRejection, reject, Unavailable, type Rejection } from '#src/errors.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { derivedId, newId } from '#src/ids.ts';
 import {
   handleCreateSession,
@@ -23,13 +16,16 @@ import {
   idempotencyHeader,
   idempotencyKeyOf,
   replayedHeader,
+  spentKey,
 } from '../../sessions/idempotency.ts';
+import { createOpenSessionIds, type OpenSessionIds } from '../../sessions/open-session-ids.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { presentSession } from '../../schemas/present-session.ts';
 import { arrivedAt } from '../../http/admission.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { spanOf } from '../../http/trace-requests.ts';
-import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
+import { CreateSessionBody, readDuration, tooMuchText } from '../../schemas/requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { Session } from '../../schemas/sessions.ts';
 import { generateName } from '../../sessions/session-name.ts';
@@ -45,7 +41,10 @@ const RESPONSE_HEADERS = {
 };
 
 const Headers = Type.Object({
-  ...idempotencyHeader('a repeat with the same key and body answers the same session'),
+  ...idempotencyHeader(
+    'a repeat with the same key and body answers the same session, until 24 hours after its end; ' +
+      'then it is 409 `IDEMPOTENCY_CONFLICT`',
+  ),
   Prefer: Type.Optional(
     Type.String({
       description: 'respond-async: answer at once, without waiting for the browser',
@@ -58,6 +57,7 @@ const Headers = Type.Object({
  * its browser.
  */
 export function createSession(server: ApiServer, dependencies: ApiDependencies): void {
+  const openSessionIds = createOpenSessionIds(dependencies);
   server.route({
     method: 'POST',
     url: '/api/sessions',
@@ -83,13 +83,15 @@ export function createSession(server: ApiServer, dependencies: ApiDependencies):
         'NO_SERVERS_AVAILABLE',
       ],
       admission: 'handler',
+      cost: costs.createSession,
     },
-    handler: (request, reply) => create(dependencies, request, request.body, reply),
+    handler: (request, reply) =>
+      create({ ...dependencies, openSessionIds }, request, request.body, reply),
   });
 }
 
 async function create(
-  dependencies: ApiDependencies,
+  dependencies: ApiDependencies & { openSessionIds: OpenSessionIds },
   request: FastifyRequest,
   body: Static<typeof CreateSessionBody>,
   reply: FastifyReply,
@@ -112,8 +114,13 @@ async function create(
     waitMs: isAsync ? 0 : dependencies.createWaitMs,
     span: spanOf(request),
   });
-  if (isRejection(created))
-    return sendRejection(reply, await withSessionIds(dependencies, created, caller));
+  if (isRejection(created)) {
+    const isFull = created.code === 'SESSION_LIMIT_EXCEEDED';
+    const ids = isFull ? await dependencies.openSessionIds(organizationId) : {};
+    return sendRejection(reply, { ...created, context: { ...created.context, ...ids } });
+  }
+  const spent = created.isChanged ? null : spentKey(created.state, dependencies.context.now());
+  if (spent !== null) return sendRejection(reply, spent);
 
   if (created.isChanged) recordPhases(dependencies.metrics, arrivedAt(request), created.phases);
   else void reply.header('idempotent-replayed', 'true');
@@ -162,6 +169,8 @@ function readRequest(
   const isByDefault = body.duration === undefined;
   if (asked > maxLifetimeMs && !isByDefault)
     return beyondLifetime(String(body.duration), maxLifetimeMs);
+  const tooMuch = tooMuchText(body);
+  if (tooMuch !== null) return tooMuch;
   const durationMs = Math.min(asked, maxLifetimeMs);
   const idleTimeoutMs =
     body.idle_timeout === undefined ? null : readDuration(body.idle_timeout, 'idle_timeout');
@@ -196,6 +205,7 @@ function toCommand(
       timezone: body.timezone ?? null,
       ...(body.headless === true ? { headless: true } : {}),
     },
+    queueWeight: caller.limits.queueWeight,
     ...read,
   };
 }
@@ -206,37 +216,4 @@ function isTimezone(name: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** How long a rejection waits for the list to hold all sessions that count. */
-const LISTED_WITHIN_MS = 1_000;
-
-/** The rejection names the sessions that count towards the limit, as the list has them now. */
-async function withSessionIds(
-  dependencies: ApiDependencies,
-  rejection: Rejection,
-  caller: Caller,
-): Promise<Rejection> {
-  const { views } = dependencies;
-  if (rejection.code !== 'SESSION_LIMIT_EXCEEDED' || !views.isReachable()) return rejection;
-  try {
-    const ids = await openIds(dependencies, caller);
-    return { ...rejection, context: { ...rejection.context, session_ids: ids } };
-  } catch (error) {
-    // While the read model is unavailable or rebuilt, the request is rejected all the same.
-    if (error instanceof Unavailable) return rejection;
-    throw error;
-  }
-}
-
-async function openIds(
-  { context, views }: ApiDependencies,
-  { organizationId, limits }: Caller,
-): Promise<string[]> {
-  const newest = await context.eventStore.lastSequence();
-  await views.waitForCheckpoint(projectionId(organizationSessions), newest, LISTED_WITHIN_MS);
-  const list = openSessions(organizationId);
-  const max = limits.concurrentSessions;
-  const open = await readList<SessionRow>(views, projectionId(organizationSessions), list, max);
-  return open.map(({ id }) => id);
 }

@@ -4,6 +4,7 @@ import { projectionId } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
 import { reject, Unavailable } from '#src/errors.ts';
 import { loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { createRenderer, presentSession } from '../../schemas/present-session.ts';
@@ -35,7 +36,12 @@ export function getSession(
       querystring: AsOfQuery,
       response: { 200: response('The session', Session) },
     },
-    config: { action: 'read', refusals: ['SESSION_NOT_FOUND'], admission: 'handler' },
+    config: {
+      action: 'read',
+      refusals: ['SESSION_NOT_FOUND'],
+      admission: 'handler',
+      cost: costs.getSession,
+    },
     async handler(request, reply) {
       const { id } = request.params;
       const { caller } = request;

@@ -9,6 +9,8 @@ import RFB from './novnc/core/rfb.js';
 
 const RETRIES_MAX = 8;
 const RETRY_MS_MAX = 8000;
+/** Characters of an offered text that its button shows. */
+const OFFER_SHOWN_MAX = 200;
 
 const part = Object.fromEntries(
   [...document.querySelectorAll('[id]')].map((element) => [element.id, element]),
@@ -16,6 +18,8 @@ const part = Object.fromEntries(
 let rfb = null;
 let retries = 0;
 let password = takePassword();
+/** The text that was copied in the session last, until the person takes it; null: none. */
+let offered = null;
 
 part.again.addEventListener('click', () => {
   retries = 0;
@@ -30,9 +34,9 @@ part.login.addEventListener('submit', (event) => {
   else rfb.sendCredentials({ password });
 });
 part['view-only'].addEventListener('click', ({ currentTarget }) => {
-  const isViewOnly = currentTarget.getAttribute('aria-pressed') !== 'true';
-  currentTarget.setAttribute('aria-pressed', String(isViewOnly));
-  if (rfb !== null) rfb.viewOnly = isViewOnly;
+  currentTarget.setAttribute('aria-pressed', String(!isViewOnly()));
+  if (rfb !== null) rfb.viewOnly = isViewOnly();
+  showOffer();
 });
 part['full-screen'].addEventListener('click', () => {
   if (document.fullscreenElement === null) void document.documentElement.requestFullscreen();
@@ -40,6 +44,7 @@ part['full-screen'].addEventListener('click', () => {
 });
 part.paste.hidden = navigator.clipboard?.readText === undefined;
 part.paste.addEventListener('click', () => void sendClipboard());
+part.copy.addEventListener('click', () => void takeClipboard());
 
 void attempt();
 
@@ -58,7 +63,7 @@ async function attempt() {
   else if (answer.status === 409) wait('Starting', 'The session has no browser yet.', 1000);
   else if (answer.status === 410) end('The session has ended', sentences[body.context?.reason]);
   else if (answer.status === 404) end('Nothing here', 'This link is not, or no longer, valid.');
-  else if (answer.status === 429) end('Too many viewers', body.message, true);
+  else if (answer.status === 429) end('Not now', body.message, true);
   else retry(body.message);
 }
 
@@ -71,7 +76,7 @@ function open() {
   socket.addEventListener('close', (event) => onClose(event.code, failure));
   rfb = new RFB(part.screen, socket, { credentials: password === null ? {} : { password } });
   rfb.scaleViewport = true;
-  rfb.viewOnly = part['view-only'].getAttribute('aria-pressed') === 'true';
+  rfb.viewOnly = isViewOnly();
   rfb.background = 'transparent';
   rfb.addEventListener('connect', () => {
     retries = 0;
@@ -82,9 +87,38 @@ function open() {
   rfb.addEventListener('securityfailure', () => {
     failure = 'password';
   });
-  rfb.addEventListener('clipboard', (event) => {
-    navigator.clipboard?.writeText?.(event.detail.text).catch(() => {}); // may be forbidden
-  });
+  rfb.addEventListener('clipboard', (event) => offer(event.detail.text));
+}
+
+function isViewOnly() {
+  return part['view-only'].getAttribute('aria-pressed') === 'true';
+}
+
+/**
+ * A page in the session may copy what it likes, so the text reaches the person's clipboard only by a
+ * click, and not while they only watch.
+ */
+function offer(text) {
+  offered = text === '' ? null : text;
+  showOffer();
+}
+
+function showOffer() {
+  const isPossible = navigator.clipboard?.writeText !== undefined;
+  part.copy.hidden = offered === null || isViewOnly() || !isPossible;
+  part.copy.title = offered === null ? '' : offered.slice(0, OFFER_SHOWN_MAX);
+}
+
+async function takeClipboard() {
+  const text = offered;
+  if (text === null || isViewOnly()) return;
+  try {
+    await navigator.clipboard.writeText(text);
+    if (offered === text) offer('');
+  } catch {
+    part.status.textContent = 'Your browser did not let this page write the clipboard';
+  }
+  rfb?.focus();
 }
 
 async function sendClipboard() {

@@ -1,11 +1,16 @@
 import { WebSocket } from 'ws';
-import type { CdpEndpoint } from './flags.ts';
+import { connectToBrowser } from '#src/browser-link/browser-link.ts';
+import type { RunningBrowser } from '../browsers.ts';
 
 /** Resolves when the browser has answered a CDP command and reported an open page. */
-export async function cdpReady(endpoint: CdpEndpoint, signal: AbortSignal): Promise<void> {
+export async function cdpReady(address: RunningBrowser['cdp'], signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  const { host, port, path } = endpoint;
-  const socket = new WebSocket(`ws://${host}:${port}${path}`, { perMessageDeflate: false });
+
+  const { host, port, path } = address;
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, {
+    perMessageDeflate: false,
+    createConnection: () => connectToBrowser(address),
+  });
   const ready = Promise.withResolvers<void>();
   const abort = (): void => ready.reject(signal.reason as Error);
   signal.addEventListener('abort', abort, { once: true });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
-import type { BrowserSpec } from '../browsers.ts';
-import type { CdpEndpoint } from './flags.ts';
+import { connectToBrowser } from '#src/browser-link/browser-link.ts';
+import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 
 /** Width and height, CSS pixels. */
 type Size = readonly [width: number, height: number];
@@ -26,10 +26,10 @@ export const SIZES_SCRIPT =
  * @throws Error if it does not answer before the signal aborts
  */
 export async function openWindow(
-  endpoint: CdpEndpoint,
+  address: RunningBrowser['cdp'],
   signal: AbortSignal,
 ): Promise<ChromiumWindow> {
-  const cdp = await openCdp(endpoint, signal);
+  const cdp = await openCdp(address, signal);
   try {
     const { targetInfos } = await cdp.send<Targets>('Target.getTargets');
     const page = targetInfos.find(({ type }) => type === 'page');
@@ -61,9 +61,13 @@ type Targets = { targetInfos: { type: string; targetId: string }[] };
 type Evaluated = { result: { value: Sizes } };
 type Answer = { id?: number; result?: unknown; error?: { message: string } };
 
-async function openCdp({ host, port, path }: CdpEndpoint, signal: AbortSignal) {
+async function openCdp(address: RunningBrowser['cdp'], signal: AbortSignal) {
   signal.throwIfAborted();
-  const socket = new WebSocket(`ws://${host}:${port}${path}`, { perMessageDeflate: false });
+  const { host, port, path } = address;
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, {
+    perMessageDeflate: false,
+    createConnection: () => connectToBrowser(address),
+  });
   const pending = new Map<number, PromiseWithResolvers<unknown>>();
   function end(error: Error): void {
     for (const { reject } of pending.values()) reject(error);

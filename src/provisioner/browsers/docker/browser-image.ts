@@ -5,7 +5,7 @@ import { parseVersion } from '../chromium/program-version.ts';
 import { runContainer } from './container.ts';
 import { answered, bounded, DockerUnavailable, messageOf, statusOf } from './engine.ts';
 import { BROWSER, build, FOLDER, hashOf, LABELS, timed } from './image.ts';
-import { ownLabel } from './naming.ts';
+import { LINK, ownLabel, TLS_PSK } from './naming.ts';
 
 /** An image of the browsers. */
 export type BrowserImage = {
@@ -23,6 +23,8 @@ export type BrowserImage = {
   createdAt: number;
   /** Hash of the files it was built from; null for an image of the operator's. */
   recipe: string | null;
+  /** Whether its browsers are reached through TLS; no others are started. */
+  isLinked: boolean;
 };
 
 const OWNER = 'browser-session-service';
@@ -81,7 +83,7 @@ export async function openBrowserImage(
 ): Promise<BrowserImage> {
   if (given !== null) {
     const image = await readGivenImage(docker, given);
-    if (image !== null) return image;
+    if (image !== null) return linked(image);
     throw new DockerUnavailable(
       `BROWSER_IMAGE: the engine has no image ${given}. Pull it, or leave the variable empty: ` +
         'then the image is built from deploy/browser.',
@@ -89,6 +91,15 @@ export async function openBrowserImage(
   }
   const newest = newestOf(await listBrowserImages(docker, presentRecipe()));
   return newest ?? (await buildBrowserImage(docker, { isFresh: false, print }));
+}
+
+/** @throws DockerUnavailable for an image whose browsers cannot be reached through TLS */
+export function linked(image: BrowserImage): BrowserImage {
+  if (image.isLinked) return image;
+  throw new DockerUnavailable(
+    `BROWSER_IMAGE: ${image.name} has no encrypted link (the label ${LINK}=${TLS_PSK}). Build it ` +
+      'again from deploy/browser, or leave the variable empty.',
+  );
 }
 
 /** The name of the image of the browsers. @throws DockerUnavailable */
@@ -154,6 +165,7 @@ function labelled(labels: Record<string, string> | null, createdAt: number) {
     base: labels?.[BASE] ?? null,
     builtAt: Number.isNaN(builtAt) ? createdAt : builtAt,
     recipe: labels?.[RECIPE] ?? null,
+    isLinked: labels?.[LINK] === TLS_PSK,
   };
 }
 

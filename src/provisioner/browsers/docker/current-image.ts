@@ -3,6 +3,7 @@ import { createBackOff } from '#src/async/back-off.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import {
   findBrowserImage,
+  linked,
   listBrowserImages,
   newestOf,
   presentRecipe,
@@ -40,7 +41,7 @@ export function createCurrentImage(options: CurrentImageOptions): CurrentImage {
           : await findBrowserImage(docker, given);
       // A missing image is the next launch's error.
       if (found === null || found.id === current.id) return;
-      current = found;
+      current = linked(found);
       for (const listener of listeners) listener(found);
     },
   };

@@ -18,6 +18,7 @@ import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
 import { bounded, isAnswering, statusOf } from './engine.ts';
 import { findBrowser, listContainers } from './find.ts';
 import type { FoundContainer } from './find.ts';
+import { removeBrowsersOfGoneServers } from './left-servers.ts';
 import { launchContainer } from './launch.ts';
 import type { Launched } from './launch.ts';
 import { nameOf } from './naming.ts';
@@ -35,6 +36,8 @@ import type { ContainerEvent, ContainerWatcher } from './watch.ts';
 export type DockerBrowsersOptions = DockerSiteOptions & {
   /** The longest duration of a launch; 30,000 by default: cold starts under load took 3,000. */
   launchTimeoutMs?: number;
+  /** Whether another server has left or was lost, and does not run: its browsers are removed. */
+  isServerGone?: (serverId: string) => Promise<boolean>;
 };
 
 /**
@@ -43,8 +46,13 @@ export type DockerBrowsersOptions = DockerSiteOptions & {
  */
 export async function createDockerBrowsers(options: DockerBrowsersOptions): Promise<Browsers> {
   const site = await openSite(options);
+  const { serverId: own, isServerGone: isGone, log } = options;
+  if (isGone !== undefined)
+    await removeBrowsersOfGoneServers(site.docker, { own, isGone, log }).catch((error: unknown) =>
+      log.warn({ err: error }, 'failed to look for browsers of servers that are gone'),
+    );
   const browsers = await browsersAt(site, options);
-  const { image: given, rebuildMs = null, log } = options;
+  const { image: given, rebuildMs = null } = options;
   const rebuild = async (how: { print: (line: string) => void; signal: AbortSignal }) => {
     const common = { isFresh: true, isLowPriority: true };
     const { name, version } = await buildBrowserImage(site.docker, { ...common, ...how });

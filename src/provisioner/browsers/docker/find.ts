@@ -1,8 +1,11 @@
 import type Docker from 'dockerode';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { Endpoint, RunningBrowser } from '../browsers.ts';
+import { readVersion } from '../chromium/version.ts';
 import { bounded } from './engine.ts';
-import { CDP_PORT, filterFor, parseName, VNC_PORT, workloadIdOf } from './naming.ts';
+import { CDP_PORT, filterFor, LINK, parseName, TLS_PSK, VNC_PORT, workloadIdOf } from './naming.ts';
 import type { DockerSite } from './site.ts';
+import type { Confinement } from './spec.ts';
 
 /** A browser's container as the engine lists it. */
 export type FoundContainer = {
@@ -14,8 +17,8 @@ export type FoundContainer = {
   sessionId: string | null;
   isRunning: boolean;
   /** Null where the container has no address (any more). */
-  cdp: Endpoint | null;
-  vnc: Endpoint | null;
+  cdp: BrowserAddress | null;
+  vnc: BrowserAddress | null;
 };
 
 /**
@@ -26,24 +29,33 @@ export async function listContainers(
   { docker, confinement }: DockerSite,
   workloadId?: string,
 ): Promise<FoundContainer[]> {
-  const { serverId, publish } = confinement;
+  const { serverId } = confinement;
   const filters = JSON.stringify(filterFor(serverId, workloadId));
   const infos = await docker.listContainers({ all: true, filters, ...bounded() });
-  return infos.map((info) => parseContainer(info, publish));
+  return infos.map((info) => parseContainer(info, confinement));
 }
 
-function parseContainer(info: Docker.ContainerInfo, publish: string | null): FoundContainer {
-  const { workloadId, sessionId } = parseName(info.Names[0] ?? '');
-  const endpoint = (port: number) => endpointOf(info, port, publish);
+function parseContainer(
+  info: Docker.ContainerInfo,
+  { publish, linkKeys }: Pick<Confinement, 'publish' | 'linkKeys'>,
+): FoundContainer {
+  const { workloadId: named, sessionId } = parseName(info.Names[0] ?? '');
+  const workloadId = workloadIdOf(info.Labels) ?? named;
+  // Without the label an earlier version of the service has launched it: plain TCP.
+  const link = info.Labels[LINK] === TLS_PSK ? { linkKey: linkKeys(workloadId) } : {};
+  const address = (port: number): BrowserAddress | null => {
+    const endpoint = endpointOf(info, port, publish);
+    return endpoint === null ? null : { ...endpoint, ...link };
+  };
   return {
     containerId: info.Id,
     imageId: info.ImageID,
-    workloadId: workloadIdOf(info.Labels) ?? workloadId,
+    workloadId,
     sessionId,
     // A container that an operator has paused has not ended.
     isRunning: info.State === 'running' || info.State === 'paused',
-    cdp: endpoint(CDP_PORT),
-    vnc: endpoint(VNC_PORT),
+    cdp: address(CDP_PORT),
+    vnc: address(VNC_PORT),
   };
 }
 
@@ -74,9 +86,9 @@ export async function findBrowser(found: FoundContainer): Promise<RunningBrowser
   if (!isRunning || cdp === null || vnc === null) return null;
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
-    const answer = await fetch(`http://${cdp.host}:${cdp.port}/json/version`, { signal });
-    const { webSocketDebuggerUrl } = (await answer.json()) as { webSocketDebuggerUrl: string };
-    return { workloadId, cdp: { ...cdp, path: new URL(webSocketDebuggerUrl).pathname }, vnc };
+    const { webSocketDebuggerUrl } = await readVersion(cdp, signal);
+    const path = new URL(webSocketDebuggerUrl).pathname;
+    return { workloadId, cdp: { ...cdp, path }, vnc };
   } catch {
     return null;
   }

@@ -32,7 +32,9 @@ export async function openGuard({ dependencies, isolation, log }: GuardOptions):
   let verified: string | null = null;
 
   async function verify(): Promise<void> {
-    await enforceRules(dependencies);
+    const { isBounded } = await enforceRules(dependencies);
+    if (!isBounded)
+      log.warn({ network: name }, 'the kernel cannot bound the connections of a session');
     await checkIsolation(dependencies);
     verified = await readRules(dependencies);
     log.info(

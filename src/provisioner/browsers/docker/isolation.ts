@@ -1,7 +1,9 @@
+import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 import { BlockList } from 'node:net';
 import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
 import { within } from '#src/async/timeout.ts';
+import { linkKeyText } from '#src/browser-link/browser-link.ts';
 import {
   removeContainer,
   runContainer,
@@ -9,11 +11,12 @@ import {
   startContainer,
   type StartedContainer,
 } from './container.ts';
-import { bounded, messageOf } from './engine.ts';
-import { ownLabel } from './naming.ts';
+import { bounded, messageOf, statusOf } from './engine.ts';
+import { checkLink } from './link-check.ts';
+import { CDP_PORT, ownLabel, VNC_PORT } from './naming.ts';
 import { isOnEngineHost, type SessionsNetwork } from './network.ts';
-import { NFT_ARGS, runNft, listText, resolversIn, rulesText } from './rules.ts';
-import { confined, type Confinement } from './spec.ts';
+import { NFT_ARGS, runNft, listText, resolversIn, rulesText, withoutCounted } from './rules.ts';
+import { confined, endpointOf, publishing, type Confinement } from './spec.ts';
 
 /** What enforcing and checking the isolation needs. */
 export type IsolationDependencies = {
@@ -32,19 +35,32 @@ export class NotIsolated extends Error {
 /**
  * Puts the packet rules in force: by this process where it may, else by a short-lived container on
  * the host's network. Idempotent.
+ * @returns whether the sessions' connections are bounded: not every kernel can count them
  * @throws Error with the message of nft or of the engine
  */
-export async function enforceRules(dependencies: IsolationDependencies): Promise<void> {
+export async function enforceRules(
+  dependencies: IsolationDependencies,
+): Promise<{ isBounded: boolean }> {
   const { confinement, network } = dependencies;
   const resolvers =
     confinement.dns.length > 0 ? confinement.dns : await engineResolvers(dependencies);
-  await runRulesScript(dependencies, rulesText({ bridge: network.bridge, resolvers }));
+  const rules = { bridge: network.bridge, resolvers };
+  try {
+    await runRulesScript(dependencies, rulesText(rules));
+    return { isBounded: true };
+  } catch (error) {
+    // What nft says of an expression that the kernel does not have.
+    if (!messageOf(error).includes('No such file or directory')) throw error;
+  }
+  await runRulesScript(dependencies, rulesText({ ...rules, isBounded: false }));
+  return { isBounded: false };
 }
 
-/** The rules in force, as nft lists them; null if there are none. */
+/** The rules in force, as nft lists them, for a comparison; null if there are none. */
 export async function readRules(dependencies: RulesDependencies): Promise<string | null> {
   try {
-    return await runRulesScript(dependencies, listText(dependencies.network.bridge));
+    const listed = await runRulesScript(dependencies, listText(dependencies.network.bridge));
+    return withoutCounted(listed);
   } catch (error) {
     if (messageOf(error).includes('No such file or directory')) return null;
     throw error;
@@ -120,7 +136,6 @@ export function forbiddenSamples(subnet: string): string[] {
 }
 
 const DISCARD_PORT = 9;
-const NEIGHBOUR_PORT = 9223;
 /**
  * The errors of Linux for the rules' refusals. A host without the rules answers "Connection
  * refused" to UDP too, and an address without a host does not answer.
@@ -134,41 +149,97 @@ const REFUSED_WITHIN_S = 10;
 const SILENT_FOR_S = 2;
 
 /**
- * Verifies the rules from containers like those of sessions: forbidden addresses are refused at
- * once, and a listening session cannot be reached by another.
+ * Verifies what sessions reach and who reaches them, with a container that stands for a session and
+ * runs its link in front of a real VNC server:
+ * - from another session, forbidden addresses are refused at once, and the session is not reached;
+ * - from a container of Docker's default network, the session is not reached;
+ * - from this process, the session answers its key, and neither another key nor plain TCP.
  * @throws NotIsolated naming what was reached
  */
 export async function checkIsolation(
   { docker, network, confinement }: Omit<IsolationDependencies, 'rulesImage'>,
   neighbourLivesMs = NEIGHBOUR_LIVES_MS,
 ): Promise<void> {
-  const neighbour = await startNeighbour(docker, confinement, neighbourLivesMs);
+  const key = createSecretKey(randomBytes(32));
+  const neighbour = await startNeighbour(docker, confinement, key, neighbourLivesMs);
   try {
     const { NetworkSettings } = await neighbour.container.inspect(bounded());
     const address = NetworkSettings.Networks[network.name]?.IPAddress ?? '';
-    const silent = `tcp ${address} ${NEIGHBOUR_PORT}`;
-    const expected = new Map<string, readonly string[]>([[silent, ['silence', REFUSED.tcp]]]);
-    for (const host of [network.gateway, ...forbiddenSamples(network.subnet)])
-      expected.set(`tcp ${host} ${DISCARD_PORT}`, [REFUSED.tcp]);
-    for (const host of [network.gateway, LINK_LOCAL])
-      expected.set(`udp ${host} ${DISCARD_PORT}`, [REFUSED.udp]);
-    const withinSeconds = (target: string) => (target === silent ? SILENT_FOR_S : REFUSED_WITHIN_S);
-    const targets = [...expected.keys()].map((target) => `${target} ${withinSeconds(target)}`);
-    const options = probe(confinement, PROBE, targets);
-    const { lines } = await runContainer(docker, options, PROBE_MS);
+    const links = [CDP_PORT, VNC_PORT].map((port) => `tcp ${address} ${port}`);
+    const found = await Promise.all([
+      tryFrom(docker, confinement, { ...fromSession(network), ...fromAll(links, UNREACHED) }),
+      tryFromDefaultNetwork(docker, confinement, fromAll(links, UNREACHED)),
+      ...[CDP_PORT, VNC_PORT].map((port) =>
+        checkLink({ ...endpointOf(NetworkSettings, port, confinement), linkKey: key }),
+      ),
+    ]);
     // A neighbour that has ended would be silent too; if it is removed, the engine answers 404.
     const { State } = await neighbour.container.inspect(bounded());
     if (!State.Running) throw new NotIsolated('the neighbour container of the check ended');
-    const answers = new Map(lines.map((line) => line.split(': ', 2) as [string, string]));
-    const wrong = [...expected].filter(
-      ([target, allowed]) => !allowed.includes(answers.get(target) ?? ''),
-    );
-    if (wrong.length === 0) return;
-    const found = wrong.map(([target]) => `${target}: ${answers.get(target) ?? 'no answer'}`);
-    throw new NotIsolated(`from inside a session, ${found.join('; ')}`);
+    const wrong = found.filter((one) => one !== null);
+    if (wrong.length > 0) throw new NotIsolated(wrong.join('; '));
   } finally {
     await removeContainer(neighbour.container);
   }
+}
+
+/** Targets of the probe, as "protocol address port", with the answers that are right. */
+type Expected = Readonly<Record<string, readonly string[]>>;
+
+/** Silence: dropped packets. Docker's own rules between networks drop them too. */
+const UNREACHED = ['silence', REFUSED.tcp];
+
+function fromAll(targets: readonly string[], answers: readonly string[]): Expected {
+  return Object.fromEntries(targets.map((target) => [target, answers]));
+}
+
+/** What every session is refused, and how. */
+function fromSession(network: SessionsNetwork): Expected {
+  const tcp = [network.gateway, ...forbiddenSamples(network.subnet)];
+  return {
+    ...fromAll(
+      tcp.map((host) => `tcp ${host} ${DISCARD_PORT}`),
+      [REFUSED.tcp],
+    ),
+    ...fromAll(
+      [network.gateway, LINK_LOCAL].map((host) => `udp ${host} ${DISCARD_PORT}`),
+      [REFUSED.udp],
+    ),
+  };
+}
+
+/** Tries targets from a new container. @returns what was wrong, or null */
+async function tryFrom(
+  docker: Docker,
+  confinement: Confinement,
+  expected: Expected,
+  where = 'inside a session',
+): Promise<string | null> {
+  const targets = Object.entries(expected).map(
+    ([target, answers]) => `${target} ${answers === UNREACHED ? SILENT_FOR_S : REFUSED_WITHIN_S}`,
+  );
+  const { lines } = await runContainer(docker, probe(confinement, PROBE, targets), PROBE_MS);
+  const answers = new Map(lines.map((line) => line.split(': ', 2) as [string, string]));
+  const wrong = Object.entries(expected).filter(
+    ([target, allowed]) => !allowed.includes(answers.get(target) ?? ''),
+  );
+  if (wrong.length === 0) return null;
+  const found = wrong.map(([target]) => `${target}: ${answers.get(target) ?? 'no answer'}`);
+  return `from ${where}, ${found.join('; ')}`;
+}
+
+const DEFAULT_NETWORK = 'bridge';
+
+/** An engine may have no default network; then no container can be on it. */
+async function tryFromDefaultNetwork(
+  docker: Docker,
+  confinement: Confinement,
+  expected: Expected,
+): Promise<string | null> {
+  const found = await docker.getNetwork(DEFAULT_NETWORK).inspect().catch(statusOf);
+  if (found === 404) return null;
+  const elsewhere = { ...confinement, network: DEFAULT_NETWORK };
+  return tryFrom(docker, elsewhere, expected, 'a container of Docker’s default network');
 }
 
 /**
@@ -199,24 +270,41 @@ done
 wait
 `;
 
+/** The link as in deploy/browser/entrypoint.sh; a VNC server stands for Chromium too (9222). */
 const LISTEN = `
-socat TCP-LISTEN:${NEIGHBOUR_PORT},fork,reuseaddr SYSTEM:true &
-until (exec 3<>/dev/tcp/127.0.0.1/${NEIGHBOUR_PORT}) 2>/dev/null; do
-  kill -0 $! || exit 1
-  sleep 0.02
+(umask 077 && echo "gateway:$LINK_KEY" >"$HOME/link-key")
+Xtigervnc :0 -geometry 64x64 -nolisten tcp -noreset -SecurityTypes None \\
+  -rfbport 9222 -localhost -rfbunixpath "$HOME/vnc" >/dev/null 2>&1 &
+vnc=$!
+stunnel /usr/local/lib/browser/link.conf &
+link=$!
+for port in 9222 ${CDP_PORT} ${VNC_PORT}; do
+  until grep -q "$(printf ':%04X .* 0A ' $port)" /proc/net/tcp; do
+    kill -0 $vnc && kill -0 $link || exit 1
+    sleep 0.01
+  done
 done
 echo listening
-wait
+wait -n
 `;
 
 /** Starts a container that stands for another session; resolves once it listens. */
 async function startNeighbour(
   docker: Docker,
   confinement: Confinement,
+  key: KeyObject,
   livesMs: number,
 ): Promise<StartedContainer> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const options = shortLived(probe(confinement, LISTEN, []), livesMs);
+  const listening = probe(confinement, LISTEN, []);
+  const options = shortLived(
+    {
+      ...listening,
+      Env: [`LINK_KEY=${linkKeyText(key)}`],
+      HostConfig: { ...listening.HostConfig, ...publishing(confinement) },
+    },
+    livesMs,
+  );
   const onLine = (line: string): void => {
     if (line === 'listening') resolve();
   };

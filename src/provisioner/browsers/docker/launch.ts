@@ -1,14 +1,14 @@
 import type Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
 import { LaunchFailed } from '../browsers.ts';
-import type { BrowserSpec, Endpoint, RunningBrowser } from '../browsers.ts';
+import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 import { parseListening } from '../chromium/flags.ts';
 import { cdpReady } from '../chromium/ready.ts';
 import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
 import { CDP_PORT, VNC_PORT } from './naming.ts';
-import { browserContainer } from './spec.ts';
+import { browserContainer, endpointOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
 
@@ -39,8 +39,7 @@ export async function launchContainer(
   };
   let started: StartedContainer | null = null;
   try {
-    const options = browserContainer(confinement, spec);
-    started = await startContainer(docker, options, { onLine, signal });
+    started = await startAtFreeAddress(docker, confinement, spec, { onLine, signal });
     void started.ended.then((exitCode) =>
       failed.abort(new Error(`The browser ended before it was ready: exit code ${exitCode}`)),
     );
@@ -60,31 +59,44 @@ export async function launchContainer(
   }
 }
 
+/** Addresses in use that are tried before the launch fails. */
+const ADDRESSES_MAX = 8;
+
+async function startAtFreeAddress(
+  docker: Docker,
+  confinement: Confinement,
+  spec: BrowserSpec,
+  options: { onLine: (line: string) => void; signal: AbortSignal },
+): Promise<StartedContainer> {
+  for (let tried = 1; ; tried += 1) {
+    const address = confinement.publish === null ? confinement.nextAddress() : null;
+    try {
+      return await startContainer(docker, browserContainer(confinement, spec, address), options);
+    } catch (error) {
+      const isTaken = address !== null && /address already in use/i.test(messageOf(error));
+      if (!isTaken || tried === ADDRESSES_MAX) throw error;
+    }
+  }
+}
+
 async function whenReady(
   container: Docker.Container,
-  { network, publish }: Confinement,
+  confinement: Confinement,
   { workloadId, headless }: BrowserSpec,
   listening: Promise<string>,
   signal: AbortSignal,
 ): Promise<RunningBrowser> {
   // The start has set the addresses. Chromium takes longer to listen than this request.
   const { NetworkSettings } = await container.inspect(bounded(signal));
-  const endpoint = (port: number) => endpointOf(NetworkSettings, { port, network, publish });
-  const vnc = endpoint(VNC_PORT);
-  const cdp = { ...endpoint(CDP_PORT), path: await listening };
+  const endpoint = (port: number) => endpointOf(NetworkSettings, port, confinement);
+  const linkKey = confinement.linkKeys(workloadId);
+  const vnc = { ...endpoint(VNC_PORT), linkKey };
+  const cdp = { ...endpoint(CDP_PORT), linkKey, path: await listening };
   await Promise.all([
     untilReady(() => cdpReady(cdp, signal), signal),
     headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
   ]);
   return { workloadId, cdp, vnc };
-}
-
-function endpointOf(
-  { Networks, Ports }: Docker.ContainerInspectInfo['NetworkSettings'],
-  { port, network, publish }: { port: number; network: string; publish: string | null },
-): Endpoint {
-  if (publish === null) return { host: Networks[network]?.IPAddress ?? '', port };
-  return { host: publish, port: Number(Ports[`${port}/tcp`]?.[0]?.HostPort) };
 }
 
 /** Retries while the port is closed, or open without a program behind it. */

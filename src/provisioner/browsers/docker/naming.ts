@@ -8,13 +8,20 @@ const OWNER = 'browser-session-service';
 const SERVER = `${OWNER}.server`;
 const WORKLOAD = `${OWNER}.workload`;
 const PREFIX = 'bss';
+/** How a browser is reached, on its container and on its image; absent: plain TCP. */
+export const LINK = `${OWNER}.link`;
+export const TLS_PSK = 'tls-psk';
+
+/** On a network whose addresses the service may choose. */
+export const ADDRESSES = `${OWNER}.addresses`;
+export const CHOSEN = 'chosen';
 
 /** The ports of CDP and of VNC inside a container. */
 export const CDP_PORT = 9223;
 export const VNC_PORT = 5900;
 
 export function labelsOf(serverId: string, workloadId: string): Record<string, string> {
-  return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId };
+  return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId, [LINK]: TLS_PSK };
 }
 
 /** The labels of a container or a network of this service that is no browser. */
@@ -36,6 +43,16 @@ export function parseName(name: string): { workloadId: string; sessionId: string
 export function filterFor(serverId: string, workloadId?: string): { label: string[] } {
   const one = workloadId === undefined ? [] : [`${WORKLOAD}=${workloadId}`];
   return { label: [`owner=${OWNER}`, `${SERVER}=${serverId}`, ...one] };
+}
+
+/** The engine's filter for the browsers of all servers. */
+export function labelled(): { label: string[] } {
+  return { label: [`owner=${OWNER}`, SERVER] };
+}
+
+/** The server in a container's labels. */
+export function serverIdOf(labels: Record<string, string>): string | null {
+  return labels[SERVER] ?? null;
 }
 
 /** The workload in a container's labels, as the engine lists them or sends them with an event. */

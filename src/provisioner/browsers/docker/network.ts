@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type Docker from 'dockerode';
 import { sleep } from '#src/async/sleep.ts';
 import { answered, bounded, DockerUnavailable, statusOf } from './engine.ts';
-import { ownLabel } from './naming.ts';
+import { ADDRESSES, CHOSEN, ownLabel } from './naming.ts';
 
 /** The network of all sessions of an engine. */
 export type SessionsNetwork = {
@@ -14,6 +14,8 @@ export type SessionsNetwork = {
   gateway: string;
   /** Its addresses, as 172.18.0.0/16. */
   subnet: string;
+  /** Whether the service may choose its containers' addresses: it has chosen the subnet. */
+  isOurs: boolean;
 };
 
 const BRIDGE = 'com.docker.network.bridge.name';
@@ -35,7 +37,7 @@ export async function findNetwork(docker: Docker, name: string): Promise<Session
   return network === null ? null : read(name, network);
 }
 
-function read(name: string, { Options, IPAM }: Docker.NetworkInspectInfo): SessionsNetwork {
+function read(name: string, { Options, IPAM, Labels }: Docker.NetworkInspectInfo): SessionsNetwork {
   const gateway = IPAM?.Config?.[0]?.['Gateway'];
   const subnet = IPAM?.Config?.[0]?.['Subnet'];
   const bridge = Options?.[BRIDGE];
@@ -45,7 +47,7 @@ function read(name: string, { Options, IPAM }: Docker.NetworkInspectInfo): Sessi
       `DOCKER_NETWORK: the engine has a network ${name} in which containers reach each other. ` +
         'Remove it or name another one: a missing network is created with the right settings.',
     );
-  return { name, bridge, gateway, subnet };
+  return { name, bridge, gateway, subnet, isOurs: Labels?.[ADDRESSES] === CHOSEN };
 }
 
 /** Whether this process shares the engine's network namespace, where the bridge is an interface. */
@@ -70,13 +72,16 @@ const RIVAL_MS = 5_000;
  * network of the same name, but no second bridge of the same name.
  */
 async function create(docker: Docker, name: string): Promise<Docker.NetworkInspectInfo> {
+  const place = await freePlace(docker);
   try {
     await docker.createNetwork({
       Name: name,
       Driver: 'bridge',
       CheckDuplicate: true,
       EnableIPv6: false,
-      Labels: ownLabel(),
+      // On a subnet that the engine has chosen itself, it refuses a chosen address.
+      IPAM: { Driver: 'default', Config: [place] },
+      Labels: { ...ownLabel(), [ADDRESSES]: CHOSEN },
       Options: { [BRIDGE]: await bridgeFor(docker, name), [ICC]: 'false' },
       ...bounded(),
     });
@@ -88,6 +93,21 @@ async function create(docker: Docker, name: string): Promise<Docker.NetworkInspe
   const made = await inspect(docker, name);
   if (made === null) throw new Error(`the network ${name} was removed just after its creation`);
   return made;
+}
+
+/** A subnet that the engine considers free: it gives it to a network that is removed at once. */
+async function freePlace(docker: Docker): Promise<{ Subnet: string; Gateway: string }> {
+  const name = `bss-subnet-${randomUUID()}`;
+  const network = await docker.createNetwork({ Name: name, Labels: ownLabel(), ...bounded() });
+  try {
+    const { IPAM } = await answered<Docker.NetworkInspectInfo>(network.inspect());
+    const { Subnet, Gateway } = IPAM?.Config?.[0] ?? {};
+    if (Subnet === undefined || Gateway === undefined)
+      throw new Error('the engine has given a network no subnet');
+    return { Subnet, Gateway };
+  } finally {
+    await answered(network.remove());
+  }
 }
 
 async function createdByRival(docker: Docker, name: string, refusal: unknown) {

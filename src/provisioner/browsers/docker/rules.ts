@@ -12,6 +12,8 @@ export type RulesFor = {
   bridge: string;
   /** Name servers that sessions may reach, at port 53 alone, even on private networks. */
   resolvers: readonly string[];
+  /** False: without the bound on connections, for a kernel that cannot count them. */
+  isBounded?: boolean;
 };
 
 /**
@@ -33,8 +35,19 @@ export const UNREACHABLE = [
   '240.0.0.0/4',
 ] as const;
 
+/**
+ * Connections of one session at once, in the host's table of connections (262,144 by default on a
+ * large host). A page needs far fewer: Chromium itself opens at most 256 sockets for HTTP and 255
+ * for WebSockets.
+ */
+const CONNECTIONS_MAX = 1_024;
+/** Addresses of a network that are counted at once. */
+const COUNTED_MAX = 65_535;
+
 /** Before Docker's own chains, which have priority 0. */
 const PRIORITY = -10;
+
+const COUNTED = 'counted';
 
 export function tableOf(bridge: string): string {
   return bridge.replaceAll('-', '_');
@@ -44,7 +57,7 @@ export function tableOf(bridge: string): string {
  * A script that replaces the rules as a whole. Refusals are immediate: a page fails instead of
  * hanging.
  */
-export function rulesText({ bridge, resolvers }: RulesFor): string {
+export function rulesText({ bridge, resolvers, isBounded = true }: RulesFor): string {
   const table = `inet ${tableOf(bridge)}`;
   const dns = resolvers.map(
     (resolver) => `ip daddr ${resolver} meta l4proto { tcp, udp } th dport 53 accept`,
@@ -57,6 +70,7 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
     '  set unreachable {',
     `    type ipv4_addr; flags interval; elements = { ${UNREACHABLE.join(', ')} }`,
     '  }',
+    `  set ${COUNTED} { type ipv4_addr; size ${COUNTED_MAX}; flags dynamic; }`,
     // Packets from sessions to the host itself.
     ...chain('input', [`iifname "${bridge}" jump to_host`]),
     ...rules('to_host', [begun, ...dns, ...refuse('')]),
@@ -72,11 +86,16 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
       'ct status dnat accept',
       ...refuse(''),
     ]),
+    ...rules('full', refuse('')),
     ...rules('from_sessions', [
       begun,
       ...dns,
       ...refuse('meta nfproto ipv6'),
       ...refuse('ip daddr @unreachable'),
+      // Not for packets that are refused anyway: the count itself is work.
+      ...(isBounded
+        ? [`add @${COUNTED} { ip saddr ct count over ${CONNECTIONS_MAX} } jump full`]
+        : []),
     ]),
     '}',
     '',
@@ -86,6 +105,11 @@ export function rulesText({ bridge, resolvers }: RulesFor): string {
 /** A script that lists the rules in force; it fails if there are none. */
 export function listText(bridge: string): string {
   return `list table inet ${tableOf(bridge)}\n`;
+}
+
+/** The listed rules without the set of the counted sessions, which changes with each session. */
+export function withoutCounted(listed: string): string {
+  return listed.replace(/^\tset counted \{\n(?:\t\t.*\n)*\t\}\n/m, '');
 }
 
 /** A script that removes the rules. */

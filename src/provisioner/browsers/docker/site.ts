@@ -1,5 +1,7 @@
 import type Docker from 'dockerode';
+import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { createAddressRing } from './addresses.ts';
 import { connectEngine, DockerUnavailable, messageOf } from './engine.ts';
 import { openBrowserImage } from './browser-image.ts';
 import { createCurrentImage, type CurrentImage } from './current-image.ts';
@@ -30,6 +32,8 @@ export type DockerSiteOptions = {
   limits: BrowserLimits;
   /** Milliseconds from one build of our own image to the next; null or absent: never. */
   rebuildMs?: number | null;
+  /** The keys of the browsers' links. */
+  linkKeys: LinkKeys;
   /** Gets a line for each long step. */
   print: (line: string) => void;
   log: Pick<Logger, 'info' | 'warn'>;
@@ -50,7 +54,7 @@ export type DockerSite = {
 
 /** @throws DockerUnavailable */
 export async function openSite(options: DockerSiteOptions): Promise<DockerSite> {
-  const { serverId, dns, limits, print } = options;
+  const { serverId, dns, limits, linkKeys, print } = options;
   const { docker, cpus } = await connectEngine(options.host, options.signal);
   const first = await openBrowserImage(docker, options.image, print);
   const network = await ensureNetwork(docker, options.network);
@@ -60,17 +64,16 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
     network: network.name,
     publish: options.publish ?? (isOnEngineHost(network) ? null : '127.0.0.1'),
     dns,
+    linkKeys,
+    nextAddress: createAddressRing(() => dependencies.network),
     seccomp: readSeccomp(),
     // The engine refuses more cores than it has.
     limits: { ...limits, cpus: Math.min(limits.cpus, cpus) },
   };
   const rulesImage = () => ensureRulesImage(docker, print);
   const { isolation, log } = options;
-  const guard = await isolate({
-    dependencies: { docker, network, confinement, rulesImage },
-    isolation,
-    log,
-  });
+  const dependencies = { docker, network, confinement, rulesImage };
+  const guard = await isolate({ dependencies, isolation, log });
   const image = createCurrentImage({ docker, first, given: options.image });
   return { docker, confinement, image, filter: filterFor(serverId), guard };
 }

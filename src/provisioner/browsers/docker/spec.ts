@@ -1,5 +1,7 @@
 import type Docker from 'dockerode';
-import type { BrowserSpec } from '../browsers.ts';
+import { linkKeyText, type LinkKeys } from '#src/browser-link/browser-link.ts';
+import type { BrowserSpec, Endpoint } from '../browsers.ts';
+import type { NextAddress } from './addresses.ts';
 import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
 import { CDP_PORT, labelsOf, nameOf, VNC_PORT } from './naming.ts';
 
@@ -16,6 +18,10 @@ export type Confinement = {
   /** The profile's JSON text; only Docker's command line accepts a file. */
   seccomp: string;
   limits: BrowserLimits;
+  /** The keys of the browsers' links. */
+  linkKeys: LinkKeys;
+  /** The address of the next container, where it is reached directly. */
+  nextAddress: NextAddress;
 };
 
 export type BrowserLimits = { memoryBytes: number; cpus: number; pids: number };
@@ -30,11 +36,10 @@ const HOME_BYTES = 64 * MIB;
 export function browserContainer(
   confinement: Confinement,
   spec: BrowserSpec,
+  address: string | null = null,
 ): Docker.ContainerCreateOptions {
-  const { image, serverId, publish } = confinement;
+  const { image, serverId, network, linkKeys } = confinement;
   const { workloadId, vncPassword, screen, headless } = spec;
-  const ports = [`${CDP_PORT}/tcp`, `${VNC_PORT}/tcp`];
-  const binding = [{ HostIp: publish, HostPort: '' }];
   return {
     name: nameOf(workloadId),
     Image: image,
@@ -43,6 +48,7 @@ export function browserContainer(
     User: '1000:1000',
     Env: environment({
       ...chromiumEnvironment(spec),
+      LINK_KEY: linkKeyText(linkKeys(workloadId)),
       // Without a password entrypoint.sh starts no X server.
       VNC_PASSWORD: headless === true ? '' : vncPassword,
       SCREEN_SIZE: `${screen.width}x${screen.height}`,
@@ -50,11 +56,34 @@ export function browserContainer(
     Cmd: chromiumFlags(spec),
     HostConfig: {
       ...confined(confinement),
-      ...(publish === null
-        ? {}
-        : { PortBindings: Object.fromEntries(ports.map((port) => [port, binding])) }),
+      ...publishing(confinement),
     },
+    ...(address === null
+      ? {}
+      : {
+          NetworkingConfig: {
+            EndpointsConfig: { [network]: { IPAMConfig: { IPv4Address: address } } },
+          },
+        }),
   };
+}
+
+/** Publishes CDP and VNC, where they are not reached directly. */
+export function publishing({ publish }: Pick<Confinement, 'publish'>): Docker.HostConfig {
+  if (publish === null) return {};
+  const ports = [`${CDP_PORT}/tcp`, `${VNC_PORT}/tcp`];
+  const binding = [{ HostIp: publish, HostPort: '' }];
+  return { PortBindings: Object.fromEntries(ports.map((port) => [port, binding])) };
+}
+
+/** Where the gateway reaches a port of a started container. */
+export function endpointOf(
+  { Networks, Ports }: Docker.ContainerInspectInfo['NetworkSettings'],
+  port: number,
+  { network, publish }: Pick<Confinement, 'network' | 'publish'>,
+): Endpoint {
+  if (publish === null) return { host: Networks[network]?.IPAddress ?? '', port };
+  return { host: publish, port: Number(Ports[`${port}/tcp`]?.[0]?.HostPort) };
 }
 
 /** Confines code that breaks out of a page: no capability, read-only root, limits. */

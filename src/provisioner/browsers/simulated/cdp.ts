@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { SIZES_SCRIPT } from '../chromium/window.ts';
 
 /**
- * One CDP server for all simulated browsers, which the WebSocket path distinguishes. The documents
- * below `/json` have no such path: they describe the browser that was added last.
+ * One CDP server for all simulated browsers. Each listens on a port of its own, so that documents
+ * and WebSockets there are its own.
  */
 export type SimulatedCdp = {
-  readonly port: number;
   /**
    * @param screen the screen's size as the page sees it; it may be changed later
-   * @returns the path of the new browser's WebSocket
+   * @returns the port of the new browser and the path of its WebSocket
    */
-  add(workloadId: string, screen: Screen): string;
+  add(workloadId: string, screen: Screen): Promise<{ port: number; path: string }>;
   /** Disconnects the clients of a browser and forgets it. */
   remove(workloadId: string): void;
 } & AsyncDisposable;
@@ -23,6 +23,8 @@ export type SimulatedCdp = {
 type Screen = { width: number; height: number };
 type Target = {
   workloadId: string;
+  port: number;
+  listener: Listener;
   browserPath: string;
   /** Ids of its pages, the first one open from the start. */
   pages: Set<string>;
@@ -56,37 +58,52 @@ const VERSION = {
 const METHOD_NOT_FOUND = -32_601;
 const PARSE_ERROR = -32_700;
 
-/** Listens on a free loopback port. */
-export async function openSimulatedCdp(hooks: SimulatedCdpHooks): Promise<SimulatedCdp> {
+/** Opens the server; the browsers are added one by one. */
+export function openSimulatedCdp(hooks: SimulatedCdpHooks): SimulatedCdp {
   const byWorkload = new Map<string, Target>();
-  const byPath = new Map<string, Target>();
-  const server = createServer((request, response) => answerHttp(request, response, newest(byPath)));
+  const byPort = new Map<number, Target>();
+  const connections = new Set<Socket>();
+  const askedBy = ({ socket }: IncomingMessage) => byPort.get(socket.localPort ?? 0);
+  // It listens nowhere itself: the browsers' listeners pass their connections to it.
+  const server = createServer((request, response) =>
+    answerHttp(request, response, askedBy(request)),
+  );
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
   });
   server.on('upgrade', (request, socket, head) => {
-    const target = byPath.get(request.url ?? '');
+    const target = askedBy(request);
     socket.on('error', () => socket.destroy());
-    if (target === undefined) {
+    if (target === undefined || target.browserPath !== request.url) {
       socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
     }
     sockets.handleUpgrade(request, socket, head, (client) => serve(client, target, hooks));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  function accept(socket: Socket): void {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+    server.emit('connection', socket);
+  }
+  function remove(workloadId: string): void {
+    const target = byWorkload.get(workloadId);
+    if (target === undefined) return;
+    byWorkload.delete(workloadId);
+    byPort.delete(target.port);
+    target.listener.close();
+    for (const client of target.clients) client.terminate();
+  }
 
   return {
-    port: address.port,
-    add: (workloadId, screen) => {
+    add: async (workloadId, screen) => {
+      const listener = createListener(accept);
+      const port = await listen(listener);
       const target = {
         workloadId,
+        port,
+        listener,
         browserPath: `/devtools/browser/${randomUUID()}`,
         pages: new Set([randomUUID()]),
         screen,
@@ -94,27 +111,26 @@ export async function openSimulatedCdp(hooks: SimulatedCdpHooks): Promise<Simula
         clients: new Set<WebSocket>(),
       };
       byWorkload.set(workloadId, target);
-      byPath.set(target.browserPath, target);
-      return target.browserPath;
+      byPort.set(port, target);
+      return { port, path: target.browserPath };
     },
-    remove: (workloadId) => {
-      const target = byWorkload.get(workloadId);
-      if (target === undefined) return;
-      byWorkload.delete(workloadId);
-      byPath.delete(target.browserPath);
-      for (const client of target.clients) client.terminate();
-    },
+    remove,
     [Symbol.asyncDispose]: async () => {
-      for (const client of sockets.clients) client.terminate();
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
+      for (const workloadId of byWorkload.keys()) remove(workloadId);
+      for (const socket of connections) socket.destroy();
     },
   };
 }
 
-/** The last target in the map's order of insertion. */
-function newest(byPath: Map<string, Target>): Target | undefined {
-  return [...byPath.values()].at(-1);
+/** Listens on a free loopback port; returns it. */
+async function listen(listener: Listener): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    listener.once('error', reject);
+    listener.listen(0, '127.0.0.1', resolve);
+  });
+  const address = listener.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
 }
 
 function answerHttp(request: IncomingMessage, response: ServerResponse, target?: Target): void {
@@ -124,9 +140,8 @@ function answerHttp(request: IncomingMessage, response: ServerResponse, target?:
     response.writeHead(404, { 'content-type': 'text/html' }).end();
     return;
   }
-  response
-    .writeHead(200, { 'content-type': 'application/json; charset=UTF-8' })
-    .end(JSON.stringify(body));
+  response.setHeader('content-type', 'application/json; charset=UTF-8');
+  response.end(JSON.stringify(body)); // with its length, as Chromium answers
 }
 
 function documentAt(url: string, host: string, target: Target): unknown {

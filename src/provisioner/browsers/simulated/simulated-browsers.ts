@@ -13,8 +13,8 @@ import { openSimulatedScreens } from './rfb.ts';
 
 /**
  * Browsers without programs, for load tests: they take a set time to launch, fail at a set rate,
- * and answer just enough CDP and RFB to be connected to and closed. All share one CDP port and one
- * VNC port, so thousands of them cost little memory.
+ * and answer just enough CDP and RFB to be connected to and closed. Each has a CDP port; all share
+ * the server behind it and one VNC port, so thousands of them cost little memory.
  */
 export type SimulatedBrowsers = Browsers & {
   /** Ends a browser as if it had crashed. Ignores an unknown workload. */
@@ -44,18 +44,16 @@ const CRASHED: HowEnded = {
   detail: 'a simulated crash',
 };
 
-/** Opens the two servers; browsers end with them. */
+/** Opens the servers; browsers end with them. */
 export async function createSimulatedBrowsers(
   options: SimulatedBrowsersOptions,
 ): Promise<SimulatedBrowsers> {
   const { launchMs, failRate, random = Math.random, now = Date.now } = options;
-  const [cdp, screens] = await Promise.all([
-    openSimulatedCdp({
-      onClose: (workloadId) => exit(workloadId, CLOSED),
-      onCrash: (workloadId) => exit(workloadId, CRASHED),
-    }),
-    openSimulatedScreens(),
-  ]);
+  const cdp = openSimulatedCdp({
+    onClose: (workloadId) => exit(workloadId, CLOSED),
+    onCrash: (workloadId) => exit(workloadId, CRASHED),
+  });
+  const screens = await openSimulatedScreens();
   const launching = new Map<string, AbortController>();
   const running = new Map<string, RunningBrowser>();
   const sessions = new Map<string, string>();
@@ -79,23 +77,25 @@ export async function createSimulatedBrowsers(
 
   async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId, vncPassword, headless } = spec;
-    if (launching.has(workloadId) || running.has(workloadId)) {
+    if (launching.has(workloadId) || running.has(workloadId))
       throw new Error(`workload ${workloadId} already has a browser`);
-    }
     const stopped = new AbortController();
     launching.set(workloadId, stopped);
-    builds.launch(workloadId);
     await sleep(launchMs, stopped.signal);
-    launching.delete(workloadId);
-    if (stopped.signal.aborted) throw new LaunchFailed('stopped during the launch', '');
-    if (random() < failRate) throw new LaunchFailed('a simulated failure', 'simulated');
     const screen = { ...spec.screen };
+    const hasFailed = stopped.signal.aborted || random() < failRate;
+    const endpoint = hasFailed ? null : await cdp.add(workloadId, screen);
+    launching.delete(workloadId);
+    if (stopped.signal.aborted) cdp.remove(workloadId);
+    if (stopped.signal.aborted) throw new LaunchFailed('stopped during the launch', '');
+    if (endpoint === null) throw new LaunchFailed('a simulated failure', 'simulated');
     if (headless !== true) screens.add(workloadId, vncPassword, screen);
     const browser: RunningBrowser = {
       workloadId,
-      cdp: { host: '127.0.0.1', port: cdp.port, path: cdp.add(workloadId, screen) },
+      cdp: { host: '127.0.0.1', ...endpoint },
       vnc: { host: '127.0.0.1', port: screens.port },
     };
+    builds.launch(workloadId);
     running.set(workloadId, browser);
     return browser;
   }

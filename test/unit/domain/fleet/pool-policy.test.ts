@@ -2,16 +2,19 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { PoolDecision, PoolInputs } from '#events/pool.ts';
+import { noBursts } from '#src/domain/fleet/bursts.ts';
 import {
   decidePool,
   isStuck,
   mustEvict,
-  POLICY,
+  policies,
   requestsWanted,
 } from '#src/domain/fleet/pool-policy.ts';
 
 const GIB = 1024 ** 3;
 const BROWSER = GIB / 4;
+const DAY = 24 * 3_600_000;
+const NOW = Date.UTC(2026, 0, 5, 10);
 
 /** A server without arrivals on a machine with plenty of memory and CPU. */
 const quiet: Required<PoolInputs> = {
@@ -20,6 +23,7 @@ const quiet: Required<PoolInputs> = {
   ...{ arrivals10s: 0, arrivals60s: 0, launchMs: 500, minIdle: 1, maxIdle: 8, max: 10 },
   ...{ launchesAtOnce: 2, memoryFreeBytes: 16 * GIB, browserBytes: BROWSER, cpuPressure: 0.1 },
   ...{ target: 1, limitedBy: null, calmMs: 0, calmPeak: 0, surplusMs: 0 },
+  ...{ now: NOW, bursts: noBursts },
 };
 function decide(other: Partial<PoolInputs>): PoolDecision {
   return decidePool({ ...quiet, ...other });
@@ -137,6 +141,20 @@ describe('a machine whose cores are busy', () => {
 });
 
 const count = fc.integer({ min: 0, max: 40 });
+/** How long ago. */
+const ago = fc.integer({ min: 0, max: 40 * 60_000 });
+const anyBursts = fc
+  .array(fc.record({ at: ago.map((ms) => NOW - ms), size: fc.integer({ min: 2, max: 60 }) }), {
+    maxLength: 20,
+  })
+  .map((bursts) => {
+    const recent = bursts.toSorted((one, other) => one.at - other.at);
+    return {
+      underWay: null,
+      recent,
+      starts: recent.map(({ at, size }) => ({ at: at - DAY, size })),
+    };
+  });
 const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
   .record({
     isDraining: fc.boolean(),
@@ -157,6 +175,8 @@ const anyInputs: fc.Arbitrary<Required<PoolInputs>> = fc
     calmMs: fc.integer({ min: 0, max: 200_000 }),
     calmPeak: count,
     surplusMs: fc.integer({ min: 0, max: 200_000 }),
+    now: fc.constant(NOW),
+    bursts: anyBursts,
   })
   // A launch is for a request, for the pool, or for a request that was withdrawn.
   .map(({ matched, lost, ...inputs }) => ({
@@ -272,13 +292,14 @@ const recorded = JSON.parse(
   readFileSync(new URL('pool-decisions.json', import.meta.url), 'utf8'),
 ) as Recorded[];
 
-test.each(recorded.filter(({ policy }) => policy === POLICY))(
-  'a decision that was recorded is made again: $inputs.target to $decision.target',
-  ({ inputs, decision }) => {
-    expect(decidePool(inputs)).toEqual(decision);
+test.each(recorded.filter(({ policy }) => policies.includes(policy)))(
+  'a decision that was recorded is made again: policy $policy, $inputs.target to $decision.target',
+  ({ policy, inputs, decision }) => {
+    expect(decidePool(inputs, policy)).toEqual(decision);
   },
 );
 
-it('there are recorded decisions of the current rules', () => {
-  expect(recorded.filter(({ policy }) => policy === POLICY).length).toBeGreaterThan(3);
+it('there are recorded decisions of each version of the rules that can be run', () => {
+  for (const version of policies)
+    expect(recorded.filter(({ policy }) => policy === version).length).toBeGreaterThan(3);
 });

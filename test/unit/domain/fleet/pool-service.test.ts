@@ -100,10 +100,7 @@ function live(life: Life) {
   let [ending, surplusMs] = [[] as number[], 0];
   const met = { evicted: 0, byMemory: 0, cpu: 0 };
   const inputsOf = () => {
-    const { unserved, spare } = matchLaunches(
-      life.waiting,
-      life.launching.map(({ options }) => options),
-    );
+    const { unserved, spare } = matchLaunches(life.waiting, life.launching);
     const there = life.idle + life.busy + ending.length;
     return {
       ...{ isDraining: false, idle: life.idle, launching: life.launching.length, spare },
@@ -150,10 +147,7 @@ function live(life: Life) {
     }
     while (launchesWanted(inputsOf()) > 0) {
       const { waiting, launching } = life;
-      const [next] = matchLaunches(
-        waiting,
-        launching.map(({ options }) => options),
-      ).unserved;
+      const [next] = matchLaunches(waiting, launching).unserved;
       launching.push({ options: next?.options ?? DEFAULTS, left: LAUNCH_SECONDS });
     }
   }

@@ -50,6 +50,12 @@ describe('a browser that answers too late', () => {
       .thenRejected('SESSION_NOT_ACTIVE', { session_id: 'ses_1', status: 'active' });
   });
 
+  it('is refused when another server has accepted the session', () => {
+    given(requested(), assigned('wl_2', 'srv_2'))
+      .when(activate)
+      .thenRejected('SESSION_NOT_ACTIVE', { session_id: 'ses_1', status: 'creating' });
+  });
+
   it('is refused when the session is ending or has ended', () => {
     given(requested(), activated(), stopRequested())
       .when(activate)

@@ -36,6 +36,11 @@ describe('a server that launches a browser for a session', () => {
     given(requested(), assigned()).when(again).then(assigned('wl_2'));
   });
 
+  it('has no effect if another server has accepted the session', () => {
+    const other = { ...assign, workloadId: 'wl_2', serverId: 'srv_2' };
+    given(requested(), assigned()).when(other).thenNothing();
+  });
+
   it('comes too late for a session that is active or has ended', () => {
     given(requested(), activated()).when(assign).thenNothing();
     given(requested(), activated(), stopRequested()).when(assign).thenNothing();

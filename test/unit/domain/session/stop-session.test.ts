@@ -9,6 +9,7 @@ import {
   MINUTE,
   queued,
   requested,
+  requeued,
   stopped,
   stopRequested,
   T0,
@@ -55,11 +56,22 @@ describe('stopping a session without a browser', () => {
     given(requested(), ...atOnce).stateIs({ status: 'stopped', creditsUsed: 0 });
   });
 
-  it('does not wait for a browser that is being launched', () => {
+  it('does not wait for a browser that is being launched, and charges one credit for it', () => {
+    const charged = [stopRequested('user', now), stopped(now, 1)];
     given(requested(), assigned())
       .when(stop)
+      .then(...charged);
+    given(requested(), assigned(), ...charged).stateIs({
+      assignment: null,
+      workload: null,
+      creditsUsed: 1,
+    });
+  });
+
+  it('charges nothing for a server that could not launch a browser', () => {
+    given(requested(), assigned(), requeued)
+      .when(stop)
       .then(...atOnce);
-    given(requested(), assigned(), ...atOnce).stateIs({ assignment: null, workload: null });
   });
 });
 

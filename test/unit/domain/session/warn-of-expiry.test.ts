@@ -72,7 +72,7 @@ describe('a session gets an expiry warning', () => {
   it('by a timer that is set again if it fired too early, but not after the warning', () => {
     const rearm = (...events: Parameters<typeof given>) => {
       const state = foldAll<'session'>(sessionRef, null, events);
-      const times = { now: T0, queueTimeoutMs: queue.timeoutMs };
+      const times = { now: T0, queueTimeoutMs: queue.timeoutMs, firedAt: T0 };
       return state === null ? null : rescheduleAt('expiry-warning', state, times);
     };
     expect(rearm(requested(), activated())).toBe(END - MINUTE);

@@ -1,0 +1,163 @@
+/**
+ * Makes the certificates of a deployment, and renews them before they end. All are PEM files of the
+ * secrets' folder:
+ *
+ *   inside-ca.key   the authority's key: no container has it
+ *   inside-ca.pem   what all parts trust: the authority's certificate, and for a while the one before
+ *   inside.pem/.key the certificate of NATS and Redis, signed by the authority
+ *   edge.pem/.key   what clients see, signed by itself: to be replaced by one that clients know
+ */
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { generate } from 'selfsigned';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** Some clients refuse certificates that are valid for more than 398 days. */
+const VALID_DAYS = 397;
+/** Renewed when it ends within this. */
+const RENEW_DAYS = 60;
+const AUTHORITY_DAYS = 3650;
+/** An authority outlives the certificates that it signs. */
+const AUTHORITY_RENEW_DAYS = VALID_DAYS + RENEW_DAYS;
+/** A certificate of an authority before is replaced at once if it ends within this. */
+const LAST_DAYS = 2;
+/** Clocks differ. */
+const BEFORE_DAYS = 1;
+
+/**
+ * Keeps the authority and the certificate of NATS and Redis. A new authority is first trusted beside
+ * the one before it. Only the next run signs with it: all parts have to be restarted in between.
+ * @returns `trust`: restart all parts, then run this again; `inside`: NATS and Redis have to read
+ *   their new certificate
+ */
+export async function keepInside(folder, names, now = new Date()) {
+  const trusted = await certificatesIn(folder, 'inside-ca.pem');
+  const had = await authorityOf(folder, trusted, now);
+  const server = await pairIn(folder, 'inside');
+  const authority = had ?? (await makeAuthority(folder, [...trusted, server?.cert], now));
+  const isSigned =
+    server !== null &&
+    isIssuedBy(server.cert, authority.cert) &&
+    names.every((name) => server.cert.checkHost(name) !== undefined);
+  if (isSigned && daysLeft(server.cert, now) > RENEW_DAYS) {
+    // NATS and Redis have had it since the run before: nothing else has to be trusted.
+    if (trusted.length > 1) await written(folder, 'inside-ca.pem', authority.cert.toString());
+    return [];
+  }
+  if (had === null && server !== null && daysLeft(server.cert, now) > LAST_DAYS) return ['trust'];
+  await makePair(folder, 'inside', names, now, authority);
+  return ['inside'];
+}
+
+/**
+ * Keeps the certificate that clients see. One that was put there by somebody else is never touched.
+ * @returns `edge`: it is new
+ */
+export async function keepEdge(folder, name, now = new Date()) {
+  const edge = await pairIn(folder, 'edge');
+  if (edge !== null && !(isOwn(edge.cert) && daysLeft(edge.cert, now) <= RENEW_DAYS)) return [];
+  await makePair(folder, 'edge', [name], now, null);
+  return ['edge'];
+}
+
+/** The authority to sign with; null: there is none, or it ends too early. */
+async function authorityOf(folder, [cert], now) {
+  const key = await readFile(join(folder, 'inside-ca.key'), 'utf8').catch(() => null);
+  if (cert === undefined || key === null || !cert.checkPrivateKey(createPrivateKey(key)))
+    return null;
+  return daysLeft(cert, now) > AUTHORITY_RENEW_DAYS ? { cert, key } : null;
+}
+
+/** `before`: what parts trust until now; in folders of earlier versions the server's own. */
+async function makeAuthority(folder, before, now) {
+  // A client finds an authority by its name, so two of them need two names.
+  const name = `inside authority ${now.toISOString().slice(0, 10)} ${randomBytes(4).toString('hex')}`;
+  const made = await generate([{ name: 'commonName', value: name }], {
+    ...common(now, AUTHORITY_DAYS),
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+    ],
+  });
+  const older = before.filter((one) => one?.ca === true && daysLeft(one, now) > 0);
+  await written(folder, 'inside-ca.key', made.private, 0o400);
+  await written(folder, 'inside-ca.pem', [made.cert, ...older].join('\n'));
+  return { cert: new X509Certificate(made.cert), key: made.private };
+}
+
+/** @param authority null: the certificate signs itself */
+async function makePair(folder, name, names, now, authority) {
+  const options = {
+    ...common(now, VALID_DAYS),
+    extensions: [
+      { name: 'basicConstraints', cA: authority === null, critical: true },
+      {
+        name: 'keyUsage',
+        digitalSignature: true,
+        keyCertSign: authority === null,
+        critical: true,
+      },
+      { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
+      {
+        name: 'subjectAltName',
+        altNames: names.map((one) =>
+          isAddress(one) ? { type: 7, ip: one } : { type: 2, value: one },
+        ),
+      },
+    ],
+    ...(authority === null ? {} : { ca: { key: authority.key, cert: authority.cert.toString() } }),
+  };
+  const made = await generate([{ name: 'commonName', value: names[0] }], options);
+  await written(folder, `${name}.key`, made.private);
+  await written(folder, `${name}.pem`, made.cert);
+}
+
+function common(now, days) {
+  return {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(now.getTime() - BEFORE_DAYS * DAY_MS),
+    notAfterDate: new Date(now.getTime() + days * DAY_MS),
+  };
+}
+
+/** null: there is none, or key and certificate do not belong together. */
+async function pairIn(folder, name) {
+  const [cert] = await certificatesIn(folder, `${name}.pem`);
+  const key = await readFile(join(folder, `${name}.key`), 'utf8').catch(() => null);
+  const isPair = cert !== undefined && key !== null && cert.checkPrivateKey(createPrivateKey(key));
+  return isPair ? { cert, key } : null;
+}
+
+async function certificatesIn(folder, name) {
+  const text = await readFile(join(folder, name), 'utf8').catch(() => '');
+  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return found.map((pem) => new X509Certificate(pem));
+}
+
+function isIssuedBy(cert, authority) {
+  return cert.checkIssued(authority) && cert.verify(authority.publicKey);
+}
+
+/** Whether `makePair` made it: it signs itself, for exactly the time that is given here. */
+function isOwn(cert) {
+  const days = (cert.validToDate.getTime() - cert.validFromDate.getTime()) / DAY_MS;
+  return isIssuedBy(cert, cert) && Math.round(days) === VALID_DAYS + BEFORE_DAYS;
+}
+
+function daysLeft(cert, now) {
+  return (cert.validToDate.getTime() - now.getTime()) / DAY_MS;
+}
+
+function isAddress(name) {
+  return /^[\d.]+$|:/.test(name);
+}
+
+/** In place: a running container has the file mounted. */
+async function written(folder, name, text, mode = 0o444) {
+  const path = join(folder, name);
+  await chmod(path, 0o600).catch(() => undefined);
+  await writeFile(path, `${text.trimEnd()}\n`, { mode: 0o600 });
+  await chmod(path, mode);
+}

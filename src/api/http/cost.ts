@@ -1,0 +1,88 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What is known of a request before its work begins; the query is not validated yet. */
+export type Asked = {
+  query: Readonly<Record<string, unknown>>;
+  headers: IncomingHttpHeaders;
+};
+
+/**
+ * How many units of the caller's rate limit a request takes. `meaning` is for the documentation.
+ */
+export type Cost = { units: (asked: Asked) => number; meaning: string };
+
+/**
+ * The greatest cost of a request: a fifth of the smallest tier's limit, so that every request fits
+ * into every tier's window.
+ */
+export const COST_MAX = 20;
+
+/** Bytes of a create's body for one unit: all events of the session carry them, and its view. */
+const BYTES_OF_A_UNIT = 256;
+const CREATE_MAX = 10;
+/** Lines of usage for one unit: so many histories are read in about 3 ms. */
+const LINES_OF_A_UNIT = 10;
+const LINES_DEFAULT = 20;
+const LINES_MAX = 100;
+
+const isNamed = (value: unknown) => value !== undefined && value !== '';
+
+/**
+ * The costs that differ from one unit. src/api/README.md has the same table with the reasons, and a
+ * test holds them equal.
+ */
+export const costs = {
+  createSession: {
+    units: ({ headers }) => {
+      if (headers['transfer-encoding'] !== undefined) return CREATE_MAX;
+      const bytes = Number(headers['content-length'] ?? 0);
+      return Math.min(CREATE_MAX, Math.max(1, Math.ceil(bytes / BYTES_OF_A_UNIT)));
+    },
+    meaning:
+      'Costs 1 unit of the rate limit for each 256 bytes of the body that are begun, at most 10; ' +
+      '10 if the length is not sent.',
+  },
+  listSessions: {
+    units: ({ query }) => {
+      if (isNamed(query['as_of'])) return 20;
+      return Array.isArray(query['label']) && query['label'].length > 1 ? 10 : 1;
+    },
+    meaning: 'Costs 10 units of the rate limit with several labels, 20 with `as_of`, else 1.',
+  },
+  getSession: {
+    units: ({ query }) => (isNamed(query['as_of']) ? 10 : 1),
+    meaning: 'Costs 10 units of the rate limit with `as_of`, else 1.',
+  },
+  getStatus: {
+    units: ({ query }) => (isNamed(query['as_of']) ? 20 : 1),
+    meaning: 'Costs 20 units of the rate limit with `as_of`, else 1.',
+  },
+  getUsage: {
+    units: ({ query }) => {
+      const asked = Number(query['limit'] ?? LINES_DEFAULT);
+      const lines = asked >= 1 && asked <= LINES_MAX ? asked : 0;
+      return 1 + Math.ceil(lines / LINES_OF_A_UNIT);
+    },
+    meaning: 'Costs 1 unit of the rate limit, and 1 for each 10 lines of `limit` that are begun.',
+  },
+  streamEvents: {
+    units: ({ query, headers }) => {
+      const lastId = headers['last-event-id'];
+      if (isNamed(lastId)) return Number(lastId) === 0 ? 10 : 2;
+      if (!isNamed(query['from'])) return 1;
+      return Number(query['from']) > 1 ? 2 : 10;
+    },
+    meaning:
+      'Costs 10 units of the rate limit from the first event or from a time, 2 from another ' +
+      'position, 1 from now on.',
+  },
+  changeKey: {
+    units: () => 10,
+    meaning: 'Costs 10 units of the rate limit.',
+  },
+} as const satisfies Record<string, Cost>;
+
+/** The units that a request takes of a window of `limit`: never more than fit into it. */
+export function unitsOf(cost: Cost | undefined, asked: Asked, limit: number): number {
+  return Math.min(cost?.units(asked) ?? 1, COST_MAX, Math.max(1, limit));
+}

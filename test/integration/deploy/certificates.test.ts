@@ -1,0 +1,184 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { connect, createServer } from 'node:tls';
+import { generate } from 'selfsigned';
+import { beforeEach, afterEach, describe, expect, it } from 'vitest';
+import type { Config } from '#src/config/config.ts';
+import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { scratchDir } from '#test/support/scratch.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+
+const script = new URL('../../../deploy/make-certificates.mjs', import.meta.url).href;
+const { keepInside, keepEdge } = (await import(script)) as {
+  keepInside(folder: string, names: string[], now?: Date): Promise<string[]>;
+  keepEdge(folder: string, name: string, now?: Date): Promise<string[]>;
+};
+
+const DAY_MS = 24 * 60 * 60_000;
+const NAMES = ['nats', 'redis', 'localhost'];
+const inDays = (days: number) => new Date(Date.now() + days * DAY_MS);
+
+let folder: Awaited<ReturnType<typeof scratchDir>>;
+beforeEach(async () => {
+  folder = await scratchDir();
+});
+afterEach(() => folder[Symbol.asyncDispose]());
+
+const read = (name: string) => readFile(join(folder.path, name), 'utf8');
+const keep = (now?: Date) => keepInside(folder.path, NAMES, now);
+async function daysLeft(name: string): Promise<number> {
+  return (new X509Certificate(await read(name)).validToDate.getTime() - Date.now()) / DAY_MS;
+}
+
+/** The server's and the trusted certificates, as running parts have loaded them. */
+async function loaded() {
+  return {
+    server: { key: await read('inside.key'), cert: await read('inside.pem') },
+    trusted: await read('inside-ca.pem').catch(() => read('inside.pem')),
+  };
+}
+
+/** Resolves with whether a client with these trusted certificates accepts this server. */
+async function accepts(
+  { trusted }: { trusted: string },
+  { server: pair }: { server: { key: string; cert: string } },
+): Promise<string> {
+  const server = createServer(pair).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const socket = connect({ port, host: '127.0.0.1', servername: 'redis', ca: trusted });
+  const outcome = await Promise.race([
+    once(socket, 'secureConnect').then(() => 'accepted'),
+    once(socket, 'error').then(([error]) => String((error as { code?: string }).code)),
+  ]).catch((error: unknown) => String((error as { code?: string }).code));
+  socket.destroy();
+  server.close();
+  return outcome;
+}
+
+describe('the certificate of NATS and Redis', () => {
+  it('is signed by an authority whose key it does not have', async () => {
+    expect(await keep()).toEqual(['inside']);
+    const parts = await loaded();
+    expect(await accepts(parts, parts)).toBe('accepted');
+    expect(new X509Certificate(parts.server.cert).ca).toBe(false);
+    expect(await read('inside-ca.key')).not.toBe(parts.server.key);
+    expect((await stat(join(folder.path, 'inside-ca.key'))).mode & 0o777).toBe(0o400);
+    expect(await keep()).toEqual([]);
+    expect(await loaded()).toEqual(parts);
+  });
+
+  it('is renewed within 60 days of its end, and parts that run accept the new one', async () => {
+    await keep(inDays(-340));
+    const before = await loaded();
+    expect(await daysLeft('inside.pem')).toBeLessThan(60);
+    expect(await keep()).toEqual(['inside']);
+    const after = await loaded();
+    expect(await daysLeft('inside.pem')).toBeGreaterThan(390);
+    expect(after.trusted).toBe(before.trusted);
+    expect(await accepts(before, after)).toBe('accepted');
+  });
+
+  it.each([
+    ['that was its own authority, as earlier versions made it', selfSigned],
+    ['of an authority that ends', oldAuthority],
+  ])('%s is replaced in two steps, each accepted by parts of the step before', async (_, make) => {
+    await make();
+    const old = await loaded();
+    expect(await keep()).toEqual(['trust']);
+    const trusting = await loaded();
+    expect(trusting.server).toEqual(old.server);
+    expect(await accepts(trusting, old)).toBe('accepted');
+
+    expect(await keep()).toEqual(['inside']);
+    const renewed = await loaded();
+    expect(await accepts(trusting, renewed)).toBe('accepted');
+    expect(await accepts(renewed, old)).toBe('accepted');
+    expect(await accepts(old, renewed)).not.toBe('accepted');
+
+    expect(await keep()).toEqual([]);
+    const last = await loaded();
+    expect(await accepts(last, renewed)).toBe('accepted');
+    expect(await accepts(last, old)).not.toBe('accepted');
+  });
+
+  it('is read again by nats-server on SIGHUP, which no connection notices', async () => {
+    await keep(inDays(-340));
+    const [cert, key, caFile] = ['inside.pem', 'inside.key', 'inside-ca.pem'].map((name) =>
+      join(folder.path, name),
+    );
+    await using nats = await startNats(`tls { cert_file: "${cert}", key_file: "${key}" }`);
+    const address = `tls://localhost:${nats.port}`;
+    const config = { roles: [], incoming: {}, nats: { tls: null }, redisTls: null };
+    const servedDays = async () => {
+      const options = { natsUrl: address, redisUrl: null };
+      const { nats_server: end } = await readCertificateEnds(config as unknown as Config, options);
+      return ((end ?? 0) - Date.now()) / DAY_MS;
+    };
+    expect(await servedDays()).toBeLessThan(60);
+    const statuses: string[] = [];
+    await using connection = await connectJetStream({
+      url: address,
+      tls: { caFile: caFile as string },
+      onStatus: (status) => statuses.push(status),
+    });
+    await keep();
+    nats.reload();
+    await expect.poll(servedDays, { timeout: 10_000 }).toBeGreaterThan(390);
+    expect([connection.isConnected(), statuses]).toEqual([true, ['connected']]);
+  });
+
+  it('is made anew for a name that it lacks, and where its key is missing', async () => {
+    await keep();
+    expect(await keepInside(folder.path, [...NAMES, 'nats-4'])).toEqual(['inside']);
+    await rm(join(folder.path, 'inside.key'));
+    expect(await keep()).toEqual(['inside']);
+  });
+});
+
+describe('the certificate that clients see', () => {
+  it('is renewed within 60 days of its end', async () => {
+    expect(await keepEdge(folder.path, 'example.org', inDays(-340))).toEqual(['edge']);
+    expect(await keepEdge(folder.path, 'example.org', inDays(-340))).toEqual([]);
+    expect(await keepEdge(folder.path, 'example.org')).toEqual(['edge']);
+    expect(await daysLeft('edge.pem')).toBeGreaterThan(390);
+  });
+
+  it('is left alone if somebody else made it', async () => {
+    await writePair('edge', 5, 'example.org', false);
+    const theirs = await read('edge.pem');
+    expect(await keepEdge(folder.path, 'example.org')).toEqual([]);
+    expect(await read('edge.pem')).toBe(theirs);
+  });
+});
+
+/** A server's certificate that signs itself and is trusted as an authority. */
+async function selfSigned(): Promise<void> {
+  await writePair('inside', 30, 'nats', true);
+}
+
+/** An authority with 250 days left, and a server's certificate with 27. */
+async function oldAuthority(): Promise<void> {
+  await keep(inDays(-3_400));
+  expect(await keep(inDays(-370))).toEqual(['inside']);
+}
+
+async function writePair(name: string, days: number, host: string, isAuthority: boolean) {
+  const made = await generate([{ name: 'commonName', value: host }], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    notBeforeDate: inDays(-1),
+    notAfterDate: inDays(days),
+    extensions: [
+      { name: 'basicConstraints', cA: isAuthority, critical: true },
+      { name: 'keyUsage', digitalSignature: true, keyCertSign: isAuthority, critical: true },
+      { name: 'subjectAltName', altNames: NAMES.map((value) => ({ type: 2, value })) },
+    ],
+  });
+  await writeFile(join(folder.path, `${name}.key`), made.private);
+  await writeFile(join(folder.path, `${name}.pem`), made.cert);
+}
