@@ -32,7 +32,7 @@ const RECIPE_OF_TEST = `test-${process.pid}`;
 
 /** An image that is ours but for its labels. */
 async function deriveImage(version: string): Promise<void> {
-  const tag = `browser-session-service/fresh-test:${process.pid}-${version}`;
+  const tag = `browser-session-service/browser:fresh-test-${process.pid}-${version}`;
   const labels = { [RECIPE]: RECIPE_OF_TEST, [CHROMIUM]: version, [BUILT_AT]: new Date().toJSON() };
   const label = Object.entries(labels).map(([name, value]) => `LABEL ${name}="${value}"`);
   buildImage(tag, [`FROM ${await browserImage()}`, ...label].join('\n'));
@@ -81,6 +81,14 @@ describe.runIf(hasDocker())('an image of browsers', () => {
     using cdp = await openCdp(running.cdp);
     const { product } = await cdp.send('Browser.getVersion');
     expect(product).toMatch(new RegExp(`/${version}$`));
+  });
+
+  test('that is built on ours under another name is not taken for ours', async () => {
+    const name = await browserImage();
+    const tag = `browser-session-service-test/derived:${process.pid}`;
+    buildImage(tag, `FROM ${name}\nLABEL derived=${process.pid}`);
+    onTestFinished(() => void docker('rmi', '-f', tag));
+    expect(await browserImage()).toBe(name);
   });
 
   test('that is newer serves new browsers; idle ones are replaced and a session goes on', async () => {

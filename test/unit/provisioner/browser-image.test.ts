@@ -22,7 +22,7 @@ function image(id: string, days: number, changes: Partial<BrowserImage> = {}): B
     recipe: 'eb7227951ec3',
     isLinked: true,
   };
-  return { id, name: id, createdAt, builtAt: createdAt, ...parts, ...changes };
+  return { id, name: `browser:${id}`, createdAt, builtAt: createdAt, ...parts, ...changes };
 }
 
 test('a tag has Chromium’s version, the base image and the recipe', () => {
@@ -42,9 +42,10 @@ test('a temporary tag tells when its build began', () => {
   expect(temporarySince('browser-session-service/browser:150.0.7871.100-a-b')).toBeNull();
 });
 
-test('the newest image is the one that was made last', () => {
+test('the newest image is the one that was made last, if it has a tag', () => {
   expect(newestOf([image('b', 3), image('a', 1), image('c', 9)])?.id).toBe('a');
   expect(newestOf([])).toBeNull();
+  expect(newestOf([image('a', 1, { name: 'a' }), image('b', 3)])?.id).toBe('b');
 });
 
 describe('old images', () => {

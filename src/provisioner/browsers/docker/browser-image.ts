@@ -65,9 +65,10 @@ export function temporarySince(tag: string): number | null {
   return Number(/^\d+/.exec(tag.slice(TEMPORARY.length))?.[0] ?? Number.NaN);
 }
 
-/** The image that was made last; null if there is none. */
+/** The image that was made last, of those with a tag; null if there is none. */
 export function newestOf(images: readonly BrowserImage[]): BrowserImage | null {
-  const [newest = null] = images.toSorted((one, other) => other.createdAt - one.createdAt);
+  const tagged = images.filter(({ id, name }) => name !== id);
+  const [newest = null] = tagged.toSorted((one, other) => other.createdAt - one.createdAt);
   return newest;
 }
 
@@ -130,11 +131,14 @@ export async function listBrowserImages(
   const label = [...owner, recipe === null ? RECIPE : `${RECIPE}=${recipe}`];
   const filters = JSON.stringify({ label });
   const infos = await docker.listImages({ filters, ...bounded() });
-  return infos.map(({ Id, RepoTags, Labels, Created }) => {
+  return infos.flatMap(({ Id, RepoTags, Labels, Created }) => {
     const createdAt = Created * 1000;
     // An image that has lost its tag is listed with <none>.
-    const [tag] = ((RepoTags as string[] | null) ?? []).filter((one) => !one.startsWith('<none>'));
-    return { id: Id, name: tag ?? Id, createdAt, ...labelled(Labels, createdAt) };
+    const tags = ((RepoTags as string[] | null) ?? []).filter((one) => !one.startsWith('<none>'));
+    const own = tags.find((tag) => tag.startsWith(`${BROWSER.repository}:`));
+    // An image that somebody has built on ours has our labels too.
+    if (own === undefined && tags.length > 0) return [];
+    return [{ id: Id, name: own ?? Id, createdAt, ...labelled(Labels, createdAt) }];
   });
 }
 
