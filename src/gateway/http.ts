@@ -29,8 +29,8 @@ export function createHttpHandler(
     request.resume(); // no route takes a body
     const route = parseRoute(request.url ?? '');
     const counted = options.requests.count(request, route);
-    for (const [name, value] of Object.entries(counted.headers)) response.setHeader(name, value);
-    const refusal =
+    setHeaders(response, counted.headers);
+    let refusal =
       counted.refusal ??
       beginRequest(request, response, options.places) ??
       (await answer(route, request, response, options).catch((error: unknown): Rejection => {
@@ -38,10 +38,20 @@ export function createHttpHandler(
         return reject('INTERNAL');
       }));
     if (refusal === null) return;
+    if (refusal.code === 'NOT_FOUND') {
+      const recounted = options.requests.countAsUnknown(request, counted);
+      setHeaders(response, recounted.headers);
+      refusal = recounted.refusal ?? refusal;
+    }
     options.refused(statusOf(refusal));
     sendRejection(response, refusal);
   }
   return (request, response) => void serve(request, response);
+}
+
+function setHeaders(response: ServerResponse, headers: Record<string, number>): void {
+  if (response.headersSent) return;
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
 /** Counts the request among its client's open ones until it is answered. */

@@ -39,17 +39,21 @@ export function createUpgradeHandler(
     client.on('error', () => {}); // never removed: 'close' follows every error and is handled
     client.setTimeout(0);
     const route = parseRoute(request.url ?? '');
-    const { headers, refusal: overLimit } = options.requests.count(request, route);
-    const handshake = { request, head, headers };
-    const refusal =
-      overLimit ??
+    let counted = options.requests.count(request, route);
+    const handshake = { request, head, headers: counted.headers };
+    let refusal =
+      counted.refusal ??
       (await begin(route, handshake, options).catch((error: unknown): Rejection => {
         options.log.error({ err: error }, 'gateway upgrade failed');
         return reject('INTERNAL');
       }));
     if (refusal === null) return;
+    if (refusal.code === 'NOT_FOUND') {
+      counted = options.requests.countAsUnknown(request, counted);
+      refusal = counted.refusal ?? refusal;
+    }
     options.refused(statusOf(refusal));
-    rejectUpgrade(client, refusal, headers);
+    rejectUpgrade(client, refusal, counted.headers);
   }
   return (request, head) => void serve(request, head);
 }

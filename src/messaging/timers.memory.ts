@@ -1,5 +1,10 @@
 import { timersFilter, timerSubject } from '#events/subjects.ts';
-import { createMemoryWorkQueue, type Clock, type MemoryWorkQueue } from './work-queue.memory.ts';
+import {
+  createMemoryWorkQueue,
+  type Clock,
+  type MemoryWorkQueue,
+  type MemoryWorkQueueOptions,
+} from './work-queue.memory.ts';
 import type { FiredTimer, Timer, Timers } from './timers.ts';
 
 export type MemoryTimers = Timers & {
@@ -15,7 +20,10 @@ function subjectOf({ organizationId, sessionId, kind }: Timer): string {
  * Timers of this process, fired by tests: set the clock, then call `fireDue`. A timer that is
  * scheduled for a past moment fires at once.
  */
-export function createMemoryTimers(clock: Clock): MemoryTimers {
+export function createMemoryTimers(
+  clock: Clock,
+  options: MemoryWorkQueueOptions = {},
+): MemoryTimers {
   const scheduled = new Map<string, { timer: Timer; at: number }>();
   const fired: FiredTimer[] = [];
   const queues = new Map<string, MemoryWorkQueue<FiredTimer>>();
@@ -52,7 +60,7 @@ export function createMemoryTimers(clock: Clock): MemoryTimers {
       return Promise.resolve({ has: (timer) => subjects.has(subjectOf(timer)) });
     },
     fired(name) {
-      const queue = queues.get(name) ?? createMemoryWorkQueue<FiredTimer>(clock);
+      const queue = queues.get(name) ?? createMemoryWorkQueue<FiredTimer>(clock, options);
       if (!queues.has(name)) for (const timer of fired) queue.push(timer);
       queues.set(name, queue);
       return Promise.resolve(queue.workQueue);

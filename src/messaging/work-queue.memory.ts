@@ -22,6 +22,9 @@ const DELIVERIES_MAX = 10;
  */
 const LOOK_AGAIN_MS = 10;
 
+/** By default a lease of 30 s, and a look every 10 ms whether a held item may be delivered. */
+export type MemoryWorkQueueOptions = { leaseMs?: number; lookAgainMs?: number };
+
 type Entry<Item> = {
   item: Item;
   deliveries: number;
@@ -35,8 +38,11 @@ type Entry<Item> = {
  */
 export function createMemoryWorkQueue<Item>(
   clock: Clock,
-  leaseMs: number = LEASE_MS,
-  { isBounded = true }: DeliveryBound = {},
+  {
+    leaseMs = LEASE_MS,
+    lookAgainMs = LOOK_AGAIN_MS,
+    isBounded = true,
+  }: MemoryWorkQueueOptions & DeliveryBound = {},
 ): MemoryWorkQueue<Item> {
   const entries = new Set<Entry<Item>>();
   const parked: MemoryDeadLetter<Item>[] = [];
@@ -67,7 +73,7 @@ export function createMemoryWorkQueue<Item>(
       if (entry !== null) return deliveryOf(entry);
       const leftMs = until - performance.now();
       if (leftMs <= 0) return null;
-      await notifier.wait(signal, entries.size > 0 ? Math.min(leftMs, LOOK_AGAIN_MS) : leftMs);
+      await notifier.wait(signal, entries.size > 0 ? Math.min(leftMs, lookAgainMs) : leftMs);
     }
     return null;
   }
@@ -109,7 +115,10 @@ export function createMemoryWorkQueue<Item>(
  */
 export function createMemoryWorkQueues(
   eventStore: Pick<EventStore, 'subscribe'>,
-  { clock = { now: () => Date.now() }, leaseMs }: { clock?: Clock; leaseMs?: number } = {},
+  {
+    clock = { now: () => Date.now() },
+    ...options
+  }: { clock?: Clock } & MemoryWorkQueueOptions = {},
 ): OpenWorkQueue {
   const queues = new Map<string, WorkQueue<RecordedEvent>>();
   const { signal } = new AbortController();
@@ -122,7 +131,7 @@ export function createMemoryWorkQueues(
   return async (name, subjects, bound) => {
     const known = queues.get(name);
     if (known !== undefined) return known;
-    const queue = createMemoryWorkQueue<RecordedEvent>(clock, leaseMs, bound);
+    const queue = createMemoryWorkQueue<RecordedEvent>(clock, { ...options, ...bound });
     queues.set(name, queue.workQueue);
     void fill(queue, subjects);
     return queue.workQueue;

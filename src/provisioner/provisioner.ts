@@ -25,7 +25,7 @@ import {
   handleSessionEvent,
 } from './pool/terminate.ts';
 import type { Host } from './pool/host-resources.ts';
-import { keepFilled } from './pool/launch.ts';
+import { keepFilled, requeueAll } from './pool/launch.ts';
 import { replaceOutdated } from './pool/rollover.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
@@ -168,7 +168,7 @@ async function shutDown(
   lease: Lease,
 ): Promise<void> {
   const isRestart = onShutdown === 'leave' && (await detachPool(pool));
-  const isClosed = isRestart || (await closePool(pool));
+  const isClosed = isRestart || (await leave(pool));
   if (!isRestart) await browsers[Symbol.asyncDispose]();
   if (isClosed)
     await report({ type: isRestart ? 'Restart' : 'Leave' }).catch((error: unknown) =>
@@ -177,6 +177,16 @@ async function shutDown(
   else log.warn('a session could not be ended; this server will be declared lost');
   if (isRestart) lease.stopRenewing();
   else await lease[Symbol.asyncDispose]();
+}
+
+/**
+ * Ends all that the pool has: accepted requests without a browser go back to the work queue.
+ * @returns false if the end of a session could not be recorded
+ */
+async function leave(pool: Pool): Promise<boolean> {
+  pool.isOpen = false;
+  await requeueAll(pool, 'the server is shutting down');
+  return closePool(pool);
 }
 
 /** Goes on from what the server's earlier provisioners recorded. */

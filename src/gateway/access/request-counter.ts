@@ -21,13 +21,22 @@ export type RequestLimits = {
 };
 
 /** A counted request: the headers of its answer, and why it is refused; null: it is not. */
-export type CountedRequest = { headers: Record<string, number>; refusal: Rejection | null };
+export type CountedRequest = {
+  of: 'ticket' | 'organization' | 'address';
+  headers: Record<string, number>;
+  refusal: Rejection | null;
+};
 
 export type RequestCounter = {
   /** @param route null: no such route */
   count(request: IncomingMessage, route: Route | null): CountedRequest;
   /** The same for bytes from this address that are no request. */
   countMalformed(address: string): CountedRequest;
+  /**
+   * Counts a request whose ticket leads nowhere, as one of a session that never was, for its
+   * client's address: the answer is that to an unknown ticket, its headers included.
+   */
+  countAsUnknown(request: IncomingMessage, counted: CountedRequest): CountedRequest;
 };
 
 /**
@@ -48,18 +57,21 @@ export function createRequestCounter(options: {
   const takeOfTicket = createLocalLimiter(now);
   const takeOfOrganization = createLocalLimiter(now);
 
-  function counted(of: string, allowance: Allowance): CountedRequest {
+  function counted(of: CountedRequest['of'], allowance: Allowance): CountedRequest {
     const headers = rateLimitHeaders(allowance);
-    if (allowance.isAllowed) return { headers, refusal: null };
+    if (allowance.isAllowed) return { of, headers, refusal: null };
     const retryAfterSeconds = secondsToReset(allowance, now());
     const context = { of, limit: allowance.limit };
-    return { headers, refusal: reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds }) };
+    const refusal = reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds });
+    return { of, headers, refusal };
   }
   const countMalformed = (address: string) =>
     counted('address', takeOfAddress(networkOf(address), limits.requestsPerAddress));
 
   return {
     countMalformed,
+    countAsUnknown: (request, known) =>
+      known.of === 'address' ? known : countMalformed(clientOf(request)),
     count(request, route) {
       const ticket = route !== null && 'ticket' in route ? tickets.open(route.ticket) : null;
       if (ticket === null) return countMalformed(clientOf(request));

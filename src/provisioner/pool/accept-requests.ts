@@ -304,7 +304,10 @@ async function isStillWaiting(
   let isWaiting = false;
   pool.lookups += 1;
   try {
-    const { state } = await loadState<'session'>(context.eventStore, aggregate);
+    // A replica may lack the session, or have its state from before it was requeued.
+    const { state } = await loadState<'session'>(context.eventStore, aggregate, {
+      fromLeader: true,
+    });
     isWaiting = state !== null && isAwaitingServer(state);
   } finally {
     pool.lookups -= 1;

@@ -209,6 +209,16 @@ export async function requeue(pool: Pool, request: WaitingRequest, detail: strin
   await pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
 }
 
+/** Requeues all accepted requests that have no browser yet. Never rejects. */
+export async function requeueAll(pool: Pool, detail: string): Promise<void> {
+  const requeued = await Promise.allSettled(
+    [...pool.waiting].map((request) => requeue(pool, request, detail)),
+  );
+  for (const one of requeued)
+    if (one.status === 'rejected')
+      pool.log.error({ err: one.reason as unknown }, 'failed to requeue a request');
+}
+
 /** Requeues a request whose launches failed, or fails its session if no other server is left. */
 async function requeueOrFail(pool: Pool, request: WaitingRequest, detail: string): Promise<void> {
   const { identity, event, assigned } = request;

@@ -18,6 +18,11 @@ export type PooledBrowser = ReportQueue & {
   launchedFor: string | null;
   /** The session it serves; set while busy, and kept while ending. */
   session: SessionIdentity | null;
+  /**
+   * While ending: resolves when its end and that of its session are reported; false: the pool has
+   * closed before the browser could be removed, and no end is reported.
+   */
+  ended: Promise<boolean>;
 };
 
 /** The browsers of this server that this process is in charge of, ahead of the log. */
@@ -37,7 +42,7 @@ export function createRoster(onChange: () => void) {
     options: BrowserOptions,
     launchedFor: string | null,
   ): PooledBrowser {
-    const nothing = { browser: null, session: null, reports: Promise.resolve() };
+    const nothing = { browser: null, session: null, ...createQueues() };
     return put({ workloadId, options, phase: 'launching', launchedFor, ...nothing });
   }
   /** Adds a browser of an earlier process: busy with its session, or idle if that is null. */
@@ -48,8 +53,8 @@ export function createRoster(onChange: () => void) {
   ): PooledBrowser {
     const { workloadId } = browser;
     const phase = session === null ? 'idle' : 'busy';
-    const reports = Promise.resolve();
-    return put({ workloadId, options, phase, browser, launchedFor: null, session, reports });
+    const begun = { browser, launchedFor: null, session, ...createQueues() };
+    return put({ workloadId, options, phase, ...begun });
   }
   function move(pooled: PooledBrowser, phase: PooledBrowser['phase']): void {
     pooled.phase = phase;
@@ -80,4 +85,8 @@ export function createRoster(onChange: () => void) {
     all: () => [...browsers.values()],
     ids: () => new Set(browsers.keys()),
   };
+}
+
+function createQueues() {
+  return { reports: Promise.resolve(), ended: Promise.resolve(true) };
 }

@@ -25,7 +25,13 @@ export async function terminateBrowser(
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
-  await endBrowser(pool, pooled, reason, event);
+  await endOf(pool, pooled, reason, event);
+}
+
+/** The browser's end: begun now, or under way. A server must not leave before it is reported. */
+function endOf(...[pool, pooled, reason, event]: Parameters<typeof endBrowser>): Promise<boolean> {
+  if (pooled.phase !== 'ending') pooled.ended = endBrowser(pool, pooled, reason, event);
+  return pooled.ended;
 }
 
 /**
@@ -37,7 +43,6 @@ async function endBrowser(
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<boolean> {
-  if (pooled.phase === 'ending') return true;
   pool.roster.move(pooled, 'ending');
   const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
@@ -116,6 +121,11 @@ const TERMINATIONS = {
 export async function handleExit(pool: Pool, exit: BrowserExit): Promise<void> {
   const pooled = pool.roster.get(exit.workloadId);
   if (pooled === null || pooled.phase === 'ending') return;
+  pooled.ended = reportExit(pool, pooled, exit);
+  await pooled.ended;
+}
+
+async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit): Promise<boolean> {
   const { session } = pooled;
   pool.roster.move(pooled, 'ending');
   const { reason, exitCode } = exit;
@@ -139,6 +149,7 @@ export async function handleExit(pool: Pool, exit: BrowserExit): Promise<void> {
     await pool.reporter.queue(pooled, terminated, newMetadata(ACTOR));
     pool.roster.remove(pooled.workloadId);
   }
+  return true;
 }
 
 function sessionCommandFor(
@@ -181,20 +192,19 @@ export async function drainPool(pool: Pool, reason: TerminationReason): Promise<
 
 /**
  * Closes the pool of a server that leaves: no request is accepted, sessions are stopped with the
- * reason `operator`, and all browsers are terminated, those being launched once they are ready.
+ * reason `operator`, and all browsers are terminated. Launches under way are cancelled.
  * @returns false if the end of a session could not be recorded
  */
 export async function closePool(pool: Pool): Promise<boolean> {
   pool.isOpen = false;
   pool.waiting.length = 0;
-  const browsers = pool.roster.all().filter(({ phase }) => phase !== 'launching');
   const ended = await Promise.allSettled(
-    browsers.map(async (pooled) => {
+    pool.roster.all().map(async (pooled) => {
       if (pooled.phase === 'busy' && pooled.session !== null) {
         const stop = { type: 'StopSession', reason: 'operator', now: pool.now() } as const;
         await pool.reporter.session(pooled.session, stop, newMetadata(ACTOR));
       }
-      const isGone = await endBrowser(pool, pooled, 'server_stopped');
+      const isGone = await endOf(pool, pooled, 'server_stopped');
       await pooled.reports;
       if (!isGone) throw new Error(`the browser ${pooled.workloadId} could not be removed`);
     }),

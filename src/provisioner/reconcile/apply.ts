@@ -63,6 +63,11 @@ export async function applyStep(
       if (isUnserved(pool, event.state)) await acceptRequest(pool, identity, event);
       return;
     }
+    case 'retire-ended': {
+      const pooled = roster.get(step.workloadId);
+      if (pooled?.phase === 'idle') await terminateBrowser(pool, pooled, 'retired');
+      return;
+    }
     case 'end-workload': {
       const pooled = roster.get(step.workloadId);
       if (pooled !== null) await terminateBrowser(pool, pooled, 'session_ended');

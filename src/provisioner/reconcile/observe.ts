@@ -23,12 +23,14 @@ export async function observe({ context, views, pool }: ObserveDependencies): Pr
   const { server, browsers } = pool;
   using tracked = trackInHand(pool);
   const runningBefore = runningOf(pool);
+  const idleBefore = idleOf(pool);
   const [sessions, fleet] = await Promise.all([
     readCurrent<SessionState>(context, views, sessionView, sessionsOnServer(server.id)),
     readCurrent<WorkloadState>(context, views, workloads, workloadsOnServer(server.id)),
   ]);
   const observed = await browsers.list();
   const runningAfter = runningOf(pool);
+  const idleAfter = idleOf(pool);
   return {
     sessions,
     workloads: fleet,
@@ -38,6 +40,7 @@ export async function observe({ context, views, pool }: ObserveDependencies): Pr
     }),
     ...tracked.inHand,
     running: new Set([...runningBefore].filter((id) => runningAfter.has(id))),
+    idle: new Set([...idleBefore].filter((id) => idleAfter.has(id))),
   };
 }
 
@@ -64,6 +67,11 @@ function trackInHand(pool: Pool) {
 function runningOf({ roster }: Pool): Set<string> {
   const running = roster.all().filter(({ phase }) => phase === 'idle' || phase === 'busy');
   return new Set(running.map(({ workloadId }) => workloadId));
+}
+
+function idleOf({ roster }: Pool): Set<string> {
+  const idle = roster.all().filter(({ phase }) => phase === 'idle');
+  return new Set(idle.map(({ workloadId }) => workloadId));
 }
 
 async function readCurrent<View>(

@@ -24,6 +24,8 @@ export type Observation = {
   ending: ReadonlySet<string>;
   /** Those of `inCharge` that were idle or busy during the whole observation. */
   running: ReadonlySet<string>;
+  /** Those of `inCharge` that were idle at the beginning and at the end of the observation. */
+  idle: ReadonlySet<string>;
   /** Ids of the sessions that waited in the pool, or had a browser of it, at any moment. */
   taken: ReadonlySet<string>;
 };
@@ -46,7 +48,12 @@ export type Step =
   /** A session that an earlier process of this server accepted and that still waits. */
   | { do: 'take-again'; session: SessionState }
   /** A browser of the pool whose session is stopping: that event was missed. */
-  | { do: 'end-workload'; workloadId: string };
+  | { do: 'end-workload'; workloadId: string }
+  /**
+   * An idle browser of the pool that has ended in the log: another server began to declare this one
+   * lost and did not finish, so this one does not learn of it otherwise.
+   */
+  | { do: 'retire-ended'; workloadId: string };
 
 /**
  * Plans the steps from the observed to the desired state. Pure. The read model may lag: each step
@@ -55,7 +62,7 @@ export type Step =
  * close.
  */
 export function planSteps(observation: Observation): Step[] {
-  const { workloads, sessions, observed, inCharge, running } = observation;
+  const { workloads, sessions, observed, inCharge, running, idle } = observation;
   const present = new Set(observed.map(({ workloadId }) => workloadId));
   const found = observed
     .filter(({ workloadId }) => !inCharge.has(workloadId))
@@ -64,12 +71,15 @@ export function planSteps(observation: Observation): Step[] {
   const isKept = (id: string) => inCharge.has(id) || adopted.has(id);
   const lost = [...running].filter((id) => !present.has(id));
   const gone = workloads.filter(({ id }) => !isKept(id));
+  const known = new Set(workloads.map(({ id }) => id));
+  const ended = [...idle].filter((id) => present.has(id) && !known.has(id));
   const ofSessions = sessions.flatMap((session) => stepFor(session, observation, isKept));
   const isClosed = (step: Step) => step.do === 'confirm-closed';
   return [
     ...ofSessions.filter(isClosed),
     ...found,
     ...lost.map((workloadId): Step => ({ do: 'report-exit', workloadId })),
+    ...ended.map((workloadId): Step => ({ do: 'retire-ended', workloadId })),
     ...ofSessions.filter((step) => !isClosed(step)),
     ...gone.map(({ id }): Step => {
       return { do: 'report-gone', workloadId: id, wasClosed: closedAtOf(id, observation) !== null };
@@ -136,7 +146,7 @@ export function differenceOf(step: Step): string {
 export function leaksOf(steps: readonly Step[]): { browsers: number; sessions: number } {
   const count = (...kinds: Step['do'][]) => steps.filter((step) => kinds.includes(step.do)).length;
   return {
-    browsers: count('stop-stray', 'adopt'),
+    browsers: count('stop-stray', 'adopt', 'retire-ended'),
     sessions: count(
       'fail-session',
       'confirm-stopped',

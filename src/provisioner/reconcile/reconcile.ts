@@ -168,7 +168,7 @@ function summaryOf(done: readonly Step[], left: readonly Step[]): Reconciled {
   const count = (...kinds: Step['do'][]) => done.filter((step) => kinds.includes(step.do)).length;
   return {
     adopted: count('adopt'),
-    stopped: count('stop-stray'),
+    stopped: count('stop-stray', 'retire-ended'),
     failed: count('fail-session', 'report-exit'),
     corrected: count(
       'report-gone',

@@ -2,8 +2,10 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
-import { createCommandContext } from '#src/commands/handle-command.ts';
+import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { decideWorkload } from '#src/domain/fleet/workload.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
 import { observe } from '#src/provisioner/reconcile/observe.ts';
@@ -169,4 +171,30 @@ test('an observation contains all that the pool handled at any of its moments', 
     pool,
   });
   expect([...inCharge, ...ending, ...taken]).toEqual(['wl_1', 'wl_1', 'ses_1']);
+});
+
+test('an idle browser that another server recorded as ended is replaced', async () => {
+  const {
+    id: serverId,
+    machine,
+    provisioner,
+  } = await fleet.join({ limits: { maxIdle: 1, max: 1 } });
+  await provisioner.warm();
+  const [idle] = (await machine.list()).map(({ workloadId }) => workloadId);
+  if (idle === undefined) throw new Error('no idle browser');
+  // As a timekeeper does that is killed before it declares the server lost.
+  const ended = { type: 'ReportTerminated', reason: 'server_lost', exitCode: null } as const;
+  await handleCommand<'workload'>(
+    fleet.context,
+    { kind: 'workload', id: idle },
+    (one) => decideWorkload(ended, one),
+    newMetadata('test'),
+  );
+  provisioner.reconcileSoon();
+  const isReplaced = async () => {
+    const [now] = (await machine.list()).map(({ workloadId }) => workloadId);
+    return now !== undefined && now !== idle;
+  };
+  await eventually(isReplaced, 'the browser is replaced');
+  expect((await fleet.serverOf(serverId))?.status).toBe('live');
 });

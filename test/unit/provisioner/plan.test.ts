@@ -16,7 +16,13 @@ import {
 
 const nothing: Observation = {
   ...{ workloads: [], sessions: [], observed: [] },
-  ...{ inCharge: new Set(), ending: new Set(), running: new Set(), taken: new Set() },
+  ...{
+    inCharge: new Set(),
+    ending: new Set(),
+    running: new Set(),
+    idle: new Set(),
+    taken: new Set(),
+  },
 };
 const running = activated(T0, browser('wl_1'));
 const active = session(running);
@@ -103,6 +109,19 @@ const table: [string, Partial<Observation>, string[]][] = [
     'a browser of the pool is gone and its end was not observed',
     { inCharge: ids(), running: ids(), sessions: [active] },
     ['report-exit'],
+  ],
+  [
+    'an idle browser of the pool has ended in the log',
+    { observed: there(true), inCharge: ids(), running: ids(), idle: ids() },
+    ['retire-ended'],
+  ],
+  [
+    'an idle browser of the pool is idle in the log',
+    {
+      ...{ observed: there(true), workloads: [workload('idle')] },
+      ...{ inCharge: ids(), running: ids(), idle: ids() },
+    },
+    [],
   ],
   ['an earlier process had accepted the session', { sessions: [accepted] }, ['take-again']],
   [

@@ -1,0 +1,143 @@
+import { allProjections } from '#projections/all-projections.ts';
+import { startProjections } from '#projections/runner/run-projections.ts';
+import type { StoreMaintenance } from '#projections/store/maintenance.ts';
+import { monotonicViews } from '#projections/store/monotonic-views.ts';
+import type { Views } from '#projections/store/views.ts';
+import type { CreateDependencies } from '#src/commands/create-session.ts';
+import { createCommandContext } from '#src/commands/handle-command.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { subscribeToSessions } from '#src/event-store/session-events.ts';
+import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
+import { createStateCache } from '#src/event-store/state-cache.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import type { Leases } from '#src/messaging/leases.ts';
+import type { MemoryTimers } from '#src/messaging/timers.memory.ts';
+import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
+import { startProvisioner } from '#src/provisioner/provisioner.ts';
+import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
+import { eventStoreOver } from './event-store-port.ts';
+import type { Host } from './host.ts';
+import { deadLettersOver, leasesOver, timersOver, viewsOver, workQueuesOver } from './ports.ts';
+import { createNetwork, type Process, type World } from './world.ts';
+
+/** The servers that all processes reach: the memory adapters. */
+export type Servers = {
+  eventStore: EventStore;
+  views: Views & StoreMaintenance;
+  openWorkQueue: OpenWorkQueue;
+  timers: MemoryTimers;
+  leases: Leases;
+  deadLetters: DeadLetterStore;
+  /** The browsers of a host as its process runs them. */
+  machines: (browsers: Browsers) => Browsers;
+};
+
+export type Role = 'api' | 'projector' | 'timekeeper' | 'provisioner';
+
+/** What a process serves: an API's command handlers, and its end by SIGTERM. */
+export type Roles = { api: CreateDependencies | null } & AsyncDisposable;
+
+/** Requests that may wait beyond the servers' room. */
+const QUEUE_MAX = 6;
+/** When a session that no server has accepted is queued, and when it fails. */
+export const QUEUE = { afterMs: 2_000, timeoutMs: 40_000 };
+
+/**
+ * Composes the roles of one process as src/bootstrap does, on ports with faults. Called as the
+ * process.
+ * @throws Unavailable if a server does not answer during the start
+ */
+export async function startRoles(
+  world: World,
+  process: Process,
+  servers: Servers,
+  { roles, host }: { roles: readonly Role[]; host: Host | null },
+): Promise<Roles> {
+  const { log, ...shared } = infrastructureOf(world, process, servers);
+  await using stack = new AsyncDisposableStack();
+  const stateCache = createStateCache();
+  const eventStore = stack.use(await withSharedSubscription(shared.eventStore));
+  const now = () => world.time.now() + process.skewMs;
+  const context = createCommandContext(eventStore, now, stateCache);
+  const views = monotonicViews(shared.views);
+  const onError = (error: unknown, what: string) => log.error({ err: error }, what);
+  const sessionEvents = stack.use(await subscribeToSessions(eventStore, onError, stateCache));
+  const { openWorkQueue, leases, timers, deadLetters } = shared;
+  const onLogReconnect = (listener: () => void) => {
+    process.onReconnect.add(listener);
+    return () => void process.onReconnect.delete(listener);
+  };
+  const common = { context, views, openWorkQueue, leases, onLogReconnect, log };
+  if (roles.includes('projector'))
+    stack.use(
+      startProjections({
+        projections: allProjections,
+        eventStore,
+        views: shared.views,
+        deadLetters,
+        onDeadLetter: (event, reason) =>
+          world.tell(process.name, `parks ${event.subject}: ${reason}`),
+        onUnknown: () => {},
+        onSourceFailure: () => {},
+        onRemoved: () => {},
+      }),
+    );
+  if (roles.includes('timekeeper'))
+    stack.use(await startTimekeeper({ ...common, timers, queue: QUEUE }));
+  if (roles.includes('provisioner') && host !== null)
+    stack.use(
+      await startProvisioner({
+        ...common,
+        sessionEvents,
+        queueTimeoutMs: QUEUE.timeoutMs,
+        ...serverOf(servers, host, process),
+      }),
+    );
+  const queue = { max: QUEUE_MAX, perOrganizationMax: QUEUE_MAX };
+  const api = { context, views, sessionEvents, queue };
+  const all = stack.move();
+  return {
+    api: roles.includes('api') ? api : null,
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** The ports of one process, and its logger. */
+function infrastructureOf(world: World, process: Process, servers: Servers) {
+  const network = createNetwork(world, process);
+  return {
+    eventStore: eventStoreOver(world, process, network, servers.eventStore),
+    views: viewsOver(process, network, servers.views),
+    openWorkQueue: workQueuesOver(world, process, network, servers.openWorkQueue),
+    timers: timersOver(world, process, network, servers.timers),
+    leases: leasesOver(network, servers.leases),
+    deadLetters: deadLettersOver(network, servers.deadLetters),
+    log: loggerOf(world, process),
+  };
+}
+
+const LIMITS = { minIdle: 1, maxIdle: 2, max: 3, launchesAtOnce: 2, browserBytes: 0 };
+
+function serverOf({ machines }: Servers, host: Host, process: Process) {
+  return {
+    browsers: machines(host.browsersFor(process)),
+    server: { id: host.id, ip: '10.0.0.1' },
+    vncPasswordOf: () => 'password',
+    limits: LIMITS,
+    readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+    onShutdown: host.hasContainers ? ('leave' as const) : ('stop' as const),
+  };
+}
+
+/** Warnings and errors are lines of the story. */
+function loggerOf(world: World, process: Process): Logger {
+  const line = (fields: unknown, text?: string) => {
+    const { err, workloadId, sessionId } = (fields ?? {}) as Record<string, unknown>;
+    const about = [workloadId, sessionId, err].filter((one) => one !== undefined);
+    world.tell(process.name, `logs: ${text ?? ''} ${about.map(String).join(' ')}`);
+  };
+  const nothing = () => {};
+  return { debug: nothing, info: nothing, warn: line, error: line } as unknown as Logger;
+}

@@ -1,0 +1,3 @@
+import { testHalf } from './many-seeds.ts';
+
+testHalf(1);
