@@ -126,6 +126,12 @@ export const meanings: Record<string, Meaning> = {
     when: 'A server has started and accepts sessions; recorded at each start of its provisioner.',
     by: 'provisioner (each start)',
   },
+  'server.browser-updated': {
+    when:
+      'A newer browser image is there: new browsers of the server run from it; idle ones of the ' +
+      'older image are replaced, running sessions keep theirs.',
+    by: 'provisioner (its image was rebuilt or replaced)',
+  },
   'server.draining': {
     when: 'The server accepts no new sessions; its running sessions continue.',
     by: 'command line; again with `joined` if a draining server restarts',

@@ -20,6 +20,24 @@ export const Leaks = Type.Object(
 );
 export type Leaks = Static<typeof Leaks>;
 
+/** What a server launches its browsers from. */
+export const LaunchedBuild = Type.Object(
+  {
+    version: Type.String({
+      maxLength: 64,
+      description: 'Chromium’s version; `simulated` or `unknown` where there is none',
+    }),
+    builtAt: Type.Optional(
+      Type.String({
+        pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',
+        description: 'when its packages were installed, or its program built; absent: unknown',
+      }),
+    ),
+  },
+  { description: 'the browser that new sessions get' },
+);
+export type LaunchedBuild = Static<typeof LaunchedBuild>;
+
 /** A server is a machine that runs browsers; its provisioner records its events. */
 export const serverEvents = {
   'server.joined': Type.Object({
@@ -29,7 +47,10 @@ export const serverEvents = {
       { description: 'how the server runs browsers' },
     ),
     poolMax: Type.Integer({ minimum: 1, description: 'upper bound of browsers' }),
+    browser: Type.Optional(LaunchedBuild),
   }),
+  /** New browsers are launched from a newer build from now on. */
+  'server.browser-updated': LaunchedBuild,
   /** It accepts no new sessions; those that it runs continue until they end. */
   'server.draining': Type.Object({}),
   /** The draining server has no browser left. */
@@ -76,6 +97,8 @@ export const ServerState = Type.Object({
     Type.Literal('lost'),
   ]),
   poolMax: Type.Integer({ minimum: 1 }),
+  /** What new browsers are launched from. */
+  browser: Type.Optional(LaunchedBuild),
   /**
    * Target of idle browsers, and the resource that limits further launches; as of the last
    * decision.

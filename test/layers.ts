@@ -94,6 +94,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/archivist',
     'src/bootstrap/doctor.ts',
     'src/bootstrap/backup.ts',
+    'src/bootstrap/operator/browser-image.ts',
     'src/bootstrap/find-service.ts',
     'src/doctor',
     'src/backup',

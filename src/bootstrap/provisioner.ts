@@ -11,7 +11,7 @@ import { createProcessBrowsers } from '#src/provisioner/browsers/process/process
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
-import { countStarts, measureLaunches } from '#src/provisioner/metrics.ts';
+import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
@@ -21,6 +21,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   const leases = ownLeases(await createJetStreamLeases(connection), await ownerOf(config.dataDir));
   await claim(leases, infrastructure);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
+  watchAge(browsers, metrics);
   const starting = startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),

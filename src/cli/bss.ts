@@ -17,6 +17,7 @@ import { backupCommand, restoreCommand } from './commands/backup.ts';
 import { showStatement } from './commands/credits-statement.ts';
 import { grantCredits, showCredits } from './commands/credits.ts';
 import { runDoctor } from './commands/doctor.ts';
+import { buildImageCommand, showImages } from './commands/image.ts';
 import { showEvent, tailEvents } from './commands/events.ts';
 import { issueKey, listKeys, revokeKey } from './commands/keys.ts';
 import { createOrganization, listOrganizations } from './commands/organizations.ts';
@@ -70,6 +71,8 @@ const commands: readonly Command[] = [
   retryParkedCommand,
   skipParked,
   runDoctor,
+  showImages,
+  buildImageCommand,
   backupCommand,
   restoreCommand,
 ];

@@ -1,5 +1,5 @@
 import { isIP, isIPv4 } from 'node:net';
-import { BadConfig, integer, oneOf, type Read } from './parse.ts';
+import { BadConfig, duration, integer, oneOf, type Read } from './parse.ts';
 
 /** Docker engine and network of the browsers, and their resource limits. */
 export type DockerConfig = {
@@ -7,6 +7,8 @@ export type DockerConfig = {
   network: string;
   /** null: the image is built from deploy/browser. */
   image: string | null;
+  /** Milliseconds from one build of our own image to the next; null: it is not rebuilt. */
+  rebuildMs: number | null;
   /** Address by which gateways reach browsers; null: derived from where the service runs. */
   publish: string | null;
   /** Name servers of the browsers; empty: those of the engine. */
@@ -42,6 +44,10 @@ export const dockerVariables = {
       'browsers at SIGTERM: stop, or leave to the next start; empty: leave if NATS_URL is set',
   },
   BROWSER_IMAGE: { fallback: '', meaning: 'image of the browsers; empty: built on first use' },
+  BROWSER_IMAGE_REBUILD: {
+    fallback: '7d',
+    meaning: 'age at which our own image is built anew, with the newest Chromium; 0: never',
+  },
   BROWSER_MEMORY_MB: { fallback: '2048', meaning: 'greatest amount of memory of one browser' },
   BROWSER_CPUS: { fallback: '2', meaning: 'greatest number of cores of one browser, as 1.5' },
   BROWSER_PIDS: {
@@ -59,6 +65,7 @@ export function readDocker(read: Read<Name>): DockerConfig {
     host: readHost(read('DOCKER_HOST')),
     network: readName(read('DOCKER_NETWORK')),
     image: read('BROWSER_IMAGE') || null,
+    rebuildMs: readRebuild(read),
     publish: readPublish(read('DOCKER_PUBLISH')),
     dns: readDns(read('DOCKER_DNS')),
     isolation: oneOf('DOCKER_ISOLATION', read, ['required', 'best-effort']),
@@ -70,6 +77,18 @@ export function readDocker(read: Read<Name>): DockerConfig {
       pids: integer('BROWSER_PIDS', read, 64, 100_000),
     },
   };
+}
+
+const HOUR_MS = 3_600_000;
+
+function readRebuild(read: Read<Name>): number | null {
+  if (read('BROWSER_IMAGE_REBUILD') === '0') return null;
+  const ms = duration('BROWSER_IMAGE_REBUILD', read);
+  if (ms === 0) return null;
+  // A build takes minutes, and each one replaces all idle browsers.
+  if (ms < HOUR_MS)
+    throw new BadConfig(`BROWSER_IMAGE_REBUILD: ${read('BROWSER_IMAGE_REBUILD')} is less than 1h`);
+  return ms;
 }
 
 /** A service that is one process (embedded NATS) stops its browsers when it shuts down. */

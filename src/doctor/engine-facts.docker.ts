@@ -4,7 +4,8 @@ import { createLinkKeys } from '#src/browser-link/browser-link.ts';
 import type { DockerConfig } from '#src/config/docker.ts';
 import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
 import { answered, connectEngine, messageOf } from '#src/provisioner/browsers/docker/engine.ts';
-import { findBrowserImage, readSeccomp } from '#src/provisioner/browsers/docker/image.ts';
+import { findBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
+import { readSeccomp } from '#src/provisioner/browsers/docker/image.ts';
 import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
 import { ownLabel } from '#src/provisioner/browsers/docker/naming.ts';
 import { findNetwork, isOnEngineHost } from '#src/provisioner/browsers/docker/network.ts';
@@ -24,7 +25,7 @@ export async function gatherEngineFacts(options: DockerConfig): Promise<EngineFa
   const network = await findNetwork(docker, options.network);
   const isHere = network === null || isOnEngineHost(network);
   const confinement: Confinement = {
-    image: image ?? '',
+    image: image?.name ?? '',
     serverId: 'doctor',
     network: network?.name ?? 'none',
     publish: options.publish ?? (isHere ? null : '127.0.0.1'),
@@ -40,7 +41,11 @@ export async function gatherEngineFacts(options: DockerConfig): Promise<EngineFa
     version: info.ServerVersion,
     hasSeccomp: info.SecurityOptions.some((option) => option.startsWith('name=seccomp')),
     filtersBridges: info.BridgeNfIptables,
-    hasImage: image !== null,
+    image: image && {
+      version: image.version,
+      ageMs: Math.max(0, Date.now() - image.builtAt),
+      isGiven: options.image !== null,
+    },
     hasNetwork: network !== null,
     sandboxRefusal: image === null ? null : await trySandbox(docker, confinement),
     reachable: canTry ? await tryNetwork({ docker, network, confinement }) : null,

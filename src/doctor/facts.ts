@@ -90,12 +90,21 @@ export type ReadModelFacts = {
   maxBytes: number | null;
 };
 
+export type ImageFacts = {
+  version: string;
+  /** Since its packages were installed. */
+  ageMs: number;
+  /** Whether the operator has named it (BROWSER_IMAGE). */
+  isGiven: boolean;
+};
+
 export type EngineFacts = {
   version: string;
   hasSeccomp: boolean;
   /** Whether packets between containers pass the host's rules. */
   filtersBridges: boolean;
-  hasImage: boolean;
+  /** The image of the browsers; null: not built yet. */
+  image: ImageFacts | null;
   /** What a session can reach but must not; empty: nothing; null: not probed. */
   reachable: string | null;
   hasNetwork: boolean;

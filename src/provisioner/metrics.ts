@@ -44,6 +44,19 @@ export function measureLaunches(
   });
 }
 
+/** Exports the age of what new browsers are launched from, by its version. */
+export function watchAge(
+  browsers: Pick<Browsers, 'build'>,
+  metrics: Pick<Metrics, 'watch'>,
+  now: () => number = Date.now,
+): void {
+  metrics.watch(['bss_browser_age_seconds'], () => {
+    const { version, builtAt } = browsers.build();
+    if (builtAt === null) return {};
+    return { bss_browser_age_seconds: { [version]: Math.max(0, now() - builtAt) / 1000 } };
+  });
+}
+
 /**
  * Counts the sessions that get a browser of this server, from the session events: cold where the
  * session was assigned first (it waited for a launch), warm otherwise.

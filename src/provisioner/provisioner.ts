@@ -7,6 +7,7 @@ import type { Views } from '#projections/store/views.ts';
 import { launchesWanted } from '#src/domain/fleet/pool-policy.ts';
 import { within } from '#src/async/timeout.ts';
 import type { ServerCommand } from '#src/domain/fleet/server.ts';
+import type { LaunchedBuild } from '#events/server.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import type { CommandContext, CommandResult } from '#src/commands/handle-command.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
@@ -25,6 +26,7 @@ import {
 } from './pool/terminate.ts';
 import type { Host } from './pool/host-resources.ts';
 import { keepFilled, requeueAll } from './pool/launch.ts';
+import { replaceOutdated } from './pool/rollover.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
@@ -49,6 +51,8 @@ export type ProvisionerDependencies = {
   readHost: () => Promise<Host>;
   /** Whether running browsers are left for the next process to adopt; `stop` by default. */
   onShutdown?: 'stop' | 'leave';
+  /** How long a full server waits for room to replace an outdated browser; 5 min by default. */
+  replaceOnFullMs?: number;
   /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
   onLogReconnect: (listener: () => void) => () => void;
   log: Logger;
@@ -123,7 +127,7 @@ export async function startProvisioner(
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
   pool.isOpen = true;
-  subscriptions.defer(keepFilled(pool));
+  subscriptions.defer(keepPool(dependencies, pool, report));
   const onLost = () => rejoin(dependencies, pool, report, signal).then(reconciler.soon);
   const onDrained = async () => void (await report({ type: 'ReportDrained' }));
   const following = followOwnServer({ context, pool, after: sequence, signal, onDrained, onLost });
@@ -295,7 +299,38 @@ async function holdLease(leases: Leases, serverId: string, log: Logger): Promise
 }
 
 function joinCommand({ server, browsers, limits }: ProvisionerDependencies): ServerCommand {
-  return { type: 'Join', ip: server.ip, browsers: browsers.kind, poolMax: limits.max };
+  const { kind } = browsers;
+  const browser = buildOf(browsers);
+  return { type: 'Join', ip: server.ip, browsers: kind, poolMax: limits.max, browser };
+}
+
+function buildOf(browsers: Browsers): LaunchedBuild {
+  const { version, builtAt } = browsers.build();
+  return { version, ...(builtAt !== null && { builtAt: new Date(builtAt).toISOString() }) };
+}
+
+/** Keeps the pool filled, with browsers of the present build. @returns the function that ends it */
+function keepPool(
+  { browsers, replaceOnFullMs, log }: ProvisionerDependencies,
+  pool: Pool,
+  report: ReportServer,
+): () => void {
+  const stack = new DisposableStack();
+  stack.defer(keepFilled(pool));
+  stack.defer(replaceOutdated(pool, replaceOnFullMs));
+  reportBuilds(browsers, report, log);
+  return () => stack.dispose();
+}
+
+/** Reports each newer build; the next start's `joined` tells one whose report failed. */
+function reportBuilds(browsers: Browsers, report: ReportServer, log: Logger): void {
+  browsers.onBuild?.(() => {
+    const build = buildOf(browsers);
+    log.info({ ...build }, 'new browsers are launched from another build');
+    report({ type: 'UpdateBrowser', ...build }).catch((error: unknown) =>
+      log.warn({ err: error, ...build }, 'failed to report the new build of the browsers'),
+    );
+  });
 }
 
 type ReportServer = (command: ServerCommand) => Promise<CommandResult<'server'>>;

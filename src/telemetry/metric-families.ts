@@ -175,6 +175,14 @@ export const families = {
     label: { name: 'outcome', values: ['launched', 'failed'] },
     buckets: LAUNCH_SECONDS,
   },
+  bss_browser_age_seconds: {
+    kind: 'gauge',
+    of: ['provisioner'],
+    help:
+      'Age of what this server launches new browsers from: since the packages of its image were ' +
+      'installed, or since its program was built. Not exported for simulated browsers.',
+    label: { name: 'version', values: 'Chromium’s version' },
+  },
   bss_server_leaked_browsers: {
     kind: 'gauge',
     of: ['provisioner'],

@@ -6,7 +6,7 @@ import Docker from 'dockerode';
 import { linkKeyText } from '#src/browser-link/browser-link.ts';
 import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
 import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
-import { ensureBrowserImage } from '#src/provisioner/browsers/docker/image.ts';
+import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
 import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';

@@ -74,7 +74,7 @@ describe('a start', () => {
     await using shelf = await scratchDir();
     await chmod(shelf.path, 0o711); // browsers are another user's
     const slow = join(shelf.path, 'slow-chromium');
-    await writeFile(slow, '#!/bin/sh\nexec sleep 600\n');
+    await writeFile(slow, '#!/bin/sh\n[ "$1" = --version ] || exec sleep 600\n');
     await chmod(slow, 0o755);
     await using main = await startMain({ BROWSERS: 'process', CHROMIUM: slow });
     const isLaunching = () => main.processes().some((command) => command.startsWith('sleep '));

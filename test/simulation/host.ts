@@ -115,6 +115,7 @@ function browsersOf({
   }
   return {
     kind: hasContainers ? 'docker' : 'process',
+    build: () => ({ version: 'simulated', builtAt: null }),
     async launch({ workloadId }) {
       if (browsers.has(workloadId)) throw new Error(`${workloadId} has a browser already`);
       const browser: HostedBrowser = {

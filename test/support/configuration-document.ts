@@ -132,6 +132,7 @@ export const topics: readonly Topic[] = [
       DOCKER_ISOLATION: 'word',
       DOCKER_ON_SHUTDOWN: 'word',
       BROWSER_IMAGE: 'image',
+      BROWSER_IMAGE_REBUILD: DURATION,
       BROWSER_MEMORY_MB: 'MB',
       BROWSER_CPUS: 'cores',
       BROWSER_PIDS: COUNT,

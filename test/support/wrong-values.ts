@@ -179,6 +179,10 @@ export const table: Record<keyof typeof variables, Row[]> = {
   DOCKER_ISOLATION: [['none', /is none of required, best-effort/, DOCKER]],
   DOCKER_ON_SHUTDOWN: [['keep', /is none of stop, leave/, DOCKER]],
   BROWSER_IMAGE: ANY,
+  BROWSER_IMAGE_REBUILD: [
+    ['weekly', /is not like 500ms/, DOCKER],
+    ['30m', /is less than 1h/, DOCKER],
+  ],
   BROWSER_MEMORY_MB: [
     ['2G', /not a whole number/, DOCKER],
     ['100', /not a whole number from 192/, DOCKER],

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isOf, type RecordedOf } from '#events/events.ts';
-import type { ServerState } from '#events/server.ts';
+import type { LaunchedBuild, ServerState } from '#events/server.ts';
 import { filters, streamFilter } from '#events/subjects.ts';
 import { handleCommand, type CommandContext } from '#src/commands/handle-command.ts';
 import { decidePool, policies } from '#src/domain/fleet/pool-policy.ts';
@@ -24,11 +24,22 @@ export const listServers: Command = {
       const known = await readServers(context.eventStore, warn);
       const shown = known.filter(({ status }) => isAll || (status !== 'left' && status !== 'lost'));
       const json = shown.map(presentServer);
-      const heads = ['SERVER', 'STATUS', 'IP', 'MAX', 'IDLE TARGET', 'LIMITED BY', 'LEAKS'];
-      const rows = shown.map(({ id, status, ip, poolMax, pool, leaks }) => {
+      const heads = [
+        'SERVER',
+        'STATUS',
+        'IP',
+        'MAX',
+        'IDLE TARGET',
+        'LIMITED BY',
+        'LEAKS',
+        'BROWSER',
+      ];
+      const rows = shown.map(({ id, status, ip, poolMax, pool, leaks, browser }) => {
         const leaked = leaks === undefined ? '–' : String(leaks.browsers + leaks.sessions);
         const target = pool === undefined ? '–' : String(pool.target);
-        return [id, status, ip, String(poolMax), target, pool?.limitedBy ?? '–', leaked];
+        const limit = pool?.limitedBy ?? '–';
+        const version = browser?.version ?? '–';
+        return [id, status, ip, String(poolMax), target, limit, leaked, version];
       });
       return { json, text: formatTable(heads, rows).join('\n') };
     };
@@ -55,7 +66,7 @@ async function readServers(
   return states;
 }
 
-function presentServer({ id, status, ip, poolMax, pool, leaks }: ServerState) {
+function presentServer({ id, status, ip, poolMax, pool, leaks, browser }: ServerState) {
   return {
     server_id: id,
     status,
@@ -65,6 +76,8 @@ function presentServer({ id, status, ip, poolMax, pool, leaks }: ServerState) {
     limited_by: pool?.limitedBy ?? null,
     leaked_browsers: leaks?.browsers ?? null,
     leaked_sessions: leaks?.sessions ?? null,
+    browser_version: browser?.version ?? null,
+    browser_built_at: browser?.builtAt ?? null,
   };
 }
 
@@ -164,7 +177,9 @@ function replayedDecision({
 function describeEvent(event: Recorded): string {
   switch (event.type) {
     case 'server.joined':
-      return `${event.data.browsers}, at most ${event.data.poolMax}`;
+      return describeJoin(event);
+    case 'server.browser-updated':
+      return `new browsers: ${describeBuild(event.data)}`;
     case 'server.pool-resized':
       return `${describeResize(event)}; replayed: ${replayedDecision(event)}`;
     case 'server.reconciled': {
@@ -179,6 +194,17 @@ function describeEvent(event: Recorded): string {
     default:
       return '';
   }
+}
+
+type Joined = Extract<Recorded, { type: 'server.joined' }>;
+
+function describeJoin({ data: { browsers, poolMax, browser } }: Joined): string {
+  const build = browser === undefined ? '' : ` (${describeBuild(browser)})`;
+  return `${browsers}${build}, at most ${poolMax}`;
+}
+
+function describeBuild({ version, builtAt }: LaunchedBuild): string {
+  return builtAt === undefined ? version : `${version} of ${builtAt.slice(0, 10)}`;
 }
 
 function describeResize({ data: { inputs, decision } }: Resized): string {

@@ -4,6 +4,8 @@ type DataOf<Type extends ServerEvent['type']> = Extract<ServerEvent, { type: Typ
 
 export type ServerCommand =
   | ({ type: 'Join' } & DataOf<'server.joined'>)
+  /** From the provisioner: new browsers are launched from this build. */
+  | ({ type: 'UpdateBrowser' } & DataOf<'server.browser-updated'>)
   /** From the operator: no new sessions on this server. */
   | { type: 'Drain' }
   | { type: 'Undrain' }
@@ -29,6 +31,12 @@ export function decideServer(command: ServerCommand, server: ServerState | null)
   }
   if (server === null || server.status === 'left' || server.status === 'lost') return [];
   switch (command.type) {
+    case 'UpdateBrowser': {
+      const { type: _, ...data } = command;
+      const { version, builtAt } = server.browser ?? {};
+      const isSame = data.version === version && data.builtAt === builtAt;
+      return isSame ? [] : [{ type: 'server.browser-updated', data }];
+    }
     case 'Drain':
       return server.status === 'live' ? [{ type: 'server.draining', data: {} }] : [];
     case 'Undrain':
@@ -59,13 +67,15 @@ export function evolveServer(
   id: string,
 ): ServerState {
   if (event.type === 'server.joined') {
-    const { ip, poolMax } = event.data;
+    const { ip, poolMax, browser } = event.data;
     const learned = server?.bursts === undefined ? {} : { bursts: server.bursts };
-    return { id, ip, poolMax, status: 'live', ...learned };
+    return { id, ip, poolMax, status: 'live', ...(browser && { browser }), ...learned };
   }
   if (server === null)
     throw new RangeError(`${event.type} before server.joined: the history is incomplete`);
   switch (event.type) {
+    case 'server.browser-updated':
+      return { ...server, browser: event.data };
     case 'server.draining':
       return { ...server, status: 'draining' };
     case 'server.drained':

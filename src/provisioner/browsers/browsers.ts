@@ -49,6 +49,17 @@ export type BrowserExit = {
   detail: string;
 };
 
+/** What a server launches browsers from: the program and its age. */
+export type BrowserBuild = {
+  /** Chromium's version, as `150.0.7871.100`; `unknown`; `simulated` for simulated browsers. */
+  version: string;
+  /**
+   * When the image's packages were installed, or the program was built: milliseconds since the
+   * epoch. Null: unknown.
+   */
+  builtAt: number | null;
+};
+
 /** A browser on this server, of this process or of an earlier one. */
 export type ObservedBrowser = {
   workloadId: string;
@@ -70,6 +81,15 @@ export type ObservedBrowser = {
 
 export type Browsers = {
   readonly kind: 'docker' | 'process' | 'simulated';
+  /** What new browsers are launched from. */
+  build(): BrowserBuild;
+  /** Calls the listener after each change of `build()`. Absent where it never changes. */
+  onBuild?(listener: () => void): void;
+  /**
+   * Whether a browser of this process was launched from an earlier build than the present one.
+   * Absent where `build()` never changes.
+   */
+  isOutdated?(workloadId: string): boolean;
   /**
    * Starts a browser and resolves once it is ready for a client.
    * @throws LaunchFailed if it is not ready within the adapter's time limit; everything of it is

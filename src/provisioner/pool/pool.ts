@@ -46,7 +46,8 @@ export type PoolLimits = {
 /**
  * The browsers of one server and the requests that wait for them. Decisions are made on this state
  * in memory and reported to the log in order; the log is the truth once this process has ended.
- * `accept-requests.ts`, `assign-browser.ts`, `launch.ts` and `terminate.ts` change it.
+ * `accept-requests.ts`, `assign-browser.ts`, `launch.ts`, `rollover.ts` and `terminate.ts` change
+ * it.
  */
 export type Pool = {
   readonly server: { id: string; ip: string };
@@ -72,6 +73,8 @@ export type Pool = {
   lookups: number;
   /** The autoscaler's last decision: target of idle browsers, and what limits it. */
   size: { target: number; limitedBy: PoolLimit };
+  /** Browsers to keep idle beyond the target while outdated ones are replaced: 0 or 1. */
+  replacing: number;
   /** The host's resources at the last evaluation, at most a second ago. */
   host: Host;
   /** True: no request is accepted and no browser waits idle; running sessions go on. */
@@ -116,6 +119,7 @@ export function createPool(
     launchTimes: [],
     lookups: 0,
     size: { target: given.limits.minIdle, limitedBy: null },
+    replacing: 0,
     host: { memoryFreeBytes: null, cpuPressure: null },
     isDraining: false,
     isOpen: false,
@@ -202,7 +206,7 @@ export function unwantedLaunches(pool: Pool): PooledBrowser[] {
 
 /** The inputs of the decisions to launch and to accept requests. */
 export function poolFacts(pool: Pool): PoolFacts {
-  const { limits, host, isDraining, size, canLaunch } = pool;
+  const { limits, host, isDraining, size, replacing, canLaunch } = pool;
   return {
     isDraining,
     ...poolCounts(pool),
@@ -211,7 +215,7 @@ export function poolFacts(pool: Pool): PoolFacts {
     launchesAtOnce: limits.launchesAtOnce,
     browserBytes: limits.browserBytes,
     memoryFreeBytes: host.memoryFreeBytes,
-    target: isDraining ? 0 : size.target,
+    target: isDraining ? 0 : size.target + replacing,
     limitedBy: size.limitedBy,
   };
 }

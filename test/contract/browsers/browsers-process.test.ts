@@ -47,6 +47,15 @@ describe('a real browser', () => {
     await expect.poll(colour).toBe('#c81e28');
   });
 
+  test('has the version that its server tells, and the age of its program', async () => {
+    using cdp = await openCdp(browser.cdp);
+    const { version, builtAt } = opened.browsers.build();
+    const { product } = await cdp.send('Browser.getVersion');
+    expect(product).toMatch(new RegExp(`/${version}$`));
+    expect(builtAt).toBeGreaterThan(Date.UTC(2020, 0, 1));
+    expect(builtAt).toBeLessThanOrEqual(Date.now());
+  });
+
   test('is adequately sandboxed', async () => {
     using cdp = await openCdp(browser.cdp);
     const session = await attachPage(cdp);

@@ -4,6 +4,8 @@ import type { DockerBrowsersOptions } from '#src/provisioner/browsers/docker/doc
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
 import { filterFor } from '#src/provisioner/browsers/docker/naming.ts';
 import { openSite } from '#src/provisioner/browsers/docker/site.ts';
+import { openBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
+import { createCurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
 import type { DockerSite } from '#src/provisioner/browsers/docker/site.ts';
 import { docker, dockerHost, testNetwork } from '#test/support/servers/docker-engine.ts';
 import type { OpenedBrowsers } from './browsers.fixture.ts';
@@ -39,13 +41,15 @@ let ready: Promise<DockerSite> | null = null;
 /** A prepared engine for a server's browsers. */
 export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSite> {
   ready ??= openSite(options);
-  const { docker, confinement, guard } = await ready;
+  const { docker, confinement, guard, image: ours } = await ready;
   const { serverId, limits } = options;
   const publish = options.publish ?? confinement.publish;
-  const image = options.image ?? confinement.image;
+  const given = options.image;
+  const first = given === null ? ours.now() : await openBrowserImage(docker, given, options.print);
   return {
     docker,
-    confinement: { ...confinement, image, serverId, limits, publish },
+    confinement: { ...confinement, image: first.name, serverId, limits, publish },
+    image: createCurrentImage({ docker, first, given }),
     filter: filterFor(serverId),
     guard,
   };

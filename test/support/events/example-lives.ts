@@ -23,6 +23,7 @@ import {
 const organizationId = 'org_acme';
 const session = { kind: 'session', organizationId, id: 'ses_1' } as const;
 const server = { kind: 'server', id: 'srv_1' } as const;
+const newerBrowser = { version: '151.0.7900.12', builtAt: '2026-11-20T03:00:00.000Z' };
 const place = { ip: '10.0.0.7', browsers: 'docker', poolMax: 4 } as const;
 const ended = { reason: 'session_ended' } as const;
 const reconciled = {
@@ -82,6 +83,7 @@ const lives: PendingEvent[][] = [
   ]),
   live<'server'>(server, [
     { type: 'server.joined', data: place },
+    { type: 'server.browser-updated', data: newerBrowser },
     { type: 'server.pool-resized', data: resized },
     { type: 'server.reconciled', data: reconciled },
     { type: 'server.draining', data: {} },

@@ -3,7 +3,8 @@ import { request } from 'node:http';
 import Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
 import { noRulesText } from '#src/provisioner/browsers/docker/rules.ts';
-import { ensureBrowserImage, ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
+import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
+import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';
 import { runRulesScript } from '#src/provisioner/browsers/docker/isolation.ts';
 import { isRunning } from '#test/support/scratch.ts';
 

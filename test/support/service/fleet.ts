@@ -63,11 +63,15 @@ export type ServerOptions = {
   limits?: Partial<PoolLimits>;
   /** The host of an earlier provisioner: its browsers can be adopted. */
   machine?: SimulatedBrowsers;
+  /** Other browsers than simulated ones; `machine` has none of them then. */
+  browsers?: Browsers;
   launchMs?: number;
   /** Share of launches that fail, 0 to 1. */
   failRate?: number;
   /** Free memory of the host; null: unknown. */
   memoryFreeBytes?: () => number | null;
+  /** After this a full server replaces an outdated browser without a spare one. */
+  fullMs?: number;
   /** Replaces the read model of this server's provisioner. */
   views?: (views: Views) => Views;
 };
@@ -127,12 +131,13 @@ export async function openFleet({
         now,
       ),
       openWorkQueue: cut.workQueue(asTaken(openWorkQueue)),
-      browsers: cut.wrap<Browsers>({ ...machine, [Symbol.asyncDispose]: async () => undefined }),
+      browsers: cut.wrap(options.browsers ?? withoutEnd(machine)),
       views: options.views?.(views) ?? views,
       ...{ sessionEvents, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
       limits: { ...LIMITS, ...limits },
+      ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
       queueTimeoutMs: 300_000,
       readHost: async () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
@@ -219,6 +224,11 @@ export async function openFleet({
     workloads: () => readList<WorkloadState>(views, projectionId(workloads), allWorkloads),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** Browsers that outlive their provisioner. */
+function withoutEnd(machine: SimulatedBrowsers): Browsers {
+  return { ...machine, [Symbol.asyncDispose]: async () => undefined };
 }
 
 /** A cut between a provisioner and its ports: calls after it never settle. */

@@ -12,6 +12,8 @@ export type ContainerBrowser = OwnBrowser & {
   exit: ContainerExit | null;
   /** When the kernel last killed a process in it for lack of memory, on the monotonic clock. */
   memoryKilledAt: number | null;
+  /** The engine's id of the image that it runs from. */
+  imageId: string;
 };
 
 /** How and when a container ended. */
@@ -25,6 +27,7 @@ export type ContainerExit = {
 export function createContainerBrowser(
   stopped: AbortController,
   launching: Promise<unknown>,
+  imageId: string,
 ): ContainerBrowser {
   return {
     stopped,
@@ -34,6 +37,7 @@ export function createContainerBrowser(
     removal: null,
     exit: null,
     memoryKilledAt: null,
+    imageId,
   };
 }
 

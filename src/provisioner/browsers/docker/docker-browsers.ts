@@ -1,5 +1,6 @@
 import type { Logger } from '#src/telemetry/logger.ts';
 import type {
+  BrowserBuild,
   BrowserExit,
   Browsers,
   BrowserSpec,
@@ -8,6 +9,8 @@ import type {
 } from '../browsers.ts';
 import { OwnBrowsers } from '../own-browsers.ts';
 import { createAvailability } from './availability.ts';
+import { buildBrowserImage } from './browser-image.ts';
+import { removeOldImages } from './old-images.ts';
 import type { Availability } from './availability.ts';
 import { lastOutput, removeContainer } from './container.ts';
 import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
@@ -19,6 +22,7 @@ import { removeBrowsersOfGoneServers } from './left-servers.ts';
 import { launchContainer } from './launch.ts';
 import type { Launched } from './launch.ts';
 import { nameOf } from './naming.ts';
+import { keepFresh } from './current-image.ts';
 import { openSite } from './site.ts';
 import type { DockerSite, DockerSiteOptions } from './site.ts';
 import { watchContainers } from './watch.ts';
@@ -47,14 +51,25 @@ export async function createDockerBrowsers(options: DockerBrowsersOptions): Prom
     await removeBrowsersOfGoneServers(site.docker, { own, isGone, log }).catch((error: unknown) =>
       log.warn({ err: error }, 'failed to look for browsers of servers that are gone'),
     );
-  return browsersAt(site, options);
+  const browsers = await browsersAt(site, options);
+  const { image: given, rebuildMs = null } = options;
+  const rebuild = async (how: { print: (line: string) => void; signal: AbortSignal }) => {
+    const common = { isFresh: true, isLowPriority: true };
+    const { name, version } = await buildBrowserImage(site.docker, { ...common, ...how });
+    const removed = await removeOldImages(site.docker);
+    log.info({ image: name, version, removed }, 'the browser image was rebuilt');
+  };
+  // The operator's image is not built here; a newer one is noticed.
+  const everyMs = given === null ? rebuildMs : null;
+  browsers.ends(keepFresh({ image: site.image, rebuild, rebuildMs: everyMs, log }));
+  return browsers;
 }
 
 /** Creates the browsers on an engine that is ready. */
 export async function browsersAt(
   site: DockerSite,
   { log, launchTimeoutMs = 30_000 }: Pick<DockerBrowsersOptions, 'log' | 'launchTimeoutMs'>,
-): Promise<Browsers> {
+): Promise<DockerBrowsers> {
   const browsers = new DockerBrowsers(site, launchTimeoutMs, log);
   await browsers.watch();
   return browsers;
@@ -70,6 +85,7 @@ class DockerBrowsers implements Browsers {
   );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
+  readonly #ending = new DisposableStack();
   #watcher: ContainerWatcher | null = null;
 
   constructor(site: DockerSite, launchTimeoutMs: number, log: Pick<Logger, 'warn'>) {
@@ -77,6 +93,27 @@ class DockerBrowsers implements Browsers {
     this.#launchTimeoutMs = launchTimeoutMs;
     this.#log = log;
     this.#availability = createAvailability(site.guard, log);
+    // The network's probes run from it too; the first one may be removed some day.
+    site.image.onChange(({ name }) => (site.confinement.image = name));
+  }
+
+  /** Disposes of it when the browsers end. */
+  ends(part: Disposable): void {
+    this.#ending.use(part);
+  }
+
+  build(): BrowserBuild {
+    const { version, builtAt } = this.#site.image.now();
+    return { version, builtAt };
+  }
+
+  onBuild(listener: () => void): void {
+    this.#site.image.onChange(listener);
+  }
+
+  isOutdated(workloadId: string): boolean {
+    const own = this.#own.get(workloadId);
+    return own !== undefined && own.imageId !== this.#site.image.now().id;
   }
 
   async watch(): Promise<void> {
@@ -98,7 +135,7 @@ class DockerBrowsers implements Browsers {
     const timeoutMs = this.#launchTimeoutMs;
     const bounds = { timeoutMs, stopped: stopped.signal };
     const launching = launchContainer(docker, confinement, spec, bounds);
-    const own = createContainerBrowser(stopped, launching);
+    const own = createContainerBrowser(stopped, launching, this.#site.image.now().id);
     this.#own.set(workloadId, own);
     try {
       const launched = await launching;
@@ -144,7 +181,8 @@ class DockerBrowsers implements Browsers {
     const [found] = await listContainers(this.#site, workloadId);
     const browser = found === undefined ? null : await findBrowser(found);
     if (found === undefined || browser === null) return null;
-    const own = createContainerBrowser(new AbortController(), Promise.resolve());
+    const { imageId } = found;
+    const own = createContainerBrowser(new AbortController(), Promise.resolve(), imageId);
     own.launched = { containerId: found.containerId, browser };
     own.sessionId = found.sessionId;
     this.#own.set(workloadId, own);
@@ -173,6 +211,7 @@ class DockerBrowsers implements Browsers {
     try {
       await this.#own.close(mustStop);
     } finally {
+      this.#ending.dispose();
       this.#availability[Symbol.dispose]();
       await this.#watcher?.[Symbol.asyncDispose]();
     }

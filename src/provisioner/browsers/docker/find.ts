@@ -10,6 +10,8 @@ import type { Confinement } from './spec.ts';
 /** A browser's container as the engine lists it. */
 export type FoundContainer = {
   containerId: string;
+  /** The engine's id of its image. */
+  imageId: string;
   workloadId: string;
   /** Null where the browser has not been assigned. */
   sessionId: string | null;
@@ -47,6 +49,7 @@ function parseContainer(
   };
   return {
     containerId: info.Id,
+    imageId: info.ImageID,
     workloadId,
     sessionId,
     // A container that an operator has paused has not ended.

@@ -3,17 +3,28 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type Docker from 'dockerode';
 import { answered, DockerUnavailable, messageOf, statusOf } from './engine.ts';
-import { LINK, TLS_PSK } from './naming.ts';
 
-/** An image that is built from the folder `deploy/browser` if it is missing. */
-type Recipe = { repository: string; dockerfile: string; files: readonly string[]; what: string };
+/** An image that is built from the folder `deploy/browser`. */
+export type Recipe = {
+  repository: string;
+  dockerfile: string;
+  files: readonly string[];
+  what: string;
+};
 
-const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', import.meta.url));
-const BROWSER: Recipe = {
+export const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', import.meta.url));
+export const BROWSER: Recipe = {
   repository: 'browser-session-service/browser',
   dockerfile: 'Dockerfile',
   files: ['Dockerfile', 'entrypoint.sh', 'link.conf', 'xkb/rules/evdev', 'xkb/symbols/letters'],
   what: 'the browser image',
+};
+/** Adds labels to an image. */
+export const LABELS: Recipe = {
+  ...BROWSER,
+  dockerfile: 'labels.Dockerfile',
+  files: ['labels.Dockerfile'],
+  what: 'the browser image’s labels',
 };
 const RULES: Recipe = {
   repository: 'browser-session-service/network-rules',
@@ -24,43 +35,12 @@ const RULES: Recipe = {
 
 /** A slow mirror needs minutes for Chromium's 300 MB; a build that hangs must end some time. */
 const BUILD_MS = 20 * 60_000;
+/** A build beside running browsers: a tenth of a container's usual share of the cores. */
+const LOW_CPU_SHARES = 102;
 
 /** The seccomp profile as JSON text: it allows Chromium's sandbox and little else. */
 export function readSeccomp(): string {
   return JSON.stringify(JSON.parse(readFileSync(`${FOLDER}seccomp.json`, 'utf8')));
-}
-
-/**
- * The image of the browsers: the given one, or our own, built if this version of it is missing.
- * `print` gets a line for each step of the build.
- * @throws DockerUnavailable
- */
-export async function ensureBrowserImage(
-  docker: Docker,
-  given: string | null,
-  print: (line: string) => void,
-): Promise<string> {
-  if (given === null) return ensureBuilt(docker, BROWSER, print);
-  const labels = await labelsOf(docker, given);
-  if (labels?.[LINK] === TLS_PSK) return given;
-  if (labels !== null)
-    throw new DockerUnavailable(
-      `BROWSER_IMAGE: ${given} has no encrypted link (the label ${LINK}=${TLS_PSK}). Build it ` +
-        'again from deploy/browser, or leave the variable empty.',
-    );
-  throw new DockerUnavailable(
-    `BROWSER_IMAGE: the engine has no image ${given}. Pull it, or leave the variable empty: ` +
-      'then the image is built from deploy/browser.',
-  );
-}
-
-/** The image of the browsers without building it; null if it is missing. */
-export async function findBrowserImage(
-  docker: Docker,
-  given: string | null,
-): Promise<string | null> {
-  const image = given ?? `${BROWSER.repository}:${versionOf(BROWSER)}`;
-  return (await isThere(docker, image)) ? image : null;
 }
 
 /** The image of the one-shot container that sets packet rules. @throws DockerUnavailable */
@@ -73,58 +53,78 @@ async function ensureBuilt(
   recipe: Recipe,
   print: (line: string) => void,
 ): Promise<string> {
-  const tag = `${recipe.repository}:${versionOf(recipe)}`;
+  const tag = `${recipe.repository}:${hashOf(recipe)}`;
   if (await isThere(docker, tag)) return tag;
-  const begunAt = performance.now();
-  print(`Building ${recipe.what} (first use; some minutes)…`);
-  try {
-    await build(docker, recipe, { tag, print });
-  } catch (error) {
-    throw new DockerUnavailable(
-      `BROWSER_IMAGE: ${recipe.what} could not be built: ${messageOf(error).trim()}\n` +
-        `  Try it by hand: docker build -t ${tag} -f ${FOLDER}${recipe.dockerfile} ${FOLDER}`,
-      { cause: error },
-    );
-  }
-  print(`Built ${recipe.what} in ${Math.round((performance.now() - begunAt) / 1000)} s.`);
+  await timed(recipe, print, () => build(docker, recipe, { tag, print }));
   return tag;
 }
 
+/** Prints the beginning and the duration of a build. @throws DockerUnavailable if it fails */
+export async function timed<Built>(
+  { what, dockerfile }: Recipe,
+  print: (line: string) => void,
+  work: () => Promise<Built>,
+): Promise<Built> {
+  const begunAt = performance.now();
+  print(`Building ${what} (some minutes)…`);
+  try {
+    const built = await work();
+    print(`Built ${what} in ${Math.round((performance.now() - begunAt) / 1000)} s.`);
+    return built;
+  } catch (error) {
+    throw new DockerUnavailable(
+      `BROWSER_IMAGE: ${what} could not be built: ${messageOf(error).trim()}\n` +
+        `  Try it by hand: docker build -f ${FOLDER}${dockerfile} ${FOLDER}`,
+      { cause: error },
+    );
+  }
+}
+
 /** A hash of the files: a changed recipe is another image, and running browsers keep theirs. */
-function versionOf({ files }: Recipe): string {
+export function hashOf({ files }: Recipe): string {
   const hash = createHash('sha256');
   for (const file of files) hash.update(`${file}\0`).update(readFileSync(FOLDER + file));
   return hash.digest('hex').slice(0, 12);
 }
 
 async function isThere(docker: Docker, image: string): Promise<boolean> {
-  return (await labelsOf(docker, image)) !== null;
-}
-
-/** Null if the engine does not have the image. */
-async function labelsOf(docker: Docker, image: string): Promise<Record<string, string> | null> {
   try {
-    const { Config } = await answered(docker.getImage(image).inspect());
-    // The engine answers null where there are none.
-    const labels: Record<string, string> | null = Config.Labels;
-    return labels ?? {};
+    await answered(docker.getImage(image).inspect());
+    return true;
   } catch (error) {
-    if (statusOf(error) === 404) return null;
+    if (statusOf(error) === 404) return false;
     throw error;
   }
 }
 
 type Progress = { stream?: string; error?: string };
 
-async function build(
+export type BuildOptions = {
+  tag: string;
+  print: (line: string) => void;
+  /** Values of the recipe's `ARG`s. */
+  buildargs?: Record<string, string>;
+  labels?: Record<string, string>;
+  /** Uses nothing that earlier builds have left. */
+  nocache?: boolean;
+  /** Gives it few of the cores. */
+  isLowPriority?: boolean;
+  signal?: AbortSignal | undefined;
+};
+
+/** Builds a recipe with the engine; at most 20 minutes. @throws Error with its last output */
+export async function build(
   docker: Docker,
   { files, dockerfile, what }: Recipe,
-  { tag, print }: { tag: string; print: (line: string) => void },
+  { tag, print, signal, isLowPriority = false, ...given }: BuildOptions,
 ): Promise<void> {
   const context = { context: FOLDER, src: [...files] };
-  const abortSignal = AbortSignal.timeout(BUILD_MS);
+  const late = AbortSignal.timeout(BUILD_MS);
+  const abortSignal = signal === undefined ? late : AbortSignal.any([late, signal]);
+  const share = isLowPriority ? { cpushares: LOW_CPU_SHARES } : {};
   // The classic builder: every engine has it, and BuildKit needs its own protocol.
-  const output = await docker.buildImage(context, { t: tag, dockerfile, abortSignal });
+  const options = { ...given, ...share, t: tag, dockerfile, abortSignal };
+  const output = await docker.buildImage(context, options);
   let last = '';
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   docker.modem.followProgress(

@@ -3,7 +3,9 @@ import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { createAddressRing } from './addresses.ts';
 import { connectEngine, DockerUnavailable, messageOf } from './engine.ts';
-import { ensureBrowserImage, ensureRulesImage, readSeccomp } from './image.ts';
+import { openBrowserImage } from './browser-image.ts';
+import { createCurrentImage, type CurrentImage } from './current-image.ts';
+import { ensureRulesImage, readSeccomp } from './image.ts';
 import { openGuard } from './guard.ts';
 import type { Guard, GuardOptions } from './guard.ts';
 import { filterFor } from './naming.ts';
@@ -28,6 +30,8 @@ export type DockerSiteOptions = {
   /** `required`: the start fails if the network's isolation cannot be verified. */
   isolation: 'required' | 'best-effort';
   limits: BrowserLimits;
+  /** Milliseconds from one build of our own image to the next; null or absent: never. */
+  rebuildMs?: number | null;
   /** The keys of the browsers' links. */
   linkKeys: LinkKeys;
   /** Gets a line for each long step. */
@@ -40,7 +44,9 @@ export type DockerSiteOptions = {
 /** An engine that is ready to run browsers of this server. */
 export type DockerSite = {
   docker: Docker;
+  /** Its `image` follows the current one. */
   confinement: Confinement;
+  image: CurrentImage;
   /** The engine's filter for this server's browsers. */
   filter: { label: string[] };
   guard: Guard;
@@ -50,10 +56,10 @@ export type DockerSite = {
 export async function openSite(options: DockerSiteOptions): Promise<DockerSite> {
   const { serverId, dns, limits, linkKeys, print } = options;
   const { docker, cpus } = await connectEngine(options.host, options.signal);
-  const image = await ensureBrowserImage(docker, options.image, print);
+  const first = await openBrowserImage(docker, options.image, print);
   const network = await ensureNetwork(docker, options.network);
   const confinement: Confinement = {
-    image,
+    image: first.name,
     serverId,
     network: network.name,
     publish: options.publish ?? (isOnEngineHost(network) ? null : '127.0.0.1'),
@@ -68,7 +74,8 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
   const { isolation, log } = options;
   const dependencies = { docker, network, confinement, rulesImage };
   const guard = await isolate({ dependencies, isolation, log });
-  return { docker, confinement, filter: filterFor(serverId), guard };
+  const image = createCurrentImage({ docker, first, given: options.image });
+  return { docker, confinement, image, filter: filterFor(serverId), guard };
 }
 
 async function isolate(options: GuardOptions): Promise<Guard> {

@@ -1,5 +1,6 @@
 import { within } from '#src/async/timeout.ts';
 import type {
+  BrowserBuild,
   BrowserExit,
   Browsers,
   BrowserSpec,
@@ -9,7 +10,7 @@ import type {
 import { OwnBrowsers, type OwnBrowser } from '../own-browsers.ts';
 import { countMemoryKills } from './oom.ts';
 import type { Child } from './child.ts';
-import { findPrograms, prepareFolders } from './programs.ts';
+import { findPrograms, prepareFolders, readBuild } from './programs.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { openRecords } from './records.ts';
 import { describeExit, endBrowser, endLeftover, startBrowser, wasClosed } from './launch.ts';
@@ -45,7 +46,8 @@ export async function createProcessBrowsers(options: ProcessBrowsersOptions): Pr
   const [programs, tmp] = await Promise.all([findPrograms(options, user), prepareFolders(user)]);
   const launchTimeoutMs = options.launchTimeoutMs ?? 15_000;
   const records = openRecords(options.stateDir);
-  return new ProcessBrowsers({ programs, user, tmp, records, launchTimeoutMs });
+  const build = await readBuild(programs.chromium, user);
+  return new ProcessBrowsers({ programs, user, tmp, records, launchTimeoutMs }, build);
 }
 
 /** A browser of this process; it is being launched until `launched` is set. */
@@ -63,8 +65,15 @@ class ProcessBrowsers implements Browsers {
   );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
 
-  constructor(site: Site) {
+  readonly #build: BrowserBuild;
+
+  constructor(site: Site, build: BrowserBuild) {
     this.#site = site;
+    this.#build = build;
+  }
+
+  build(): BrowserBuild {
+    return this.#build;
   }
 
   async launch(spec: BrowserSpec): Promise<RunningBrowser> {

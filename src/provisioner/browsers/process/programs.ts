@@ -1,10 +1,17 @@
-import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import type { BrowserBuild } from '../browsers.ts';
+import { parseVersion } from '../chromium/program-version.ts';
 
 /** Unix socket paths have at most 107 characters; below the temporary folder the longest has 64. */
 const TMP_PATH_CHARS_MAX = 40;
+
+/** Chromium's `--version` takes 200 ms; a program that hangs must not delay the start for long. */
+const VERSION_MS = 2_000;
 
 export type Programs = { chromium: string; xvnc: string; vncpasswd: string };
 
@@ -69,6 +76,25 @@ export async function prepareFolders(user: BrowserUser): Promise<string> {
     chmodSync('/tmp/.X11-unix', 0o1777);
   }
   return folder;
+}
+
+/** Chromium's version as it prints it, and the date of its file, which is that of its release. */
+export async function readBuild(chromium: string, user: BrowserUser): Promise<BrowserBuild> {
+  const program = spawn(chromium, ['--version'], {
+    cwd: '/',
+    // A group of its own: the program may be a script, whose children end with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    ...user,
+  });
+  const kill = () => program.pid !== undefined && process.kill(-program.pid, 'SIGKILL');
+  const late = setTimeout(kill, VERSION_MS);
+  const ended = once(program, 'close').catch(() => undefined);
+  const output = await text(program.stdout).catch(() => '');
+  await ended;
+  clearTimeout(late);
+  const version = parseVersion(output) ?? 'unknown';
+  return { version, builtAt: Math.round(statSync(chromium).mtimeMs) };
 }
 
 async function findProgram(wanted: string, user: BrowserUser): Promise<string | null> {

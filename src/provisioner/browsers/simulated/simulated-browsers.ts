@@ -1,6 +1,7 @@
 import { sleep } from '#src/async/sleep.ts';
 import { LaunchFailed } from '../browsers.ts';
 import type {
+  BrowserBuild,
   BrowserExit,
   Browsers,
   BrowserSpec,
@@ -20,6 +21,8 @@ export type SimulatedBrowsers = Browsers & {
   crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
   /** Ends a browser as if its user had closed it. Ignores an unknown workload. */
   close(workloadId: string): void;
+  /** From now on browsers are launched from this build; those that run are outdated. */
+  renew(build: BrowserBuild): void;
 };
 
 export type SimulatedBrowsersOptions = {
@@ -55,12 +58,14 @@ export async function createSimulatedBrowsers(
   const running = new Map<string, RunningBrowser>();
   const sessions = new Map<string, string>();
   const listeners: ((exit: BrowserExit) => void)[] = [];
+  const builds = createBuilds();
 
   function end(workloadId: string): boolean {
     launching.get(workloadId)?.abort();
     cdp.remove(workloadId);
     screens.remove(workloadId);
     sessions.delete(workloadId);
+    builds.remove(workloadId);
     return running.delete(workloadId);
   }
 
@@ -72,9 +77,8 @@ export async function createSimulatedBrowsers(
 
   async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId, vncPassword, headless } = spec;
-    if (launching.has(workloadId) || running.has(workloadId)) {
+    if (launching.has(workloadId) || running.has(workloadId))
       throw new Error(`workload ${workloadId} already has a browser`);
-    }
     const stopped = new AbortController();
     launching.set(workloadId, stopped);
     await sleep(launchMs, stopped.signal);
@@ -91,12 +95,14 @@ export async function createSimulatedBrowsers(
       cdp: { host: '127.0.0.1', ...endpoint },
       vnc: { host: '127.0.0.1', port: screens.port },
     };
+    builds.launch(workloadId);
     running.set(workloadId, browser);
     return browser;
   }
 
   return {
     kind: 'simulated',
+    ...builds.port,
     launch,
     stop: async (workloadId) => void end(workloadId),
     list: async () => observe(launching.keys(), running, sessions),
@@ -110,6 +116,26 @@ export async function createSimulatedBrowsers(
     [Symbol.asyncDispose]: async () => {
       for (const workloadId of [...launching.keys(), ...running.keys()]) end(workloadId);
       await Promise.all([cdp[Symbol.asyncDispose](), screens[Symbol.asyncDispose]()]);
+    },
+  };
+}
+
+/** The build of each browser, and that of the next ones. */
+function createBuilds() {
+  const ofBrowser = new Map<string, BrowserBuild>();
+  const listeners: (() => void)[] = [];
+  let now: BrowserBuild = { version: 'simulated', builtAt: null };
+  return {
+    launch: (workloadId: string) => void ofBrowser.set(workloadId, now),
+    remove: (workloadId: string) => void ofBrowser.delete(workloadId),
+    port: {
+      build: () => now,
+      isOutdated: (workloadId: string) => (ofBrowser.get(workloadId) ?? now) !== now,
+      onBuild: (listener: () => void) => void listeners.push(listener),
+      renew(build: BrowserBuild) {
+        now = build;
+        for (const listener of listeners) listener();
+      },
     },
   };
 }

@@ -47,6 +47,27 @@ describe('a server', () => {
     }
   });
 
+  it('tells what its browsers are launched from, and each change of it once', () => {
+    const browser = { version: '150.0.7871.100', builtAt: '2026-11-10T00:00:00.000Z' };
+    const newer = { version: '151.0.7900.12', builtAt: '2026-11-20T00:00:00.000Z' };
+    const withBrowser: ServerEvent = { type: 'server.joined', data: { ...place, browser } };
+    const updated: ServerEvent = { type: 'server.browser-updated', data: newer };
+    given()
+      .when({ ...join, browser })
+      .then(withBrowser);
+    given(withBrowser).stateIs({ browser });
+    given(withBrowser)
+      .when({ type: 'UpdateBrowser', ...newer })
+      .then(updated);
+    given(withBrowser, updated).stateIs({ status: 'live', browser: newer });
+    given(withBrowser, updated)
+      .when({ type: 'UpdateBrowser', ...newer })
+      .thenNothing();
+    given(withBrowser, left)
+      .when({ type: 'UpdateBrowser', ...newer })
+      .thenNothing();
+  });
+
   it('drains once, across restarts, until it is undrained', () => {
     given(joined, draining).when({ type: 'Drain' }).thenNothing();
     given(joined, draining, drained).when({ type: 'Drain' }).thenNothing();

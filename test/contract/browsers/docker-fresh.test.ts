@@ -1,0 +1,198 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  BUILT_AT,
+  CHROMIUM,
+  listBrowserImages,
+  newestOf,
+  RECIPE,
+  type BrowserImage,
+} from '#src/provisioner/browsers/docker/browser-image.ts';
+import { createCurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
+import { browsersAt } from '#src/provisioner/browsers/docker/docker-browsers.ts';
+import {
+  containersOf,
+  dockerOptions,
+  openDockerBrowsers,
+  siteFor,
+} from '#test/support/browsers/docker-browsers.fixture.ts';
+import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import { bssWith } from '#test/support/clients/command-line.ts';
+import {
+  browserImage,
+  buildImage,
+  docker,
+  dockerHost,
+  hasDocker,
+} from '#test/support/servers/docker-engine.ts';
+import { openFleet } from '#test/support/service/fleet.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** A recipe of this test alone: other tests must not run from its images. */
+const RECIPE_OF_TEST = `test-${process.pid}`;
+
+/** An image that is ours but for its labels. */
+async function deriveImage(version: string): Promise<void> {
+  const tag = `browser-session-service/browser:fresh-test-${process.pid}-${version}`;
+  const labels = { [RECIPE]: RECIPE_OF_TEST, [CHROMIUM]: version, [BUILT_AT]: new Date().toJSON() };
+  const label = Object.entries(labels).map(([name, value]) => `LABEL ${name}="${value}"`);
+  buildImage(tag, [`FROM ${await browserImage()}`, ...label].join('\n'));
+  onTestFinished(() => void docker('rmi', '-f', tag));
+}
+
+/** Real browsers whose image is the newest of this test's recipe. */
+async function openBrowsers() {
+  const options = dockerOptions();
+  const site = await siteFor(options);
+  const newest = async () => newestOf(await listBrowserImages(site.docker, RECIPE_OF_TEST));
+  const first = await newest();
+  if (first === null) throw new Error('the test has no image');
+  const given = { first, given: null, recipe: RECIPE_OF_TEST };
+  const image = createCurrentImage({ docker: site.docker, ...given });
+  const confinement = { ...site.confinement, image: first.name };
+  const browsers = await browsersAt({ ...site, confinement, image }, options);
+  onTestFinished(async () => {
+    await browsers[Symbol.asyncDispose]();
+    const left = containersOf(options.serverId);
+    if (left.length > 0) docker('rm', '-fv', ...left);
+  });
+  const imageOf = (workloadId: string) =>
+    docker('inspect', '--format', '{{.Image}}', ...containersOf(options.serverId, workloadId));
+  /** As the next process finds them. */
+  const openAgain = () => browsersAt({ ...site, confinement, image }, options);
+  return { browsers, openAgain, image, imageOf, serverId: options.serverId };
+}
+
+describe.runIf(hasDocker())('an image of browsers', () => {
+  test('has the version of its Chromium and the base image in its tag', async () => {
+    const opened = await openDockerBrowsers();
+    onTestFinished(() => opened[Symbol.asyncDispose]());
+    const name = await browserImage();
+    const { version, builtAt } = opened.browsers.build();
+    expect(name).toMatch(/^browser-session-service\/browser:[\d.]+-[0-9a-f]{12}-[0-9a-f]{12}$/);
+    expect(name).toContain(`:${version}-`);
+    expect(builtAt).toBeLessThanOrEqual(Date.now());
+    const { workloadId } = await opened.browsers.launch({
+      workloadId: `wl_fresh_${process.pid}`,
+      vncPassword: 'pass0rd1',
+      screen: { width: 800, height: 600 },
+    });
+    const running = await opened.browsers.adopt(workloadId);
+    if (running === null) throw new Error('the browser has ended');
+    using cdp = await openCdp(running.cdp);
+    const { product } = await cdp.send('Browser.getVersion');
+    expect(product).toMatch(new RegExp(`/${version}$`));
+  });
+
+  test('that is built on ours under another name is not taken for ours', async () => {
+    const name = await browserImage();
+    const tag = `browser-session-service-test/derived:${process.pid}`;
+    buildImage(tag, `FROM ${name}\nLABEL derived=${process.pid}`);
+    onTestFinished(() => void docker('rmi', '-f', tag));
+    expect(await browserImage()).toBe(name);
+  });
+
+  test('that is newer serves new browsers; idle ones are replaced and a session goes on', async () => {
+    await deriveImage('150.0.0.1');
+    const { browsers, openAgain, image, imageOf, serverId } = await openBrowsers();
+    await using fleet = await openFleet();
+    const limits = { minIdle: 1, maxIdle: 1, max: 4, launchesAtOnce: 1 };
+    await using server = await fleet.join({ id: serverId, browsers, limits });
+    const ofServer = async () => (await fleet.workloads()).filter((w) => w.serverId === server.id);
+    const idle = () =>
+      eventually(async () => {
+        const own = await ofServer();
+        const found = own.find(({ status }) => status === 'idle');
+        const isSettled = own.length === 2 && own.some(({ status }) => status === 'busy');
+        return isSettled && found !== undefined && found.id;
+      }, 'one browser is busy and one is idle');
+
+    const id = await fleet.create();
+    const { workload } = await fleet.waitForStatus(id, 'active');
+    const busy = await browsers.adopt(workload?.workloadId ?? '');
+    if (busy === null) throw new Error('the session has no browser');
+    using cdp = await openCdp(busy.cdp);
+    const page = await attachPage(cdp);
+    await evaluate(cdp, page, 'window.before = "the newer image"');
+    const old = await idle();
+    const before = image.now();
+    expect(imageOf(old)).toBe(before.id);
+
+    const after = await renew(image, '151.0.0.1');
+    const readyLeft: number[] = [];
+    const replaced = await eventually(async () => {
+      const own = (await ofServer()).filter(({ status }) => status === 'idle');
+      readyLeft.push(own.length);
+      return own.every((one) => one.id !== old) && (await idle());
+    }, 'the idle browser is another one');
+    expect(imageOf(replaced)).toBe(after.id);
+    expect(Math.min(...readyLeft)).toBeGreaterThanOrEqual(limits.minIdle);
+    expect(browsers.isOutdated(replaced)).toBe(false);
+    expect(await fleet.serverOf(server.id)).toMatchObject({ browser: { version: '151.0.0.1' } });
+
+    // The session still has its browser, with what it has done in it.
+    expect(await fleet.read(id)).toMatchObject({ status: 'active', workload });
+    expect(await evaluate(cdp, page, 'window.before')).toBe('the newer image');
+    expect(imageOf(busy.workloadId)).toBe(before.id);
+
+    // The next process knows which browsers are outdated.
+    const again = await openAgain();
+    for (const workloadId of [busy.workloadId, replaced]) await again.adopt(workloadId);
+    const outdated = [busy.workloadId, replaced].map((one) => again.isOutdated(one));
+    await again.leave();
+    expect(outdated).toEqual([true, false]);
+  });
+});
+
+describe('bss image', () => {
+  test.runIf(hasDocker())('status lists the image that new browsers run from', async () => {
+    const name = await browserImage();
+    const env = { BROWSERS: 'docker', DOCKER_HOST: dockerHost };
+    const { code, stdout } = await bssWith(env, 'image', 'status', '--json');
+    expect(code).toBe(0);
+    const listed = JSON.parse(stdout) as { image: string; current: boolean }[];
+    expect(listed.filter(({ current }) => current)).toEqual([
+      expect.objectContaining({
+        image: name,
+        chromium: expect.stringMatching(/^\d+(\.\d+){3}$/),
+        age_days: expect.any(Number),
+        containers: expect.any(Number),
+      }),
+    ]);
+  });
+
+  test.each(['status', 'build'])('%s is refused where browsers have no image', async (word) => {
+    const { code, stderr } = await bssWith({ BROWSERS: 'process' }, 'image', word);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^bss: BROWSERS: only Docker/)]);
+  });
+
+  test('build refuses to build the operator’s image', async () => {
+    const env = { BROWSERS: 'docker', BROWSER_IMAGE: 'ours/chromium:1' };
+    const { code, stderr } = await bssWith(env, 'image', 'build');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^bss: BROWSER_IMAGE: ours/)]);
+  });
+
+  test('build without an engine is refused, with the variable of its address', async () => {
+    const env = { BROWSERS: 'docker', DOCKER_HOST: 'unix:///nowhere/docker.sock' };
+    const { code, stderr } = await bssWith(env, 'image', 'build', '--json');
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: 'UNAVAILABLE',
+      message: expect.stringMatching(/^DOCKER_HOST: /),
+    });
+  });
+});
+
+/** Makes a newer image and lets the server look for it. */
+async function renew(
+  image: ReturnType<typeof createCurrentImage>,
+  version: string,
+): Promise<BrowserImage> {
+  const { id } = image.now();
+  // The engine tells the time of an image in seconds.
+  await deriveImage(version);
+  await eventually(async () => {
+    await image.look();
+    return image.now().id !== id;
+  }, 'the newer image is found');
+  return image.now();
+}
