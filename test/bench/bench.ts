@@ -20,6 +20,7 @@ import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
 import {
   measureBare,
+  measureBursts,
   measureCold,
   measureLives,
   measureTogether,
@@ -76,6 +77,11 @@ async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
     measureTogether(service, TOGETHER, Math.ceil(ROUNDS / 4)),
   );
   print(row(`create, warm, ${TOGETHER} at once: → first CDP reply`, together));
+  const asShipped = { BROWSERS: 'process', TIERS };
+  const bursts = await withService(asShipped, (service) =>
+    measureBursts(service, TOGETHER, Math.ceil(ROUNDS / 4)),
+  );
+  print(row(`create, default pool, ${TOGETHER} at once again: → reply`, bursts));
   const wholes = await compareWholeLives(programs, real);
   const bare = headless.launch.p50;
   const turnover = headful.exit.p50 + headful.launch.p50;
@@ -89,6 +95,7 @@ async function benchLifecycle(programs: Programs): Promise<Verdict[]> {
     atMost('release answered ÷ bare exit', lives.release.p50 / headful.exit.p50, 0.08),
     atMost('socket closed ÷ bare exit', lives.socketClosed.p50 / headful.exit.p50, 0.15),
     atMost('capacity back ÷ (exit + launch)', lives.capacityBack.p50 / turnover, 1.3),
+    atMost('default pool, 4 at once again p95 ÷ bare', bursts.p95 / bareTogether.launch.p50, 0.1),
     ...wholes,
   ];
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { WebSocket } from 'ws';
+import { sleep } from '#src/async/sleep.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';
 import { launchBare } from './bare-browser.ts';
@@ -76,12 +77,7 @@ export async function measureTogether(
   for (let round = 0; round < WARM_UP_ROUNDS + rounds; round += 1) {
     await untilIdle(service, atOnce);
     const lives = await Promise.all(
-      Array.from({ length: atOnce }, () =>
-        timed(async () => {
-          const session = await createSession(service);
-          return { session, socket: await firstReply(session.cdpUrl) };
-        }),
-      ),
+      Array.from({ length: atOnce }, () => timed(() => openSession(service))),
     );
     if (round >= WARM_UP_ROUNDS) measured.push(...lives.map(({ ms }) => ms));
     await Promise.all(lives.map(({ result }) => stopSession(service, result.session.id)));
@@ -89,14 +85,43 @@ export async function measureTogether(
   return summarize(measured);
 }
 
+/** Bursts that a pool learns from before it is measured, and the time between two of them. */
+const BURSTS_TO_LEARN = 3;
+const BURST_EVERY_MS = 20_000;
+
+/**
+ * Bursts of concurrent creates, each to its first CDP reply, on a pool that has to learn how many
+ * browsers to keep for them. The first three are not counted.
+ */
+export async function measureBursts(
+  service: RunningService,
+  atOnce: number,
+  rounds: number,
+): Promise<Samples> {
+  const measured: number[] = [];
+  await untilIdle(service, 1);
+  for (let burst = 0; burst < BURSTS_TO_LEARN + rounds; burst += 1) {
+    const nextAt = performance.now() + BURST_EVERY_MS;
+    const lives = await Promise.all(
+      Array.from({ length: atOnce }, () => timed(() => openSession(service))),
+    );
+    if (burst >= BURSTS_TO_LEARN) measured.push(...lives.map(({ ms }) => ms));
+    await Promise.all(lives.map(({ result }) => stopSession(service, result.session.id)));
+    await sleep(nextAt - performance.now());
+  }
+  return summarize(measured);
+}
+
+async function openSession(service: RunningService) {
+  const session = await createSession(service);
+  return { session, socket: await firstReply(session.cdpUrl) };
+}
+
 /** Creates that find no idle browser, to their first CDP reply. */
 export async function measureCold(service: RunningService, rounds: number): Promise<Samples> {
   const measured: number[] = [];
   for (let round = 0; round <= rounds; round += 1) {
-    const { ms, result } = await timed(async () => {
-      const session = await createSession(service);
-      return { session, socket: await firstReply(session.cdpUrl) };
-    });
+    const { ms, result } = await timed(() => openSession(service));
     if (round > 0) measured.push(ms);
     await stopSession(service, result.session.id);
     await eventually(async () => (await pool(service)).total === 0, 'the browser is gone');

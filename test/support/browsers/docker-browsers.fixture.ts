@@ -35,12 +35,13 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
   };
 }
 
-/** The engine is prepared once per test file; the other options are per server. */
+/** The engine is prepared once per process of tests; the other options are per server. */
 let ready: Promise<DockerSite> | null = null;
 
 /** A prepared engine for a server's browsers. */
 export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSite> {
-  ready ??= openSite(options);
+  // Without the first server's own address: it may be gone when the next file launches.
+  ready ??= openSite({ ...options, publish: null });
   const { docker, confinement, guard, image: ours } = await ready;
   const { serverId, limits } = options;
   const publish = options.publish ?? confinement.publish;
