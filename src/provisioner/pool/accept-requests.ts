@@ -192,11 +192,17 @@ async function claim(
   waitingSessions.claim(event);
   try {
     isAccepted = await acceptTraced(pool, { organizationId, id }, event, isContested);
-    if (isAccepted) pool.arrivals.note();
+    if (isAccepted) noteArrival(pool);
     return isAccepted;
   } finally {
     if (!isAccepted) waitingSessions.lose(event);
   }
+}
+
+/** The autoscaler is told before the pool refills. */
+function noteArrival(pool: Pool): void {
+  pool.arrivals.note();
+  pool.changed();
 }
 
 /** Accepts a request within a span, so that what follows from it is traced below that span. */

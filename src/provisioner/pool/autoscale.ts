@@ -9,7 +9,7 @@ import {
 } from '#src/domain/fleet/quiet-period.ts';
 import { terminateBrowser } from './terminate.ts';
 import type { Host } from './host-resources.ts';
-import { requeue } from './launch.ts';
+import { handBack, requeue } from './launch.ts';
 import { poolCounts, poolFacts, unservedRequests, type Pool } from './pool.ts';
 
 /** How often the pool's size is evaluated; arrivals are counted by the second. */
@@ -86,7 +86,8 @@ export function startAutoscaler(dependencies: {
     stuckSince ??= performance.now();
     if (performance.now() - stuckSince < STUCK_MS) return;
     stuckSince = null;
-    requeue(pool, request, 'the server has no memory left for a launch').catch((error: unknown) =>
+    const requeued = requeue(pool, request, 'the server has no memory left for a launch');
+    handBack(pool, requeued).catch((error: unknown) =>
       pool.log.error({ err: error, session: request.identity }, 'failed to requeue a request'),
     );
   }

@@ -71,6 +71,10 @@ export type Pool = {
   readonly launchTimes: number[];
   /** Pulled requests whose session is being read before it gets a browser. */
   lookups: number;
+  /** Requests that are being given back to the work queue, each until that is stored. */
+  readonly handingBack: Set<Promise<void>>;
+  /** True: a browser could not be removed before the pool closed, so its end is not recorded. */
+  hasUnreportedEnd: boolean;
   /** The autoscaler's last decision: target of idle browsers, and what limits it. */
   size: { target: number; limitedBy: PoolLimit };
   /** Browsers to keep idle beyond the target while outdated ones are replaced: 0 or 1. */
@@ -118,6 +122,8 @@ export function createPool(
     arrivals: createArrivals(given.now),
     launchTimes: [],
     lookups: 0,
+    handingBack: new Set(),
+    hasUnreportedEnd: false,
     size: { target: given.limits.minIdle, limitedBy: null },
     replacing: 0,
     host: { memoryFreeBytes: null, cpuPressure: null },

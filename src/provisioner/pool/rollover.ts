@@ -60,7 +60,8 @@ function longestOutdated({ roster, browsers }: Pool): PooledBrowser | null {
 }
 
 /** Whether there is no room for one more browser, and none that is about to end. */
-function isFull({ roster, limits }: Pool): boolean {
+function isFull({ roster, limits, size }: Pool): boolean {
   const { launching, idle, busy, ending } = roster.counts();
-  return ending === 0 && launching + idle + busy >= limits.max;
+  const hasNoRoom = size.limitedBy === 'memory' || launching + idle + busy >= limits.max;
+  return ending === 0 && hasNoRoom;
 }

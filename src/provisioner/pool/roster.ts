@@ -23,6 +23,9 @@ export type PooledBrowser = ReportQueue & {
    * closed before the browser could be removed, and no end is reported.
    */
   ended: Promise<boolean>;
+  /** Set while its removal is tried again and again; resolved once it has failed. */
+  resists: boolean;
+  resisted: PromiseWithResolvers<void>;
 };
 
 /** The browsers of this server that this process is in charge of, ahead of the log. */
@@ -71,7 +74,8 @@ export function createRoster(onChange: () => void) {
   }
   function counts() {
     const counted = { launching: 0, idle: 0, busy: 0, ending: 0 };
-    for (const { phase } of browsers.values()) counted[phase] += 1;
+    // A browser that cannot be removed takes room, and none of it will be free soon.
+    for (const { phase, resists } of browsers.values()) counted[resists ? 'busy' : phase] += 1;
     return counted;
   }
   return {
@@ -88,5 +92,6 @@ export function createRoster(onChange: () => void) {
 }
 
 function createQueues() {
-  return { reports: Promise.resolve(), ended: Promise.resolve(true) };
+  const resisted = Promise.withResolvers<void>();
+  return { reports: Promise.resolve(), ended: Promise.resolve(true), resists: false, resisted };
 }

@@ -1,6 +1,5 @@
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { TerminationReason } from '#events/workload.ts';
-import { sleep } from '#src/async/sleep.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { isFinal } from '#src/domain/session/session.ts';
@@ -15,8 +14,8 @@ const TERMINATE_AFTER_MS = 15;
 
 /**
  * Terminates a browser: stops its processes, reports that, and confirms the stop of its session.
- * Idempotent. Resolves when the reports are appended. A browser that cannot be removed keeps its
- * place and is reported only once it is gone.
+ * Idempotent. Resolves when the reports are appended, or once the removal has failed: a browser
+ * that cannot be removed keeps its place, is tried again meanwhile, and is reported when it is gone.
  * @param event the session event that caused it, if any
  */
 export async function terminateBrowser(
@@ -25,7 +24,7 @@ export async function terminateBrowser(
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
-  await endOf(pool, pooled, reason, event);
+  await Promise.race([endOf(pool, pooled, reason, event), pooled.resisted.promise]);
 }
 
 /** The browser's end: begun now, or under way. A server must not leave before it is reported. */
@@ -47,9 +46,10 @@ async function endBrowser(
   const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
-  const isGone = await stopBrowser(pool, pooled.workloadId);
+  const isGone = await stopBrowser(pool, pooled);
   span?.end();
   if (!isGone) {
+    pool.hasUnreportedEnd = true;
     pool.roster.remove(pooled.workloadId);
     return false;
   }
@@ -85,7 +85,8 @@ const STOP_RETRY_MAX_MS = 10_000;
  * Stops a browser, with retries as long as the pool is open: what still runs takes its place.
  * @returns false where the pool has closed before; the next start's reconciliation finds it
  */
-async function stopBrowser(pool: Pool, workloadId: string): Promise<boolean> {
+async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> {
+  const { workloadId } = pooled;
   for (let pauseMs = STOP_RETRY_MS; ; pauseMs = Math.min(2 * pauseMs, STOP_RETRY_MAX_MS)) {
     try {
       await pool.browsers.stop(workloadId);
@@ -93,8 +94,11 @@ async function stopBrowser(pool: Pool, workloadId: string): Promise<boolean> {
     } catch (error) {
       pool.log.error({ err: error, workloadId }, 'failed to stop a browser; not reported as ended');
     }
+    pooled.resists = true;
+    pooled.resisted.resolve();
     if (!pool.isOpen) return false;
-    await sleep(pauseMs);
+    pool.changed();
+    await until(pool, () => !pool.isOpen, AbortSignal.timeout(pauseMs));
   }
 }
 
@@ -190,13 +194,19 @@ export async function drainPool(pool: Pool, reason: TerminationReason): Promise<
   await Promise.allSettled(browsers.map((pooled) => terminateBrowser(pool, pooled, reason)));
 }
 
+/** From now on nothing is launched and no request accepted; what waits for that is told. */
+export function shut(pool: Pool): void {
+  pool.isOpen = false;
+  pool.changed();
+}
+
 /**
  * Closes the pool of a server that leaves: no request is accepted, sessions are stopped with the
  * reason `operator`, and all browsers are terminated. Launches under way are cancelled.
  * @returns false if the end of a session could not be recorded
  */
 export async function closePool(pool: Pool): Promise<boolean> {
-  pool.isOpen = false;
+  shut(pool);
   pool.waiting.length = 0;
   const ended = await Promise.allSettled(
     pool.roster.all().map(async (pooled) => {
@@ -209,7 +219,7 @@ export async function closePool(pool: Pool): Promise<boolean> {
       if (!isGone) throw new Error(`the browser ${pooled.workloadId} could not be removed`);
     }),
   );
-  return ended.every(({ status }) => status === 'fulfilled');
+  return ended.every(({ status }) => status === 'fulfilled') && !pool.hasUnreportedEnd;
 }
 
 /** Bound on finishing launches and stops before detaching; the next start reconciles the rest. */
@@ -221,7 +231,7 @@ const DETACH_WITHIN_MS = 5_000;
  * @returns whether a browser or a waiting request is left
  */
 export async function detachPool(pool: Pool): Promise<boolean> {
-  pool.isOpen = false;
+  shut(pool);
   const detaching = pool.browsers
     .leave?.()
     .catch((error: unknown) =>
@@ -233,6 +243,7 @@ export async function detachPool(pool: Pool): Promise<boolean> {
   };
   await until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS));
   await detaching;
+  await Promise.allSettled(pool.handingBack);
   const left = pool.roster.all();
   await Promise.all(left.map(({ reports }) => reports));
   return left.length + pool.waiting.length > 0;

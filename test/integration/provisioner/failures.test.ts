@@ -86,6 +86,41 @@ describe('a difference that cannot be corrected', () => {
     await machine[Symbol.asyncDispose]();
   });
 
+  test('a browser that cannot be removed holds up neither other requests nor the shutdown', async () => {
+    const machine = await createSimulatedBrowsers({ launchMs: 1, failRate: 0 });
+    const stuck = new Set<string>();
+    async function stop(workloadId: string): Promise<void> {
+      if (stuck.has(workloadId)) throw new Error('device or resource busy');
+      await machine.stop(workloadId);
+    }
+    const server = await fleet.join({
+      limits: { minIdle: 1, maxIdle: 1, max: 2 },
+      machine: { ...machine, stop },
+    });
+    const first = await fleet.create();
+    const { workload } = await fleet.waitForStatus(first, 'active');
+    stuck.add(workload?.workloadId ?? '');
+    const user = { type: 'StopSession', reason: 'user', now: Date.now() } as const;
+    await fleet.sendSessionCommand(first, user);
+    await eventually(async () => {
+      const phases = (await fleet.workloads()).map(({ status }) => status);
+      return phases.toSorted().join() === 'idle,terminating';
+    }, 'one browser is idle beside the one that cannot be removed');
+
+    // The server is full, and its idle browser cannot serve this request.
+    const special = await fleet.create({ timezone: 'Europe/Zurich' });
+    await fleet.waitForStatus(special, 'active');
+
+    const leaving = server[Symbol.asyncDispose]().then(() => 'left in time');
+    const late = new Promise((resolve) => setTimeout(resolve, 8_000, 'too late').unref());
+    // A process that has not ended 9.5 s after SIGTERM is ended with its other sessions unsettled.
+    expect(await Promise.race([leaving, late])).toBe('left in time');
+    expect((await fleet.read(special)).status).toBe('stopped');
+    // The end of the first session is not recorded, so the server does not report that it leaves.
+    expect((await fleet.serverOf(server.id))?.status).toBe('live');
+    await machine[Symbol.asyncDispose]();
+  });
+
   test('an unreadable session does not prevent that another one fails', async () => {
     const first = await fleet.join({ limits: { minIdle: 0, maxIdle: 0 } });
     const ids = [await fleet.create(), await fleet.create()];
