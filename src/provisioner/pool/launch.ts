@@ -228,9 +228,6 @@ async function requeueOrFail(pool: Pool, request: WaitingRequest, detail: string
   const hasOther = !tried.includes(me) && (await pool.hasOthers([...tried, me]));
   if (hasOther) return requeue(pool, request, detail);
   const failure = { reason: 'launch_failed', detail, exitCode: null, now: pool.now() } as const;
-  await pool.reporter.session(
-    identity,
-    { type: 'FailSession', ...failure },
-    metadataFrom(event, ACTOR),
-  );
+  const command = { type: 'FailSession', ...failure, serverId: me } as const;
+  await pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
 }
