@@ -24,8 +24,7 @@ const FRESH_MS = 500;
 const RETRY_MS = 500;
 /**
  * A request that this server has requeued is left to the other servers for `YIELD_MS`, and this
- * server pulls nothing meanwhile. After it was left `YIELDS_MAX` times it is accepted here once
- * more.
+ * server pulls nothing meanwhile. After `YIELDS_MAX` times it is accepted here once more.
  */
 const YIELD_MS = 1_000;
 const YIELDS_MAX = 8;
@@ -149,7 +148,10 @@ async function acceptDelivery(
   try {
     const status = waitingSessions.statusOf(event);
     if (status === 'claimed') return delivery.retryAfter(RETRY_MS);
-    if (await acceptOthersFirst(pool, waitingSessions, event)) return delivery.retryAfter(0);
+    // A give-back answers the operator who retries a dead letter that the retry has failed.
+    const isOthersTurn =
+      delivery.isRetry !== true && (await acceptOthersFirst(pool, waitingSessions, event));
+    if (isOthersTurn) return delivery.retryAfter(0);
     const isFresh = status === 'waits' && pool.now() - Date.parse(event.time) < FRESH_MS;
     const state = isFresh ? event.state : await stateIfWaiting(pool, context, event);
     if (state !== null) {

@@ -49,3 +49,24 @@ test('a requeued request is left to others, however often its item was given bac
   expect(workload?.serverId).toBe(good.id);
   expect(triedServers).toEqual([broken.id]);
 });
+
+test('an operator’s retry of a dead letter is handled before the organization whose turn it is', async () => {
+  const retried = new Set<string>();
+  const isRetry = ({ item }: Delivery<RecordedEvent>) => {
+    return { isRetry: 'id' in item.aggregate && retried.has(item.aggregate.id) };
+  };
+  fleet = await openFleet({ items: (open) => changed(open, isRetry) });
+  await fleet.join({ limits: { minIdle: 0, maxIdle: 0, max: 1 } });
+  const first = await fleet.create();
+  await fleet.waitForStatus(first, 'active');
+  const second = await fleet.create();
+  retried.add(second);
+  const late = await fleet.create({}, 'beta');
+  const stop = { type: 'StopSession', reason: 'user', now: Date.now() } as const;
+  await fleet.sendSessionCommand(first, stop);
+  const isServed = async () => {
+    const states = await Promise.all([second, late].map(fleet.read));
+    return states.find(({ status }) => status === 'active') ?? null;
+  };
+  expect((await eventually(isServed, 'one of them is active')).id).toBe(second);
+});
