@@ -8,6 +8,8 @@ export type Delivery<Item> = {
   item: Item;
   /** 1 for the first delivery of this item. */
   deliveries: number;
+  /** Whether an operator has asked for it and waits for the result; absent: no. */
+  isRetry?: boolean;
   /** Acknowledges the item; resolves when the queue has stored that. */
   ack(): Promise<void>;
   /** Returns the item: deliver it again after this many milliseconds. */

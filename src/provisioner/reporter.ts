@@ -1,5 +1,5 @@
 import type { EventMetadata } from '#events/envelope.ts';
-import { isRejection, Unavailable, type Rejection } from '#src/errors.ts';
+import { isRejection, Unavailable, WrittenByNewer, type Rejection } from '#src/errors.ts';
 import { doubling, retry } from '#src/async/retry.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
@@ -35,7 +35,10 @@ export type Reporter = {
     command: ServerCommand,
     metadata: EventMetadata,
   ): Promise<CommandResult<'server'>>;
-  /** @throws Error where the stream cannot be read */
+  /**
+   * @throws Error where the stream cannot be read; WrittenByNewer where the command claims the
+   * session for this server: AssignSession, ActivateSession
+   */
   session(
     identity: SessionIdentity,
     command: SessionCommand,
@@ -61,6 +64,12 @@ export function createReporter(
   };
   function withRetry<Result>(append: () => Promise<Result>): Promise<Result> {
     return retry(options, append);
+  }
+  /** A claim is no fact: where only a newer version can read the session, that one claims it. */
+  function claim<Result>(append: () => Promise<Result>): Promise<Result> {
+    const isTransient = (error: unknown) =>
+      options.isTransient(error) && !(error instanceof WrittenByNewer);
+    return retry({ ...options, isTransient }, append);
   }
   async function workload(
     id: string,
@@ -105,7 +114,10 @@ export function createReporter(
       if (isRejection(handled)) throw new Error(`${command.type}: ${handled.code}`);
       return handled;
     },
-    session: (identity, command, metadata) =>
-      withRetry(() => handleSessionCommand(context, identity, command, metadata)),
+    session(identity, command, metadata) {
+      const isClaim = command.type === 'AssignSession' || command.type === 'ActivateSession';
+      const append = isClaim ? claim : withRetry;
+      return append(() => handleSessionCommand(context, identity, command, metadata));
+    },
   };
 }

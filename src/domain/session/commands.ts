@@ -36,6 +36,8 @@ export type SessionCommand =
       reason: FailureReason;
       detail: string;
       exitCode: number | null;
+      /** The server that reports it: it cannot fail another one's session. Absent: any session. */
+      serverId?: string;
       now: number;
     };
 

@@ -56,7 +56,7 @@ export function decide(
     case 'ReportBrowserClosed':
       return browserClosed(command, session);
     case 'FailSession':
-      return isFinal(session.status) ? [] : [failed(command, session)];
+      return fail(command, session);
   }
 }
 
@@ -217,6 +217,14 @@ function browserClosed(
     { type: 'session.stop-requested', data: { reason, at } },
     stopped({ ...session, stopRequestedAt: at }, reason, now),
   ];
+}
+
+/** A server's report may come when the session is another one's by now. */
+function fail(command: Failure, session: SessionState): SessionEvent[] {
+  const { serverId } = command;
+  const holder = (session.workload ?? session.assignment)?.serverId ?? serverId;
+  if (isFinal(session.status) || (serverId !== undefined && holder !== serverId)) return [];
+  return [failed(command, session)];
 }
 
 function failQueued(

@@ -52,6 +52,8 @@ const DELIVERIES_MAX = 10;
 const unknownMs = doubling(500, 30_000);
 /**
  * Leases of the first deliveries: an item whose consumers keep dying is delivered ever less often.
+ * Where items are given back without a failure (`isBounded: false`) every lease is the first one:
+ * the deliveries say nothing about the item there.
  */
 const LEASE_FACTORS = [1, 1, 2, 6, 12];
 /** Items held at once by all consumers of the name: room for the longest queue there may be. */
@@ -62,7 +64,10 @@ const ACK_MS = 5_000;
 const CONSUMER_EXISTS = 10_148;
 
 /** What the consumer at the server is made of. */
-type ConsumerOptions = Pick<WorkQueueOptions<unknown>, 'stream' | 'name' | 'subjects' | 'leaseMs'>;
+type ConsumerOptions = Pick<
+  WorkQueueOptions<unknown>,
+  'stream' | 'name' | 'subjects' | 'leaseMs' | 'isBounded'
+>;
 
 /** Work queues over the events of the EVENTS stream. */
 export function createJetStreamWorkQueues(
@@ -211,14 +216,15 @@ function createRecovery(connection: JetStreamConnection, options: ConsumerOption
 
 async function makeConsumer(
   connection: JetStreamConnection,
-  { stream, name, subjects, leaseMs = LEASE_MS }: ConsumerOptions,
+  { stream, name, subjects, leaseMs = LEASE_MS, isBounded = true }: ConsumerOptions,
 ): Promise<void> {
   if (!isId(name)) throw new RangeError(`invalid name of a work queue: ${name}`);
   const { consumers } = connection.jsm;
   const changeable = {
     filter_subjects: [...subjects],
     ack_wait: nanos(leaseMs),
-    backoff: LEASE_FACTORS.map((factor) => nanos(factor * leaseMs)),
+    // Empty and not absent: an update keeps the fields that it does not have.
+    backoff: isBounded ? LEASE_FACTORS.map((factor) => nanos(factor * leaseMs)) : [],
     max_deliver: -1,
     max_ack_pending: HELD_MAX,
   };

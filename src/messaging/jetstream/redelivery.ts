@@ -108,6 +108,7 @@ function deliveryOf<Item>(
   return {
     item,
     deliveries,
+    isRetry: true,
     async ack() {
       await remove();
       answer(request, { outcome: 'mended' });

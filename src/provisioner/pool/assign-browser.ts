@@ -20,6 +20,7 @@ const RESIZE_MS = 1_500;
  * @param isContested whether another server may have the session by now: the workload's event is
  * appended after the session's then, so that the browser can stay idle
  * @returns false if the session is another server's, or was stopped in the meantime
+ * @throws Error where the session cannot be read; its browser is terminated
  */
 export async function assignBrowser(
   pool: Pool,
@@ -42,7 +43,15 @@ export async function assignBrowser(
   const assign = { type: 'Assign', organizationId, sessionId } as const;
   const reportAssigned = () => void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
   if (!isContested) reportAssigned();
-  const activated = await activating;
+  const activated = await activating.catch(async (error: unknown) => {
+    // The session may have got the browser: no other one gets it. After the pool has closed, the
+    // next start's reconciliation decides.
+    if (pool.isOpen) {
+      pooled.session = null;
+      await terminateBrowser(pool, pooled, 'session_ended', event);
+    }
+    throw error;
+  });
   if (!isRejection(activated)) {
     if (isContested) reportAssigned();
     labelBrowser(pool, pooled.workloadId, sessionId);

@@ -141,7 +141,7 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
     if (session !== null)
       await pool.reporter.session(
         session,
-        sessionCommandFor({ ...exit, detail }, pool.now()),
+        sessionCommandFor({ ...exit, detail }, pool.server.id, pool.now()),
         newMetadata(ACTOR),
       );
   } finally {
@@ -158,11 +158,12 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
 
 function sessionCommandFor(
   { reason, detail, exitCode, endedAt }: BrowserExit,
+  serverId: string,
   now: number,
 ): SessionCommand {
   return reason === 'browser_closed'
     ? { type: 'ReportBrowserClosed', closedAt: endedAt, now }
-    : { type: 'FailSession', reason, detail, exitCode, now };
+    : { type: 'FailSession', reason, detail, exitCode, serverId, now };
 }
 
 /** Handles a session event: a session that stops leaves the queue, or its browser is terminated. */

@@ -135,6 +135,7 @@ describe('a retry of a work queue’s dead letter', () => {
     const retried = deadLetters.redeliver(event);
     const again = await inbox.next(15_000, signal);
     expect(again?.item).toEqual(item);
+    expect(again?.isRetry).toBe(true);
     await again?.ack();
     expect(await retried).toEqual({ outcome: 'mended' });
     expect(await mine()).toEqual([]);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { MalformedEvent } from '#events/codec.ts';
-import { Unavailable } from '#src/errors.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -218,6 +218,26 @@ describe('a session whose events have become unreadable', () => {
       // It is still counted.
       provisioner.reconcileSoon();
       await eventually(() => provisioner.leaks().sessions === 1, 'it is counted as a leak');
+    },
+  );
+});
+
+describe('a waiting session that only a newer version can read', () => {
+  test.each([0, 1])(
+    'keeps no browser from the others, although it is its turn (%i idle)',
+    async (idle) => {
+      await fleet.join({ limits: { minIdle: idle, maxIdle: idle, max: 1 } });
+      const stop = { type: 'StopSession', reason: 'user', now: Date.now() } as const;
+      const first = await fleet.create();
+      await fleet.waitForStatus(first, 'active');
+      const newer = await fleet.create({}, 'beta');
+      fleet.unreadable.set(newer, () => new WrittenByNewer(new Error('an unknown event')));
+      const second = await fleet.create();
+      await fleet.sendSessionCommand(first, stop);
+      await fleet.waitForStatus(second, 'active');
+      await fleet.sendSessionCommand(second, stop);
+      fleet.unreadable.delete(newer);
+      await fleet.waitForStatus(newer, 'active');
     },
   );
 });

@@ -57,6 +57,22 @@ describe('a late report of a failure', () => {
     given(requested(), stopRequested(), stopped(T0)).when(crash).thenNothing();
   });
 
+  it('changes nothing once the session is another server’s', () => {
+    const late = { ...crash, serverId: 'srv_2' };
+    given(requested(), assigned('wl_1', 'srv_1')).when(late).thenNothing();
+    given(requested(), activated()).when(late).thenNothing();
+    given(requested(), activated(), stopRequested()).when(late).thenNothing();
+  });
+
+  it('counts for the session of the server that reports it, and for one of no server', () => {
+    const own = { ...crash, serverId: 'srv_1' };
+    given(requested(), assigned('wl_1', 'srv_1')).when(own).then(failed(gone));
+    given(requested(), activated(T0 + MINUTE))
+      .when(own)
+      .then(failed({ ...gone, creditsUsed: 4, creditsRefunded: 116 }));
+    given(requested(), queued).when(own).then(failed(gone));
+  });
+
   it('is rejected for a session that does not exist', () => {
     given().when(crash).thenRejected('SESSION_NOT_FOUND');
   });
