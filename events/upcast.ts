@@ -6,8 +6,14 @@
  */
 export type Step = (data: unknown) => unknown;
 
-/** `upcasters['session.requested'][0]` converts version 1 to 2. No shape has been retired yet. */
-const upcasters: Readonly<Record<string, readonly Step[]>> = {};
+/** Version 1 of both has not the reason `outdated`. */
+const asItWas: Step = (data) => data;
+
+/** `upcasters['workload.terminated'][0]` converts version 1 to 2. */
+const upcasters: Readonly<Record<string, readonly Step[]>> = {
+  'workload.terminating': [asItWas],
+  'workload.terminated': [asItWas],
+};
 
 const today = createUpcasts(upcasters);
 

@@ -13,14 +13,14 @@ export type OwnBrowser = {
 /** The browsers of an adapter by workload id; stopping works the same for all adapters. */
 export class OwnBrowsers<Own extends OwnBrowser> {
   readonly #byWorkload = new Map<string, Own>();
-  readonly #remove: (own: Own) => Promise<void> | null;
+  readonly #remove: (own: Own, workloadId: string) => Promise<void>;
   #isClosed = false;
 
   /**
-   * @param remove ends everything of a launched browser; null where its launch has failed and left
-   * nothing
+   * @param remove ends everything of a browser, and what a failed launch may have left; rejects
+   * where some of it is still there
    */
-  constructor(remove: (own: Own) => Promise<void> | null) {
+  constructor(remove: (own: Own, workloadId: string) => Promise<void>) {
     this.#remove = remove;
   }
 
@@ -47,17 +47,17 @@ export class OwnBrowsers<Own extends OwnBrowser> {
     return [...this.#byWorkload];
   }
 
-  /** Cancels the launch or removes the browser. */
+  /** Cancels the launch or removes the browser. @throws where something of it is left */
   async stop(workloadId: string, own: Own): Promise<void> {
     own.stopped.abort(new Error('stopped during the launch'));
-    // A failed launch has left nothing, and its caller gets the error.
+    // The launch's caller gets its error.
     await own.launching.catch(() => {});
     await this.remove(workloadId, own);
   }
 
   /** Removes the browser once for all callers; after a failure the next call tries again. */
   async remove(workloadId: string, own: Own): Promise<void> {
-    own.removal ??= this.#remove(own)?.then(() => this.delete(workloadId)) ?? null;
+    own.removal ??= this.#remove(own, workloadId).then(() => this.delete(workloadId));
     try {
       await own.removal;
     } catch (error) {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
@@ -80,6 +80,26 @@ describe('after the service was killed', () => {
     await second.stop('wl_others');
     expect(opened.processes().length).toBeGreaterThan(5);
   });
+});
+
+test('a stop during a launch does not succeed before all of the browser is removed', async () => {
+  await using opened = await openProcessBrowsers();
+  const { browsers, stateDir, traces } = opened;
+  const launched = browsers.launch({ ...spec, workloadId: 'wl_cancelled' }).catch(String);
+  const record = join(stateDir, 'wl_cancelled.json');
+  await expect.poll(() => existsSync(record)).toBe(true);
+  // What the browser's user cannot remove, nor its owner.
+  const { folder } = JSON.parse(readFileSync(record, 'utf8')) as { folder: string };
+  const stuck = join(folder, 'stuck');
+  await mkdir(stuck);
+  await writeFile(join(stuck, 'file'), '');
+  await chmod(stuck, 0o500);
+  await expect(browsers.stop('wl_cancelled')).rejects.toThrow('ENOTEMPTY');
+  await launched;
+  await chmod(stuck, 0o700);
+  await rm(stuck, { recursive: true });
+  await browsers.stop('wl_cancelled');
+  expect(traces()).toEqual([]);
 });
 
 /** Kills a process that may have ended with another one. */

@@ -4,6 +4,7 @@ import {
   CHROMIUM,
   listBrowserImages,
   newestOf,
+  openBrowserImage,
   RECIPE,
   type BrowserImage,
 } from '#src/provisioner/browsers/docker/browser-image.ts';
@@ -30,13 +31,28 @@ import { eventually } from '#test/support/service/service.ts';
 /** A recipe of this test alone: other tests must not run from its images. */
 const RECIPE_OF_TEST = `test-${process.pid}`;
 
-/** An image that is ours but for its labels. */
-async function deriveImage(version: string): Promise<void> {
+/** An image that is ours but for its labels; returns its tag. */
+async function deriveImage(version: string): Promise<string> {
   const tag = `browser-session-service/browser:fresh-test-${process.pid}-${version}`;
   const labels = { [RECIPE]: RECIPE_OF_TEST, [CHROMIUM]: version, [BUILT_AT]: new Date().toJSON() };
   const label = Object.entries(labels).map(([name, value]) => `LABEL ${name}="${value}"`);
   buildImage(tag, [`FROM ${await browserImage()}`, ...label].join('\n'));
   onTestFinished(() => void docker('rmi', '-f', tag));
+  return tag;
+}
+
+/** Counts the containers of this test's recipe that have been started since. */
+function containersRun(): () => number {
+  const seconds = () => (Date.now() / 1000).toFixed(3);
+  const since = seconds();
+  const only = ['event=start', `label=${RECIPE}=${RECIPE_OF_TEST}`];
+  const filters = only.flatMap((one) => ['--filter', one]);
+  return () => {
+    const times = ['--since', since, '--until', seconds()];
+    return docker('events', ...times, ...filters)
+      .split('\n')
+      .filter(Boolean).length;
+  };
 }
 
 /** Real browsers whose image is the newest of this test's recipe. */
@@ -89,6 +105,27 @@ describe.runIf(hasDocker())('an image of browsers', () => {
     buildImage(tag, `FROM ${name}\nLABEL derived=${process.pid}`);
     onTestFinished(() => void docker('rmi', '-f', tag));
     expect(await browserImage()).toBe(name);
+  });
+
+  test('of an operator tells its version in a container once, not at each look', async () => {
+    const given = await deriveImage('unknown');
+    const { docker: asked } = await siteFor(dockerOptions());
+    const first = await openBrowserImage(asked, given, () => {});
+    expect(first.version).toMatch(/^\d+(\.\d+){3}$/);
+    const image = createCurrentImage({ docker: asked, first, given });
+    const changes: BrowserImage[] = [];
+    image.onChange((changed) => changes.push(changed));
+    const run = containersRun();
+    await image.look();
+    expect([run(), changes]).toEqual([0, []]);
+    // The tag's next image, as after a pull; the first one loses its tag.
+    onTestFinished(() => void docker('rmi', '-f', first.id));
+    await deriveImage('unknown');
+    await image.look();
+    expect(changes).toEqual([expect.objectContaining({ name: given, version: first.version })]);
+    expect(image.now().id).not.toBe(first.id);
+    await image.look();
+    expect(run()).toBe(1);
   });
 
   test('that is newer serves new browsers; idle ones are replaced and a session goes on', async () => {

@@ -41,6 +41,24 @@ describe.runIf(hasDocker())('while the engine does not answer requests to attach
     expect(containersOf(given.serverId)).toEqual([]);
   });
 
+  test('a stop does not succeed before the container of the cancelled launch is gone', async () => {
+    await using engine = await openEngineDoor();
+    const given = options(engine.host, 300_000);
+    await using browsers = await createDockerBrowsers(given);
+    engine.hold(ATTACH);
+    engine.refuse(/^DELETE \S*\/containers\//);
+    const spec = aSpec();
+    const launched = expect(browsers.launch(spec)).rejects.toThrow();
+    await expect.poll(() => engine.held()).toBe(1);
+    await expect(browsers.stop(spec.workloadId)).rejects.toThrow();
+    await launched;
+    expect(engine.refused()).toBe(2);
+    expect(containersOf(given.serverId)).toHaveLength(1);
+    engine.refuse(null);
+    await browsers.stop(spec.workloadId);
+    expect(containersOf(given.serverId)).toEqual([]);
+  });
+
   test('the check of the network’s isolation ends', async () => {
     await using engine = await openEngineDoor();
     const { docker: asked, confinement } = await openSite(options(engine.host, 12_000));

@@ -23,6 +23,14 @@ export function incompatibilities(before: Schema, after: Schema, path = 'data'):
   return [...lost, ...foreign.map((each) => `${path} may now be ${String(each['type'])}`)];
 }
 
+/**
+ * Values that are allowed now and were not: a build with the old schema would take the event for
+ * malformed. Fields that it does not know are no harm.
+ */
+export function loosenings(before: Schema, after: Schema): string[] {
+  return incompatibilities(after, before).filter((reason) => !reason.endsWith(' was removed'));
+}
+
 function byLength(one: readonly string[], other: readonly string[]): number {
   return one.length - other.length;
 }

@@ -10,7 +10,7 @@ const ENGINE = dockerHost.slice('unix://'.length);
 
 /**
  * A proxy to the engine that can be closed: open connections are cut, new ones are refused. It can
- * also hold requests: they are accepted and never answered.
+ * also hold requests, which are accepted and never answered, or refuse them.
  */
 export async function openEngineDoor() {
   const folder = await mkdtemp(join(tmpdir(), 'bss-door-'));
@@ -20,6 +20,8 @@ export async function openEngineDoor() {
   const events = new Set<Socket>();
   const held = new Set<Socket>();
   let holding: RegExp | null = null;
+  let refusing: RegExp | null = null;
+  let refused = 0;
   let isShut = false;
   const server = createServer((client) => {
     if (isShut) return void client.destroy();
@@ -27,6 +29,10 @@ export async function openEngineDoor() {
     client.on('data', (bytes) => {
       const asked = bytes.toString();
       if (/^GET \S*\/events/.test(asked)) events.add(client).add(engine);
+      if (refusing?.test(asked) === true) {
+        refused += 1;
+        return void client.destroy();
+      }
       if (holding?.test(asked) === true) held.add(client);
       if (!held.has(client)) engine.write(bytes);
     });
@@ -52,6 +58,10 @@ export async function openEngineDoor() {
     hold: (like: RegExp | null) => void (holding = like),
     /** The number of held requests. */
     held: () => held.size,
+    /** Cuts the connections of requests that begin with this from now on; null: none. */
+    refuse: (like: RegExp | null) => void (refusing = like),
+    /** The number of refused requests. */
+    refused: () => refused,
     [Symbol.asyncDispose]: async () => {
       cut();
       await new Promise((closed) => server.close(closed));

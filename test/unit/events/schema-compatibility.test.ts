@@ -1,6 +1,10 @@
 import { Type, type TSchema } from 'typebox';
 import { describe, expect, it, test } from 'vitest';
-import { incompatibilities, type Schema } from '#test/support/events/schema-compatibility.ts';
+import {
+  incompatibilities,
+  loosenings,
+  type Schema,
+} from '#test/support/events/schema-compatibility.ts';
 
 const word = (...words: string[]) => Type.Union(words.map((each) => Type.Literal(each)));
 const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
@@ -88,5 +92,27 @@ describe('a change of an event that needs a new version', () => {
     ['a field that need not be there now', { b: a }, { b: Type.Optional(a) }, 'no longer always'],
   ])('is %s', (_, before, after, reason) => {
     expect(judge(Type.Object(before), Type.Object(after)).join('\n')).toContain(reason);
+  });
+});
+
+describe('what older builds refuse', () => {
+  const judge = (before: TSchema, after: TSchema) => {
+    const [old, now] = [before, after].map((field) => Type.Object({ field }) as unknown as Schema);
+    return loosenings(old ?? {}, now ?? {});
+  };
+
+  test.each([
+    ['another word', word('user', 'idle'), word('user', 'idle', 'expired')],
+    ['a looser lower bound', Type.Integer({ minimum: 1 }), Type.Integer({ minimum: 0 })],
+    ['a looser upper bound', Type.String({ maxLength: 8 }), Type.String({ maxLength: 9 })],
+    ['freedom from a pattern', Type.String({ pattern: '^a$' }), Type.String()],
+    ['null where there was none', Type.String(), nullable(Type.String())],
+  ])('is %s', (_, before, after) => {
+    expect(judge(before, after)).not.toEqual([]);
+  });
+
+  it('is not a field that they do not know', () => {
+    const wider = Type.Object({ width: Type.Integer(), height: Type.Optional(Type.Integer()) });
+    expect(judge(size, wider)).toEqual([]);
   });
 });

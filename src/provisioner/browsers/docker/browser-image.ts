@@ -83,8 +83,8 @@ export async function openBrowserImage(
   print: Print,
 ): Promise<BrowserImage> {
   if (given !== null) {
-    const image = await readGivenImage(docker, given);
-    if (image !== null) return linked(image);
+    const image = await inspectImage(docker, given);
+    if (image !== null) return withVersion(docker, linked(image));
     throw new DockerUnavailable(
       `BROWSER_IMAGE: the engine has no image ${given}. Pull it, or leave the variable empty: ` +
         'then the image is built from deploy/browser.',
@@ -119,7 +119,7 @@ export async function findBrowserImage(
 ): Promise<BrowserImage | null> {
   return given === null
     ? newestOf(await listBrowserImages(docker, presentRecipe()))
-    : readGivenImage(docker, given);
+    : readImage(docker, given);
 }
 
 /** The browser images that were built here, of one recipe or of all (null). */
@@ -142,15 +142,25 @@ export async function listBrowserImages(
   });
 }
 
-/** An image by its name, as the operator gives it; null if the engine does not have it. */
-async function readGivenImage(docker: Docker, name: string): Promise<BrowserImage | null> {
+/** An image by its name; null if the engine does not have it. */
+async function readImage(docker: Docker, name: string): Promise<BrowserImage | null> {
+  const image = await inspectImage(docker, name);
+  return image === null ? null : withVersion(docker, image);
+}
+
+/** An image as its labels describe it; null if the engine does not have it. */
+export async function inspectImage(docker: Docker, name: string): Promise<BrowserImage | null> {
   const found = await inspect(docker, name);
   if (found === null) return null;
   const createdAt = Date.parse(found.Created);
   const labels = (found.Config.Labels as Record<string, string> | null) ?? {};
-  const image = { id: found.Id, name, createdAt, ...labelled(labels, createdAt) };
+  return { id: found.Id, name, createdAt, ...labelled(labels, createdAt) };
+}
+
+/** An image with its version, which a container tells where no label does. */
+export async function withVersion(docker: Docker, image: BrowserImage): Promise<BrowserImage> {
   if (image.version !== UNKNOWN) return image;
-  return { ...image, version: (await readVersion(docker, found.Id)) ?? UNKNOWN };
+  return { ...image, version: (await readVersion(docker, image.id)) ?? UNKNOWN };
 }
 
 async function inspect(docker: Docker, name: string): Promise<Docker.ImageInspectInfo | null> {
@@ -234,7 +244,7 @@ async function buildAndLabel(
     };
     const tag = tagOf({ version, base: base.digest, recipe });
     await build(docker, LABELS, { ...common, tag, buildargs: { IMAGE: temporary }, labels });
-    const built = await readGivenImage(docker, tag);
+    const built = await readImage(docker, tag);
     if (built === null) throw new Error(`the image ${tag} has disappeared`);
     return built;
   } finally {

@@ -2,11 +2,12 @@ import type Docker from 'dockerode';
 import { createBackOff } from '#src/async/back-off.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import {
-  findBrowserImage,
+  inspectImage,
   linked,
   listBrowserImages,
   newestOf,
   presentRecipe,
+  withVersion,
   type BrowserImage,
 } from './browser-image.ts';
 
@@ -38,11 +39,12 @@ export function createCurrentImage(options: CurrentImageOptions): CurrentImage {
       const found =
         given === null
           ? newestOf(await listBrowserImages(docker, recipe))
-          : await findBrowserImage(docker, given);
+          : await inspectImage(docker, given);
       // A missing image is the next launch's error.
       if (found === null || found.id === current.id) return;
-      current = linked(found);
-      for (const listener of listeners) listener(found);
+      // No container is run for an image that is known.
+      current = await withVersion(docker, linked(found));
+      for (const listener of listeners) listener(current);
     },
   };
 }

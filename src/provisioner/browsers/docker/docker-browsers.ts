@@ -80,8 +80,10 @@ class DockerBrowsers implements Browsers {
   readonly #site: DockerSite;
   readonly #launchTimeoutMs: number;
   readonly #log: Pick<Logger, 'warn'>;
-  readonly #own = new OwnBrowsers<ContainerBrowser>(({ launched }) =>
-    launched === null ? null : removeContainer(this.#containerOf(launched)),
+  readonly #own = new OwnBrowsers<ContainerBrowser>(({ launched }, workloadId) =>
+    launched === null
+      ? this.#stopLeftover(workloadId)
+      : removeContainer(this.#containerOf(launched)),
   );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
@@ -232,7 +234,7 @@ class DockerBrowsers implements Browsers {
     return { workloadId, sessionId, adoptable: null, ...close };
   }
 
-  /** Removes a container of an earlier process. */
+  /** Removes a container of an earlier process, or one that a failed launch could not remove. */
   async #stopLeftover(workloadId: string): Promise<void> {
     const found = await listContainers(this.#site, workloadId);
     await Promise.all(found.map((one) => removeContainer(this.#containerOf(one))));

@@ -19,7 +19,8 @@ const RETRY_MS = 5;
 
 /**
  * Starts a browser in a new container and waits until it is ready.
- * @throws LaunchFailed also when `stopped` is aborted; the container is removed then
+ * @throws LaunchFailed also when `stopped` is aborted; the container is removed then, unless the
+ * engine fails: a stop looks for it
  */
 export async function launchContainer(
   docker: Docker,

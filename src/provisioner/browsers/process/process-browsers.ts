@@ -60,8 +60,8 @@ type ProcessBrowser = OwnBrowser & {
 class ProcessBrowsers implements Browsers {
   readonly kind = 'process';
   readonly #site: Site;
-  readonly #own = new OwnBrowsers<ProcessBrowser>(({ launched }) =>
-    launched === null ? null : endBrowser(this.#site, launched.processes),
+  readonly #own = new OwnBrowsers<ProcessBrowser>(({ launched }, workloadId) =>
+    launched === null ? this.#stopLeftover(workloadId) : endBrowser(this.#site, launched.processes),
   );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
 
@@ -136,7 +136,7 @@ class ProcessBrowsers implements Browsers {
     await this.#own.close();
   }
 
-  /** Ends a browser that an earlier service process has left. */
+  /** Ends a browser that an earlier service process or a failed launch has left. */
   async #stopLeftover(workloadId: string): Promise<void> {
     const records = this.#site.records.present();
     const record = records.find((candidate) => candidate.workloadId === workloadId);
