@@ -38,7 +38,7 @@ export async function followKeys(
       signal: stop.signal,
       onUnreadable(event) {
         log.error(event, 'organization event passed by the gateway');
-        known.set(organizationIn(event.subject) ?? '', event.sequence, NONE);
+        known.set(organizationIn(event.subject) ?? '', event.sequence, null);
       },
     });
     for await (const batch of batches)
@@ -51,10 +51,11 @@ export async function followKeys(
   async function apply(event: RecordedOf<'organization'>): Promise<void> {
     const { organizationId } = event.aggregate;
     const state = await readState(event);
-    const holders = holdersOf(state);
-    known.set(organizationId, event.sequence, holders);
-    if (state === null) return;
-    for (const gateway of listeners) gateway.closeRevoked(organizationId, holders);
+    const holders = state === null ? null : holdersOf(state);
+    // While this reader lags, the leader may have told of newer keys: their connections stay.
+    const newest = known.set(organizationId, event.sequence, holders);
+    if (newest === null) return;
+    for (const gateway of listeners) gateway.closeRevoked(organizationId, newest);
   }
   /** Null: a newer version wrote the history. Connects ask the leader, and are refused with 503. */
   async function readState(event: RecordedOf<'organization'>): Promise<OrganizationState | null> {
@@ -75,9 +76,8 @@ export async function followKeys(
     const organization = { kind: 'organization', organizationId } as const;
     const leader = { fromLeader: true };
     const { state, sequence } = await loadState<'organization'>(eventStore, organization, leader);
-    const holders = holdersOf(state);
-    known.set(organizationId, sequence, holders);
-    return holders.has(holder);
+    const newest = known.set(organizationId, sequence, holdersOf(state));
+    return newest?.has(holder) ?? false;
   }
   return {
     isLive: (organizationId, holder) =>
@@ -94,8 +94,6 @@ export async function followKeys(
   };
 }
 
-const NONE: ReadonlySet<string> = new Set();
-
 function holdersOf(organization: OrganizationState | null): ReadonlySet<string> {
   return new Set(organization?.keys.map(({ hash }) => holderOf(hash)));
 }
@@ -105,16 +103,24 @@ const ORGANIZATIONS_MAX = 2_000;
 
 /** The live keys of organizations, each as of the newest sequence that was set. */
 function createLiveHolders() {
-  const known = new Map<string, { sequence: number; holders: ReadonlySet<string> }>();
+  type Known = { sequence: number; holders: ReadonlySet<string> | null };
+  const known = new Map<string, Known>();
   return {
     has: (organizationId: string, holder: string): boolean =>
-      known.get(organizationId)?.holders.has(holder) ?? false,
-    set(organizationId: string, sequence: number, holders: ReadonlySet<string>): void {
-      if ((known.get(organizationId)?.sequence ?? 0) > sequence) return;
+      known.get(organizationId)?.holders?.has(holder) ?? false,
+    /**
+     * Does nothing if a newer sequence is known.
+     * @param holders null: unreadable
+     * @returns the holders of the newest sequence
+     */
+    set(organizationId: string, sequence: number, holders: Known['holders']): Known['holders'] {
+      const newer = known.get(organizationId);
+      if (newer !== undefined && newer.sequence > sequence) return newer.holders;
       known.delete(organizationId);
       known.set(organizationId, { sequence, holders });
       const [oldest] = known.keys();
       if (known.size > ORGANIZATIONS_MAX && oldest !== undefined) known.delete(oldest);
+      return holders;
     },
   };
 }

@@ -21,12 +21,19 @@ let reads: number;
 let isAway: boolean;
 let isReceiving: boolean;
 let eventStore: EventStore;
+/** The follower receives nothing before this is settled. */
+let delayed: Promise<undefined>;
 
 beforeEach(async () => {
   stored = createMemoryEventStore();
   [reads, isAway, isReceiving] = [0, false, true];
+  delayed = Promise.resolve(undefined);
   eventStore = {
     ...stored,
+    async *subscribe(options) {
+      await delayed;
+      yield* stored.subscribe(options);
+    },
     readLast: (...asked) => {
       reads += 1;
       if (isAway) return Promise.reject(new Unavailable('event-log'));
@@ -100,6 +107,22 @@ describe('the gateway’s key directory', () => {
     await issue('key_ada', BOB);
     expect(await keys.isLive('acme', holderOf(ADA))).toBe(false);
     expect(await keys.isLive('acme', holderOf(BOB))).toBe(true);
+  });
+
+  it('given an event that is older than what the leader told, it tells the newer keys', async () => {
+    const lag = Promise.withResolvers<undefined>();
+    delayed = lag.promise;
+    await using keys = await follow();
+    const told = closedBy(keys);
+    await revoke('key_ada');
+    await issue('key_bob', BOB);
+    expect(await keys.isLive('acme', holderOf(BOB))).toBe(true);
+    lag.resolve(undefined);
+    await eventually(() => told.length >= 2, 'both events have arrived');
+    expect(told).toEqual([
+      ['acme', [holderOf(BOB)]],
+      ['acme', [holderOf(BOB)]],
+    ]);
   });
 
   it('trusts what it remembers only while it receives events', async () => {
