@@ -19,8 +19,8 @@ export type FollowedKeys = KeyDirectory & {
 /**
  * Follows the organizations' keys from the end of the event store. An organization's state is read
  * once, from the leader, and kept current by its events. A remembered key counts only while events
- * arrive: its revocation would have arrived, too. A key that is not remembered as live is looked up
- * at the leader: it may have been issued a moment ago.
+ * arrive and this reader gets on with them: its revocation would have arrived, too. A key that is
+ * not remembered as live is looked up at the leader: it may have been issued a moment ago.
  */
 export async function followKeys(
   eventStore: EventStore,
@@ -30,12 +30,16 @@ export async function followKeys(
   const listeners = new Set<Pick<Gateway, 'closeRevoked'>>();
   const stop = new AbortController();
   let after = await eventStore.lastSequence();
+  /** Whether events cannot be read or applied: a revocation may be among them. */
+  let isFailing = false;
 
   async function run(wentWell: () => void): Promise<void> {
     const batches = eventStore.subscribe({
       subjects: filters.organizations,
       after,
       signal: stop.signal,
+      onPosition: () => (isFailing = false),
+      onReceiving: (isHeard) => (isFailing ||= !isHeard),
       onUnreadable(event) {
         log.error(event, 'organization event passed by the gateway');
         known.set(organizationIn(event.subject) ?? '', event.sequence, null);
@@ -45,6 +49,7 @@ export async function followKeys(
       for (const event of batch) {
         if (isOf('organization', event)) await apply(event);
         after = event.sequence;
+        isFailing = false;
         wentWell();
       }
   }
@@ -68,9 +73,10 @@ export async function followKeys(
     }
   }
   // Retries without a limit: otherwise connections of a revoked key would stay open.
-  const running = keepTrying(stop.signal, run, (error) =>
-    log.error({ err: error }, 'following API keys failed; retrying'),
-  );
+  const running = keepTrying(stop.signal, run, (error) => {
+    isFailing = true;
+    log.error({ err: error }, 'following API keys failed; retrying');
+  });
 
   async function isLiveAtLeader(organizationId: string, holder: string): Promise<boolean> {
     const organization = { kind: 'organization', organizationId } as const;
@@ -81,7 +87,7 @@ export async function followKeys(
   }
   return {
     isLive: (organizationId, holder) =>
-      (isReceiving(reception) && known.has(organizationId, holder)) ||
+      (!isFailing && isReceiving(reception) && known.has(organizationId, holder)) ||
       isLiveAtLeader(organizationId, holder),
     closeWhenRevoked(gateway) {
       listeners.add(gateway);
