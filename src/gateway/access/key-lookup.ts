@@ -55,22 +55,12 @@ export async function followKeys(
   }
   async function apply(event: RecordedOf<'organization'>): Promise<void> {
     const { organizationId } = event.aggregate;
-    const state = await readState(event);
+    const state = await readState(event, eventStore, log);
     const holders = state === null ? null : holdersOf(state);
     // While this reader lags, the leader may have told of newer keys: their connections stay.
     const newest = known.set(organizationId, event.sequence, holders);
     if (newest === null) return;
     for (const gateway of listeners) gateway.closeRevoked(organizationId, newest);
-  }
-  /** Null: a newer version wrote the history. Connects ask the leader, and are refused with 503. */
-  async function readState(event: RecordedOf<'organization'>): Promise<OrganizationState | null> {
-    try {
-      return (await withState<'organization'>(eventStore, event)).state;
-    } catch (error) {
-      if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
-      log.error({ err: error }, 'the history of an organization is unreadable; event passed');
-      return null;
-    }
   }
   // Retries without a limit: otherwise connections of a revoked key would stay open.
   const running = keepTrying(stop.signal, run, (error) => {
@@ -98,6 +88,21 @@ export async function followKeys(
       await running;
     },
   };
+}
+
+/** Null: a newer version wrote the history. Connects ask the leader, and are refused with 503. */
+async function readState(
+  event: RecordedOf<'organization'>,
+  eventStore: EventStore,
+  log: Logger,
+): Promise<OrganizationState | null> {
+  try {
+    return (await withState<'organization'>(eventStore, event)).state;
+  } catch (error) {
+    if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
+    log.error({ err: error }, 'the history of an organization is unreadable; event passed');
+    return null;
+  }
 }
 
 function holdersOf(organization: OrganizationState | null): ReadonlySet<string> {
