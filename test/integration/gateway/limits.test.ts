@@ -193,6 +193,9 @@ describe('a request whose ticket is not admitted', () => {
     const screen = site.vncUrl('headless').replace('ws:', 'http:');
     const { status, headers } = await fetch(screen, of('192.0.2.1'));
     expect([status, headers.get('x-ratelimit-limit')]).toEqual([404, '8']);
+
+    const closedPage = `${site.cdpUrl('s1').replace('/browser/', '/page/')}/B2`;
+    expect(await ask(site.port, handshake(closedPage))).toMatchObject({ status: 404, limit: '8' });
   });
 
   test('does not tell whether the session has a place for a connection', async () => {
