@@ -14,6 +14,7 @@ import { startListener, type Handlers, type ListenOn } from './listeners.ts';
 import type { KeyDirectory } from './access/key-directory.ts';
 import type { SessionDirectory } from './access/session-directory.ts';
 import type { Ticket, TicketKind, Tickets } from './access/ticket.ts';
+import { leaveOutWorthless, type WorthlessTickets } from './access/worthless-tickets.ts';
 import { createUpgradeHandler } from './upgrade.ts';
 import { trustProxies } from './proxies.ts';
 import { publicPrefix } from './access/urls.ts';
@@ -85,8 +86,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const refusedByStatus: Record<number, number> = {};
   let isDraining = false;
   const connections = createConnections(limits, connectionHooks(options));
+  const tickets = leaveOutWorthless(options.tickets, options.now ?? Date.now);
   const admission = createTicketAdmission({
-    tickets: options.tickets,
+    tickets,
     sessions: options.sessions,
     keys: options.keys,
     connections,
@@ -102,7 +104,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ws: () => publicPrefix(options.publicUrls?.ws ?? urlOf('ws', plain.address)),
     wss: () => publicPrefix(options.publicUrls?.wss ?? urlOf('wss', (secure ?? plain).address)),
   };
-  const handlers = await createHandlers(options, { admission, limits, prefixes, refused });
+  const handlers = await createHandlers(options, { tickets, admission, limits, prefixes, refused });
   const socketsMax = limits.connections + OTHER_SOCKETS_MAX;
   await using started = new AsyncDisposableStack();
   started.use(connections);
@@ -135,8 +137,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 /** What the listeners call: limits first, then plain requests and handshakes. */
 async function createHandlers(
-  { tickets, trustedProxies = [], log, now = Date.now }: GatewayOptions,
+  { trustedProxies = [], log, now = Date.now }: GatewayOptions,
   parts: {
+    tickets: WorthlessTickets;
     admission: TicketAdmission;
     limits: GatewayLimits;
     /** The gateway's public addresses, once it listens. */
@@ -144,7 +147,7 @@ async function createHandlers(
     refused(status: number): void;
   },
 ): Promise<Handlers> {
-  const { limits, prefixes } = parts;
+  const { tickets, limits, prefixes } = parts;
   const proxies = trustProxies(trustedProxies);
   const clientOf = (request: IncomingMessage) => proxies.clientOf(request);
   const requests = createRequestCounter({ tickets, clientOf, limits, now });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import type { RequestCounter } from './access/request-counter.ts';
-import type { TicketAdmission } from './access/ticket-admission.ts';
+import { ofAddress, type Refused, type TicketAdmission } from './access/ticket-admission.ts';
 import { readDocument } from './cdp/devtools-json.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -30,19 +30,21 @@ export function createHttpHandler(
     const route = parseRoute(request.url ?? '');
     const counted = options.requests.count(request, route);
     setHeaders(response, counted.headers);
-    let refusal =
+    function countForAddress(): Rejection | null {
+      const recounted = options.requests.countForAddress(request, counted);
+      setHeaders(response, recounted.headers);
+      return recounted.refusal;
+    }
+    const asked = { request, response, countForAddress };
+    let refusal: Refused | null =
       counted.refusal ??
       beginRequest(request, response, options.places) ??
-      (await answer(route, request, response, options).catch((error: unknown): Rejection => {
+      (await answer(route, asked, options).catch((error: unknown): Refused => {
         options.log.error({ err: error }, 'gateway request failed');
         return reject('INTERNAL');
       }));
     if (refusal === null) return;
-    if (refusal.code === 'NOT_FOUND') {
-      const recounted = options.requests.countAsUnknown(request, counted);
-      setHeaders(response, recounted.headers);
-      refusal = recounted.refusal ?? refusal;
-    }
+    if (refusal.isOfAddress) refusal = countForAddress() ?? refusal;
     options.refused(statusOf(refusal));
     sendRejection(response, refusal);
   }
@@ -59,25 +61,32 @@ function beginRequest(
   request: IncomingMessage,
   response: ServerResponse,
   places: HttpOptions['places'],
-): Rejection | null {
+): Refused | null {
   const begun = places.begin(request);
-  if (typeof begun !== 'function') return begun;
+  if (typeof begun !== 'function') return ofAddress(begun);
   response.once('close', begun);
   if (request.socket.destroyed) begun();
   return null;
 }
 
+type Asked = {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Counts the request for its client's address instead; a rejection: that is used up. */
+  countForAddress: () => Rejection | null;
+};
+
 async function answer(
   route: Route | null,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response, countForAddress }: Asked,
   options: HttpOptions,
-): Promise<Rejection | null> {
-  if (!hasHost(request)) return reject('INVALID_REQUEST', {}, { message: 'There is no Host.' });
+): Promise<Refused | null> {
+  if (!hasHost(request)) return noHost();
   if (route === null) return reject('NOT_FOUND');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
-    return reject('METHOD_NOT_ALLOWED', { method: request.method, allow: ['GET', 'HEAD'] });
+    const context = { method: request.method, allow: ['GET', 'HEAD'] };
+    return ofAddress(reject('METHOD_NOT_ALLOWED', context));
   }
   switch (route.to) {
     case 'browser':
@@ -89,7 +98,7 @@ async function answer(
       return await sendDocument(route, request, response, options);
     case 'viewer':
     case 'viewer-state':
-      return await sendViewer(route, response, options);
+      return await sendViewer(route, { response, countForAddress }, options);
     case 'viewer-slash': {
       const path = request.url?.split('?', 1)[0] ?? '';
       response.writeHead(308, { location: `${path.slice(path.lastIndexOf('/') + 1)}/` }).end();
@@ -105,7 +114,7 @@ async function socketOnly(
   kind: 'cdp' | 'vnc',
   ticket: string,
   { admission }: HttpOptions,
-): Promise<Rejection> {
+): Promise<Refused> {
   const found = await admission.check(kind, ticket);
   return isRejection(found)
     ? found
@@ -115,13 +124,17 @@ async function socketOnly(
 /** The page is sent for ended sessions too: it shows why the session ended. */
 async function sendViewer(
   route: Extract<Route, { to: 'viewer' | 'viewer-state' }>,
-  response: ServerResponse,
+  { response, countForAddress }: Pick<Asked, 'response' | 'countForAddress'>,
   { admission, viewer }: HttpOptions,
-): Promise<Rejection | null> {
+): Promise<Refused | null> {
   const found = await admission.check('vnc', route.ticket);
   const isShown = ['SESSION_NOT_READY', 'SESSION_ENDED'];
   if (isRejection(found) && (route.to === 'viewer-state' || !isShown.includes(found.code)))
     return found;
+  if (isRejection(found) && found.isOfAddress) {
+    const refusal = countForAddress();
+    if (refusal !== null) return refusal;
+  }
   if (route.to === 'viewer') return sendFile(response, viewer.page);
   sendJson(response, JSON.stringify({ status: 'active' }));
   return null;
@@ -132,7 +145,7 @@ async function sendDocument(
   request: IncomingMessage,
   response: ServerResponse,
   { admission, prefixFor, dialTimeoutMs, log }: HttpOptions,
-): Promise<Rejection | null> {
+): Promise<Refused | null> {
   const entered = await admission.admit('cdp', route.ticket);
   if (isRejection(entered)) return entered;
   const { connection, session } = entered;
@@ -153,6 +166,11 @@ async function sendDocument(
 /** RFC 9112 §3.2 asks every HTTP/1.1 request for it. */
 export function hasHost({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion !== '1.1' || headers.host !== undefined;
+}
+
+/** The rejection for a request that has none. */
+export function noHost(): Refused {
+  return ofAddress(reject('INVALID_REQUEST', {}, { message: 'There is no Host.' }));
 }
 
 function sendFile(response: ServerResponse, file: ViewerFile | undefined): Rejection | null {

@@ -1,14 +1,20 @@
 import type { IncomingMessage } from 'node:http';
-import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { isRejection, reject } from '#src/errors.ts';
 import type { RequestCounter } from './access/request-counter.ts';
-import { noScreen, type TicketAdmission, type Admitted } from './access/ticket-admission.ts';
+import {
+  noScreen,
+  ofAddress,
+  type Admitted,
+  type Refused,
+  type TicketAdmission,
+} from './access/ticket-admission.ts';
 import { connectCdp } from './cdp/cdp.ts';
 import { DialFailed } from './connections/dial.ts';
 import type { ClientHandshake } from './connections/handshake.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { rejectUpgrade, statusOf } from './error-response.ts';
-import { hasHost } from './http.ts';
+import { hasHost, noHost } from './http.ts';
 import { parseRoute, type Route } from './routes.ts';
 import type { VncGate } from './vnc/vnc.ts';
 
@@ -41,15 +47,15 @@ export function createUpgradeHandler(
     const route = parseRoute(request.url ?? '');
     let counted = options.requests.count(request, route);
     const handshake = { request, head, headers: counted.headers };
-    let refusal =
+    let refusal: Refused | null =
       counted.refusal ??
-      (await begin(route, handshake, options).catch((error: unknown): Rejection => {
+      (await begin(route, handshake, options).catch((error: unknown): Refused => {
         options.log.error({ err: error }, 'gateway upgrade failed');
         return reject('INTERNAL');
       }));
     if (refusal === null) return;
-    if (refusal.code === 'NOT_FOUND') {
-      counted = options.requests.countAsUnknown(request, counted);
+    if (refusal.isOfAddress) {
+      counted = options.requests.countForAddress(request, counted);
       refusal = counted.refusal ?? refusal;
     }
     options.refused(statusOf(refusal));
@@ -63,9 +69,9 @@ async function begin(
   route: Route | null,
   handshake: ClientHandshake,
   options: UpgradeOptions,
-): Promise<Rejection | null> {
+): Promise<Refused | null> {
   const begun = options.places.begin(handshake.request);
-  if (typeof begun !== 'function') return begun;
+  if (typeof begun !== 'function') return ofAddress(begun);
   try {
     const refusal = await admit(route, handshake, options);
     if (refusal === null) options.places.joined(handshake.request.socket);
@@ -79,14 +85,13 @@ async function admit(
   route: Route | null,
   handshake: ClientHandshake,
   options: UpgradeOptions,
-): Promise<Rejection | null> {
+): Promise<Refused | null> {
   const { request } = handshake;
-  if (!hasHost(request)) return reject('INVALID_REQUEST', {}, { message: 'There is no Host.' });
+  if (!hasHost(request)) return noHost();
   if (route === null) return reject('NOT_FOUND');
   if (route.to !== 'browser' && route.to !== 'page' && route.to !== 'screen')
-    return reject('INVALID_REQUEST', {}, { message: 'There is no WebSocket at this path.' });
-  if (!isHandshake(request))
-    return reject('INVALID_REQUEST', {}, { message: 'This is no WebSocket handshake.' });
+    return invalid('There is no WebSocket at this path.');
+  if (!isHandshake(request)) return invalid('This is no WebSocket handshake.');
 
   const kind = route.to === 'screen' ? 'vnc' : 'cdp';
   const entered = await options.admission.admit(kind, route.ticket);
@@ -121,12 +126,16 @@ async function admit(
   }
 }
 
+function invalid(message: string): Refused {
+  return ofAddress(reject('INVALID_REQUEST', {}, { message }));
+}
+
 async function connect(
   route: SocketRoute,
   { connection, session }: Admitted,
   handshake: ClientHandshake,
   { admission, vnc, dialTimeoutMs }: UpgradeOptions,
-): Promise<Rejection | null> {
+): Promise<Refused | null> {
   if (route.to === 'screen') {
     const endReason = (): Promise<string> => admission.endReason(connection);
     const bound = { timeoutMs: dialTimeoutMs, endReason };

@@ -26,11 +26,12 @@ const CALLERS_MAX = 10_000;
 /**
  * Counts in this process alone. The API counts so unauthenticated callers by address, and all
  * callers while Redis is unavailable; the gateway counts all of its requests so. What is refused
- * takes nothing. With 0 units it only tells what is left.
+ * takes nothing. With 0 units it only tells what is left. `giveBack` undoes an allowed taking of
+ * one unit, if its window has not ended.
  */
 export function createLocalLimiter(now: () => number) {
   const windows = new Map<string, { window: number; taken: number }>();
-  return function take(who: string, limit: number, units = 1): Allowance {
+  function take(who: string, limit: number, units = 1): Allowance {
     const window = Math.floor(now() / WINDOW_MS);
     let counted = windows.get(who);
     if (counted === undefined || counted.window !== window) {
@@ -42,8 +43,19 @@ export function createLocalLimiter(now: () => number) {
     }
     const isAllowed = counted.taken + units <= limit;
     if (isAllowed) counted.taken += units;
-    return allowanceFor(counted.taken, limit, (window + 1) * (WINDOW_MS / 1000), isAllowed);
-  };
+    return allowanceFor(counted.taken, limit, endOf(window), isAllowed);
+  }
+  function giveBack(who: string, { isAllowed, resetAtSeconds }: Allowance): void {
+    const counted = windows.get(who);
+    if (!isAllowed || counted === undefined || endOf(counted.window) !== resetAtSeconds) return;
+    counted.taken = Math.max(0, counted.taken - 1);
+  }
+  return Object.assign(take, { giveBack });
+}
+
+/** Unix time in seconds at which the window ends. */
+function endOf(window: number): number {
+  return (window + 1) * (WINDOW_MS / 1000);
 }
 
 /** The headers by which an answer tells the remaining allowance. */

@@ -164,4 +164,19 @@ describe('in one process', () => {
     now = 60_000;
     expect(take('a', 1)).toMatchObject({ resetAtSeconds: 120, isAllowed: true });
   });
+
+  it('what was taken is given back in its own minute only, and what was refused never', () => {
+    let now = 59_999;
+    const take = createLocalLimiter(() => now);
+    const taken = take('a', 2);
+    take('a', 2);
+    take.giveBack('a', take('a', 2));
+    expect(take('a', 2, 0).remaining).toBe(0);
+    take.giveBack('a', taken);
+    expect(take('a', 2, 0).remaining).toBe(1);
+    now = 60_000;
+    take('a', 2);
+    take.giveBack('a', taken);
+    expect(take('a', 2, 0).remaining).toBe(1);
+  });
 });

@@ -19,8 +19,8 @@ export type FollowedKeys = KeyDirectory & {
 /**
  * Follows the organizations' keys from the end of the event store. An organization's state is read
  * once, from the leader, and kept current by its events. A remembered key counts only while events
- * arrive: its revocation would have arrived, too. A key that is not remembered as live is looked up
- * at the leader: it may have been issued a moment ago.
+ * arrive and this reader gets on with them: its revocation would have arrived, too. A key that is
+ * not remembered as live is looked up at the leader: it may have been issued a moment ago.
  */
 export async function followKeys(
   eventStore: EventStore,
@@ -30,58 +30,54 @@ export async function followKeys(
   const listeners = new Set<Pick<Gateway, 'closeRevoked'>>();
   const stop = new AbortController();
   let after = await eventStore.lastSequence();
+  /** Whether events cannot be read or applied: a revocation may be among them. */
+  let isFailing = false;
 
   async function run(wentWell: () => void): Promise<void> {
     const batches = eventStore.subscribe({
       subjects: filters.organizations,
       after,
       signal: stop.signal,
+      onPosition: () => (isFailing = false),
+      onReceiving: (isHeard) => (isFailing ||= !isHeard),
       onUnreadable(event) {
         log.error(event, 'organization event passed by the gateway');
-        known.set(organizationIn(event.subject) ?? '', event.sequence, NONE);
+        known.set(organizationIn(event.subject) ?? '', event.sequence, null);
       },
     });
     for await (const batch of batches)
       for (const event of batch) {
         if (isOf('organization', event)) await apply(event);
         after = event.sequence;
+        isFailing = false;
         wentWell();
       }
   }
   async function apply(event: RecordedOf<'organization'>): Promise<void> {
     const { organizationId } = event.aggregate;
-    const state = await readState(event);
-    const holders = holdersOf(state);
-    known.set(organizationId, event.sequence, holders);
-    if (state === null) return;
-    for (const gateway of listeners) gateway.closeRevoked(organizationId, holders);
-  }
-  /** Null: a newer version wrote the history. Connects ask the leader, and are refused with 503. */
-  async function readState(event: RecordedOf<'organization'>): Promise<OrganizationState | null> {
-    try {
-      return (await withState<'organization'>(eventStore, event)).state;
-    } catch (error) {
-      if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
-      log.error({ err: error }, 'the history of an organization is unreadable; event passed');
-      return null;
-    }
+    const state = await readState(event, eventStore, log);
+    const holders = state === null ? null : holdersOf(state);
+    // While this reader lags, the leader may have told of newer keys: their connections stay.
+    const newest = known.set(organizationId, event.sequence, holders);
+    if (newest === null) return;
+    for (const gateway of listeners) gateway.closeRevoked(organizationId, newest);
   }
   // Retries without a limit: otherwise connections of a revoked key would stay open.
-  const running = keepTrying(stop.signal, run, (error) =>
-    log.error({ err: error }, 'following API keys failed; retrying'),
-  );
+  const running = keepTrying(stop.signal, run, (error) => {
+    isFailing = true;
+    log.error({ err: error }, 'following API keys failed; retrying');
+  });
 
   async function isLiveAtLeader(organizationId: string, holder: string): Promise<boolean> {
     const organization = { kind: 'organization', organizationId } as const;
     const leader = { fromLeader: true };
     const { state, sequence } = await loadState<'organization'>(eventStore, organization, leader);
-    const holders = holdersOf(state);
-    known.set(organizationId, sequence, holders);
-    return holders.has(holder);
+    const newest = known.set(organizationId, sequence, holdersOf(state));
+    return newest?.has(holder) ?? false;
   }
   return {
     isLive: (organizationId, holder) =>
-      (isReceiving(reception) && known.has(organizationId, holder)) ||
+      (!isFailing && isReceiving(reception) && known.has(organizationId, holder)) ||
       isLiveAtLeader(organizationId, holder),
     closeWhenRevoked(gateway) {
       listeners.add(gateway);
@@ -94,7 +90,20 @@ export async function followKeys(
   };
 }
 
-const NONE: ReadonlySet<string> = new Set();
+/** Null: a newer version wrote the history. Connects ask the leader, and are refused with 503. */
+async function readState(
+  event: RecordedOf<'organization'>,
+  eventStore: EventStore,
+  log: Logger,
+): Promise<OrganizationState | null> {
+  try {
+    return (await withState<'organization'>(eventStore, event)).state;
+  } catch (error) {
+    if (error instanceof Unavailable && !(error instanceof WrittenByNewer)) throw error;
+    log.error({ err: error }, 'the history of an organization is unreadable; event passed');
+    return null;
+  }
+}
 
 function holdersOf(organization: OrganizationState | null): ReadonlySet<string> {
   return new Set(organization?.keys.map(({ hash }) => holderOf(hash)));
@@ -105,16 +114,24 @@ const ORGANIZATIONS_MAX = 2_000;
 
 /** The live keys of organizations, each as of the newest sequence that was set. */
 function createLiveHolders() {
-  const known = new Map<string, { sequence: number; holders: ReadonlySet<string> }>();
+  type Known = { sequence: number; holders: ReadonlySet<string> | null };
+  const known = new Map<string, Known>();
   return {
     has: (organizationId: string, holder: string): boolean =>
-      known.get(organizationId)?.holders.has(holder) ?? false,
-    set(organizationId: string, sequence: number, holders: ReadonlySet<string>): void {
-      if ((known.get(organizationId)?.sequence ?? 0) > sequence) return;
+      known.get(organizationId)?.holders?.has(holder) ?? false,
+    /**
+     * Does nothing if a newer sequence is known.
+     * @param holders null: unreadable
+     * @returns the holders of the newest sequence
+     */
+    set(organizationId: string, sequence: number, holders: Known['holders']): Known['holders'] {
+      const newer = known.get(organizationId);
+      if (newer !== undefined && newer.sequence > sequence) return newer.holders;
       known.delete(organizationId);
       known.set(organizationId, { sequence, holders });
       const [oldest] = known.keys();
       if (known.size > ORGANIZATIONS_MAX && oldest !== undefined) known.delete(oldest);
+      return holders;
     },
   };
 }

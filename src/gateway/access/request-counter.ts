@@ -8,15 +8,15 @@ import {
 } from '#src/http/rate-window.ts';
 import { networkOf } from '../proxies.ts';
 import type { Route } from '../routes.ts';
-import type { Tickets } from './ticket.ts';
+import type { WorthlessTickets } from './worthless-tickets.ts';
 
 /** Requests in a minute at one gateway process, plain ones and handshakes together. */
 export type RequestLimits = {
-  /** With one ticket. */
+  /** With one ticket, if it is worth something: neither taken back nor of an ended session. */
   requestsPerTicket: number;
-  /** With all tickets of one organization. */
+  /** With all such tickets of one organization. */
   requestsPerOrganization: number;
-  /** Of one address without a valid ticket: unknown tickets and paths, the viewer's files. */
+  /** Of one address without such a ticket: worthless and ended ones, unknown paths, files. */
   requestsPerAddress: number;
 };
 
@@ -25,6 +25,8 @@ export type CountedRequest = {
   of: 'ticket' | 'organization' | 'address';
   headers: Record<string, number>;
   refusal: Rejection | null;
+  /** Takes back what was counted, in the window in which it was. */
+  giveBack(): void;
 };
 
 export type RequestCounter = {
@@ -33,20 +35,22 @@ export type RequestCounter = {
   /** The same for bytes from this address that are no request. */
   countMalformed(address: string): CountedRequest;
   /**
-   * Counts a request whose ticket leads nowhere, as one of a session that never was, for its
-   * client's address: the answer is that to an unknown ticket, its headers included.
+   * Counts a request for its client's address instead, because its ticket was not admitted: the
+   * answer to a worthless ticket is that to an unknown one, its headers included. The ticket and
+   * its organization get back what it took of them.
    */
-  countAsUnknown(request: IncomingMessage, counted: CountedRequest): CountedRequest;
+  countForAddress(request: IncomingMessage, counted: CountedRequest): CountedRequest;
 };
 
 /**
  * Counts a request once for its ticket and once for the organization; one without a valid ticket
  * for its client's address. The answer tells the allowance that is used up first. A request that
  * its ticket's limit refuses is not counted for the organization: one session cannot use up what
- * the others have.
+ * the others have. Whether a ticket is admitted is known later, so it is counted first and given
+ * back: a client whose address has used up its limit still connects with a valid ticket.
  */
 export function createRequestCounter(options: {
-  tickets: Pick<Tickets, 'open'>;
+  tickets: Pick<WorthlessTickets, 'open'>;
   clientOf: (request: IncomingMessage) => string;
   limits: RequestLimits;
   now: () => number;
@@ -57,32 +61,43 @@ export function createRequestCounter(options: {
   const takeOfTicket = createLocalLimiter(now);
   const takeOfOrganization = createLocalLimiter(now);
 
-  function counted(of: CountedRequest['of'], allowance: Allowance): CountedRequest {
+  function counted(
+    of: CountedRequest['of'],
+    allowance: Allowance,
+    giveBack: () => void = () => {},
+  ): CountedRequest {
     const headers = rateLimitHeaders(allowance);
-    if (allowance.isAllowed) return { of, headers, refusal: null };
+    if (allowance.isAllowed) return { of, headers, refusal: null, giveBack };
     const retryAfterSeconds = secondsToReset(allowance, now());
     const context = { of, limit: allowance.limit };
     const refusal = reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds });
-    return { of, headers, refusal };
+    return { of, headers, refusal, giveBack };
   }
   const countMalformed = (address: string) =>
     counted('address', takeOfAddress(networkOf(address), limits.requestsPerAddress));
 
   return {
     countMalformed,
-    countAsUnknown: (request, known) =>
-      known.of === 'address' ? known : countMalformed(clientOf(request)),
+    countForAddress(request, known) {
+      if (known.of === 'address') return known;
+      known.giveBack();
+      return countMalformed(clientOf(request));
+    },
     count(request, route) {
-      const ticket = route !== null && 'ticket' in route ? tickets.open(route.ticket) : null;
-      if (ticket === null) return countMalformed(clientOf(request));
-      const { kind, organizationId, sessionId } = ticket;
-      const key = `${kind}/${organizationId}/${sessionId}`;
+      const key = route !== null && 'ticket' in route ? route.ticket : null;
+      const ticket = key === null ? null : tickets.open(key);
+      if (key === null || ticket === null) return countMalformed(clientOf(request));
+      const { organizationId } = ticket;
       const byTicket = takeOfTicket(key, limits.requestsPerTicket);
       if (!byTicket.isAllowed) return counted('ticket', byTicket);
       const byOrganization = takeOfOrganization(organizationId, limits.requestsPerOrganization);
+      const giveBack = (): void => {
+        takeOfTicket.giveBack(key, byTicket);
+        takeOfOrganization.giveBack(organizationId, byOrganization);
+      };
       return !byOrganization.isAllowed || byOrganization.remaining < byTicket.remaining
-        ? counted('organization', byOrganization)
-        : counted('ticket', byTicket);
+        ? counted('organization', byOrganization, giveBack)
+        : counted('ticket', byTicket, giveBack);
     },
   };
 }

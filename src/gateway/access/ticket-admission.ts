@@ -5,28 +5,38 @@ import type { Connections } from '../connections/connections.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { KeyDirectory } from './key-directory.ts';
 import type { SessionDirectory, SessionLookup } from './session-directory.ts';
-import type { Ticket, TicketKind, Tickets } from './ticket.ts';
+import type { Ticket, TicketKind } from './ticket.ts';
+import type { WorthlessTickets } from './worthless-tickets.ts';
 
 /** A session with a browser. */
 type ActiveSession = Extract<SessionLookup, { status: 'active' }>;
 
 export type Admitted = { connection: Connection; session: ActiveSession };
 
+/**
+ * A rejection, and whether the request counts for its client's address: its ticket is worthless (it
+ * never was one, or was taken back), or its session has ended, or nothing asked about the ticket.
+ */
+export type Refused = Rejection & { isOfAddress?: true };
+
+/** The rejection of a request that counts for its client's address. */
+export const ofAddress = (rejection: Rejection): Refused => ({ ...rejection, isOfAddress: true });
+
 export type TicketAdmission = {
   /**
    * Verifies the ticket, counts a connection and looks up the browser. The caller must call
    * `closed()` on the connection; a rejection has none.
    */
-  admit(kind: TicketKind, ticket: string): Promise<Admitted | Rejection>;
+  admit(kind: TicketKind, ticket: string): Promise<Admitted | Refused>;
   /** The same checks without a connection. */
-  check(kind: TicketKind, ticket: string): Promise<ActiveSession | Rejection>;
+  check(kind: TicketKind, ticket: string): Promise<ActiveSession | Refused>;
   /** The session's end reason, or `browser_gone` if it is not known yet. Never rejects. */
   endReason(ticket: Ticket): Promise<string>;
   /**
    * The rejection for a connection whose browser could not be reached: the session's end if it has
    * ended, else BROWSER_UNREACHABLE. Never rejects.
    */
-  unreachable(connection: Connection, context?: Record<string, unknown>): Promise<Rejection>;
+  unreachable(connection: Connection, context?: Record<string, unknown>): Promise<Refused>;
 };
 
 /** Time-out of `endReason`: after it the reason is `browser_gone`. */
@@ -36,7 +46,7 @@ const WHY_UNREACHABLE_MS = 1_000;
 
 /** Decides whether a ticket is admitted: valid ticket, free connection, session with a browser. */
 export function createTicketAdmission(options: {
-  tickets: Tickets;
+  tickets: WorthlessTickets;
   sessions: SessionDirectory;
   keys: KeyDirectory;
   connections: Connections;
@@ -46,13 +56,13 @@ export function createTicketAdmission(options: {
 }): TicketAdmission {
   const { tickets, sessions, keys, connections, log } = options;
 
-  function check(kind: TicketKind, ticket: string): Ticket | Rejection {
+  function check(kind: TicketKind, ticket: string): Ticket | Refused {
     if (options.isDraining()) return draining();
     const opened = tickets.open(ticket);
-    return opened === null || opened.kind !== kind ? reject('NOT_FOUND') : opened;
+    return opened === null || opened.kind !== kind ? worthless() : opened;
   }
 
-  async function find(ticket: Ticket): Promise<ActiveSession | Rejection> {
+  async function find(ticket: Ticket, text: string): Promise<ActiveSession | Refused> {
     const { organizationId, sessionId, epoch, holder } = ticket;
     try {
       const [found, isLive] = await within(
@@ -64,13 +74,11 @@ export function createTicketAdmission(options: {
       );
       // A ticket that was taken back is refused like one that never was. A higher epoch than that
       // of the session is one of which this process has not heard yet: only the service seals it.
-      if (found === null || epoch < (found.accessEpoch ?? 0) || !isLive) return reject('NOT_FOUND');
-      if (found.status === 'active' && ticket.kind === 'vnc' && found.vnc === null)
-        return noScreen();
-      if (found.status === 'active') return found;
-      return found.status === 'ended'
-        ? ended(found.reason)
-        : reject('SESSION_NOT_READY', {}, { retryAfterSeconds: 1 });
+      if (found === null || epoch < (found.accessEpoch ?? 0) || !isLive) {
+        tickets.remember(text);
+        return worthless();
+      }
+      return browserOf(found, ticket);
     } catch (error) {
       log.error({ err: error, organizationId, sessionId }, 'session lookup failed');
       return reject('UNAVAILABLE', {}, { retryAfterSeconds: 1 });
@@ -93,16 +101,20 @@ export function createTicketAdmission(options: {
       const ticket = check(kind, text);
       if (isRejection(ticket)) return ticket;
       const connection = connections.admit(ticket);
-      if (isRejection(connection)) return connection;
+      if (isRejection(connection)) {
+        // Whether a place is free is the business of those alone whose ticket is worth something.
+        const found = await find(ticket, text);
+        return isRejection(found) && found.isOfAddress ? found : connection;
+      }
       // Counted before the lookup: if the session ends meanwhile, the connection's signal aborts.
-      const session = await find(ticket);
+      const session = await find(ticket, text);
       if (!isRejection(session)) return { connection, session };
       connection.closed();
       return session;
     },
     async check(kind, text) {
       const ticket = check(kind, text);
-      return isRejection(ticket) ? ticket : await find(ticket);
+      return isRejection(ticket) ? ticket : await find(ticket, text);
     },
     endReason: async (ticket) => (await endOf(ticket, END_REASON_MS)) ?? 'browser_gone',
     async unreachable(connection, context = {}) {
@@ -113,19 +125,32 @@ export function createTicketAdmission(options: {
   };
 }
 
+/** The session, if it has what this ticket is for. */
+function browserOf(found: SessionLookup, { kind }: Ticket): ActiveSession | Refused {
+  if (found.status === 'active') return kind === 'vnc' && found.vnc === null ? noScreen() : found;
+  return found.status === 'ended'
+    ? ofAddress(ended(found.reason))
+    : reject('SESSION_NOT_READY', {}, { retryAfterSeconds: 1 });
+}
+
 /** The rejection for the screen of a headless session. */
 export function noScreen(): Rejection {
   return reject('NOT_FOUND', {}, { message: 'A headless session has no screen.' });
 }
 
 /** The rejection for a connection that was ended before any byte flowed. */
-export function refusalOf(connection: Connection): Rejection {
+export function refusalOf(connection: Connection): Refused {
   const reason = connection.endedBy;
   return reason === null || reason === 'gateway_closing' || reason === 'client_gone'
     ? draining()
     : reason === 'access_rotated' || reason === 'key_revoked'
-      ? reject('NOT_FOUND')
+      ? worthless()
       : ended(reason);
+}
+
+/** The rejection for a ticket that leads nowhere: the same for all of them. */
+function worthless(): Refused {
+  return ofAddress(reject('NOT_FOUND'));
 }
 
 function ended(reason: string): Rejection {

@@ -14,19 +14,24 @@ import { eventually } from '#test/support/service/service.ts';
 
 const ADA = 'ad'.repeat(32);
 const BOB = 'b0'.repeat(32);
-const log = { debug() {}, info() {}, warn() {}, error() {} };
+const log = { debug() {}, info() {}, warn() {}, error: () => onError() };
 
 let stored: EventStore;
 let reads: number;
 let isAway: boolean;
 let isReceiving: boolean;
 let eventStore: EventStore;
+let subscribe: EventStore['subscribe'];
+let onError: () => void;
 
 beforeEach(async () => {
   stored = createMemoryEventStore();
   [reads, isAway, isReceiving] = [0, false, true];
+  subscribe = (options) => stored.subscribe(options);
+  onError = () => {};
   eventStore = {
     ...stored,
+    subscribe: (options) => subscribe(options),
     readLast: (...asked) => {
       reads += 1;
       if (isAway) return Promise.reject(new Unavailable('event-log'));
@@ -102,6 +107,25 @@ describe('the gateway’s key directory', () => {
     expect(await keys.isLive('acme', holderOf(BOB))).toBe(true);
   });
 
+  it('given an event that is older than what the leader told, it tells the newer keys', async () => {
+    const lag = Promise.withResolvers<undefined>();
+    subscribe = async function* (options) {
+      await lag.promise;
+      yield* stored.subscribe(options);
+    };
+    await using keys = await follow();
+    const told = closedBy(keys);
+    await revoke('key_ada');
+    await issue('key_bob', BOB);
+    expect(await keys.isLive('acme', holderOf(BOB))).toBe(true);
+    lag.resolve(undefined);
+    await eventually(() => told.length >= 2, 'both events have arrived');
+    expect(told).toEqual([
+      ['acme', [holderOf(BOB)]],
+      ['acme', [holderOf(BOB)]],
+    ]);
+  });
+
   it('trusts what it remembers only while it receives events', async () => {
     await using keys = await follow();
     expect(await keys.isLive('acme', holderOf(ADA))).toBe(true);
@@ -112,6 +136,29 @@ describe('the gateway’s key directory', () => {
     await expect(keys.isLive('acme', holderOf(ADA))).rejects.toThrow(Unavailable);
     isReceiving = true;
     expect(await keys.isLive('acme', holderOf(ADA))).toBe(true);
+  });
+
+  it('asks the leader while its own reader fails, and trusts itself once that goes on', async () => {
+    let fails = true;
+    subscribe = (options) => {
+      if (fails) throw new Error('this reader cannot read');
+      return stored.subscribe(options);
+    };
+    const failed = Promise.withResolvers<undefined>();
+    onError = () => failed.resolve(undefined);
+    await using keys = await follow();
+    expect(await keys.isLive('acme', holderOf(ADA))).toBe(true);
+    await failed.promise;
+    await revoke('key_ada');
+    expect(await keys.isLive('acme', holderOf(ADA))).toBe(false);
+
+    await issue('key_bob', BOB);
+    expect(await keys.isLive('acme', holderOf(BOB))).toBe(true);
+    const told = closedBy(keys);
+    fails = false;
+    await eventually(() => told.length >= 2, 'the reader goes on');
+    isAway = true;
+    expect(await keys.isLive('acme', holderOf(BOB))).toBe(true);
   });
 });
 

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { holderOf } from '#src/gateway/access/ticket.ts';
 import { ensureCertificate } from '#src/gateway/certificate.ts';
 import {
   handshake,
@@ -116,6 +117,93 @@ describe('requests in a minute', () => {
     // A valid ticket is not concerned.
     const version = `${site.cdpUrl('s1').replace('ws:', 'http:')}/json/version`;
     expect((await fetch(version, of('192.0.2.1'))).status).toBe(200);
+  });
+});
+
+describe('a request whose ticket is not admitted', () => {
+  const of = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+  const ADA = 'ad'.repeat(32);
+  const versionAt = (cdpUrl: string) => `${cdpUrl.replace('ws:', 'http:')}/json/version`;
+  const few = { now, limits, trustedProxies: ['127.0.0.1'] };
+
+  test('takes nothing of its session and of its organization', async () => {
+    await using site = await startSession(few);
+    site.directory.set('gone', { status: 'ended', reason: 'user' });
+    site.revoked.add(holderOf(ADA));
+    const viewer = (url: string) => url.replace('ws:', 'http:').replace('websockify', '');
+    const post = (url: string, address: string) => fetch(url, { method: 'POST', ...of(address) });
+    for (let n = 0; n < 20; n += 1) {
+      const from = of(`192.0.2.${n}`);
+      const statuses = [
+        (await fetch(versionAt(site.cdpUrl('s1', { keyHash: ADA })), from)).status,
+        (await fetch(versionAt(site.cdpUrl('never')), from)).status,
+        (await fetch(versionAt(site.cdpUrl('gone')), from)).status,
+        (await fetch(viewer(site.vncUrl('gone')), from)).status,
+        (await post(versionAt(site.cdpUrl('s1', { keyHash: ADA })), `192.0.2.${n}`)).status,
+      ];
+      expect(statuses).toEqual([404, 404, 410, 200, 405]);
+    }
+    // Every one of them counted for its client's address.
+    expect((await fetch(`${site.http}/`, of('192.0.2.0'))).status).toBe(429);
+    expect((await fetch(viewer(site.vncUrl('gone')), of('192.0.2.0'))).status).toBe(429);
+    const owner = await fetch(versionAt(site.cdpUrl('s1')), of('192.0.2.0'));
+    expect(owner.status).toBe(200);
+    expect(owner.headers.get('x-ratelimit-remaining')).toBe('7');
+  });
+
+  test('is answered like one with a ticket that never was, however many there are', async () => {
+    await using site = await startSession(few);
+    site.revoked.add(holderOf(ADA));
+    const answers = async (url: string, address: string) => {
+      const told: unknown[] = [];
+      for (let n = 0; n < 10; n += 1) {
+        const { status, headers } = await fetch(url, of(address));
+        told.push([status, headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]);
+      }
+      return told;
+    };
+    const never = await answers(
+      versionAt(site.cdpUrl('s1')).replace('browser/', 'browser/A'),
+      '192.0.2.1',
+    );
+    expect(never).toHaveLength(10);
+    expect(never.at(-1)).toEqual([429, '5', '0']);
+    const revoked = versionAt(site.cdpUrl('s1', { keyHash: ADA }));
+    expect(await answers(revoked, '192.0.2.2')).toEqual(never);
+    site.directory.set('s1', { status: 'ended', accessEpoch: 1, reason: 'user' });
+    expect(await answers(versionAt(site.cdpUrl('s1')), '192.0.2.3')).toEqual(never);
+  });
+
+  test('is looked up once in 5 s if it is worthless', async () => {
+    let time = NOW;
+    await using site = await startSession({ ...few, now: () => time });
+    site.revoked.add(holderOf(ADA));
+    const revoked = versionAt(site.cdpUrl('s1', { keyHash: ADA }));
+    for (let n = 0; n < 20; n += 1) await fetch(revoked, of(`192.0.2.${n}`));
+    expect(site.lookups).toEqual(['s1']);
+    time += 5_000;
+    await fetch(revoked, of('192.0.2.99'));
+    expect(site.lookups).toEqual(['s1', 's1']);
+  });
+
+  test('counts for the ticket if it leads to what the session has not', async () => {
+    await using site = await startSession(few);
+    const s1 = site.directory.get('s1');
+    if (s1?.status === 'active') site.directory.set('headless', { ...s1, vnc: null });
+    const screen = site.vncUrl('headless').replace('ws:', 'http:');
+    const { status, headers } = await fetch(screen, of('192.0.2.1'));
+    expect([status, headers.get('x-ratelimit-limit')]).toEqual([404, '8']);
+
+    const closedPage = `${site.cdpUrl('s1').replace('/browser/', '/page/')}/B2`;
+    expect(await ask(site.port, handshake(closedPage))).toMatchObject({ status: 404, limit: '8' });
+  });
+
+  test('does not tell whether the session has a place for a connection', async () => {
+    await using site = await startSession({ limits: { connectionsPerSession: 1 } });
+    await openSocket(site.cdpUrl('s1'));
+    site.revoked.add(holderOf(ADA));
+    expect((await refusal(site.cdpUrl('s1'))).status).toBe(429);
+    expect((await refusal(site.cdpUrl('s1', { keyHash: ADA }))).status).toBe(404);
   });
 });
 

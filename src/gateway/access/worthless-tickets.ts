@@ -1,0 +1,40 @@
+import type { Tickets } from './ticket.ts';
+
+/**
+ * A refused ticket is refused again without a question for so long. The verdict is final: a session
+ * that never was, an epoch and a revoked key do not come back.
+ */
+const REMEMBERED_MS = 5_000;
+/** Some 300 bytes each. Beyond it the oldest is dropped, and the leader asked about it again. */
+const REMEMBERED_MAX = 10_000;
+
+export type WorthlessTickets = Pick<Tickets, 'open'> & {
+  /** The ticket's session was not found, or the ticket was taken back. */
+  remember(ticket: string): void;
+};
+
+/**
+ * Opens tickets, but for those that have been found worthless within the last 5 s: they are like
+ * ones that never were. Otherwise each request with one would make the event store's leader read.
+ * @param now ms since the epoch
+ */
+export function leaveOutWorthless(
+  tickets: Pick<Tickets, 'open'>,
+  now: () => number,
+): WorthlessTickets {
+  const foundAt = new Map<string, number>();
+
+  function isRemembered(ticket: string): boolean {
+    const at = foundAt.get(ticket);
+    return at !== undefined && Math.abs(now() - at) < REMEMBERED_MS;
+  }
+  return {
+    open: (ticket) => (isRemembered(ticket) ? null : tickets.open(ticket)),
+    remember(ticket) {
+      foundAt.delete(ticket);
+      foundAt.set(ticket, now());
+      const [oldest] = foundAt.keys();
+      if (foundAt.size > REMEMBERED_MAX && oldest !== undefined) foundAt.delete(oldest);
+    },
+  };
+}
