@@ -19,6 +19,7 @@ const EVALUATE_EVERY_MS = 1_000;
  * may not be needed again at once.
  */
 const EVALUATE_AFTER_ARRIVAL_MS = 50;
+const NO_MEMORY = 'the server has no memory left for a launch';
 /** A request that nothing can be launched for is requeued for other servers after this. */
 const STUCK_MS = 5_000;
 /** Expected duration of a launch until the first one has been measured. */
@@ -86,8 +87,7 @@ export function startAutoscaler(dependencies: {
     stuckSince ??= performance.now();
     if (performance.now() - stuckSince < STUCK_MS) return;
     stuckSince = null;
-    const requeued = requeue(pool, request, 'the server has no memory left for a launch');
-    handBack(pool, requeued).catch((error: unknown) =>
+    handBack(pool, requeue(pool, request, NO_MEMORY)).catch((error: unknown) =>
       pool.log.error({ err: error, session: request.identity }, 'failed to requeue a request'),
     );
   }
