@@ -22,6 +22,11 @@ const AUTHORITY_DAYS = 3650;
 const AUTHORITY_RENEW_DAYS = VALID_DAYS + RENEW_DAYS;
 /** A certificate of an authority before is replaced at once if it ends within this. */
 const LAST_DAYS = 2;
+/** The organization in the certificates that sign themselves, by which they are known as ours. */
+const MARK = 'browser-session-service';
+/** Extended key usages, as X509Certificate names them. */
+const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
+const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 /** Clocks differ. */
 const BEFORE_DAYS = 1;
 
@@ -51,14 +56,57 @@ export async function keepInside(folder, names, now = new Date()) {
 }
 
 /**
- * Keeps the certificate that clients see. One that was put there by somebody else is never touched.
+ * Keeps the certificate that clients see. What somebody else has put there is never touched.
  * @returns `edge`: it is new
+ * @throws Error if the two files do not belong together, and one of them may be somebody else's
  */
 export async function keepEdge(folder, name, now = new Date()) {
-  const edge = await pairIn(folder, 'edge');
-  if (edge !== null && !(isOwn(edge.cert) && daysLeft(edge.cert, now) <= RENEW_DAYS)) return [];
+  if (!(await needsEdge(folder, now))) return [];
   await makePair(folder, 'edge', [name], now, null);
   return ['edge'];
+}
+
+/** Whether the edge has no certificate, or has one of ours that ends. */
+async function needsEdge(folder, now) {
+  const paths = ['edge.pem', 'edge.key'].map((name) => join(folder, name));
+  const [pem, key] = await Promise.all(paths.map(readIfThere));
+  if (pem === null && key === null) return true;
+  const cert = certificateOf(pem);
+  const isOurs = cert !== null && isOwn(cert);
+  if (isOurs && key === null) return true;
+  if (cert === null || key === null || !isKeyOf(key, cert))
+    throw new Error(
+      `${paths.join(' and ')} are not a certificate and its key, both in PEM. They may be yours, ` +
+        'so they are not overwritten: put the right ones there, or remove both to get new ones.',
+    );
+  return isOurs && daysLeft(cert, now) <= RENEW_DAYS;
+}
+
+/** null: there is no such file. */
+async function readIfThere(path) {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** null: the text has none that can be read. */
+function certificateOf(text) {
+  try {
+    return certificatesOf(text ?? '')[0] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function isKeyOf(key, cert) {
+  try {
+    return cert.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
 }
 
 /** The authority to sign with; null: there is none, or it ends too early. */
@@ -108,7 +156,9 @@ async function makePair(folder, name, names, now, authority) {
     ],
     ...(authority === null ? {} : { ca: { key: authority.key, cert: authority.cert.toString() } }),
   };
-  const made = await generate([{ name: 'commonName', value: names[0] }], options);
+  const subject = [{ name: 'commonName', value: names[0] }];
+  if (authority === null) subject.push({ name: 'organizationName', value: MARK });
+  const made = await generate(subject, options);
   await written(folder, `${name}.key`, made.private);
   await written(folder, `${name}.pem`, made.cert);
 }
@@ -132,6 +182,10 @@ async function pairIn(folder, name) {
 
 async function certificatesIn(folder, name) {
   const text = await readFile(join(folder, name), 'utf8').catch(() => '');
+  return certificatesOf(text);
+}
+
+function certificatesOf(text) {
   const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return found.map((pem) => new X509Certificate(pem));
 }
@@ -140,10 +194,19 @@ function isIssuedBy(cert, authority) {
   return cert.checkIssued(authority) && cert.verify(authority.publicKey);
 }
 
-/** Whether `makePair` made it: it signs itself, for exactly the time that is given here. */
+/**
+ * Whether `makePair` made it as one that signs itself. Those of earlier versions have no mark: they
+ * are known by a subject of a name alone, the time, and the usages.
+ */
 function isOwn(cert) {
+  if (!isIssuedBy(cert, cert)) return false;
+  if (cert.subject.split('\n').includes(`O=${MARK}`)) return true;
   const days = (cert.validToDate.getTime() - cert.validFromDate.getTime()) / DAY_MS;
-  return isIssuedBy(cert, cert) && Math.round(days) === VALID_DAYS + BEFORE_DAYS;
+  return (
+    days === VALID_DAYS + BEFORE_DAYS &&
+    /^CN=[^\n]+$/.test(cert.subject) &&
+    cert.keyUsage?.join() === `${SERVER_AUTH},${CLIENT_AUTH}`
+  );
 }
 
 function daysLeft(cert, now) {

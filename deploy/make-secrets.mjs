@@ -44,10 +44,9 @@ for (const user of NATS_USERS) {
 }
 await written('nats.env', `${lines.join('\n')}\n`);
 await written('redis.conf', redisConf(redis));
-const changed = [
-  ...(await keepInside(folder, INSIDE_NAMES)),
-  ...(await keepEdge(folder, publicHost)),
-];
+// The edge first: its refusal leaves the others' as they are.
+const edge = await keepEdge(folder, publicHost);
+const changed = [...(await keepInside(folder, INSIDE_NAMES)), ...edge];
 process.stdout.write(changed.map((one) => `${one}\n`).join(''));
 
 async function kept(name, make) {

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
@@ -148,13 +148,49 @@ describe('the certificate that clients see', () => {
     expect(await daysLeft('edge.pem')).toBeGreaterThan(390);
   });
 
-  it('is left alone if somebody else made it', async () => {
-    await writePair('edge', 5, 'example.org', false);
+  it('is renewed without its mark, as earlier versions made it', async () => {
+    await writePair('edge', 30, 'example.org', true, { forDays: 398, hasUsages: true });
+    expect(await keepEdge(folder.path, 'example.org')).toEqual(['edge']);
+    expect(await daysLeft('edge.pem')).toBeGreaterThan(390);
+  });
+
+  it.each([
+    ['ends soon', false, 90],
+    ['signs itself for as long as one of ours', true, 398],
+  ])('is left alone if somebody else made it, and it %s', async (_, signsItself, forDays) => {
+    await writePair('edge', 5, 'example.org', signsItself, { forDays });
     const theirs = await read('edge.pem');
     expect(await keepEdge(folder.path, 'example.org')).toEqual([]);
     expect(await read('edge.pem')).toBe(theirs);
   });
+
+  it.each([
+    ['their key is missing', () => rm(join(folder.path, 'edge.key'))],
+    ['their certificate is missing', () => rm(join(folder.path, 'edge.pem'))],
+    ['their certificate is no PEM', () => writeFile(join(folder.path, 'edge.pem'), 'DER')],
+    ['their key is no PEM', () => writeFile(join(folder.path, 'edge.key'), 'DER')],
+    ['the key is of another certificate', () => copyOver('edge.key')],
+    ['their key is beside a certificate of ours', () => copyOver('edge.pem')],
+  ])('is not overwritten where %s: the files are named', async (_, change) => {
+    await writePair('edge', 100, 'example.org', false);
+    await change();
+    const before = await edgeFiles();
+    await expect(keepEdge(folder.path, 'example.org')).rejects.toThrow(/edge\.pem.*edge\.key/);
+    expect(await edgeFiles()).toEqual(before);
+  });
 });
+
+/** Replaces a file by one that `keepEdge` makes. */
+async function copyOver(name: string): Promise<void> {
+  await using ours = await scratchDir();
+  await keepEdge(ours.path, 'example.org');
+  await copyFile(join(ours.path, name), join(folder.path, name));
+}
+
+/** The contents of both files of the edge; null: missing. */
+function edgeFiles(): Promise<(string | null)[]> {
+  return Promise.all(['edge.pem', 'edge.key'].map((name) => read(name).catch(() => null)));
+}
 
 /** A server's certificate that signs itself and is trusted as an authority. */
 async function selfSigned(): Promise<void> {
@@ -167,15 +203,23 @@ async function oldAuthority(): Promise<void> {
   expect(await keep(inDays(-370))).toEqual(['inside']);
 }
 
-async function writePair(name: string, days: number, host: string, isAuthority: boolean) {
+async function writePair(
+  name: string,
+  days: number,
+  host: string,
+  isAuthority: boolean,
+  { forDays = days + 1, hasUsages = false } = {},
+) {
+  const notAfterDate = inDays(days);
   const made = await generate([{ name: 'commonName', value: host }], {
     keyType: 'ec',
     algorithm: 'sha256',
-    notBeforeDate: inDays(-1),
-    notAfterDate: inDays(days),
+    notBeforeDate: new Date(notAfterDate.getTime() - forDays * DAY_MS),
+    notAfterDate,
     extensions: [
       { name: 'basicConstraints', cA: isAuthority, critical: true },
       { name: 'keyUsage', digitalSignature: true, keyCertSign: isAuthority, critical: true },
+      ...(hasUsages ? [{ name: 'extKeyUsage' as const, serverAuth: true, clientAuth: true }] : []),
       { name: 'subjectAltName', altNames: NAMES.map((value) => ({ type: 2, value })) },
     ],
   });
