@@ -8,7 +8,7 @@ const UNPROVEN_MAX = 2_000;
 export type ConnectionBounds = {
   /** Connections of all kinds; Node closes a further one at once. */
   max: number;
-  /** Addresses and networks that bound their clients themselves. */
+  /** Addresses and networks that have to bound their clients themselves: deploy/nginx.conf. */
   trustedProxies: readonly string[];
   unprovenMax?: number;
   unprovenPerAddressMax?: number;
