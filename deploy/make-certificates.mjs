@@ -6,9 +6,10 @@
  *   inside-ca.pem   what all parts trust: the authority's certificate, and for a while the one before
  *   inside.pem/.key the certificate of NATS and Redis, signed by the authority
  *   edge.pem/.key   what clients see, signed by itself: to be replaced by one that clients know
+ *   pending-*       what running parts have not been told of yet: up.sh removes it when they have
  */
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { access, chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
 
@@ -22,43 +23,117 @@ const AUTHORITY_DAYS = 3650;
 const AUTHORITY_RENEW_DAYS = VALID_DAYS + RENEW_DAYS;
 /** A certificate of an authority before is replaced at once if it ends within this. */
 const LAST_DAYS = 2;
+const INSIDE_STEPS = ['trust', 'inside'];
+/** The organization in the certificates that sign themselves, by which they are known as ours. */
+const MARK = 'browser-session-service';
+/** Extended key usages, as X509Certificate names them. */
+const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
+const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 /** Clocks differ. */
 const BEFORE_DAYS = 1;
 
 /**
  * Keeps the authority and the certificate of NATS and Redis. A new authority is first trusted beside
- * the one before it. Only the next run signs with it: all parts have to be restarted in between.
- * @returns `trust`: restart all parts, then run this again; `inside`: NATS and Redis have to read
- *   their new certificate
+ * the one before it. It signs only after `pending-trust` was removed: all parts have to be restarted
+ * before. The one before is dropped only after `pending-inside` was removed.
+ * @returns what is pending. `trust`: restart all parts, remove it, then run this again; `inside`: NATS
+ *   and Redis have to read their new certificate
  */
 export async function keepInside(folder, names, now = new Date()) {
   const trusted = await certificatesIn(folder, 'inside-ca.pem');
   const had = await authorityOf(folder, trusted, now);
   const server = await pairIn(folder, 'inside');
+  // Before the files, so that a run that ends in between is made up for by the next.
+  if (had === null && (server !== null || trusted.length > 0)) await remember(folder, 'trust');
   const authority = had ?? (await makeAuthority(folder, [...trusted, server?.cert], now));
   const isSigned =
     server !== null &&
     isIssuedBy(server.cert, authority.cert) &&
     names.every((name) => server.cert.checkHost(name) !== undefined);
+  const pending = await pendingIn(folder, INSIDE_STEPS);
   if (isSigned && daysLeft(server.cert, now) > RENEW_DAYS) {
-    // NATS and Redis have had it since the run before: nothing else has to be trusted.
-    if (trusted.length > 1) await written(folder, 'inside-ca.pem', authority.cert.toString());
-    return [];
+    // NATS and Redis have it: nothing else has to be trusted.
+    if (pending.length === 0 && trusted.length > 1)
+      await written(folder, 'inside-ca.pem', authority.cert.toString());
+    return pending;
   }
-  if (had === null && server !== null && daysLeft(server.cert, now) > LAST_DAYS) return ['trust'];
+  const isUsable = server !== null && daysLeft(server.cert, now) > LAST_DAYS;
+  if (pending.includes('trust') && isUsable) return pending;
+  await remember(folder, 'inside');
   await makePair(folder, 'inside', names, now, authority);
-  return ['inside'];
+  return pendingIn(folder, INSIDE_STEPS);
 }
 
 /**
- * Keeps the certificate that clients see. One that was put there by somebody else is never touched.
- * @returns `edge`: it is new
+ * Keeps the certificate that clients see. What somebody else has put there is never touched.
+ * @returns `edge`: what shows it has to read it again
+ * @throws Error if the two files do not belong together, and one of them may be somebody else's
  */
 export async function keepEdge(folder, name, now = new Date()) {
-  const edge = await pairIn(folder, 'edge');
-  if (edge !== null && !(isOwn(edge.cert) && daysLeft(edge.cert, now) <= RENEW_DAYS)) return [];
-  await makePair(folder, 'edge', [name], now, null);
-  return ['edge'];
+  if (await needsEdge(folder, now)) {
+    await remember(folder, 'edge');
+    await makePair(folder, 'edge', [name], now, null);
+  }
+  return pendingIn(folder, ['edge']);
+}
+
+/** Until up.sh removes the file, each run says so again. */
+async function remember(folder, step) {
+  await written(folder, `pending-${step}`, '');
+}
+
+/** The steps that are pending, in the order in which up.sh takes them. */
+async function pendingIn(folder, steps) {
+  const isPending = (step) =>
+    access(join(folder, `pending-${step}`)).then(
+      () => true,
+      () => false,
+    );
+  const found = await Promise.all(steps.map(isPending));
+  return steps.filter((_, at) => found[at]);
+}
+
+/** Whether the edge has no certificate, or has one of ours that ends. */
+async function needsEdge(folder, now) {
+  const paths = ['edge.pem', 'edge.key'].map((name) => join(folder, name));
+  const [pem, key] = await Promise.all(paths.map(readIfThere));
+  if (pem === null && key === null) return true;
+  const cert = certificateOf(pem);
+  const isOurs = cert !== null && isOwn(cert);
+  if (isOurs && key === null) return true;
+  if (cert === null || key === null || !isKeyOf(key, cert))
+    throw new Error(
+      `${paths.join(' and ')} are not a certificate and its key, both in PEM. They may be yours, ` +
+        'so they are not overwritten: put the right ones there, or remove both to get new ones.',
+    );
+  return isOurs && daysLeft(cert, now) <= RENEW_DAYS;
+}
+
+/** null: there is no such file. */
+async function readIfThere(path) {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** null: the text has none that can be read. */
+function certificateOf(text) {
+  try {
+    return certificatesOf(text ?? '')[0] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function isKeyOf(key, cert) {
+  try {
+    return cert.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
 }
 
 /** The authority to sign with; null: there is none, or it ends too early. */
@@ -108,7 +183,9 @@ async function makePair(folder, name, names, now, authority) {
     ],
     ...(authority === null ? {} : { ca: { key: authority.key, cert: authority.cert.toString() } }),
   };
-  const made = await generate([{ name: 'commonName', value: names[0] }], options);
+  const subject = [{ name: 'commonName', value: names[0] }];
+  if (authority === null) subject.push({ name: 'organizationName', value: MARK });
+  const made = await generate(subject, options);
   await written(folder, `${name}.key`, made.private);
   await written(folder, `${name}.pem`, made.cert);
 }
@@ -132,6 +209,10 @@ async function pairIn(folder, name) {
 
 async function certificatesIn(folder, name) {
   const text = await readFile(join(folder, name), 'utf8').catch(() => '');
+  return certificatesOf(text);
+}
+
+function certificatesOf(text) {
   const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return found.map((pem) => new X509Certificate(pem));
 }
@@ -140,10 +221,19 @@ function isIssuedBy(cert, authority) {
   return cert.checkIssued(authority) && cert.verify(authority.publicKey);
 }
 
-/** Whether `makePair` made it: it signs itself, for exactly the time that is given here. */
+/**
+ * Whether `makePair` made it as one that signs itself. Those of earlier versions have no mark: they
+ * are known by a subject of a name alone, the time, and the usages.
+ */
 function isOwn(cert) {
+  if (!isIssuedBy(cert, cert)) return false;
+  if (cert.subject.split('\n').includes(`O=${MARK}`)) return true;
   const days = (cert.validToDate.getTime() - cert.validFromDate.getTime()) / DAY_MS;
-  return isIssuedBy(cert, cert) && Math.round(days) === VALID_DAYS + BEFORE_DAYS;
+  return (
+    days === VALID_DAYS + BEFORE_DAYS &&
+    /^CN=[^\n]+$/.test(cert.subject) &&
+    cert.keyUsage?.join() === `${SERVER_AUTH},${CLIENT_AUTH}`
+  );
 }
 
 function daysLeft(cert, now) {

@@ -1,7 +1,8 @@
 /**
  * Makes the secrets that compose.yaml names, in the given folder, each where it is missing: to rotate
  * one is to remove its file and run this again (README.md). Certificates are renewed before they end
- * (make-certificates.mjs); what that asks for is printed, a word a line: `trust`, `inside`, `edge`.
+ * (make-certificates.mjs); what that asks for is printed, a word a line: `trust`, `inside`, `edge`. It
+ * is printed again until the file `pending-<word>` is removed.
  * Run by up.sh in the service's image.
  * The folder is for its owner alone; the files in it are for everybody, since each container has
  * another user and gets only its own of them.
@@ -44,10 +45,9 @@ for (const user of NATS_USERS) {
 }
 await written('nats.env', `${lines.join('\n')}\n`);
 await written('redis.conf', redisConf(redis));
-const changed = [
-  ...(await keepInside(folder, INSIDE_NAMES)),
-  ...(await keepEdge(folder, publicHost)),
-];
+// The edge first: its refusal leaves the others' as they are.
+const edge = await keepEdge(folder, publicHost);
+const changed = [...(await keepInside(folder, INSIDE_NAMES)), ...edge];
 process.stdout.write(changed.map((one) => `${one}\n`).join(''));
 
 async function kept(name, make) {

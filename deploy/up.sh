@@ -49,19 +49,25 @@ restart() { # PART
   compose --profile "$profile" restart "$1"
   well "$1"
 }
+told() { # WORD...: all parts have it, so that `secrets` does not print it again
+  for word in "$@"; do rm -f "$SECRETS_DIR/pending-$word"; done
+}
 reload() { # PART: reads its certificates again
   compose --profile "$profile" kill -s HUP "$1"
 }
 
-before=$(running 2>/dev/null || true)
+# Compose knows nothing before the first secrets are there; later a failure of it ends this script.
+before=''
+[ ! -e "$SECRETS_DIR/nats.env" ] || before=$(running)
 changed=$(secrets)
 if [ "$profile" = secrets ]; then
-  [ -z "$changed" ] || echo "new in $SECRETS_DIR:" $changed
+  [ -z "$changed" ] || echo "running parts have to be told of:" $changed
   exit
 fi
 compose --profile "$profile" up -d "$@"
 
 # The next authority is trusted everywhere before NATS and Redis show a certificate that it signed.
+# Where this script ends early, the next run begins again with the step that was not through.
 if [[ $changed == *trust* ]]; then
   for part in $before; do
     case $part in
@@ -70,7 +76,8 @@ if [[ $changed == *trust* ]]; then
       *) restart "$part" ;;
     esac
   done
-  changed="$changed $(secrets)"
+  told trust
+  changed=$(secrets)
 fi
 for part in $before; do
   case $part in
@@ -79,3 +86,4 @@ for part in $before; do
     nginx) [[ $changed != *edge* ]] || reload "$part" ;;
   esac
 done
+told inside edge

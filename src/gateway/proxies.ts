@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
+import { plainAddress } from '#src/http/address.ts';
 
 /** Client address and TLS of a request, by the headers of trusted proxies only. */
 export type Proxies = {
@@ -51,24 +52,4 @@ export function trustProxies(networks: readonly string[]): Proxies {
 function headerOf({ headers }: IncomingMessage, name: string): string {
   const value = headers[name] ?? '';
   return Array.isArray(value) ? value.join(',') : value;
-}
-
-/**
- * What limits by address count as one client: an IPv4 address, or the 64 bits of an IPv6 address
- * that its owner is given; the other 64 are the owner's choice.
- */
-export function networkOf(address: string): string {
-  const plain = plainAddress(address);
-  if (!isIPv6(plain)) return plain;
-  const [start = '', end = ''] = plain.split('::').map((half) => half.split('%', 1)[0]);
-  const groups = start === '' ? [] : start.split(':');
-  const after = end === '' ? [] : end.split(':');
-  while (plain.includes('::') && groups.length + after.length < 8) groups.push('0');
-  const network = [...groups, ...after].slice(0, 4).map((group) => Number.parseInt(group, 16));
-  return `${network.map((group) => group.toString(16)).join(':')}::/64`;
-}
-
-/** Removes the IPv6 prefix of an IPv4 address: `::ffff:10.0.0.1` is `10.0.0.1`. */
-function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

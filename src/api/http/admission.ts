@@ -11,6 +11,7 @@ import {
   secondsToReset,
   type Allowance,
 } from '#src/http/rate-window.ts';
+import { networkOf } from '#src/http/address.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';
 
 /** What is known of a request before its handler runs. */
@@ -41,8 +42,8 @@ declare module 'fastify' {
 }
 
 /**
- * Takes units (default 1) of the limit of an IP address in this process; with 0 it only tells what
- * is left.
+ * Takes units (default 1) of the limit of an IP address in this process, of IPv6 of its /64; with 0
+ * it only tells what is left.
  */
 export type CountByAddress = (address: string, units?: number) => Allowance;
 
@@ -152,7 +153,7 @@ async function resultOf(
 
 export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAddress {
   const take = createLocalLimiter(now);
-  return (address, units = 1) => take(address, anonymous.requestsPerMinute, units);
+  return (address, units = 1) => take(networkOf(address), anonymous.requestsPerMinute, units);
 }
 
 const NO_CACHE = 'no-store';

@@ -1,13 +1,14 @@
 import { BlockList, isIPv6, type Server, type Socket } from 'node:net';
+import { networkOf } from '#src/http/address.ts';
 
-/** Open connections that have sent no valid credential yet, of one address and of all. */
+/** Open connections without a valid credential yet, of one address (IPv6: its /64) and of all. */
 const UNPROVEN_PER_ADDRESS_MAX = 1_000;
 const UNPROVEN_MAX = 2_000;
 
 export type ConnectionBounds = {
   /** Connections of all kinds; Node closes a further one at once. */
   max: number;
-  /** Addresses and networks that bound their clients themselves. */
+  /** Addresses and networks that have to bound their clients themselves: deploy/nginx.conf. */
   trustedProxies: readonly string[];
   unprovenMax?: number;
   unprovenPerAddressMax?: number;
@@ -31,15 +32,15 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): Conn
   const { unprovenMax = UNPROVEN_MAX, unprovenPerAddressMax = UNPROVEN_PER_ADDRESS_MAX } = bounds;
   const isTrusted = matcherOf(bounds.trustedProxies);
   const all = new Map<string, Socket>();
-  const byAddress = new Map<string, Map<string, Socket>>();
+  const byNetwork = new Map<string, Map<string, Socket>>();
 
   function drop(peer: Peer): void {
     const key = keyOf(peer);
     if (!all.delete(key)) return;
-    const address = peer.remoteAddress ?? '';
-    const own = byAddress.get(address);
+    const network = networkOf(peer.remoteAddress ?? '');
+    const own = byNetwork.get(network);
     own?.delete(key);
-    if (own?.size === 0) byAddress.delete(address);
+    if (own?.size === 0) byNetwork.delete(network);
   }
   function closeOldest(sockets: ReadonlyMap<string, Socket>): void {
     const [oldest] = sockets.values();
@@ -53,8 +54,9 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): Conn
     if (remoteAddress === '' || isTrusted(remoteAddress)) return;
     // A socket that is closed has no address any more.
     const peer = { remoteAddress, remotePort };
-    const own = byAddress.get(remoteAddress) ?? new Map<string, Socket>();
-    byAddress.set(remoteAddress, own);
+    const network = networkOf(remoteAddress);
+    const own = byNetwork.get(network) ?? new Map<string, Socket>();
+    byNetwork.set(network, own);
     own.set(keyOf(peer), socket);
     all.set(keyOf(peer), socket);
     socket.once('close', () => drop(peer));

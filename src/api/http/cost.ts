@@ -25,7 +25,20 @@ const LINES_OF_A_UNIT = 10;
 const LINES_DEFAULT = 20;
 const LINES_MAX = 100;
 
+/** A stream of events from the first one on, or from a time. */
+const FIRST_EVENT = 10;
+/** From another position: reconnects must be cheap. */
+const LATER_EVENT = 2;
+
 const isNamed = (value: unknown) => value !== undefined && value !== '';
+
+/** Units for the backlog of a stream of events; null: the request names no position. */
+function unitsOfBacklog({ query, headers }: Asked): number | null {
+  const lastId = headers['last-event-id'];
+  if (isNamed(lastId)) return Number(lastId) === 0 ? FIRST_EVENT : LATER_EVENT;
+  if (!isNamed(query['from'])) return null;
+  return Number(query['from']) > 1 ? LATER_EVENT : FIRST_EVENT;
+}
 
 /**
  * The costs that differ from one unit. src/api/README.md has the same table with the reasons, and a
@@ -66,15 +79,16 @@ export const costs = {
     meaning: 'Costs 1 unit of the rate limit, and 1 for each 10 lines of `limit` that are begun.',
   },
   streamEvents: {
-    units: ({ query, headers }) => {
-      const lastId = headers['last-event-id'];
-      if (isNamed(lastId)) return Number(lastId) === 0 ? 10 : 2;
-      if (!isNamed(query['from'])) return 1;
-      return Number(query['from']) > 1 ? 2 : 10;
-    },
+    units: (asked) => unitsOfBacklog(asked) ?? 1,
     meaning:
       'Costs 10 units of the rate limit from the first event or from a time, 2 from another ' +
       'position, 1 from now on.',
+  },
+  streamSessionEvents: {
+    units: (asked) => unitsOfBacklog(asked) ?? FIRST_EVENT,
+    meaning:
+      'Costs 10 units of the rate limit from the first event, where it begins without a ' +
+      'position, or from a time, 2 from another position.',
   },
   changeKey: {
     units: () => 10,

@@ -6,7 +6,7 @@ import {
   secondsToReset,
   type Allowance,
 } from '#src/http/rate-window.ts';
-import { networkOf } from '../proxies.ts';
+import { networkOf } from '#src/http/address.ts';
 import type { Route } from '../routes.ts';
 import type { WorthlessTickets } from './worthless-tickets.ts';
 

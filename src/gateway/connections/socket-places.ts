@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { reject, type Rejection } from '#src/errors.ts';
-import { networkOf, type Proxies } from '../proxies.ts';
+import { networkOf } from '#src/http/address.ts';
+import type { Proxies } from '../proxies.ts';
 
 /**
  * Bounds what one client address holds without a ticket being asked for: sockets that are no

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, Socket, type AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { expect, it, test } from 'vitest';
 import { boundConnections, type ConnectionBounds } from '#src/api/http/connections.ts';
@@ -93,6 +93,29 @@ it('closes the oldest stranger of all where all are too many, but none of a trus
   for (let connection = 0; connection < 5; connection += 1)
     await ask(await trusting.open(), '/unknown');
   expect(trusting.closed()).toEqual([]);
+});
+
+it('counts the 64 bits of an IPv6 network as one address', () => {
+  const server = createServer();
+  boundConnections(server, { ...usual, unprovenPerAddressMax: 2 });
+  const dial = (remoteAddress: string) => {
+    const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress });
+    server.emit('connection', socket);
+    return socket;
+  };
+  const [first, second, other, third] = [
+    '2001:db8::1',
+    '2001:db8::2',
+    '2001:db8:0:1::1',
+    '2001:db8:0:0:a:b:c:d',
+  ].map(dial);
+  expect([first, second, other, third].map((socket) => socket?.destroyed)).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
+  server.closeAllConnections();
 });
 
 it('holds behind TLS, too, where a request has another socket than the server', async () => {

@@ -65,6 +65,8 @@ describe('an organization’s request', () => {
     [200, 11, '/api/usage?limit=100'],
     [200, 1, '/api/events'],
     [200, 10, '/api/events?from=1'],
+    [404, 10, `${gone}/events`],
+    [404, 2, `${gone}/events?from=71204`],
     [405, 1, '/api/sessions', { method: 'OPTIONS' }],
     [404, 1, gone],
     [404, 1, '/api/nothing'],

@@ -84,8 +84,9 @@ it('leaves out a state that is carried forward, and counts on without it', async
   await eventually(async () => (await published(connection)).length === 3, 'the first are copied');
   for (let count = 0; count < 3; count += 1) await carryForwardIn(eventStore);
   await eventually(async () => (await published(connection)).length === 6, 'all are copied');
-  // A wrong place would be refused, and tried again.
-  expect(places).toEqual([0, 1, 2, 3, 4, 5]);
+  // A wrong place would be another number. A late acknowledgement has the publisher start over, at
+  // places that it asked for before.
+  expect([...new Set(places)]).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
 describe('an organization’s own sequence', () => {

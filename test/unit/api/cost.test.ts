@@ -51,6 +51,15 @@ hold('streamEvents', [
   [{ query: { from: '71204' } }, 2],
   [{ query: { from: '2026-11-20T09:30:00Z' } }, 10],
 ]);
+hold('streamSessionEvents', [
+  [{}, 10],
+  [{ headers: { 'last-event-id': '' } }, 10],
+  [{ headers: { 'last-event-id': '0' } }, 10],
+  [{ headers: { 'last-event-id': '71204' } }, 2],
+  [{ query: { from: '1' } }, 10],
+  [{ query: { from: '71204' } }, 2],
+  [{ query: { from: '2026-11-20T09:30:00Z' } }, 10],
+]);
 hold('changeKey', [[{}, 10]]);
 
 test('every request fits into the window of every tier', () => {

@@ -3,6 +3,7 @@ import { isFinal } from '#src/domain/session/session.ts';
 import { EventHeaders, eventQuery, readEventQuery } from '../../event-stream/event-query.ts';
 import { answerWithEvents, EVENT_STREAM_RESPONSE } from '../../event-stream/event-stream.ts';
 import { loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { emptyResponse, type ApiServer } from '../../http/route.ts';
 import { SessionPath } from '../../schemas/requests.ts';
@@ -29,7 +30,11 @@ export function streamSessionEvents(server: ApiServer, dependencies: ApiDependen
         204: emptyResponse('The session has ended, and the client has received all its events'),
       },
     },
-    config: { action: 'read', refusals: ['SESSION_NOT_FOUND', 'STREAM_LIMIT_EXCEEDED'] },
+    config: {
+      action: 'read',
+      refusals: ['SESSION_NOT_FOUND', 'STREAM_LIMIT_EXCEEDED'],
+      cost: costs.streamSessionEvents,
+    },
     async handler(request, reply) {
       const query = readEventQuery(request.query, request.headers);
       const begin = query.begin ?? 0;
