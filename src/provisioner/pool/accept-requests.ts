@@ -227,7 +227,7 @@ async function claim(
   }
 }
 
-/** The autoscaler is told before the pool refills. */
+/** Counts the request; the autoscaler learns of it before the pool refills. */
 function noteArrival(pool: Pool): void {
   pool.arrivals.note();
   pool.changed();

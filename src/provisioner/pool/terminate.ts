@@ -15,7 +15,7 @@ const TERMINATE_AFTER_MS = 15;
 /**
  * Terminates a browser: stops its processes, reports that, and confirms the stop of its session.
  * Idempotent. Resolves when the reports are appended, or once the removal has failed: a browser
- * that cannot be removed keeps its place, is tried again meanwhile, and is reported when it is gone.
+ * that cannot be removed keeps its place, is tried again, and is reported when it is gone.
  * @param event the session event that caused it, if any
  */
 export async function terminateBrowser(
@@ -195,7 +195,7 @@ export async function drainPool(pool: Pool, reason: TerminationReason): Promise<
   await Promise.allSettled(browsers.map((pooled) => terminateBrowser(pool, pooled, reason)));
 }
 
-/** From now on nothing is launched and no request accepted; what waits for that is told. */
+/** From now on nothing is launched and no request is accepted. */
 export function shut(pool: Pool): void {
   pool.isOpen = false;
   pool.changed();

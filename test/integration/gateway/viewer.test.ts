@@ -172,15 +172,17 @@ describe('the viewer page', () => {
   });
 
   test('shows that its address was taken back', async () => {
-    const page = await visit(`${pageUrl}#password=${VNC_PASSWORD}`);
+    site.directory.set('s2', active);
+    const taken = `${site.http}/vnc/${site.tickets.issue('vnc', 'org', 's2')}/`;
+    const page = await visit(`${taken}#password=${VNC_PASSWORD}`);
     await reaches(page, 'connected');
-    site.directory.set('s1', { ...active, accessEpoch: 1 });
-    site.gateway.closeRotated('org', 's1', 1);
+    site.directory.set('s2', { ...active, accessEpoch: 1 });
+    site.gateway.closeRotated('org', 's2', 1);
     await reaches(page, 'ended');
     await says(page, 'This link was replaced by another.');
     const title = await page.evaluate(`document.getElementById('title').textContent`);
     expect(title).toBe('This link is no longer valid');
-    expect((await fetch(pageUrl)).status).toBe(404);
+    expect((await fetch(taken)).status).toBe(404);
     await page.close();
   });
 
