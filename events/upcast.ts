@@ -6,14 +6,8 @@
  */
 export type Step = (data: unknown) => unknown;
 
-/** Version 1 of both has not the reason `outdated`. */
-const asItWas: Step = (data) => data;
-
-/** `upcasters['workload.terminated'][0]` converts version 1 to 2. */
-const upcasters: Readonly<Record<string, readonly Step[]>> = {
-  'workload.terminating': [asItWas],
-  'workload.terminated': [asItWas],
-};
+/** `upcasters['workload.terminated'][0]` would convert version 1 to 2. */
+const upcasters: Readonly<Record<string, readonly Step[]>> = {};
 
 const today = createUpcasts(upcasters);
 

@@ -15,7 +15,6 @@ export const TerminationReason = Type.Union(
   [
     Type.Literal('session_ended'),
     Type.Literal('retired'),
-    Type.Literal('outdated'),
     Type.Literal('launch_failed'),
     Type.Literal('closed'),
     Type.Literal('crashed'),

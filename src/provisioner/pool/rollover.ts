@@ -40,7 +40,7 @@ export function replaceOutdated(pool: Pool, fullMs = FULL_MS): () => void {
     if (outdated !== null && isFull(pool)) retire(outdated);
   }
   function retire(pooled: PooledBrowser): void {
-    terminateBrowser(pool, pooled, 'outdated').catch((error: unknown) =>
+    terminateBrowser(pool, pooled, 'retired').catch((error: unknown) =>
       pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to retire a browser'),
     );
   }

@@ -77,7 +77,7 @@ describe('when a newer build of the browser is there', () => {
     await eventually(async () => !(await running(server)).includes(old), 'the idle one is gone');
     await untilIdle(server, 1);
     const reason = await eventually(() => endOf(old), 'its end is recorded');
-    expect(reason).toBe('outdated');
+    expect(reason).toBe('retired');
     for (const id of ids) {
       const { status, workload } = await fleet.read(id);
       expect(status).toBe('active');
