@@ -31,7 +31,7 @@ export function evolve(
         ...unstarted,
         status: 'queued',
         assignment: null,
-        triedServers: [...new Set([...(session.triedServers ?? []), event.data.serverId])],
+        triedServers: [...(session.triedServers ?? []), event.data.serverId],
       };
     case 'session.activated':
       return { ...session, ...unended, ...event.data, status: 'active', assignment: null };

@@ -1,5 +1,4 @@
 import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
-import type { SessionState } from '#events/session.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { requestsWanted } from '#src/domain/fleet/pool-policy.ts';
@@ -24,7 +23,7 @@ const FRESH_MS = 500;
 const RETRY_MS = 500;
 /**
  * A request that this server has requeued is left to the other servers for `YIELD_MS`, and this
- * server pulls nothing meanwhile. After `YIELDS_MAX` times it is accepted here once more.
+ * server pulls nothing meanwhile. After `YIELDS_MAX` deliveries it is accepted here once more.
  */
 const YIELD_MS = 1_000;
 const YIELDS_MAX = 8;
@@ -34,8 +33,8 @@ const YIELD_MARGIN_MS = 250;
 const CLAIMS_MAX = 3;
 /** Failures after which a request becomes a dead letter; an outage is none. */
 const FAILURES_MAX = 10;
-/** Sessions that each count is kept of; beyond that the count of the oldest one begins again. */
-const COUNTED_MAX = 1_000;
+/** Requests whose failures are counted; beyond that the count of the oldest one begins again. */
+const FAILED_MAX = 1_000;
 
 type AcceptDependencies = {
   workQueue: WorkQueue<RecordedEvent>;
@@ -44,8 +43,6 @@ type AcceptDependencies = {
   context: CommandContext;
   /** Failures to accept a request, by session. */
   failures: Map<string, number>;
-  /** How often a request was left to the other servers, by session. */
-  yields: Map<string, number>;
   signal: AbortSignal;
 };
 
@@ -53,11 +50,8 @@ type AcceptDependencies = {
  * Pulls requests from the work queue, only as many as this server can serve: the others stay in the
  * queue. Until the signal aborts; then resolves when the accepted requests have been handled.
  */
-export async function acceptRequests(
-  given: Omit<AcceptDependencies, 'failures' | 'yields'>,
-): Promise<void> {
-  const counts = { failures: new Map<string, number>(), yields: new Map<string, number>() };
-  const dependencies = { ...given, ...counts };
+export async function acceptRequests(given: Omit<AcceptDependencies, 'failures'>): Promise<void> {
+  const dependencies = { ...given, failures: new Map<string, number>() };
   const { workQueue, pool, signal } = dependencies;
   const underWay = new Set<Promise<void>>();
   while (!signal.aborted) {
@@ -71,7 +65,7 @@ export async function acceptRequests(
       delivery.retryAfter(0);
       continue;
     }
-    if (isForOthersFirst(dependencies, event)) {
+    if (isForOthersFirst(pool, event, delivery)) {
       delivery.retryAfter(YIELD_MS);
       await sleep(YIELD_MS + YIELD_MARGIN_MS, signal);
       continue;
@@ -89,26 +83,13 @@ function canAccept(pool: Pool): boolean {
   return pool.isOpen && requestsWanted(poolFacts(pool)) > pool.lookups;
 }
 
-/**
- * Whether this server has failed to launch for the request, so that others try it first; counts
- * that. The deliveries say nothing: other servers give the item back too.
- */
+/** Whether this server has failed to launch for the request, so that others try it first. */
 function isForOthersFirst(
-  { pool: { server }, yields }: AcceptDependencies,
-  { aggregate: { id }, state }: EventWithState<'session'>,
+  { server }: Pool,
+  { state: { triedServers } }: EventWithState<'session'>,
+  { deliveries }: Delivery<RecordedEvent>,
 ): boolean {
-  if (state.triedServers?.includes(server.id) !== true) return false;
-  const count = yields.get(id) ?? 0;
-  if (count >= YIELDS_MAX) return false;
-  setCount(yields, id, count + 1);
-  return true;
-}
-
-function setCount(counts: Map<string, number>, id: string, count: number): void {
-  counts.delete(id);
-  if (count > 0) counts.set(id, count);
-  const [oldest] = counts.keys();
-  if (counts.size > COUNTED_MAX && oldest !== undefined) counts.delete(oldest);
+  return triedServers?.includes(server.id) === true && deliveries <= YIELDS_MAX;
 }
 
 async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSignal) {
@@ -120,18 +101,14 @@ async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSig
   }
 }
 
-/**
- * The request with its session's state, or that of a later requeue if one is known; null if the
- * state is unreadable: the request is retried.
- */
+/** The request with its session's state; null if that is unreadable: the request is retried. */
 async function readRequest(
   dependencies: AcceptDependencies,
   delivery: Delivery<RecordedEvent>,
 ): Promise<EventWithState<'session'> | null> {
   const event = delivery.item as RecordedOf<'session'>;
   try {
-    const request = await withState<'session'>(dependencies.context.eventStore, event);
-    return dependencies.waitingSessions.newestOf(request);
+    return await withState<'session'>(dependencies.context.eventStore, event);
   } catch (error) {
     retryOrGiveUp(dependencies, delivery, error);
     return null;
@@ -143,7 +120,7 @@ async function acceptDelivery(
   delivery: Delivery<RecordedEvent>,
   event: EventWithState<'session'>,
 ): Promise<void> {
-  const { pool, waitingSessions, context, failures, yields } = dependencies;
+  const { pool, waitingSessions, context, failures } = dependencies;
   context.stateCache?.observe(event);
   try {
     const status = waitingSessions.statusOf(event);
@@ -153,14 +130,9 @@ async function acceptDelivery(
       delivery.isRetry !== true && (await acceptOthersFirst(pool, waitingSessions, event));
     if (isOthersTurn) return delivery.retryAfter(0);
     const isFresh = status === 'waits' && pool.now() - Date.parse(event.time) < FRESH_MS;
-    const state = isFresh ? event.state : await stateIfWaiting(pool, context, event);
-    if (state !== null) {
-      const request = { ...event, state };
-      if (!isFresh && isForOthersFirst(dependencies, request)) return delivery.retryAfter(YIELD_MS);
-      await claim(pool, waitingSessions, request, false);
-    }
+    if (isFresh || (await isStillWaiting(pool, context, event)))
+      await claim(pool, waitingSessions, event, false);
     failures.delete(event.aggregate.id);
-    yields.delete(event.aggregate.id);
     await delivery.ack();
   } catch (error) {
     retryOrGiveUp(dependencies, delivery, error);
@@ -179,11 +151,14 @@ function retryOrGiveUp(
   const { id: sessionId } = (delivery.item as RecordedOf<'session'>).aggregate;
   const isOutage = error instanceof Unavailable || !pool.isOpen;
   const count = (failures.get(sessionId) ?? 0) + (isOutage ? 0 : 1);
-  setCount(failures, sessionId, count >= FAILURES_MAX ? 0 : count);
+  failures.delete(sessionId);
   if (count >= FAILURES_MAX) {
     pool.log.error({ err: error, sessionId, count }, 'failed to accept a request; it is given up');
     return delivery.deadLetter(String(error));
   }
+  if (count > 0) failures.set(sessionId, count);
+  const [oldest] = failures.keys();
+  if (failures.size > FAILED_MAX && oldest !== undefined) failures.delete(oldest);
   pool.log.warn({ err: error, sessionId }, 'failed to accept a request; it is retried');
   delivery.retryAfter(RETRY_MS);
 }
@@ -292,7 +267,7 @@ async function waitForLaunch(
   event: EventWithState<'session'>,
 ): Promise<boolean> {
   const { browser: options } = event.state;
-  const assigned = Promise.withResolvers<SessionState | null>();
+  const assigned = Promise.withResolvers<unknown>();
   const request = { identity, event, options, failures: 0, assigned: assigned.promise };
   pool.waiting.push(request);
   pool.changed();
@@ -300,12 +275,7 @@ async function waitForLaunch(
   const workloadId = launching?.workloadId ?? 'none-yet';
   const command = { type: 'AssignSession', workloadId, serverId: pool.server.id } as const;
   const reported = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
-  assigned.resolve(
-    reported.then(
-      (handled) => (isRejection(handled) ? null : handled.state),
-      () => null,
-    ),
-  );
+  assigned.resolve(reported.catch(() => undefined));
   let isOwn = false;
   try {
     isOwn = isOfServer(pool.server.id, await reported);
@@ -332,14 +302,14 @@ function withdraw(pool: Pool, request: WaitingRequest): void {
 }
 
 /**
- * The session's newest state if it still waits for a browser and no server has it; else null. While
- * it is read the pool keeps a place for it.
+ * Whether the session still waits for a browser and no server has it. While its state is read the
+ * pool keeps a place for it.
  */
-async function stateIfWaiting(
+async function isStillWaiting(
   pool: Pool,
   context: CommandContext,
   { aggregate }: RecordedOf<'session'>,
-): Promise<SessionState | null> {
+): Promise<boolean> {
   let isWaiting = false;
   pool.lookups += 1;
   try {
@@ -348,9 +318,9 @@ async function stateIfWaiting(
       fromLeader: true,
     });
     isWaiting = state !== null && isAwaitingServer(state);
-    return isWaiting ? state : null;
   } finally {
     pool.lookups -= 1;
     if (!isWaiting) pool.changed();
   }
+  return isWaiting;
 }

@@ -23,8 +23,6 @@ export type WaitingSessions = {
    * server has claimed it (`claimed`); or it has to be read (`unknown`).
    */
   statusOf(request: Request): 'waits' | 'claimed' | 'unknown';
-  /** The session's newest request that is known: the given one, or that of a later requeue. */
-  newestOf(request: Request): Request;
   /**
    * The oldest request of the organization whose turn it is, if that is not the one of the given
    * request; null: the given request may be served. Requests that the server has failed to launch
@@ -99,10 +97,6 @@ export function createWaitingSessions(position: number): WaitingSessions {
       if (claimed.has(request.aggregate.id)) return 'claimed';
       return requests.has(request) || request.sequence > observedUpTo ? 'waits' : 'unknown';
     },
-    newestOf(request) {
-      const known = requests.get(request);
-      return known !== null && known.sequence > request.sequence ? known : request;
-    },
     turnBefore,
     claim(request) {
       requests.remove(request);
@@ -147,8 +141,6 @@ function createRequests() {
     remove,
     oldestOf,
     count: () => size,
-    get: ({ aggregate: { organizationId, id } }: Request): Request | null =>
-      byOrganization.get(organizationId)?.get(id) ?? null,
     has: ({ aggregate: { organizationId, id } }: Request) =>
       byOrganization.get(organizationId)?.has(id) === true,
     organizations: () => byOrganization.keys(),

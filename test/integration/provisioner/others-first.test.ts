@@ -21,35 +21,6 @@ function changed(open: OpenWorkQueue, change: Change): OpenWorkQueue {
   };
 }
 
-/**
- * A server that cannot launch has requeued a request, and the other server, which can, is full.
- * @returns the request, and a function that makes room on the other server
- */
-async function requeuedBeside(change: Change) {
-  fleet = await openFleet({ items: (open) => changed(open, change) });
-  const good = await fleet.join({ limits: { minIdle: 0, maxIdle: 0, max: 1 } });
-  const first = await fleet.create();
-  await fleet.waitForStatus(first, 'active');
-  const broken = await fleet.join({ failRate: 1 });
-  const id = await fleet.create();
-  await eventually(
-    async () => (await fleet.read(id)).triedServers !== undefined,
-    'the request is requeued',
-  );
-  const stop = { type: 'StopSession', reason: 'user', now: Date.now() } as const;
-  return { id, good, broken, makeRoom: () => fleet.sendSessionCommand(first, stop) };
-}
-
-test('a requeued request is left to others, however often its item was given back', async () => {
-  const { id, good, broken, makeRoom } = await requeuedBeside(({ deliveries }) => {
-    return { deliveries: deliveries + 20 };
-  });
-  await makeRoom();
-  const { workload, triedServers } = await fleet.waitForStatus(id, 'active');
-  expect(workload?.serverId).toBe(good.id);
-  expect(triedServers).toEqual([broken.id]);
-});
-
 test('an operator’s retry of a dead letter is handled before the organization whose turn it is', async () => {
   const retried = new Set<string>();
   const isRetry = ({ item }: Delivery<RecordedEvent>) => {

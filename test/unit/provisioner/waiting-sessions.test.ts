@@ -140,16 +140,3 @@ describe('what is known of a pulled request', () => {
     expect(waiting.count()).toBe(0);
   });
 });
-
-describe('an item that is delivered again after its session was requeued', () => {
-  test('is handled as the newest request, which knows the server that failed, once', () => {
-    const first = received('a', 'a1', requested());
-    expect(waiting.newestOf(first)).toBe(first);
-    for (const _ of [1, 2]) {
-      received('a', 'a1', assigned());
-      const newest = received('a', 'a1', requeued);
-      expect(waiting.newestOf(first)).toBe(newest);
-      expect(newest.state.triedServers).toEqual(['srv_1']);
-    }
-  });
-});
