@@ -87,7 +87,10 @@ describe('a launch whose requester has gone', () => {
   const options = { timezone: 'Asia/Tokyo' };
 
   test('is cancelled, and costs its session one credit', async () => {
-    const server = await fleet.join({ limits: { ...POOL, minIdle: 0, maxIdle: 0 }, launchMs: 3_600_000 });
+    const server = await fleet.join({
+      limits: { ...POOL, minIdle: 0, maxIdle: 0 },
+      launchMs: 3_600_000,
+    });
     const id = await fleet.create(options);
     await eventually(async () => (await fleet.read(id)).assignment !== null, 'it is assigned');
     await eventually(async () => (await server.machine.list()).length === 1, 'it is launched');
