@@ -23,7 +23,7 @@ import {
   drainPool,
   detachPool,
   handleSessionEvent,
-  shut,
+  setClosed,
 } from './pool/terminate.ts';
 import type { Host } from './pool/host-resources.ts';
 import { keepFilled, requeueAll } from './pool/launch.ts';
@@ -185,7 +185,7 @@ async function shutDown(
  * @returns false if the end of a session could not be recorded
  */
 async function leave(pool: Pool): Promise<boolean> {
-  shut(pool);
+  setClosed(pool);
   await requeueAll(pool, 'the server is shutting down');
   return closePool(pool);
 }

@@ -9,7 +9,7 @@ import {
 } from '#src/domain/fleet/quiet-period.ts';
 import { terminateBrowser } from './terminate.ts';
 import type { Host } from './host-resources.ts';
-import { handBack, requeue } from './launch.ts';
+import { trackRequeue, requeue } from './launch.ts';
 import { poolCounts, poolFacts, unservedRequests, type Pool } from './pool.ts';
 
 /** How often the pool's size is evaluated; arrivals are counted by the second. */
@@ -87,7 +87,7 @@ export function startAutoscaler(dependencies: {
     stuckSince ??= performance.now();
     if (performance.now() - stuckSince < STUCK_MS) return;
     stuckSince = null;
-    handBack(pool, requeue(pool, request, NO_MEMORY)).catch((error: unknown) =>
+    trackRequeue(pool, requeue(pool, request, NO_MEMORY)).catch((error: unknown) =>
       pool.log.error({ err: error, session: request.identity }, 'failed to requeue a request'),
     );
   }

@@ -188,7 +188,7 @@ async function launchFailed(pool: Pool, pooled: PooledBrowser, error: unknown): 
   try {
     if (next !== undefined && next.failures >= LAUNCHES_MAX) {
       pool.waiting.splice(pool.waiting.indexOf(next), 1);
-      await handBack(pool, requeueOrFail(pool, next, detail.slice(0, DETAIL_CHARS_MAX)));
+      await trackRequeue(pool, requeueOrFail(pool, next, detail.slice(0, DETAIL_CHARS_MAX)));
     }
   } finally {
     pool.roster.remove(workloadId);
@@ -210,18 +210,18 @@ export async function requeue(pool: Pool, request: WaitingRequest, detail: strin
 }
 
 /** Notes that a request is being given back, until that is stored or has failed. */
-export function handBack(pool: Pool, work: Promise<void>): Promise<void> {
-  const noted = work.finally(() => pool.handingBack.delete(noted));
-  pool.handingBack.add(noted);
+export function trackRequeue(pool: Pool, work: Promise<void>): Promise<void> {
+  const noted = work.finally(() => pool.requeues.delete(noted));
+  pool.requeues.add(noted);
   return noted;
 }
 
 /** Requeues all accepted requests that have no browser yet. Never rejects. */
 export async function requeueAll(pool: Pool, detail: string): Promise<void> {
   const waiting = pool.waiting.splice(0);
-  for (const request of waiting) void handBack(pool, requeue(pool, request, detail));
+  for (const request of waiting) void trackRequeue(pool, requeue(pool, request, detail));
   // Those too that are given back for another reason.
-  const requeued = await Promise.allSettled(pool.handingBack);
+  const requeued = await Promise.allSettled(pool.requeues);
   for (const one of requeued)
     if (one.status === 'rejected')
       pool.log.error({ err: one.reason as unknown }, 'failed to requeue a request');

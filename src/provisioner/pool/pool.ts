@@ -72,7 +72,7 @@ export type Pool = {
   /** Pulled requests whose session is being read before it gets a browser. */
   lookups: number;
   /** Requests that are being given back to the work queue, each until that is stored. */
-  readonly handingBack: Set<Promise<void>>;
+  readonly requeues: Set<Promise<void>>;
   /** True: a browser could not be removed before the pool closed, so its end is not recorded. */
   hasUnreportedEnd: boolean;
   /** The autoscaler's last decision: target of idle browsers, and what limits it. */
@@ -122,7 +122,7 @@ export function createPool(
     arrivals: createArrivals(given.now),
     launchTimes: [],
     lookups: 0,
-    handingBack: new Set(),
+    requeues: new Set(),
     hasUnreportedEnd: false,
     size: { target: given.limits.minIdle, limitedBy: null },
     replacing: 0,

@@ -24,8 +24,8 @@ export type PooledBrowser = ReportQueue & {
    */
   ended: Promise<boolean>;
   /** Set while its removal is tried again and again; resolved once it has failed. */
-  resists: boolean;
-  resisted: PromiseWithResolvers<void>;
+  isUnremovable: boolean;
+  removalFailed: PromiseWithResolvers<void>;
 };
 
 /** The browsers of this server that this process is in charge of, ahead of the log. */
@@ -75,7 +75,8 @@ export function createRoster(onChange: () => void) {
   function counts() {
     const counted = { launching: 0, idle: 0, busy: 0, ending: 0 };
     // A browser that cannot be removed takes room, and none of it will be free soon.
-    for (const { phase, resists } of browsers.values()) counted[resists ? 'busy' : phase] += 1;
+    for (const { phase, isUnremovable } of browsers.values())
+      counted[isUnremovable ? 'busy' : phase] += 1;
     return counted;
   }
   return {
@@ -92,6 +93,11 @@ export function createRoster(onChange: () => void) {
 }
 
 function createQueues() {
-  const resisted = Promise.withResolvers<void>();
-  return { reports: Promise.resolve(), ended: Promise.resolve(true), resists: false, resisted };
+  const removalFailed = Promise.withResolvers<void>();
+  return {
+    reports: Promise.resolve(),
+    ended: Promise.resolve(true),
+    isUnremovable: false,
+    removalFailed,
+  };
 }

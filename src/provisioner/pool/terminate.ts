@@ -24,7 +24,7 @@ export async function terminateBrowser(
   reason: TerminationReason,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
-  await Promise.race([endOf(pool, pooled, reason, event), pooled.resisted.promise]);
+  await Promise.race([endOf(pool, pooled, reason, event), pooled.removalFailed.promise]);
 }
 
 /** The browser's end: begun now, or under way. A server must not leave before it is reported. */
@@ -94,8 +94,8 @@ async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> 
     } catch (error) {
       pool.log.error({ err: error, workloadId }, 'failed to stop a browser; not reported as ended');
     }
-    pooled.resists = true;
-    pooled.resisted.resolve();
+    pooled.isUnremovable = true;
+    pooled.removalFailed.resolve();
     if (!pool.isOpen) return false;
     pool.changed();
     await until(pool, () => !pool.isOpen, AbortSignal.timeout(pauseMs));
@@ -196,7 +196,7 @@ export async function drainPool(pool: Pool, reason: TerminationReason): Promise<
 }
 
 /** From now on nothing is launched and no request is accepted. */
-export function shut(pool: Pool): void {
+export function setClosed(pool: Pool): void {
   pool.isOpen = false;
   pool.changed();
 }
@@ -207,7 +207,7 @@ export function shut(pool: Pool): void {
  * @returns false if the end of a session could not be recorded
  */
 export async function closePool(pool: Pool): Promise<boolean> {
-  shut(pool);
+  setClosed(pool);
   pool.waiting.length = 0;
   const ended = await Promise.allSettled(
     pool.roster.all().map(async (pooled) => {
@@ -232,7 +232,7 @@ const DETACH_WITHIN_MS = 5_000;
  * @returns whether a browser or a waiting request is left
  */
 export async function detachPool(pool: Pool): Promise<boolean> {
-  shut(pool);
+  setClosed(pool);
   const detaching = pool.browsers
     .leave?.()
     .catch((error: unknown) =>
@@ -244,7 +244,7 @@ export async function detachPool(pool: Pool): Promise<boolean> {
   };
   await until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS));
   await detaching;
-  await Promise.allSettled(pool.handingBack);
+  await Promise.allSettled(pool.requeues);
   const left = pool.roster.all();
   await Promise.all(left.map(({ reports }) => reports));
   return left.length + pool.waiting.length > 0;
