@@ -6,7 +6,7 @@ import { untilReadable } from '#src/commands/read-your-writes.ts';
 import { isRejection } from '#src/errors.ts';
 import { derivedId, newId } from '#src/ids.ts';
 import { sleep } from '#src/async/sleep.ts';
-import type { Random } from './random.ts';
+import type { Random } from '#test/support/random.ts';
 import type { Cluster, Place } from './cluster.ts';
 import { pause, type World } from './world.ts';
 

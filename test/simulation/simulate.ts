@@ -18,7 +18,7 @@ import type { Bug } from './bugs.ts';
 import { createClients, type Organization } from './clients.ts';
 import { createCluster, type Cluster } from './cluster.ts';
 import { breaches, type Facts } from './invariants.ts';
-import { createRandom } from './random.ts';
+import { createRandom } from '#test/support/random.ts';
 import type { Servers } from './roles.ts';
 import { createTroubles } from './troubles.ts';
 import { createVirtualTime } from './virtual-time.ts';

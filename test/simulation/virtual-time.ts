@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
-import { createRandom, type Random } from './random.ts';
+import { createRandom, type Random } from '#test/support/random.ts';
 
 /** Whose code runs: its timers go with it. */
 export type Owner = { isDead: boolean };

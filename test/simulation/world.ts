@@ -1,5 +1,5 @@
 import { Unavailable } from '#src/errors.ts';
-import { createRandom, type Random } from './random.ts';
+import { createRandom, type Random } from '#test/support/random.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
 /** What goes wrong, and how often: shares of calls, 0 to 1. Drawn by the seed; 0 after the heal. */

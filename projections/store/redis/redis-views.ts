@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { Unavailable } from '#src/errors.ts';
-import { createFairQueue } from '#src/async/fair-queue.ts';
+import { createFairExecutor } from '#src/async/fair-executor.ts';
 import { within } from '#src/async/timeout.ts';
 import { assertBatch, assertPage } from '../limits.ts';
 import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
@@ -50,7 +50,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   const redis = connect(options.url, tls);
   const subscriber = connect(options.url, tls);
   const waiting = createCheckpointWaiters((projection) => checkpoint(projection));
-  const intersections = createFairQueue(INTERSECTIONS, 'read-model');
+  const intersections = createFairExecutor(INTERSECTIONS, 'read-model');
   const status = watchStatus(redis, options.onStatus);
   // Detects a Redis that hangs while no command is sent: the client closes and reconnects.
   const pings = setInterval(() => {

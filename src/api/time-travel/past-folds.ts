@@ -1,6 +1,6 @@
 import type { StateProjection } from '#projections/projection.ts';
 import { Unavailable } from '#src/errors.ts';
-import { createFairQueue, type FairQueue } from '#src/async/fair-queue.ts';
+import { createFairExecutor, type FairExecutor } from '#src/async/fair-executor.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { foldUpTo, nothing, type Fold } from './past-fold.ts';
 
@@ -17,7 +17,7 @@ export type Folds = {
     upTo: number,
   ): Promise<Fold>;
   /** Other work that takes a turn. @throws Unavailable without a place to wait */
-  inTurn: FairQueue;
+  inTurn: FairExecutor;
 };
 
 /** A request with the time that its turns have taken. */
@@ -44,7 +44,7 @@ const KEPT_VIEWS_MAX = 300_000;
 export function createFolds(parts: { context: { eventStore: EventStore } }): Folds {
   let kept: { of: string; fold: Fold }[] = [];
   /** One fold at a time: queries for the past must not slow down the present. */
-  const inTurn = createFairQueue(PLACES, 'event-log');
+  const inTurn = createFairExecutor(PLACES, 'event-log');
 
   function keep(of: string, fold: Fold): void {
     const others = kept.filter((one) => one.of !== of || one.fold.upTo !== fold.upTo);

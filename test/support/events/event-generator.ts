@@ -1,3 +1,4 @@
+import { mulberry32 } from '#test/support/random.ts';
 import { encode, type Message } from '#events/codec.ts';
 import type { Aggregates, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
@@ -108,7 +109,7 @@ const AT_ONCE = 500;
 
 /** That many events of interleaved sessions; every call yields the same ones. */
 export function* generateEvents(count: number): Generator<GeneratedEvent, void, void> {
-  const random = createRandom();
+  const random = mulberry32(42);
   const open: { number: number; rest: Template[] }[] = [];
   let begun = 0;
   for (let made = 0; made < count; made += 1) {
@@ -142,16 +143,5 @@ function eventOf(
     subject: own(subject),
     headers: { ...headers, 'ce-id': id, 'ce-subject': own(headers['ce-subject'] ?? '') },
     body: own(body),
-  };
-}
-
-/** A seeded generator of numbers from 0 to 1 (mulberry32). */
-function createRandom(): () => number {
-  let state = 42;
-  return () => {
-    state = (state + 0x6d_2b_79_f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
 }

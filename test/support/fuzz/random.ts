@@ -1,3 +1,5 @@
+import { mulberry32 } from '#test/support/random.ts';
+
 /** A source of random values that repeats with its seed: a failing run can be run again. */
 export type Random = {
   /** A whole number from 0 to `below - 1`. */
@@ -7,19 +9,12 @@ export type Random = {
   bytes(length: number): Buffer;
 };
 
-/** Mulberry32: 32 bits of state, enough for test data. */
 export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  function next(): number {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return (mixed ^ (mixed >>> 14)) >>> 0;
-  }
-  const int = (below: number) => next() % below;
+  const next = mulberry32(seed);
+  const int = (below: number) => (next() * 2 ** 32) % below;
   return {
     int,
-    chance: (share) => next() / 2 ** 32 < share,
+    chance: (share) => next() < share,
     pick: (values) => {
       const value = values[int(values.length)];
       if (value === undefined) throw new RangeError('nothing to pick from');

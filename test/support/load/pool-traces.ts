@@ -1,3 +1,4 @@
+import { mulberry32 } from '#test/support/random.ts';
 import type { SimulatedLimits, SimulatedRequest } from '#src/domain/fleet/simulate-pool.ts';
 
 /** Requests of made-up clients, the same at each run. */
@@ -24,17 +25,6 @@ const LARGE = { minIdle: 1, maxIdle: 200, max: 200, launchesAtOnce: 2, launchMs:
 const DEFAULT = { ...LARGE, maxIdle: 4, max: 4 };
 
 type Random = () => number;
-
-/** mulberry32: numbers from 0 to 1, by the seed. */
-function createRandom(seed: number): Random {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const between = (random: Random, [from, to]: Range) => from + random() * (to - from);
 /** From and to. */
@@ -87,20 +77,20 @@ function burstTrace(
   { limits = LARGE, goals = GOALS }: Partial<Pick<PoolTrace, 'limits' | 'goals'>> = {},
 ): PoolTrace {
   const all = { size: [4, 4] as const, gapMs: EVERY_FIVE, lastsMs: LASTS, ...bursts };
-  const come = burstsOf(createRandom(name.length), all, TWO_HOURS);
+  const come = burstsOf(mulberry32(name.length), all, TWO_HOURS);
   const countFrom = Math.min(...(come[2] ?? []).map(({ at }) => at));
   return { name, requests: ordered(come.flat()), limits, countFrom, goals };
 }
 
 function steady(): PoolTrace {
-  const requests = steadyOf(createRandom(1), () => 30, LASTS, TWO_HOURS);
+  const requests = steadyOf(mulberry32(1), () => 30, LASTS, TWO_HOURS);
   const name = 'steady, 30 a minute';
   return { name, requests, limits: LARGE, countFrom: BEGIN + 10 * MINUTE, goals: GOALS };
 }
 
 /** Bursts of 10 between other clients' requests. */
 function mixed(): PoolTrace {
-  const random = createRandom(2);
+  const random = mulberry32(2);
   const bursts = burstsOf(random, { size: [10, 10], gapMs: EVERY_FIVE, lastsMs: LASTS }, TWO_HOURS);
   const others = steadyOf(random, () => 12, LASTS, TWO_HOURS);
   const countFrom = Math.min(...(bursts[2] ?? []).map(({ at }) => at));
@@ -110,7 +100,7 @@ function mixed(): PoolTrace {
 
 /** Three days: requests by the sun, and bursts of 10 every 10 minutes from 9 to 17. */
 function days(): PoolTrace {
-  const random = createRandom(3);
+  const random = mulberry32(3);
   const all: Range = [BEGIN, BEGIN + 72 * HOUR];
   const perMinute = (at: number) => 2 - 1.8 * Math.cos((2 * Math.PI * (at - BEGIN)) / (24 * HOUR));
   const office = {

@@ -28,7 +28,7 @@ import {
   type Disturbance,
   type RandomCommand,
   type Step,
-} from '#test/support/random-life.ts';
+} from '#test/support/events/random-life.ts';
 
 const organizationId = 'org_acme';
 const ledgerRef = { kind: 'ledger', organizationId } as const;

@@ -2,7 +2,7 @@ import { Unavailable } from '#src/errors.ts';
 import { createFairSlots } from './fair-slots.ts';
 
 /** Runs the work when it is this owner's turn. */
-export type FairQueue = <T>(owner: string, work: () => Promise<T>) => Promise<T>;
+export type FairExecutor = <T>(owner: string, work: () => Promise<T>) => Promise<T>;
 
 /**
  * Runs tasks one after the other, so that two slow requests to the store never run at once and
@@ -12,10 +12,10 @@ export type FairQueue = <T>(owner: string, work: () => Promise<T>) => Promise<T>
  *   with Unavailable
  * @param part what the tasks burden, named by that Unavailable
  */
-export function createFairQueue(
+export function createFairExecutor(
   bounds: { places: number; placesPerOwner: number },
   part: Unavailable['part'],
-): FairQueue {
+): FairExecutor {
   const turns = createFairSlots({ slots: 1, slotsPerOwner: 1, ...bounds });
   return async (owner, work) => {
     const turn = turns.acquire(owner);

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { createFairQueue } from '#src/async/fair-queue.ts';
+import { createFairExecutor } from '#src/async/fair-executor.ts';
 import { createFairSlots } from '#src/async/fair-slots.ts';
 import { Unavailable } from '#src/errors.ts';
 
 const settled = () => new Promise(setImmediate);
 
 test('tasks run one after the other, also after a failure', async () => {
-  const inTurn = createFairQueue({ places: 3, placesPerOwner: 3 }, 'event-log');
+  const inTurn = createFairExecutor({ places: 3, placesPerOwner: 3 }, 'event-log');
   const doors = [0, 1, 2].map(() => Promise.withResolvers<void>());
   const begun: number[] = [];
   const asked = doors.map(({ promise }, n) =>
@@ -33,7 +33,7 @@ test('tasks run one after the other, also after a failure', async () => {
 });
 
 test('owners have turns, whatever the number of their tasks', async () => {
-  const inTurn = createFairQueue({ places: 100, placesPerOwner: 10 }, 'event-log');
+  const inTurn = createFairExecutor({ places: 100, placesPerOwner: 10 }, 'event-log');
   const begun: string[] = [];
   const run = (owner: string) =>
     inTurn(owner, async () => {
@@ -47,7 +47,7 @@ test('owners have turns, whatever the number of their tasks', async () => {
 });
 
 test('one owner fills its own places, not those of others; all together are bounded', async () => {
-  const inTurn = createFairQueue({ places: 5, placesPerOwner: 2 }, 'read-model');
+  const inTurn = createFairExecutor({ places: 5, placesPerOwner: 2 }, 'read-model');
   const door = Promise.withResolvers<void>();
   const run = (owner: string) => inTurn(owner, () => door.promise);
   const kept = [run('a'), run('a'), run('b'), run('b'), run('c')];

@@ -17,15 +17,7 @@ export type Random = {
  * call of one of them does not change what the others get.
  */
 export function createRandom(seed: number, name: string): Random {
-  let state = hashOf(`${seed} ${name}`);
-
-  /** mulberry32: 32 bits of state are enough for the draws of one run. */
-  function next(): number {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  }
+  const next = mulberry32(hashOf(`${seed} ${name}`));
   const integer = (min: number, max: number) => min + Math.floor(next() * (max - min + 1));
   return {
     next,
@@ -37,6 +29,20 @@ export function createRandom(seed: number, name: string): Random {
     },
     pauseMs: (meanMs) => -Math.log(1 - next()) * meanMs,
     bytes: (count) => Buffer.from(Array.from({ length: count }, () => integer(0, 255))),
+  };
+}
+
+/**
+ * Numbers from 0 up to 1, the same for the same seed: the mulberry32 generator. Its 32 bits of
+ * state are enough for one run of a test.
+ */
+export function mulberry32(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
 

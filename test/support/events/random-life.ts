@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { browser, createSession, HOUR, MINUTE } from './examples.ts';
+import { browser, createSession, HOUR, MINUTE } from '../examples.ts';
 
 /** One step of a random history: after some time, a command for one of several sessions. */
 export type Step = { sessionId: string; afterMs: number; command: CommandAt };
