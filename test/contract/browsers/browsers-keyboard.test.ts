@@ -62,17 +62,17 @@ describe.each([
     await cdp.send('Page.bringToFront', {}, page);
     await run(`document.body.innerHTML = '<textarea></textarea>'`);
     await run(`keys = ''; onkeydown = ({ key }) => { if (key.length === 1) keys += key; }`);
-    await run(`onkeyup = ({ key }) => { if (key.length === 1) released += 1; }`);
-    await run(`released = 0; document.querySelector('textarea').focus()`);
-    let pressed = 0;
+    await run(`released = ''; onkeyup = ({ key }) => { released += key.toLowerCase(); }`);
+    await run(`document.querySelector('textarea').focus()`);
     const press = (): Promise<unknown> => {
       strike(viewer, 'ä');
-      pressed += 1;
       return typed();
     };
-    // Chromium delivers text to a field somewhat later than the page reports the focus.
+    // Chromium delivers text to a field somewhat later than the page reports the focus, and keys
+    // that come before the window has X's focus never. Once one has arrived all later ones do.
     await expect.poll(press, POLL).not.toBe('');
-    await expect.poll(() => run('released'), POLL).toBe(pressed);
+    strike(viewer, 'ö');
+    await expect.poll(() => run('released'), POLL).toContain('ö');
     await run(`keys = document.querySelector('textarea').value = ''`);
   });
 
