@@ -13,7 +13,7 @@ const TMP_PATH_CHARS_MAX = 40;
 /** Chromium's `--version` takes 200 ms; a program that hangs must not delay the start for long. */
 const VERSION_MS = 2_000;
 
-export type Programs = { chromium: string; xvnc: string; vncpasswd: string };
+export type Programs = { chromium: string; xvnc: string };
 
 /** The user of the browsers; undefined: the service's own. */
 export type BrowserUser = { uid: number; gid: number } | undefined;
@@ -26,7 +26,6 @@ export class BrowsersUnavailable extends Error {
 const WHERE_FROM: Record<keyof Programs, string> = {
   chromium: 'Chromium (Debian: apt-get install chromium)',
   xvnc: 'Xtigervnc (Debian: apt-get install tigervnc-standalone-server)',
-  vncpasswd: 'vncpasswd (Debian: apt-get install tigervnc-tools)',
 };
 
 /**
@@ -39,7 +38,7 @@ export async function findPrograms(wanted: Programs, user: BrowserUser): Promise
   if (process.platform !== 'linux') {
     throw new BrowsersUnavailable('Browsers as plain processes need Linux: use Docker browsers.');
   }
-  const names = ['chromium', 'xvnc', 'vncpasswd'] as const;
+  const names = ['chromium', 'xvnc'] as const;
   const found = await Promise.all(names.map((name) => findProgram(wanted[name], user)));
   const missing = names.filter((_, index) => found[index] === null);
   if (missing.length > 0) {
@@ -48,8 +47,8 @@ export async function findPrograms(wanted: Programs, user: BrowserUser): Promise
       `Missing or not executable for ${nameOf(user)}: ${list.join('; ')}.`,
     );
   }
-  const [chromium = '', xvnc = '', vncpasswd = ''] = found.map(String);
-  return { chromium, xvnc, vncpasswd };
+  const [chromium = '', xvnc = ''] = found.map(String);
+  return { chromium, xvnc };
 }
 
 /**
