@@ -44,7 +44,7 @@ export type BrowserProcesses = {
 export type Site = {
   programs: Programs;
   user: BrowserUser;
-  /** The host's temporary folder. */
+  /** The folder in which each browser gets its own. */
   tmp: string;
   records: Records;
   launchTimeoutMs: number;
@@ -60,6 +60,8 @@ const DISPLAYS_TRIED_MAX = 3;
  */
 const CLOSED_MARK = '"exit_type":"Normal"';
 const DRAINED_WITHIN_MS = 200;
+/** Chromium's cache of what it has loaded; the folder may be in memory. A container's has 51 MB. */
+const CACHE_BYTES_MAX = 64 * 1024 ** 2;
 /** The longest time to read a profile's preferences, some 10 KB. */
 const MARK_MS = 2_000;
 
@@ -292,6 +294,7 @@ export function startChromium(
   const args = [
     '--remote-debugging-port=0',
     `--user-data-dir=${place.folder}/profile`,
+    `--disk-cache-size=${CACHE_BYTES_MAX}`,
     ...chromiumFlags(spec),
   ];
   const child = startChild(program, args, {
