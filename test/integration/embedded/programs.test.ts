@@ -34,7 +34,9 @@ test('the error for a program that cannot be installed has the command to instal
   const found = ensurePrograms(['Xtigervnc'], (line) => lines.push(line));
   await expect(found).rejects.toThrow(MissingProgram);
   await expect(found).rejects.toThrow('Xtigervnc is missing and could not be installed');
-  await expect(found).rejects.toThrow('apt-get install --no-install-recommends tigervnc-standalone-server');
+  await expect(found).rejects.toThrow(
+    'apt-get install --no-install-recommends tigervnc-standalone-server',
+  );
   expect(lines).toEqual(['Installing Xtigervnc…']);
 });
 
