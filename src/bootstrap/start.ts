@@ -133,9 +133,9 @@ async function findPrograms(config: Config, print: (line: string) => void) {
       : {}),
   };
   if (!needsBrowsers) return { servers, programs: null };
-  const found = await ensurePrograms(['chromium', 'Xtigervnc', 'vncpasswd'], print);
-  const { chromium, Xtigervnc: xvnc, vncpasswd } = found;
-  return { servers, programs: { chromium, xvnc, vncpasswd } };
+  const found = await ensurePrograms(['chromium', 'Xtigervnc'], print);
+  const { chromium, Xtigervnc: xvnc } = found;
+  return { servers, programs: { chromium, xvnc } };
 }
 
 /** Where the embedded nats-server listens: on loopback, unless NATS_PORT opens it to tenants. */

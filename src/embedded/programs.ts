@@ -11,7 +11,7 @@ import { fetchNatsServer } from './fetch-nats-server.ts';
 import { waitForLock } from './pid-lock.mjs';
 import { runCommand } from './run-command.ts';
 
-export type ProgramName = 'nats-server' | 'redis-server' | 'chromium' | 'Xtigervnc' | 'vncpasswd';
+export type ProgramName = 'nats-server' | 'redis-server' | 'chromium' | 'Xtigervnc';
 
 /**
  * Programs are missing and cannot be installed; the message has names, reasons and remedies.
@@ -109,12 +109,6 @@ const PROGRAMS: Record<ProgramName, Program> = {
     places: [],
     names: ['Xtigervnc'],
     ...debian(['tigervnc-standalone-server']),
-  },
-  vncpasswd: {
-    variable: 'VNCPASSWD',
-    places: [],
-    names: ['vncpasswd', 'tigervncpasswd'],
-    ...debian(['tigervnc-tools']),
   },
 };
 

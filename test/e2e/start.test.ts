@@ -95,7 +95,7 @@ describe('a start', () => {
 });
 
 describe('a start that cannot succeed prints the reason and leaves no process:', () => {
-  const programs = ['CHROMIUM', 'XTIGERVNC', 'VNCPASSWD', 'NATS_SERVER', 'REDIS_SERVER'];
+  const programs = ['CHROMIUM', 'XTIGERVNC', 'NATS_SERVER', 'REDIS_SERVER'];
   test.each(programs)('no program at %s', async (variable) => {
     const outcome = await failToStart({ BROWSERS: 'process', [variable]: '/nonexistent/program' });
     expect(outcome).toMatchObject({ code: 1, left: [] });

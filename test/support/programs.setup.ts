@@ -20,7 +20,6 @@ const VARIABLES = {
   'redis-server': 'REDIS_SERVER',
   chromium: 'CHROMIUM',
   Xtigervnc: 'XTIGERVNC',
-  vncpasswd: 'VNCPASSWD',
 } as const;
 
 export async function setup(): Promise<void> {

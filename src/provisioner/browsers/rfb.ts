@@ -158,14 +158,36 @@ export async function rfbReady(address: BrowserAddress, signal: AbortSignal): Pr
 }
 
 /**
- * The response to a VncAuth challenge (RFC 6143, 7.2.2): single DES with the bits of each key byte
- * reversed. OpenSSL 3 has no single DES; triple DES with three equal keys gives the same result.
+ * The response to a VncAuth challenge (RFC 6143, 7.2.2).
  * @param password only its first 8 characters count
  * @param challenge 16 bytes
  */
 export function vncAuthResponse(password: string, challenge: Uint8Array): Buffer {
-  const key = Buffer.alloc(8);
-  key.write(password, 'latin1');
+  return encrypt(eightBytes(password), challenge);
+}
+
+/** Every VNC server hides its password with this key: it hides it from a glance, no more. */
+const PASSWORD_FILE_KEY = Buffer.from([23, 82, 107, 6, 35, 78, 88, 7]);
+
+/**
+ * The content of a VNC server's password file, as `vncpasswd` writes it.
+ * @param password only its first 8 characters count
+ */
+export function vncPasswordFile(password: string): Buffer {
+  return encrypt(PASSWORD_FILE_KEY, eightBytes(password));
+}
+
+function eightBytes(password: string): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.write(password, 'latin1');
+  return bytes;
+}
+
+/**
+ * VNC's encryption: single DES with the bits of each key byte reversed. OpenSSL 3 has no single
+ * DES; triple DES with three equal keys gives the same result.
+ */
+function encrypt(key: Uint8Array, bytes: Uint8Array): Buffer {
   const reversed = key.map(reverseBits);
   const cipher = createCipheriv(
     'des-ede3-ecb',
@@ -173,7 +195,7 @@ export function vncAuthResponse(password: string, challenge: Uint8Array): Buffer
     null,
   );
   cipher.setAutoPadding(false);
-  return Buffer.concat([cipher.update(challenge), cipher.final()]);
+  return Buffer.concat([cipher.update(bytes), cipher.final()]);
 }
 
 function reverseBits(byte: number): number {

@@ -28,14 +28,16 @@ test('the error for a path that is not a program names the variable', async () =
 
 test('the error for a program that cannot be installed has the command to install it by hand', async () => {
   await using dir = await scratchDir();
-  vi.stubEnv('VNCPASSWD', '');
+  vi.stubEnv('XTIGERVNC', '');
   vi.stubEnv('PATH', dir.path);
   const lines: string[] = [];
-  const found = ensurePrograms(['vncpasswd'], (line) => lines.push(line));
+  const found = ensurePrograms(['Xtigervnc'], (line) => lines.push(line));
   await expect(found).rejects.toThrow(MissingProgram);
-  await expect(found).rejects.toThrow('vncpasswd is missing and could not be installed');
-  await expect(found).rejects.toThrow('apt-get install --no-install-recommends tigervnc-tools');
-  expect(lines).toEqual(['Installing vncpasswd…']);
+  await expect(found).rejects.toThrow('Xtigervnc is missing and could not be installed');
+  await expect(found).rejects.toThrow(
+    'apt-get install --no-install-recommends tigervnc-standalone-server',
+  );
+  expect(lines).toEqual(['Installing Xtigervnc…']);
 });
 
 test('a wrapper script of chromium is not accepted', async () => {

@@ -22,8 +22,8 @@ export type OpenedBrowsers = AsyncDisposable & {
 
 /** The programs that the tests' setup has found. */
 export function realPrograms(): Programs {
-  const { CHROMIUM = '', XTIGERVNC = '', VNCPASSWD = '' } = process.env;
-  return { chromium: CHROMIUM, xvnc: XTIGERVNC, vncpasswd: VNCPASSWD };
+  const { CHROMIUM = '', XTIGERVNC = '' } = process.env;
+  return { chromium: CHROMIUM, xvnc: XTIGERVNC };
 }
 
 /** Real browsers in a temporary folder of their own; some programs may be replaced. */

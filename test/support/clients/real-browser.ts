@@ -9,12 +9,11 @@ export const VNC_PASSWORD = 'aB3dE6gH';
 
 /** Real browsers, with their screens, for one test file. */
 export async function startRealBrowsers(count: number) {
-  const paths = await ensurePrograms(['chromium', 'Xtigervnc', 'vncpasswd'], console.log);
+  const paths = await ensurePrograms(['chromium', 'Xtigervnc'], console.log);
   const stateDir = await mkdtemp(join(tmpdir(), 'gateway-browsers-'));
   const browsers = await createProcessBrowsers({
     chromium: paths.chromium,
     xvnc: paths.Xtigervnc,
-    vncpasswd: paths.vncpasswd,
     stateDir,
     launchTimeoutMs: 30_000,
   });

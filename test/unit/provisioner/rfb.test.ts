@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { openDisplay } from '#src/provisioner/browsers/rfb.ts';
+import { openDisplay, vncPasswordFile } from '#src/provisioner/browsers/rfb.ts';
 
 /** Resizing a screen against scripted servers, with messages that real servers do not send. */
 
@@ -110,4 +110,10 @@ test('a silent server is waited for until the signal aborts', async () => {
     [1_000, Buffer.alloc(0)],
   ]);
   await expect(openDisplay(endpoint, 'pass0rd1', AbortSignal.timeout(50))).rejects.toThrow();
+});
+
+test('the file of a password has the bytes that vncpasswd writes', () => {
+  // Of `printf 'aB3dE6gH\n' | tigervncpasswd -f`.
+  expect(vncPasswordFile('aB3dE6gH').toString('hex')).toBe('73c2a5fa07e1b485');
+  expect(vncPasswordFile('abcdef').toString('hex')).toBe('412ea2b7a75db6aa');
 });

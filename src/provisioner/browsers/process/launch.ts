@@ -38,14 +38,13 @@ export type BrowserProcesses = {
   display: Display | null;
   chromium: Child;
   listening: Promise<CdpEndpoint>;
-  passwordWritten: Promise<void>;
 };
 
 /** What all browsers of this host have in common. */
 export type Site = {
   programs: Programs;
   user: BrowserUser;
-  /** The host's temporary folder. */
+  /** The folder in which each browser gets its own. */
   tmp: string;
   records: Records;
   launchTimeoutMs: number;
@@ -61,6 +60,8 @@ const DISPLAYS_TRIED_MAX = 3;
  */
 const CLOSED_MARK = '"exit_type":"Normal"';
 const DRAINED_WITHIN_MS = 200;
+/** Chromium's cache of what it has loaded; the folder may be in memory. A container's has 51 MB. */
+const CACHE_BYTES_MAX = 64 * 1024 ** 2;
 /** The longest time to read a profile's preferences, some 10 KB. */
 const MARK_MS = 2_000;
 
@@ -100,7 +101,6 @@ export async function startBrowser(
 export async function endBrowser(site: Site, processes: BrowserProcesses): Promise<void> {
   const { display, chromium, record } = processes;
   const children = display === null ? [chromium] : [display.child, chromium];
-  await processes.passwordWritten.catch(() => {});
   await endProcesses({ ...record, leaderless: true });
   await Promise.all(children.map(({ exited }) => exited));
   // A program's last output may arrive after its exit.
@@ -178,13 +178,10 @@ async function spawnPrograms(
   records.write(record);
   const place = { folder, env: environment(folder, record.display), user };
   let display: Display | null = null;
-  let passwordWritten = Promise.resolve();
   if (record.display !== null) {
     writeCookie(folder, user);
     writeKeymap(folder, user);
-    passwordWritten = writePassword(programs.vncpasswd, folder, spec.vncPassword, user);
-    // `whenReady` reports a failure, after the X server has started.
-    passwordWritten.catch(() => {});
+    writePassword(folder, spec.vncPassword, user);
   }
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
   if (record.display !== null) {
@@ -196,7 +193,7 @@ async function spawnPrograms(
   const { child: chromium, listening } = startChromium(programs.chromium, spec, place);
   addSession(record, chromium);
   records.write(record);
-  return { record, display, chromium, listening, passwordWritten };
+  return { record, display, chromium, listening };
 }
 
 function addSession(record: BrowserRecord, { session }: Child): void {
@@ -227,7 +224,7 @@ async function whenReady(processes: BrowserProcesses, bounds: AbortSignal): Prom
       return endpoint;
     });
     const shown = display === null ? null : displayReady(display, signal);
-    const all = Promise.all([answers, shown, processes.passwordWritten]);
+    const all = Promise.all([answers, shown]);
     const [endpoint] = await Promise.race([all, aborted.promise]);
     return endpoint;
   } finally {
@@ -297,6 +294,7 @@ export function startChromium(
   const args = [
     '--remote-debugging-port=0',
     `--user-data-dir=${place.folder}/profile`,
+    `--disk-cache-size=${CACHE_BYTES_MAX}`,
     ...chromiumFlags(spec),
   ];
   const child = startChild(program, args, {

@@ -35,21 +35,28 @@ const SLICE = 32;
  */
 export async function endProcesses(tree: ProcessTree, boundMs = 5000): Promise<void> {
   const deadline = performance.now() + boundMs;
-  const found = new Map<number, number>();
-  for (let waitMs = 2; ; waitMs = Math.min(waitMs * 2, 50)) {
-    const processes = await readProcesses();
-    for (const process of processesOf(tree, processes)) found.set(process.pid, process.startTicks);
-    // A dying process has no arguments any more: known processes are identified by their start.
-    const left = processes.filter((p) => p.alive && found.get(p.pid) === p.startTicks);
+  for (;;) {
+    let left = processesOf(tree, await readProcesses());
     if (left.length === 0) return;
-    if (performance.now() > deadline) {
-      throw new Error(
-        `processes ${left.map((p) => p.pid).join(', ')} did not end in ${boundMs} ms`,
-      );
-    }
     for (const { pid } of left) kill(pid);
-    await sleep(waitMs);
+    // A look at each of them costs a tenth of a look at all of /proc. The next one at all finds
+    // what one of them has started before it was killed.
+    for (let waitMs = 2; left.length > 0; waitMs = Math.min(waitMs * 2, 50)) {
+      if (performance.now() > deadline) throw new Error(describeLeft(left, boundMs));
+      await sleep(waitMs);
+      left = left.filter(isStillAlive);
+    }
   }
+}
+
+function describeLeft(left: Process[], boundMs: number): string {
+  return `processes ${left.map((p) => p.pid).join(', ')} did not end in ${boundMs} ms`;
+}
+
+/** A dying process has no arguments any more, but still its start. */
+function isStillAlive({ pid, startTicks }: Process): boolean {
+  const now = readProcess(pid);
+  return now?.alive === true && now.startTicks === startTicks;
 }
 
 /** When a process started, in clock ticks after boot; null if it does not exist. */
