@@ -86,11 +86,8 @@ async function currentView(
   if (!isId(id)) return null;
   const seen = sessionEvents.position();
   try {
-    const projection = projectionId(sessionView);
-    const [checkpoint, view] = await Promise.all([
-      views.checkpoint(projection),
-      views.read(projection, sessionKey(organizationId, id)),
-    ]);
+    const key = sessionKey(organizationId, id);
+    const { view, checkpoint } = await views.readWithCheckpoint(projectionId(sessionView), key);
     if (view !== null && checkpoint >= seen) return view;
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
