@@ -89,8 +89,9 @@ async function takeTogether(redis: WithTake, asked: readonly Asked[]): Promise<A
   const amounts: number[] = [WINDOW_MS / 1000];
   for (const { units, limit } of asked) amounts.push(units, limit);
   const answers = await redis.takeUnits(keys.length, ...keys, ...amounts);
-  return asked.map(({ limit }, at) => {
-    const [taken = 0, isAllowed, endsAtSeconds = 0] = answers.slice(3 * at, 3 * at + 3);
-    return allowanceFor(taken, limit, endsAtSeconds, isAllowed === 1);
+  return asked.map(({ limit }, n) => {
+    const at = 3 * n;
+    const [taken, endsAtSeconds] = [answers[at], answers[at + 2]] as [number, number];
+    return allowanceFor(taken, limit, endsAtSeconds, answers[at + 1] === 1);
   });
 }
