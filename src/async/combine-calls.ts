@@ -9,10 +9,12 @@ type Waiting<Asked, Result> = {
  * and resolves with as many results; if it rejects, each of them rejects.
  * @param call for calls of the same group
  * @param max what one call may combine; it then goes out at once, and further ones make the next
+ * @param atTurnEnd runs the work at the end of the event loop's turn
  */
 export function combineCalls<Asked, Result>(
   call: (group: string, asked: readonly Asked[]) => Promise<readonly Result[]>,
   max: number,
+  atTurnEnd: (work: () => void) => void = setImmediate,
 ): (group: string, asked: Asked) => Promise<Result> {
   let groups = new Map<string, Waiting<Asked, Result>[]>();
 
@@ -32,7 +34,7 @@ export function combineCalls<Asked, Result>(
   }
   return (group, asked) =>
     new Promise((resolve, reject) => {
-      if (groups.size === 0) setImmediate(sendAll);
+      if (groups.size === 0) atTurnEnd(sendAll);
       const waiting = groups.get(group);
       if (waiting === undefined) groups.set(group, [{ asked, resolve, reject }]);
       else if (waiting.push({ asked, resolve, reject }) >= max) {

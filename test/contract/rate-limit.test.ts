@@ -24,7 +24,7 @@ afterAll(async () => {
 async function openLimiter(now: () => number = Date.now): Promise<RateLimiter> {
   const views = await reachableViews({ url: redis.url });
   connections.push(views);
-  return createRedisRateLimiter(views.redis, now);
+  return createRedisRateLimiter(views, now);
 }
 
 const accepted = (allowances: { isAllowed: boolean }[]) =>

@@ -43,10 +43,16 @@ export type RedisViewsOptions = {
   onStatus?: (status: 'up' | 'down') => void;
 };
 
-/**
- * `redis`: the connection, for other small commands. They are pipelined with the reads of views.
- */
-export type RedisViews = Views & StoreMaintenance & { readonly redis: Redis };
+export type RedisViews = Views &
+  StoreMaintenance & {
+    /** The connection, for other small commands. */
+    readonly redis: Redis;
+    /**
+     * Runs the work at the end of the event loop's turn: its commands and the reads of views are
+     * one write.
+     */
+    readonly atTurnEnd: (work: () => void) => void;
+  };
 
 /**
  * Views in Redis. Resolves when Redis answers, at the latest after 1 s; it reconnects for ever.
@@ -72,9 +78,11 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   });
   await status.firstUp(ANSWER_MS);
 
+  const atTurnEnd = createTurnEnd(redis);
   const combinedPage = combineCalls<PageQuery, Page>(
     (projection, queries) => readPages(redis, projection, queries),
     PAGES_MAX,
+    atTurnEnd,
   );
 
   async function checkpoint(projection: string): Promise<number> {
@@ -83,6 +91,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
 
   return {
     redis,
+    atTurnEnd,
     checkpoint,
     async write(projection, batch) {
       assertBatch(batch);
@@ -98,6 +107,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
     readWithCheckpoint: combineCalls<string, HeldView>(
       (projection, keys) => readTogether(redis, projection, keys),
       READS_MAX,
+      atTurnEnd,
     ),
     async page(projection, query) {
       assertPage(query);
@@ -130,6 +140,23 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   };
 }
 
+/** Collects the work of a turn, and runs it while the connection holds its writes back. */
+function createTurnEnd(redis: Redis): RedisViews['atTurnEnd'] {
+  let due: (() => void)[] = [];
+  function run(): void {
+    const works = due;
+    due = [];
+    // Absent until the client connects; then commands fail.
+    const { stream } = redis as { stream?: Redis['stream'] };
+    stream?.cork();
+    for (const work of works) work();
+    stream?.uncork();
+  }
+  return (work) => {
+    if (due.push(work) === 1) setImmediate(run);
+  };
+}
+
 async function readTogether(
   redis: ScriptCommands,
   projection: string,
@@ -148,7 +175,12 @@ async function readPages(
 ): Promise<Page[]> {
   const { checkpoint, views, lists, listPrefix } = keysOf(projection);
   const asked = [checkpoint, views, lists, listPrefix] as (string | number)[];
-  for (const { lists: [list = ''], offset, limit } of queries) asked.push(list, offset, limit);
+  for (const {
+    lists: [list = ''],
+    offset,
+    limit,
+  } of queries)
+    asked.push(list, offset, limit);
   const [stands, ...pages] = await answer(redis.pagesOfLists(3, ...asked));
   return queries.map((_, at) => ({
     items: pages[2 * at] as string,
@@ -174,14 +206,14 @@ async function intersection(
 /**
  * Fails fast: no command is queued without a connection, and a connection with an overdue answer is
  * closed with all its pending commands. Writes are not pipelined: reads in the same pipeline would
- * wait for the write.
+ * wait for the write. Neither are combined calls, which are one write anyway.
  */
 function connect(url: string, tls: object): Redis & ScriptCommands & MaintenanceCommands {
   const redis = new Redis(url, {
     ...tls,
     scripts: { ...scripts, ...maintenanceScripts },
     enableAutoPipelining: true,
-    autoPipeliningIgnoredCommands: ['writeViews'],
+    autoPipeliningIgnoredCommands: ['writeViews', 'readViews', 'pagesOfLists', 'takeUnits'],
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,

@@ -61,12 +61,16 @@ type WithTake = Redis & {
  * are counted in one call. While Redis is unavailable or its answer is
  * overdue, each process counts on its own: requests stay bounded, and no caller is locked out.
  */
-export function createRedisRateLimiter(redis: Redis, now: () => number): RateLimiter {
+export function createRedisRateLimiter(
+  { redis, atTurnEnd }: { redis: Redis; atTurnEnd: (work: () => void) => void },
+  now: () => number,
+): RateLimiter {
   redis.defineCommand('takeUnits', { lua: TAKE });
   const shared = redis as WithTake;
   const takeShared = combineCalls<Asked, Allowance>(
     (_, asked) => takeTogether(shared, asked),
     TAKES_MAX,
+    atTurnEnd,
   );
   const takeLocally = createLocalLimiter(now);
   let failedAt = Number.NEGATIVE_INFINITY;
