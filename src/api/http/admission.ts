@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
@@ -77,14 +77,14 @@ export function registerAdmission(
 
   server.addHook('onSend', (request, reply, payload, done) => {
     const allowance = request.admission?.allowance ?? countByAddress(request.ip);
-    const finish = (known: Allowance) => {
-      void reply.headers(rateLimitHeaders(known));
-      // A document says itself how it may be kept.
-      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+    if (!(allowance instanceof Promise)) {
+      setAllowance(reply, allowance);
+      return done(null, payload);
+    }
+    void allowance.then((known) => {
+      setAllowance(reply, known);
       done(null, payload);
-    };
-    if (allowance instanceof Promise) void allowance.then(finish, done);
-    else finish(allowance);
+    }, done);
   });
 
   function enter(
@@ -172,6 +172,12 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
 }
 
 const NO_CACHE = 'no-store';
+
+function setAllowance(reply: FastifyReply, allowance: Allowance): void {
+  void reply.headers(rateLimitHeaders(allowance));
+  // A document says itself how it may be kept.
+  if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+}
 
 /** The headers of every answer: the remaining allowance, and that no cache may store it. */
 export function allowanceHeaders(allowance: Allowance) {
