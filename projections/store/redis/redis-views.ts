@@ -4,7 +4,7 @@ import { Unavailable } from '#src/errors.ts';
 import { createFairExecutor, type FairExecutor } from '#src/async/fair-executor.ts';
 import { combineCalls } from '#src/async/combine-calls.ts';
 import { within } from '#src/async/timeout.ts';
-import { assertBatch, assertPage } from '../limits.ts';
+import { assertBatch, assertPage, pageMax } from '../limits.ts';
 import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
 import {
   checkpointChannels,
@@ -31,8 +31,8 @@ const INTERSECTIONS = { places: 60, placesPerOwner: 30 };
 /** What reads of one turn of the event loop combine to: at most 2 ms of Redis' time. */
 const READS_MAX = 100;
 const PAGES_MAX = 20;
-/** A page of more rows is read alone. */
-const ROWS_MAX = 100;
+/** A page of more rows is read alone: combined pages have no more rows than one may have. */
+const ROWS_MAX = pageMax / PAGES_MAX;
 
 export type RedisViewsOptions = {
   /** `redis://host:port/db`. Redis 7 or newer, and one server per service (see scripts.ts). */
