@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** A new id with 128 random bits, of [A-Za-z0-9_-]: `ses_…`, `wl_…`, `key_…`. */
 export function newId(prefix: string): string {
@@ -10,8 +10,8 @@ export function newId(prefix: string): string {
  * session that the first one created, because it derives the same id.
  */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
-  const hash = createHash('sha256').update(JSON.stringify(parts)).digest();
-  return `${prefix}_${hash.subarray(0, 16).toString('base64url')}`;
+  const digest = hash('sha256', JSON.stringify(parts), 'buffer');
+  return `${prefix}_${digest.subarray(0, 16).toString('base64url')}`;
 }
 
 /**
@@ -24,5 +24,5 @@ export function newApiKey(organizationId: string): string {
 
 /** An API key as the event store keeps it: its SHA-256 in hex. */
 export function hashKey(apiKey: string): string {
-  return createHash('sha256').update(apiKey).digest('hex');
+  return hash('sha256', apiKey, 'hex');
 }

@@ -43,6 +43,7 @@ export function monotonicViews(views: Views): Views {
     isBuiltFrom: (projection, logId) => views.isBuiltFrom(projection, logId),
     drop: (projection) => views.drop(projection),
     read: (projection, key) => views.read(projection, key),
+    readWithCheckpoint: (projection, key) => views.readWithCheckpoint(projection, key),
     readMany: (projection, keys) => views.readMany(projection, keys),
     page: (projection, query) => readCurrent(projection, () => views.page(projection, query)),
     async counts(projection, lists) {

@@ -62,6 +62,10 @@ export function createMemoryViews(): Views & StoreMaintenance {
     async read(projection, key) {
       return storeOf(projection).views.get(key)?.view ?? null;
     },
+    async readWithCheckpoint(projection, key) {
+      const { views, checkpoint } = storeOf(projection);
+      return { view: views.get(key)?.view ?? null, checkpoint };
+    },
     async readMany(projection, keys) {
       const { views } = storeOf(projection);
       return keys.map((key) => views.get(key)?.view ?? null);

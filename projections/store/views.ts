@@ -26,7 +26,9 @@ export type Views = {
 
   /** A view's JSON text; null: no such view. */
   read(projection: string, key: string): Promise<string | null>;
-  /** The same for many keys, in the order of the keys. */
+  /** The same with the checkpoint at which it was read. */
+  readWithCheckpoint(projection: string, key: string): Promise<HeldView>;
+  /** The views of many keys, in the order of the keys. */
   readMany(projection: string, keys: readonly string[]): Promise<(string | null)[]>;
 
   /**
@@ -48,6 +50,8 @@ export type Views = {
   /** False while the store does not answer. */
   isReachable(): boolean;
 } & AsyncDisposable;
+
+export type HeldView = { view: string | null; checkpoint: number };
 
 export type Batch = {
   after: number;

@@ -34,7 +34,7 @@ function publicHosts({ publicWsUrl, publicWssUrl }: Infrastructure['config']['ga
 
 export async function composeApi(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
   const { config, connection, context, redis, log, certificate, metrics } = infrastructure;
-  const rateLimiter = createRedisRateLimiter(redis, context.now);
+  const rateLimiter = createRedisRateLimiter(infrastructure.rawViews, context.now);
   const credentials = stack.use(
     await followCredentials(context.eventStore, config.tiers, log, infrastructure),
   );

@@ -24,7 +24,7 @@ afterAll(async () => {
 async function openLimiter(now: () => number = Date.now): Promise<RateLimiter> {
   const views = await reachableViews({ url: redis.url });
   connections.push(views);
-  return createRedisRateLimiter(views.redis, now);
+  return createRedisRateLimiter(views, now);
 }
 
 const accepted = (allowances: { isAllowed: boolean }[]) =>
@@ -50,6 +50,23 @@ describe('processes with one Redis', () => {
     );
     const resets = new Set(taken.map(({ resetAtSeconds }) => resetAtSeconds));
     expect([...resets]).toEqual([Math.ceil(Date.now() / WINDOW_MS) * 60]);
+  });
+
+  it('count each organization’s requests of one moment with its own limit', async () => {
+    const limiter = await openLimiter();
+    await freshWindow();
+    const taken = await Promise.all(
+      Array.from({ length: 240 }, (_, at) => {
+        const [who, limit] = at % 3 === 0 ? ['small', 7] : ['large', 100];
+        return limiter.take(`${who}-moment`, Number(limit), at % 3 === 0 ? 2 : 1);
+      }),
+    );
+    const small = taken.filter((_, at) => at % 3 === 0);
+    expect(small.map(({ remaining }) => remaining)).toEqual([5, 3, ...Array(78).fill(1)]);
+    expect(accepted(small)).toBe(3);
+    const large = taken.filter((_, at) => at % 3 !== 0);
+    expect(accepted(large)).toBe(100);
+    expect(await limiter.take('small-moment', 7)).toMatchObject({ remaining: 0, isAllowed: true });
   });
 
   it('take all units of a request or none, whichever process is asked', async () => {

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { Unavailable } from '#src/errors.ts';
-import { createFairExecutor } from '#src/async/fair-executor.ts';
+import { createFairExecutor, type FairExecutor } from '#src/async/fair-executor.ts';
+import { combineCalls } from '#src/async/combine-calls.ts';
 import { within } from '#src/async/timeout.ts';
-import { assertBatch, assertPage } from '../limits.ts';
+import { assertBatch, assertPage, pageMax } from '../limits.ts';
 import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
 import {
   checkpointChannels,
@@ -16,7 +17,7 @@ import {
 import { createRedisMaintenance } from './maintenance.ts';
 import { maintenanceScripts, type MaintenanceCommands } from './maintenance-scripts.ts';
 import type { StoreMaintenance } from '../maintenance.ts';
-import type { Views } from '../views.ts';
+import type { HeldView, Page, PageQuery, Views } from '../views.ts';
 
 /** The port's limit for an answer; also for a connection attempt and a silent connection. */
 const ANSWER_MS = 1000;
@@ -27,6 +28,12 @@ const RECONNECT_MS_MAX = 500;
  */
 const INTERSECTIONS = { places: 60, placesPerOwner: 30 };
 
+/** What reads of one turn of the event loop combine to: at most 2 ms of Redis' time. */
+const READS_MAX = 100;
+const PAGES_MAX = 20;
+/** A page of more rows is read alone: combined pages have no more rows than one may have. */
+const ROWS_MAX = pageMax / PAGES_MAX;
+
 export type RedisViewsOptions = {
   /** `redis://host:port/db`. Redis 7 or newer, and one server per service (see scripts.ts). */
   url: string;
@@ -36,10 +43,16 @@ export type RedisViewsOptions = {
   onStatus?: (status: 'up' | 'down') => void;
 };
 
-/**
- * `redis`: the connection, for other small commands. They are pipelined with the reads of views.
- */
-export type RedisViews = Views & StoreMaintenance & { readonly redis: Redis };
+export type RedisViews = Views &
+  StoreMaintenance & {
+    /** The connection, for other small commands. */
+    readonly redis: Redis;
+    /**
+     * Runs the work at the end of the event loop's turn: its commands and the reads of views are
+     * one write.
+     */
+    readonly atTurnEnd: (work: () => void) => void;
+  };
 
 /**
  * Views in Redis. Resolves when Redis answers, at the latest after 1 s; it reconnects for ever.
@@ -65,12 +78,20 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   });
   await status.firstUp(ANSWER_MS);
 
+  const atTurnEnd = createTurnEnd(redis);
+  const combinedPage = combineCalls<PageQuery, Page>(
+    (projection, queries) => readPages(redis, projection, queries),
+    PAGES_MAX,
+    atTurnEnd,
+  );
+
   async function checkpoint(projection: string): Promise<number> {
     return Number((await answer(redis.get(keysOf(projection).checkpoint))) ?? 0);
   }
 
   return {
     redis,
+    atTurnEnd,
     checkpoint,
     async write(projection, batch) {
       assertBatch(batch);
@@ -83,16 +104,17 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
     async readMany(projection, keys) {
       return keys.length === 0 ? [] : answer(redis.hmget(keysOf(projection).views, ...keys));
     },
+    readWithCheckpoint: combineCalls<string, HeldView>(
+      (projection, keys) => readTogether(redis, projection, keys),
+      READS_MAX,
+      atTurnEnd,
+    ),
     async page(projection, query) {
       assertPage(query);
-      const { checkpoint, views, lists, listPrefix } = keysOf(projection);
-      const { offset, limit } = query;
-      const asked = [listPrefix, offset, limit, ...query.lists];
-      const ask = () => answer(redis.pageOfViews(3, checkpoint, views, lists, ...asked));
-      const [owner = ''] = query.lists[0]?.split('/', 1) ?? [];
-      const isCheap = query.lists.length === 1;
-      const [items, total, stands] = await (isCheap ? ask() : intersections(owner, ask));
-      return { items, total, checkpoint: stands };
+      const { lists, limit } = query;
+      if (lists.length > 1) return intersection(redis, intersections, projection, query);
+      if (limit > ROWS_MAX) return (await readPages(redis, projection, [query]))[0] as Page;
+      return combinedPage(projection, query);
     },
     async counts(projection, names) {
       const { lists, listPrefix } = keysOf(projection);
@@ -118,17 +140,80 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   };
 }
 
+/** Collects the work of a turn, and runs it while the connection holds its writes back. */
+function createTurnEnd(redis: Redis): RedisViews['atTurnEnd'] {
+  let due: (() => void)[] = [];
+  function run(): void {
+    const works = due;
+    due = [];
+    // Absent until the client connects; then commands fail.
+    const { stream } = redis as { stream?: Redis['stream'] };
+    stream?.cork();
+    for (const work of works) work();
+    stream?.uncork();
+  }
+  return (work) => {
+    if (due.push(work) === 1) setImmediate(run);
+  };
+}
+
+async function readTogether(
+  redis: ScriptCommands,
+  projection: string,
+  keys: readonly string[],
+): Promise<HeldView[]> {
+  const { checkpoint, views } = keysOf(projection);
+  const [stands, texts] = await answer(redis.readViews(2, checkpoint, views, ...keys));
+  return texts.map((view) => ({ view, checkpoint: Number(stands) }));
+}
+
+/** Pages of one list each. */
+async function readPages(
+  redis: ScriptCommands,
+  projection: string,
+  queries: readonly PageQuery[],
+): Promise<Page[]> {
+  const { checkpoint, views, lists, listPrefix } = keysOf(projection);
+  const asked = [checkpoint, views, lists, listPrefix] as (string | number)[];
+  for (const {
+    lists: [list = ''],
+    offset,
+    limit,
+  } of queries)
+    asked.push(list, offset, limit);
+  const [stands, ...pages] = await answer(redis.pagesOfLists(3, ...asked));
+  return queries.map((_, at) => ({
+    items: pages[2 * at] as string,
+    total: pages[2 * at + 1] as number,
+    checkpoint: stands,
+  }));
+}
+
+async function intersection(
+  redis: ScriptCommands,
+  inTurn: FairExecutor,
+  projection: string,
+  { lists: names, offset, limit }: PageQuery,
+): Promise<Page> {
+  const { checkpoint, views, lists, listPrefix } = keysOf(projection);
+  const asked = [listPrefix, offset, limit, ...names];
+  const [owner = ''] = names[0]?.split('/', 1) ?? [];
+  const ask = () => answer(redis.pageOfIntersection(3, checkpoint, views, lists, ...asked));
+  const [items, total, stands] = await inTurn(owner, ask);
+  return { items, total, checkpoint: stands };
+}
+
 /**
  * Fails fast: no command is queued without a connection, and a connection with an overdue answer is
  * closed with all its pending commands. Writes are not pipelined: reads in the same pipeline would
- * wait for the write.
+ * wait for the write. Neither are combined calls, which are one write anyway.
  */
 function connect(url: string, tls: object): Redis & ScriptCommands & MaintenanceCommands {
   const redis = new Redis(url, {
     ...tls,
     scripts: { ...scripts, ...maintenanceScripts },
     enableAutoPipelining: true,
-    autoPipeliningIgnoredCommands: ['writeViews'],
+    autoPipeliningIgnoredCommands: ['writeViews', 'readViews', 'pagesOfLists', 'takeUnits'],
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,

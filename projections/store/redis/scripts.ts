@@ -120,56 +120,76 @@ redis.call('PUBLISH', KEYS[1], ARGV[3])
 return upTo
 `;
 
-/**
- * KEYS: checkpoint, views, lists. ARGV: prefix of the lists, offset, limit, one or more lists.
- * One list: O(log n + page) at any offset. Several: scans the shortest from its high end in steps
- * of 500 and looks the keys up in the others. The total is the size of the intersection, O(n of the
- * shortest): some 0.3 µs per entry, during which Redis serves no other client.
- */
-const pageOfViews = `
-local prefix = redis.call('GET', KEYS[3]) or ARGV[1]
-local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
-local keys, total = {}, 0
-local shortest = prefix .. ARGV[4]
-if #ARGV == 4 then
-  total = redis.call('ZCARD', shortest)
-  keys = redis.call('ZREVRANGE', shortest, offset, offset + limit - 1)
-else
-  local others = {}
-  for i = 5, #ARGV do
-    local list = prefix .. ARGV[i]
-    if redis.call('ZCARD', list) < redis.call('ZCARD', shortest) then
-      shortest, list = list, shortest
-    end
-    others[#others + 1] = list
-  end
-  total = redis.call('ZINTERCARD', 1 + #others, shortest, unpack(others))
-  local last = offset < total and math.min(offset + limit, total) or 0
-  local seen, from = 0, 0
-  while seen < last do
-    local some = redis.call('ZREVRANGE', shortest, from, from + 499)
-    local isOut = {}
-    for _, other in ipairs(others) do
-      for i, score in ipairs(redis.call('ZMSCORE', other, unpack(some))) do
-        if not score then isOut[i] = true end
-      end
-    end
-    for i, key in ipairs(some) do
-      if not isOut[i] and seen < last then
-        seen = seen + 1
-        if seen > offset then keys[#keys + 1] = key end
-      end
-    end
-    from = from + 500
-  end
-end
-local texts = {}
-if #keys > 0 then
+/** KEYS: checkpoint, views. ARGV: keys. Returns the checkpoint and the views. */
+const readViews = `
+return { redis.call('GET', KEYS[1]) or '0', redis.call('HMGET', KEYS[2], unpack(ARGV)) }
+`;
+
+/** The JSON texts of these keys' views, joined by commas. */
+const textsOf = `
+local function textsOf(keys)
+  if #keys == 0 then return '' end
+  local texts = {}
   for _, text in ipairs(redis.call('HMGET', KEYS[2], unpack(keys))) do
     if text then texts[#texts + 1] = text end
   end
+  return table.concat(texts, ',')
 end
-return { table.concat(texts, ','), total, tonumber(redis.call('GET', KEYS[1]) or '0') }
+`;
+
+/**
+ * KEYS: checkpoint, views, lists. ARGV: prefix of the lists, then list, offset and limit of each
+ * page: O(log n + page) at any offset. Returns the checkpoint, then items and total of each page.
+ */
+const pagesOfLists = `${textsOf}
+local prefix = redis.call('GET', KEYS[3]) or ARGV[1]
+local answers = { tonumber(redis.call('GET', KEYS[1]) or '0') }
+for i = 2, #ARGV, 3 do
+  local list, offset = prefix .. ARGV[i], tonumber(ARGV[i + 1])
+  local last = offset + tonumber(ARGV[i + 2]) - 1
+  answers[#answers + 1] = textsOf(redis.call('ZREVRANGE', list, offset, last))
+  answers[#answers + 1] = redis.call('ZCARD', list)
+end
+return answers
+`;
+
+/**
+ * KEYS: checkpoint, views, lists. ARGV: prefix of the lists, offset, limit, several lists. Scans
+ * the shortest from its high end in steps of 500 and looks the keys up in the others. The total is
+ * the size of the intersection, O(n of the shortest): some 0.3 µs per entry, during which Redis
+ * serves no other client.
+ */
+const pageOfIntersection = `${textsOf}
+local prefix = redis.call('GET', KEYS[3]) or ARGV[1]
+local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
+local keys, others, shortest = {}, {}, prefix .. ARGV[4]
+for i = 5, #ARGV do
+  local list = prefix .. ARGV[i]
+  if redis.call('ZCARD', list) < redis.call('ZCARD', shortest) then
+    shortest, list = list, shortest
+  end
+  others[#others + 1] = list
+end
+local total = redis.call('ZINTERCARD', 1 + #others, shortest, unpack(others))
+local last = offset < total and math.min(offset + limit, total) or 0
+local seen, from = 0, 0
+while seen < last do
+  local some = redis.call('ZREVRANGE', shortest, from, from + 499)
+  local isOut = {}
+  for _, other in ipairs(others) do
+    for i, score in ipairs(redis.call('ZMSCORE', other, unpack(some))) do
+      if not score then isOut[i] = true end
+    end
+  end
+  for i, key in ipairs(some) do
+    if not isOut[i] and seen < last then
+      seen = seen + 1
+      if seen > offset then keys[#keys + 1] = key end
+    end
+  end
+  from = from + 500
+end
+return { textsOf(keys), total, tonumber(redis.call('GET', KEYS[1]) or '0') }
 `;
 
 /** KEYS: lists. ARGV: prefix of the lists, then lists. */
@@ -186,7 +206,9 @@ return redis.call('ZRANK', (redis.call('GET', KEYS[1]) or ARGV[1]) .. ARGV[2], A
 
 export const scripts = {
   writeViews: { lua: writeViews },
-  pageOfViews: { lua: pageOfViews },
+  readViews: { lua: readViews },
+  pagesOfLists: { lua: pagesOfLists },
+  pageOfIntersection: { lua: pageOfIntersection },
   countLists: { lua: countLists },
   rankInList: { lua: rankInList },
 };
@@ -194,7 +216,15 @@ export const scripts = {
 /** The scripts as the client's commands; the first argument is the number of keys. */
 export type ScriptCommands = {
   writeViews(keyCount: number, ...keysAndArguments: (string | number)[]): Promise<number>;
-  pageOfViews(
+  readViews(
+    keyCount: number,
+    ...keysAndArguments: string[]
+  ): Promise<[checkpoint: string, views: (string | null)[]]>;
+  pagesOfLists(
+    keyCount: number,
+    ...keysAndArguments: (string | number)[]
+  ): Promise<[checkpoint: number, ...itemsAndTotals: (string | number)[]]>;
+  pageOfIntersection(
     keyCount: number,
     ...keysAndArguments: (string | number)[]
   ): Promise<[items: string, total: number, checkpoint: number]>;

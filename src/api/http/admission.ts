@@ -1,10 +1,11 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 import { bearerOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
 import { unitsOf, type Asked } from './cost.ts';
 import { sendRejection } from './error-response.ts';
+import type { RouteConfig } from './route.ts';
 import {
   createLocalLimiter,
   rateLimitHeaders,
@@ -76,20 +77,24 @@ export function registerAdmission(
 
   server.addHook('onSend', (request, reply, payload, done) => {
     const allowance = request.admission?.allowance ?? countByAddress(request.ip);
-    const finish = (known: Allowance) => {
-      void reply.headers(rateLimitHeaders(known));
-      // A document says itself how it may be kept.
-      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+    if (!(allowance instanceof Promise)) {
+      setAllowance(reply, allowance);
+      return done(null, payload);
+    }
+    void allowance.then((known) => {
+      setAllowance(reply, known);
       done(null, payload);
-    };
-    if (allowance instanceof Promise) void allowance.then(finish, done);
-    else finish(allowance);
+    }, done);
   });
 
-  function enter(request: FastifyRequest, caller: Caller | null, action: Action | null): Admission {
-    const { cost: declared, isUnlimited = false } = request.routeOptions.config;
+  function enter(
+    request: FastifyRequest,
+    caller: Caller | null,
+    { cost: declared, isUnlimited }: Partial<RouteConfig>,
+    action: Action | null,
+  ): Admission {
     const { requestsPerMinute: limit } = caller?.limits ?? gatekeeper.anonymous;
-    const cost = isUnlimited ? 0 : unitsOf(declared, request as Asked, limit);
+    const cost = isUnlimited === true ? 0 : unitsOf(declared, request as Asked, limit);
     const allowance =
       caller === null
         ? countByAddress(request.ip, cost)
@@ -107,30 +112,40 @@ export function registerAdmission(
     return admission;
   }
 
-  server.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) return done();
-    const { action = 'read', admission: place } = request.routeOptions.config;
-    if (action === 'public') {
-      const admission = enter(request, null, null);
+  // A hook of each route instead of one for all: what the route declares is read once, not for
+  // every request. Unknown paths have no such hook.
+  server.addHook('onRoute', (route) => {
+    const config = route.config ?? {};
+    route.onRequest = config.action === 'public' ? admitAnyone(config) : admitCallers(config);
+  });
+  function admitAnyone(config: Partial<RouteConfig>): onRequestHookHandler {
+    return (request, reply, done) => {
+      const admission = enter(request, null, config, null);
       const refusal = overLimit(admission.allowance as Allowance, admission.cost, now());
       return refusal === null ? done() : void sendRejection(reply, refusal);
-    }
-    const count = (caller: Caller | null) => {
-      const { result } = enter(request, caller, action);
-      const goesOn = place === 'handler' && caller !== null && mayDo(caller.role, action);
-      if (goesOn) return done();
-      void result.then(
-        (rejection) => (rejection === null ? done() : sendRejection(reply, rejection)),
-        done,
-      );
     };
-    const caller = authenticated(request, authenticate);
-    if (caller instanceof Promise) void caller.then(count, done);
-    else count(caller);
-  });
+  }
+  function admitCallers(config: Partial<RouteConfig>): onRequestHookHandler {
+    const { admission: place } = config;
+    const action = config.action as Action;
+    return (request, reply, done) => {
+      const count = (caller: Caller | null) => {
+        const { result } = enter(request, caller, config, action);
+        const goesOn = place === 'handler' && caller !== null && mayDo(caller.role, action);
+        if (goesOn) return done();
+        void result.then(
+          (rejection) => (rejection === null ? done() : sendRejection(reply, rejection)),
+          done,
+        );
+      };
+      const caller = authenticated(request, authenticate);
+      if (caller instanceof Promise) void caller.then(count, done);
+      else count(caller);
+    };
+  }
 
   return async (request) => {
-    const admission = enter(request, await authenticated(request, authenticate), null);
+    const admission = enter(request, await authenticated(request, authenticate), {}, null);
     return overLimit(await admission.allowance, admission.cost, now());
   };
 }
@@ -157,6 +172,12 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
 }
 
 const NO_CACHE = 'no-store';
+
+function setAllowance(reply: FastifyReply, allowance: Allowance): void {
+  void reply.headers(rateLimitHeaders(allowance));
+  // A document says itself how it may be kept.
+  if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+}
 
 /** The headers of every answer: the remaining allowance, and that no cache may store it. */
 export function allowanceHeaders(allowance: Allowance) {

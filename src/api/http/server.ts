@@ -128,10 +128,12 @@ function acceptEmptyJson(server: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else void parseJson(request, body as string, done);
   });
-  server.addHook('preValidation', (request, _reply, done) => {
-    if (request.body === undefined && request.routeOptions.schema?.body !== undefined)
-      request.body = {};
-    done();
+  server.addHook('onRoute', (route) => {
+    if (route.schema?.body === undefined) return;
+    route.preValidation = (request, _reply, done) => {
+      if (request.body === undefined) request.body = {};
+      done();
+    };
   });
 }
 

@@ -72,8 +72,10 @@ function readPart(
  * list.
  */
 function readQuery(properties: Record<string, ParameterSchema>, sent: Record<string, unknown>) {
+  const entries = Object.entries(sent);
+  if (entries.length === 0) return {};
   return Object.fromEntries(
-    Object.entries(sent).map(([name, value]) => {
+    entries.map(([name, value]) => {
       const { type } = properties[name] ?? {};
       if (typeof value !== 'string') return [name, value];
       if (type === 'array') return [name, [value]];

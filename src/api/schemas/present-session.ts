@@ -1,6 +1,6 @@
 import type { SessionState } from '#events/session.ts';
 import { formatDuration } from '#src/domain/session/duration.ts';
-import { isFinal } from '#src/domain/session/session.ts';
+import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
 import type { Caller } from '../auth/authenticate.ts';
 
 /**
@@ -100,19 +100,23 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
 /** Rendered sessions in the cache; a session that is read often is rendered once. */
 const RENDERED_MAX = 5_000;
 
-/** Session view (JSON text) → answer (JSON text), rendering each view once per role and API key. */
+/** `body`: the answer's JSON text. `waiting`: the session, if it waits for a server. */
+export type Rendered = { body: string; waiting: SessionState | null };
+
+/** Session view (JSON text) → answer, rendering each view once per role and API key. */
 export function createRenderer(addresses: Addresses) {
-  const rendered = new Map<string, { view: string; body: string }>();
-  return function render(view: string, key: string, caller: Caller): string {
+  const rendered = new Map<string, Rendered & { view: string }>();
+  return function render(view: string, key: string, caller: Caller): Rendered {
     const cacheKey = `${key} ${caller.role} ${caller.keyHash ?? ''}`;
     const known = rendered.get(cacheKey);
-    if (known?.view === view) return known.body;
+    if (known?.view === view) return known;
     const session = JSON.parse(view) as SessionState;
     const body = JSON.stringify(presentSession(session, caller, addresses));
+    const fresh = { view, body, waiting: isAwaitingServer(session) ? session : null };
     rendered.delete(cacheKey);
-    rendered.set(cacheKey, { view, body });
+    rendered.set(cacheKey, fresh);
     if (rendered.size > RENDERED_MAX)
       for (const oldest of rendered.keys().take(1)) rendered.delete(oldest);
-    return body;
+    return fresh;
   };
 }

@@ -3,7 +3,6 @@ import { organizationSessions, waitingSessions } from '#projections/organization
 import { projectionId } from '#projections/projection.ts';
 import { sessionKey } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
-import { isAwaitingServer } from '#src/domain/session/session.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 
@@ -42,19 +41,14 @@ export function estimate(count: number, servedAt: readonly number[], now: number
   return Math.ceil((count * perServedMs) / 1000);
 }
 
-/** A cheap test of a session's view: false if the session does not wait. May be true by a label. */
-export function mayWait(view: string): boolean {
-  return view.includes('"status":"queued"') || view.includes('"status":"creating"');
-}
-
 /**
- * null if the session does not wait, a server has accepted it, or the read model is unavailable.
+ * The place of a session that waits for a server; null if the read model does not say so, or is
+ * unavailable.
  */
 export async function queuePlace(
   { views, pace }: { views: Views; pace: QueuePace },
   session: SessionState,
 ): Promise<QueuePlace | null> {
-  if (!isAwaitingServer(session)) return null;
   const key = sessionKey(session.organizationId, session.id);
   try {
     const rank = await views.rank(projectionId(organizationSessions), waitingSessions, key);

@@ -48,6 +48,20 @@ describe.each(viewStores)('the lists of views in $adapter', ({ open }) => {
     expect(await views.rank(p, 'all', 'none')).toBeNull();
   });
 
+  test('pages that are read at the same time are each their own', async () => {
+    const p = freshId('views');
+    const names = Array.from({ length: 50 }, (_, n) => `k${String(n).padStart(2, '0')}`);
+    const writes = names.map((key, n) => view(key, n + 1, ['all', `of/${key}`]));
+    await views.write(p, { after: 0, upTo: 50, writes });
+    const asked = names.map((_, offset) => keysOf(views, p, ['all'], offset, 2));
+    const alone = names.map((key) => keysOf(views, p, [`of/${key}`]));
+    const many = [keysOf(views, p, ['all'], 0, 1000), keysOf(views, p, ['none'])];
+    const newest = names.toReversed();
+    expect(await Promise.all(asked)).toEqual(names.map((_, at) => newest.slice(at, at + 2)));
+    expect(await Promise.all(alone)).toEqual(names.map((key) => [key]));
+    expect(await Promise.all(many)).toEqual([newest, []]);
+  });
+
   test('a view whose order changes moves in its lists', async () => {
     const p = freshId('views');
     const writes = [view('a', 1, ['all'], 1), view('b', 2, ['all'], 2)];

@@ -14,6 +14,7 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
     const p = freshId('views');
     expect(await views.checkpoint(p)).toBe(0);
     expect(await views.read(p, 'a')).toBeNull();
+    expect(await views.readWithCheckpoint(p, 'a')).toEqual({ view: null, checkpoint: 0 });
     expect(await views.readMany(p, [])).toEqual([]);
     const empty = { items: '', total: 0, checkpoint: 0 };
     expect(await views.page(p, { lists: ['all'], offset: 0, limit: 20 })).toEqual(empty);
@@ -34,6 +35,23 @@ describe.each(viewStores)('views in $adapter', ({ open }) => {
       null,
       textOf('a', 3),
     ]);
+  });
+
+  test('reads at the same time get each their own view, and the checkpoint of its projection', async () => {
+    const [p, q] = [freshId('views'), freshId('views')];
+    const keys = Array.from({ length: 250 }, (_, n) => `k${n}`);
+    const writes = keys.map((key, n) => view(key, n + 1));
+    await views.write(p, { after: 0, upTo: 300, writes });
+    await views.write(q, { after: 0, upTo: 7, writes: [view('k0', 5)] });
+    const asked = [...keys, 'none'].flatMap((key) => [
+      views.readWithCheckpoint(p, key),
+      views.readWithCheckpoint(q, key),
+    ]);
+    const expected = [...keys, 'none'].flatMap((key, n) => [
+      { view: key === 'none' ? null : textOf(key, n + 1), checkpoint: 300 },
+      { view: key === 'k0' ? textOf(key, 5) : null, checkpoint: 7 },
+    ]);
+    expect(await Promise.all(asked)).toEqual(expected);
   });
 
   test('projections do not see each other', async () => {

@@ -1,8 +1,7 @@
-import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
 import { projectionId } from '#projections/projection.ts';
 import { sessionKey, sessionView } from '#projections/session-view.ts';
-import { reject, Unavailable } from '#src/errors.ts';
+import { reject, Unavailable, type Rejection } from '#src/errors.ts';
 import { loadSession, type ApiDependencies } from '../../dependencies.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
@@ -10,7 +9,7 @@ import { response, type ApiServer } from '../../http/route.ts';
 import { createRenderer, presentSession } from '../../schemas/present-session.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 import { Session } from '../../schemas/sessions.ts';
-import { mayWait, queuePlace } from '../../sessions/queue-place.ts';
+import { queuePlace } from '../../sessions/queue-place.ts';
 import { AsOfQuery, readAsOf } from '../../time-travel/as-of.ts';
 import type { HistoryReader } from '../../time-travel/history-reader.ts';
 
@@ -53,24 +52,26 @@ export function getSession(
       ]);
       if (rejection !== null) return sendRejection(reply, rejection);
       if (at !== null && typeof at !== 'number') return sendRejection(reply, at);
-      const notFound = reject('SESSION_NOT_FOUND', { session_id: id });
       if (at !== null) {
         const then = isId(id) ? await past.session(organizationId, id, at) : null;
-        if (then === null) return sendRejection(reply, notFound);
+        if (then === null) return sendRejection(reply, notFound(id));
         const session = presentSession(then.state, caller, dependencies.addresses);
         return reply.send({ ...session, ...then.place });
       }
-      if (current === null) return sendRejection(reply, notFound);
-      const body = render(current, sessionKey(organizationId, id), caller);
-      const place = mayWait(current)
-        ? await queuePlace(dependencies, JSON.parse(current) as SessionState)
-        : null;
+      if (current === null) return sendRejection(reply, notFound(id));
+      const { body, waiting } = render(current, sessionKey(organizationId, id), caller);
+      const place = waiting === null ? null : await queuePlace(dependencies, waiting);
       // The place in the queue changes without the session: it is appended to the rendered text.
       const whole =
         place === null ? body : `${body.slice(0, -1)},${JSON.stringify(place).slice(1)}`;
-      return reply.type('application/json; charset=utf-8').send(whole);
+      void reply.type('application/json; charset=utf-8');
+      return whole;
     },
   });
+}
+
+function notFound(id: string): Rejection {
+  return reject('SESSION_NOT_FOUND', { session_id: id });
 }
 
 /**
@@ -86,11 +87,8 @@ async function currentView(
   if (!isId(id)) return null;
   const seen = sessionEvents.position();
   try {
-    const projection = projectionId(sessionView);
-    const [checkpoint, view] = await Promise.all([
-      views.checkpoint(projection),
-      views.read(projection, sessionKey(organizationId, id)),
-    ]);
+    const key = sessionKey(organizationId, id);
+    const { view, checkpoint } = await views.readWithCheckpoint(projectionId(sessionView), key);
     if (view !== null && checkpoint >= seen) return view;
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;

@@ -92,12 +92,11 @@ export function listSessions(
       const page = current ?? (await past.sessions(organizationId, query, at ?? 0));
       const from = current === null ? null : dependencies.completeFrom();
       const completeFrom = from === null ? '' : `,"complete_from":"${from}"`;
-      return reply
-        .type('application/json; charset=utf-8')
-        .send(
-          `{"sessions":[${page.items}],"total":${page.total},` +
-            `"pagination":{"limit":${limit},"offset":${offset}}${completeFrom}}`,
-        );
+      void reply.type('application/json; charset=utf-8');
+      return (
+        `{"sessions":[${page.items}],"total":${page.total},` +
+        `"pagination":{"limit":${limit},"offset":${offset}}${completeFrom}}`
+      );
     },
   });
 }
