@@ -1,17 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** Random bytes of an id. */
-const ID_BYTES = 16;
-/** The bytes of so many ids are drawn at once: a draw takes as long for 4 KB as for 16 bytes. */
-const IDS_DRAWN = 256;
-let drawn = Buffer.alloc(0);
-let used = 0;
-
-/** A new id with 128 random bits, of [A-Za-z0-9_-]: `ses_…`, `wl_…`, `cmd_…`. */
+/** A new id with 128 random bits, of [A-Za-z0-9_-]: `ses_…`, `wl_…`, `key_…`. */
 export function newId(prefix: string): string {
-  if (used === drawn.length) [drawn, used] = [randomBytes(ID_BYTES * IDS_DRAWN), 0];
-  used += ID_BYTES;
-  return `${prefix}_${drawn.toString('base64url', used - ID_BYTES, used)}`;
+  return `${prefix}_${randomBytes(16).toString('base64url')}`;
 }
 
 /**
