@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionState } from '#events/session.ts';
 import type { Views } from '#projections/store/views.ts';
@@ -31,6 +32,11 @@ export type CreateRequest = {
   admitted: Promise<Rejection | null>;
   /** How long to wait for the browser, in milliseconds; 0: not at all. */
   waitMs: number;
+  /**
+   * Called once with the session that the result will have, while the read model catches up: the
+   * caller can render its answer meanwhile.
+   */
+  whenSettled?: (state: SessionState) => void;
   /** The span of the request, if it is traced. */
   span: Span | null;
 };
@@ -62,8 +68,9 @@ export type CreatePhases = {
  */
 export async function handleCreateSession(
   { context, views, sessionEvents, queue }: CreateDependencies,
-  { identity, command, metadata, limits, admitted, waitMs, span }: CreateRequest,
+  request: CreateRequest,
 ): Promise<CreateResult | Rejection> {
+  const { identity, command, metadata, limits, admitted, waitMs, span } = request;
   // The rate limit's count and the read of the servers' room share a round trip to Redis.
   const [refused, full] = await Promise.all([
     admitted,
@@ -88,7 +95,11 @@ export async function handleCreateSession(
   if (activatedBy !== null) waiting?.link(activatedBy);
   waiting?.end();
 
-  await untilReadable(views, sequence);
+  const readable = untilReadable(views, sequence);
+  // A projector of this process sends its write first.
+  await turn();
+  request.whenSettled?.(state);
+  await readable;
   const readableAt = performance.now();
   const phases = { admittedAt, acceptedAt, assignedAt, activatedAt, settledAt, readableAt };
   return { state, isChanged: handled.isChanged, start: outcome.start(), phases };

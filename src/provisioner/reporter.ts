@@ -1,6 +1,7 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import { isRejection, Unavailable, WrittenByNewer, type Rejection } from '#src/errors.ts';
 import { doubling, retry } from '#src/async/retry.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
 import {
@@ -25,10 +26,15 @@ export type Reporter = {
   /** @throws Error where the command is rejected or the stream cannot be read */
   workload(workloadId: string, command: WorkloadCommand, metadata: EventMetadata): Promise<void>;
   /**
-   * Reports on a browser of the pool after its earlier reports. Resolves once it is appended or has
-   * failed; a failure is logged.
+   * Reports on a browser of the pool after its earlier reports, and not before `afterMs` from then
+   * (default 0). Resolves once it is appended or has failed; a failure is logged.
    */
-  queue(browser: ReportQueue, command: WorkloadCommand, metadata: EventMetadata): Promise<void>;
+  queue(
+    browser: ReportQueue,
+    command: WorkloadCommand,
+    metadata: EventMetadata,
+    afterMs?: number,
+  ): Promise<void>;
   /** @throws Error where the command is rejected or the stream cannot be read */
   server(
     serverId: string,
@@ -89,9 +95,11 @@ export function createReporter(
   }
   return {
     workload,
-    queue(browser, command, metadata) {
+    queue(browser, command, metadata, afterMs = 0) {
       const { workloadId } = browser;
-      browser.reports = browser.reports
+      const earlier = browser.reports;
+      const begun = afterMs === 0 ? earlier : earlier.then(() => sleep(afterMs));
+      browser.reports = begun
         .then(() => workload(workloadId, command, metadata))
         .catch((error: unknown) =>
           log.error(

@@ -19,6 +19,11 @@ const PULL_MS = 30_000;
 const UNAVAILABLE_MS = 250;
 /** A request older than this may have been withdrawn: its session is read before it is accepted. */
 const FRESH_MS = 500;
+/**
+ * An accepted request is acknowledged so much later: the caller that waits for the session is
+ * answered first. The item is held for 5 s.
+ */
+const ACK_AFTER_MS = 10;
 /** A request that could not be accepted is delivered again after this, here or elsewhere. */
 const RETRY_MS = 500;
 /**
@@ -133,6 +138,7 @@ async function acceptDelivery(
     if (isFresh || (await isStillWaiting(pool, context, event)))
       await claim(pool, waitingSessions, event, false);
     failures.delete(event.aggregate.id);
+    await sleep(ACK_AFTER_MS);
     await delivery.ack();
   } catch (error) {
     retryOrGiveUp(dependencies, delivery, error);

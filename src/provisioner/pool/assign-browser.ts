@@ -13,12 +13,18 @@ import type { PooledBrowser } from './roster.ts';
 const ACTOR = 'provisioner';
 /** A resize takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */
 const RESIZE_MS = 1_500;
+/**
+ * The workload's own event comes so long after the session's: the caller that waits for the session
+ * is answered first.
+ */
+const REPORT_AFTER_MS = 10;
 
 /**
  * Assigns a browser to a session and activates the session; from here on the browser ends with it.
- * Resolves when `session.activated` has been appended; the workload's own event is not awaited.
- * @param isContested whether another server may have the session by now: the workload's event is
- * appended after the session's then, so that the browser can stay idle
+ * Resolves when `session.activated` has been appended; the workload's own event follows it and is
+ * not awaited. If the process ends in between, the next start's reconciliation finds the session.
+ * @param isContested whether another server may have the session by now: the browser stays idle
+ * then
  * @returns false if the session is another server's, or was stopped in the meantime
  * @throws Error where the session cannot be read; its browser is terminated
  */
@@ -40,9 +46,6 @@ export async function assignBrowser(
     now: pool.now(),
   } as const;
   const activating = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
-  const assign = { type: 'Assign', organizationId, sessionId } as const;
-  const reportAssigned = () => void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
-  if (!isContested) reportAssigned();
   const activated = await activating.catch(async (error: unknown) => {
     // The session may have got the browser: no other one gets it. After the pool has closed, the
     // next start's reconciliation decides.
@@ -53,13 +56,14 @@ export async function assignBrowser(
     throw error;
   });
   if (!isRejection(activated)) {
-    if (isContested) reportAssigned();
+    const assign = { type: 'Assign', organizationId, sessionId } as const;
+    void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR), REPORT_AFTER_MS);
     labelBrowser(pool, pooled.workloadId, sessionId);
     return true;
   }
   pooled.session = null;
   if (isContested && isBusy(pooled) && pool.isOpen) pool.roster.move(pooled, 'idle');
-  // A browser that was assigned is not used again.
+  // It may have been launched or resized for this session.
   else await terminateBrowser(pool, pooled, 'session_ended', event);
   return false;
 }

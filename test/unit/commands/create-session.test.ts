@@ -39,6 +39,27 @@ it('a create is answered with the active session once its browser is ready and r
   ).toContain('"active"');
 });
 
+it('the answer can be rendered while reads do not show the active session yet', async () => {
+  const rendered = Promise.withResolvers<string>();
+  await using service = await openService({ readableAfter: rendered.promise });
+  const created = service.create('ses_1', {
+    whenSettled: ({ status }) => rendered.resolve(status),
+  });
+  await service.whenRecorded('ses_1');
+  await service.send('ses_1', activate);
+  expect(await rendered.promise).toBe('active');
+  expect(await created).toMatchObject({ state: { status: 'active' } });
+});
+
+it('a refused create has no answer to render', async () => {
+  await using service = await openService();
+  const limits = { concurrentSessions: 0 };
+  const settled: string[] = [];
+  const whenSettled = ({ status }: { status: string }) => settled.push(status);
+  await service.create('ses_1', { limits, whenSettled });
+  expect(settled).toEqual([]);
+});
+
 it('a session whose browser is launched for it starts cold', async () => {
   await using service = await openService();
   const created = service.create('ses_1');
@@ -136,11 +157,22 @@ it('a session that the ledger refuses is not watched any longer', async () => {
 });
 
 /** A server with room for one browser, and read models that follow the event store. */
-async function openService({ queueMax = 10, perOrganizationMax = 10 } = {}) {
+async function openService({
+  queueMax = 10,
+  perOrganizationMax = 10,
+  readableAfter = Promise.resolve<unknown>(null),
+} = {}) {
   await using stack = new AsyncDisposableStack();
   const eventStore = await watchedLog();
   const commands = context(eventStore);
   const views = stack.use(createMemoryViews());
+  const late: typeof views = {
+    ...views,
+    async waitForCheckpoint(...asked) {
+      await readableAfter;
+      return views.waitForCheckpoint(...asked);
+    },
+  };
   const received = stack.use(await subscribeToSessions(eventStore, rethrow));
   let watched = 0;
   const sessionEvents: typeof received = {
@@ -192,7 +224,7 @@ async function openService({ queueMax = 10, perOrganizationMax = 10 } = {}) {
       handleCreateSession(
         {
           context: commands,
-          views,
+          views: late,
           sessionEvents,
           queue: { max: queueMax, perOrganizationMax },
         },

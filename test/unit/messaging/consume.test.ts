@@ -98,4 +98,51 @@ describe('a consumer of several items at once', () => {
     end(b1);
     await consumed;
   });
+
+  it('asks for one item at a time while each comes alone, and for several where they wait', async () => {
+    const { workQueue, push, open: asked } = countPulls();
+    const stop = new AbortController();
+    let handled = 0;
+    const consumed = consume(workQueue, {
+      signal: stop.signal,
+      deliveriesMax: 2,
+      onFailure() {},
+      concurrency: 20,
+      handle: async () => void (handled += 1),
+    });
+    await expect.poll(asked).toBe(1);
+    // Longer than an item that was waiting would take.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    push(1);
+    await expect.poll(() => handled).toBe(1);
+    expect(asked()).toBe(1);
+    push(20);
+    await expect.poll(() => handled).toBe(21);
+    expect(asked()).toBeGreaterThan(1);
+    stop.abort();
+    await consumed;
+  });
 });
+
+/** A queue that tells how many pulls are open. */
+function countPulls() {
+  const queue = createMemoryWorkQueue<Item>({ now: () => Date.now() });
+  let pulls = 0;
+  return {
+    push(count: number) {
+      for (const item of itemsOf(...Array.from({ length: count }, String))) queue.push(item);
+    },
+    open: () => pulls,
+    workQueue: {
+      ...queue.workQueue,
+      async next(waitMs: number, signal: AbortSignal) {
+        pulls += 1;
+        try {
+          return await queue.workQueue.next(waitMs, signal);
+        } finally {
+          pulls -= 1;
+        }
+      },
+    },
+  };
+}

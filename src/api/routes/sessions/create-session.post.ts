@@ -104,6 +104,7 @@ async function create(
     maxLifetimeMs: dependencies.maxLifetimeMs,
   });
   if (isRejection(asked)) return sendRejection(reply, (await admitted) ?? asked);
+  let answer = '';
   const isAsync = /\brespond-async\b/i.test(String(request.headers['prefer'] ?? ''));
   const created = await handleCreateSession(dependencies, {
     identity: { organizationId, id: asked.id },
@@ -112,6 +113,9 @@ async function create(
     limits,
     admitted,
     waitMs: isAsync ? 0 : dependencies.createWaitMs,
+    whenSettled(state) {
+      answer = JSON.stringify(presentSession(state, caller, dependencies.addresses));
+    },
     span: spanOf(request),
   });
   if (isRejection(created)) {
@@ -124,13 +128,12 @@ async function create(
 
   if (created.isChanged) recordPhases(dependencies.metrics, arrivedAt(request), created.phases);
   else void reply.header('idempotent-replayed', 'true');
-  const session = presentSession(created.state, caller, dependencies.addresses);
   return reply
     .code(201)
     .header('location', `/api/sessions/${asked.id}`)
     .header('server-timing', serverTiming(created.phases, isAsync ? null : created.start))
     .type('application/json; charset=utf-8')
-    .send(JSON.stringify(session));
+    .send(answer);
 }
 
 function recordPhases(
