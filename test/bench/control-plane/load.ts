@@ -6,7 +6,7 @@ import autocannon from 'autocannon';
 import { DEV_KEY } from '#test/support/service/service.ts';
 
 /** `perSecond`: answered requests; latency in milliseconds. */
-export type Load = { requests: number; perSecond: number; p50: number; p99: number };
+export type Load = { requests: number; perSecond: number; mean: number; p99: number };
 
 const CONNECTIONS = 50;
 
@@ -21,7 +21,7 @@ if (errors + non2xx > 0) throw new Error(`${url}: ${errors} errors, ${non2xx} re
 const load: Load = {
   requests: requests.total,
   perSecond: requests.average,
-  p50: latency.p50,
+  mean: latency.average,
   p99: latency.p99,
 };
 process.stdout.write(JSON.stringify(load));

@@ -22,7 +22,7 @@ const BLOCK = Buffer.alloc(4096);
 /** Pieces of processor work at each call. */
 const PIECES = 3;
 /** A steady machine stays below these: p95 ÷ p50 of the same work, and of the same write. */
-const WORK_SPREAD_MAX = 1.25;
+const WORK_SPREAD_MAX = 1.3;
 const WRITE_SPREAD_MAX = 3;
 /** The share of processor time that the host gave to other machines. */
 const STOLEN_MAX = 0.02;

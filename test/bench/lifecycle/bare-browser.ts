@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { sleep } from '#src/async/sleep.ts';
+import { within } from '#src/async/timeout.ts';
 import { chooseDisplay } from '#src/provisioner/browsers/process/display.ts';
 import { processesAt } from '#test/support/service/processes.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -26,9 +27,9 @@ export type BareBrowser = {
   socket: WebSocket;
   /** From the start of the first program to the first CDP reply. */
   launchMs: number;
-  /** Kills it. @returns milliseconds until its main process has exited */
-  exit(): Promise<number>;
-  /** Resolves when nothing of it is left, neither processes nor files. */
+  /** Kills it. @returns milliseconds until its main process, and all of Chromium's have exited */
+  exit(): Promise<{ exitMs: number; goneMs: number }>;
+  /** Ends its X server, and removes its files. */
   remove(): Promise<void>;
 };
 
@@ -44,6 +45,7 @@ const FLAGS_OF: Readonly<Record<BareMode, readonly string[]>> = {
 const NOBODY_UID = 65_534;
 const ACCEPTS_POLL_MS = 1;
 const ACCEPTS_WITHIN_MS = 10_000;
+const GONE_WITHIN_MS = 10_000;
 
 type Place = { folder: string; user: { uid?: number; gid?: number } };
 
@@ -68,16 +70,17 @@ export async function launchBare(programs: Programs, mode: BareMode): Promise<Ba
     launchMs,
     async exit() {
       const killedAt = performance.now();
-      const gone = once(chromium, 'exit');
+      const since = () => performance.now() - killedAt;
+      const exited = once(chromium, 'exit').then(since);
+      // Its helpers end by themselves. Each has its stderr, which closes with the last of them.
+      const gone = once(chromium, 'close').then(since);
       chromium.kill('SIGKILL');
-      await gone;
-      return performance.now() - killedAt;
+      return { exitMs: await exited, goneMs: await within(GONE_WITHIN_MS, gone) };
     },
     async remove() {
       socket.terminate();
       // X removes its socket and its lock file at this signal.
       if (screen?.kill('SIGTERM') === true) await once(screen, 'exit');
-      for (const { pid } of processesAt(place.folder)) kill(pid);
       await eventually(() => processesAt(place.folder).length === 0, 'Chromium has ended');
       await rm(place.folder, { recursive: true, force: true });
     },
@@ -141,12 +144,4 @@ function devtoolsAddress(chromium: ChildProcess): Promise<string> {
   chromium.on('error', reject);
   chromium.on('exit', () => reject(new Error(`Chromium ended:\n${said}`)));
   return promise;
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }

@@ -13,7 +13,7 @@ export type LifecycleOptions = {
   print: (line?: string) => void;
 };
 
-type Bare = 'launch' | 'exit';
+type Bare = 'launch' | 'exit' | 'gone';
 type Figure = `${BareMode}: ${Bare}` | keyof Life | 'together' | 'bare together' | 'cold';
 
 const TOGETHER = 4;
@@ -25,6 +25,7 @@ const ROWS: readonly [Figure, string][] = [
   ['headless: exit', 'bare headless: exit'],
   ['unsandboxed: exit', 'bare headless, no sandbox: exit'],
   ['headful: exit', 'bare headful: exit'],
+  ['headless: gone', 'bare headless: exit of all its processes'],
   ['create', 'create, warm: POST → active'],
   ['firstReply', 'create, warm: POST → first CDP reply'],
   ['together', `create, warm, ${TOGETHER} at once: → first CDP reply`],
@@ -47,9 +48,10 @@ export async function benchLifecycle(options: LifecycleOptions, probe: Probe): P
 
   const figures = createFigures<Figure>();
   const bare = (mode: BareMode) => async () => {
-    const { launchMs, exitMs } = await bareLife(programs, mode);
+    const { launchMs, exitMs, goneMs } = await bareLife(programs, mode);
     figures.add(`${mode}: launch`, launchMs);
     figures.add(`${mode}: exit`, exitMs);
+    figures.add(`${mode}: gone`, goneMs);
   };
   const steps = [
     bare('headless'),
@@ -120,9 +122,9 @@ async function warmUp(
 
 async function bareLife(programs: Programs, mode: BareMode) {
   const browser = await launchBare(programs, mode);
-  const exitMs = await browser.exit();
+  const ended = await browser.exit();
   await browser.remove();
-  return { launchMs: browser.launchMs, exitMs };
+  return { launchMs: browser.launchMs, ...ended };
 }
 
 /** Bare headless browsers launched at once: the time of each to its first reply. */
