@@ -1,11 +1,11 @@
 /**
  * `npm run bench`: measures the service, beside the limit of the same operation in the same run.
  * Ratios are the meaningful figures; milliseconds and requests a second are this machine's. `npm
- * run bench -- lifecycle gateway control-plane` picks sections; `BENCH_RUNS` repeats them and prints
- * each ratio's median and spread; `BENCH_ROUNDS` sets the rounds of each lifecycle figure (default
- * 20), `BENCH_EVENTS` the number of events that `rebuild` reads (default a million),
- * `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares (default 0,20000); `archive`
- * takes the last of them.
+ * run bench -- lifecycle gateway control-plane` picks sections. `BENCH_RUNS` repeats them and
+ * prints each ratio's median and spread. `BENCH_ROUNDS` sets the rounds of each lifecycle figure
+ * (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads (default a million),
+ * `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares (default 0,20000);
+ * `archive` takes the last of them.
  */
 import { availableParallelism, cpus } from 'node:os';
 import { ensurePrograms } from '#src/embedded/programs.ts';

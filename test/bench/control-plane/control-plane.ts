@@ -10,7 +10,7 @@ import { atLeast, atMost, type Verdict } from '../samples.ts';
 import type { Load } from './load.ts';
 
 /** Rounds of all addresses, and the time of each load. */
-const ROUNDS = 5;
+const ROUNDS = 3;
 const SECONDS = 3;
 const WARM_UP_SECONDS = 2;
 const SESSIONS = 100;

@@ -21,9 +21,10 @@ const WORK = Buffer.alloc(8 * 1024 ** 2);
 const BLOCK = Buffer.alloc(4096);
 /** Pieces of processor work at each call. */
 const PIECES = 3;
-/** A steady machine stays below these: p95 ÷ p50 of the same work, and of the same write. */
+/** On a steady machine p95 of the same work is at most so many times its p50. */
 const WORK_SPREAD_MAX = 1.3;
-const WRITE_SPREAD_MAX = 3;
+/** And p95 of the same write at most so much later than its p50; a create waits for some. */
+const WRITE_LATER_MAX_MS = 4;
 /** The share of processor time that the host gave to other machines. */
 const STOLEN_MAX = 0.02;
 /** The machine is idle if its cores were busy for less than this share of a window. */
@@ -60,7 +61,9 @@ export async function startProbe(): Promise<Probe> {
       const [work, write] = [summarize(works), summarize(writes)];
       const reasons = [
         ...(work.p95 / work.p50 > WORK_SPREAD_MAX ? ['the same work took unequal times'] : []),
-        ...(write.p95 / write.p50 > WRITE_SPREAD_MAX ? ['the same write took unequal times'] : []),
+        ...(write.p95 - write.p50 > WRITE_LATER_MAX_MS
+          ? ['the same write took unequal times']
+          : []),
         ...(stolen > STOLEN_MAX ? ['the host gave its cores to other machines'] : []),
         ...(busyTakes > 0 ? [`other work ran before ${busyTakes} of ${takes} steps`] : []),
       ];
