@@ -1,16 +1,12 @@
 import { once } from 'node:events';
 import type { WebSocket } from 'ws';
-import { sleep } from '#src/async/sleep.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';
-import { launchBare } from './bare-browser.ts';
 import { send } from './http-client.ts';
 import { summarize, timed, type Samples } from './samples.ts';
 
-export type Programs = { chromium: string; xvnc: string };
-
 /** The times of one session's life, in milliseconds. */
-type Life = {
+export type Life = {
   create: number;
   firstReply: number;
   release: number;
@@ -23,15 +19,12 @@ export type Lifecycle = Record<keyof Life, Samples>;
 export type Bare = { launch: Samples; exit: Samples };
 
 /** Warm-up rounds: a service runs for days, compiled after its first steps. */
-const WARM_UP_ROUNDS = 5;
+export const WARM_UP_ROUNDS = 5;
 
 /** Sessions one after the other; each begins when a browser is idle. */
 export async function measureLives(service: RunningService, rounds: number): Promise<Lifecycle> {
   const lives: Life[] = [];
-  for (let round = 0; round < WARM_UP_ROUNDS + rounds; round += 1) {
-    await untilIdle(service, 1);
-    lives.push(await live(service));
-  }
+  for (let round = 0; round < WARM_UP_ROUNDS + rounds; round += 1) lives.push(await live(service));
   const of = (part: keyof Life) => summarize(lives.slice(WARM_UP_ROUNDS).map((life) => life[part]));
   return {
     create: of('create'),
@@ -42,7 +35,9 @@ export async function measureLives(service: RunningService, rounds: number): Pro
   };
 }
 
-async function live(service: RunningService): Promise<Life> {
+/** One session on an idle browser; the next browser is idle at its end. */
+export async function live(service: RunningService): Promise<Life> {
+  await untilIdle(service, 1);
   const begunAt = performance.now();
   const { ms: create, result: created } = await timed(() => createSession(service));
   const socket = await firstReply(created.cdpUrl);
@@ -75,41 +70,27 @@ export async function measureTogether(
 ): Promise<Samples> {
   const measured: number[] = [];
   for (let round = 0; round < WARM_UP_ROUNDS + rounds; round += 1) {
-    await untilIdle(service, atOnce);
-    const lives = await Promise.all(
-      Array.from({ length: atOnce }, () => timed(() => openSession(service))),
-    );
-    if (round >= WARM_UP_ROUNDS) measured.push(...lives.map(({ ms }) => ms));
-    await Promise.all(lives.map(({ result }) => stopSession(service, result.session.id)));
+    const times = await openTogether(service, atOnce);
+    if (round >= WARM_UP_ROUNDS) measured.push(...times);
   }
   return summarize(measured);
 }
 
-/** Bursts that a pool learns from before it is measured, and the time between two of them. */
-const BURSTS_TO_LEARN = 3;
-const BURST_EVERY_MS = 20_000;
+/** Concurrent creates on as many idle browsers, which are idle again at the end. */
+export async function openTogether(service: RunningService, atOnce: number): Promise<number[]> {
+  await untilIdle(service, atOnce);
+  const times = await burst(service, atOnce);
+  await untilIdle(service, atOnce);
+  return times;
+}
 
-/**
- * Bursts of concurrent creates, each to its first CDP reply, on a pool that has to learn how many
- * browsers to keep for them. The first three are not counted.
- */
-export async function measureBursts(
-  service: RunningService,
-  atOnce: number,
-  rounds: number,
-): Promise<Samples> {
-  const measured: number[] = [];
-  await untilIdle(service, 1);
-  for (let burst = 0; burst < BURSTS_TO_LEARN + rounds; burst += 1) {
-    const nextAt = performance.now() + BURST_EVERY_MS;
-    const lives = await Promise.all(
-      Array.from({ length: atOnce }, () => timed(() => openSession(service))),
-    );
-    if (burst >= BURSTS_TO_LEARN) measured.push(...lives.map(({ ms }) => ms));
-    await Promise.all(lives.map(({ result }) => stopSession(service, result.session.id)));
-    await sleep(nextAt - performance.now());
-  }
-  return summarize(measured);
+/** Concurrent creates, each to its first CDP reply; their sessions are stopped afterwards. */
+export async function burst(service: RunningService, atOnce: number): Promise<number[]> {
+  const lives = await Promise.all(
+    Array.from({ length: atOnce }, () => timed(() => openSession(service))),
+  );
+  await Promise.all(lives.map(({ result }) => stopSession(service, result.session.id)));
+  return lives.map(({ ms }) => ms);
 }
 
 async function openSession(service: RunningService) {
@@ -121,36 +102,18 @@ async function openSession(service: RunningService) {
 export async function measureCold(service: RunningService, rounds: number): Promise<Samples> {
   const measured: number[] = [];
   for (let round = 0; round <= rounds; round += 1) {
-    const { ms, result } = await timed(() => openSession(service));
+    const ms = await openCold(service);
     if (round > 0) measured.push(ms);
-    await stopSession(service, result.session.id);
-    await eventually(async () => (await pool(service)).total === 0, 'the browser is gone');
   }
   return summarize(measured);
 }
 
-/** Unmanaged browsers: launch to first CDP reply, and exit. */
-export async function measureBare(
-  programs: Programs,
-  mode: 'headless' | 'headful',
-  rounds: number,
-  atOnce = 1,
-): Promise<Bare> {
-  const launches: number[] = [];
-  const exits: number[] = [];
-  for (let round = 0; round <= rounds; round += 1) {
-    const browsers = await Promise.all(
-      Array.from({ length: atOnce }, () => timed(() => launchBare(programs, mode))),
-    );
-    for (const { ms, result } of browsers) {
-      const exit = await timed(() => result.exit());
-      if (round > 0) {
-        launches.push(ms);
-        exits.push(exit.ms);
-      }
-    }
-  }
-  return { launch: summarize(launches), exit: summarize(exits) };
+/** A create on a service that keeps no browser idle, to its first CDP reply. */
+export async function openCold(service: RunningService): Promise<number> {
+  const { ms, result } = await timed(() => openSession(service));
+  await stopSession(service, result.session.id);
+  await eventually(async () => (await pool(service)).total === 0, 'the browser is gone');
+  return ms;
 }
 
 export async function createSession(

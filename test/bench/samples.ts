@@ -24,12 +24,25 @@ export function row(name: string, { p50, p95, p99, count }: Samples): string {
 }
 
 /** A ratio compared with its goal. */
-export type Verdict = { name: string; ratio: number; goal: number; isMet: boolean };
+export type Verdict = {
+  name: string;
+  ratio: number;
+  goal: number;
+  isMet: boolean;
+  /** Whether the goal is the least ratio; else the greatest. */
+  isAtLeast: boolean;
+  /** The same ratio of other services. */
+  peers?: string;
+};
 
-export function atMost(name: string, ratio: number, goal: number): Verdict {
-  return { name, ratio, goal, isMet: ratio <= goal };
+/** @param peers the same ratio of other services, measured elsewhere */
+export function atMost(name: string, ratio: number, goal: number, peers?: string): Verdict {
+  const known = peers === undefined ? {} : { peers };
+  return { name, ratio, goal, isMet: ratio <= goal, isAtLeast: false, ...known };
 }
 
-export function atLeast(name: string, ratio: number, goal: number): Verdict {
-  return { name, ratio, goal, isMet: ratio >= goal };
+/** @param peers the same ratio of other services, measured elsewhere */
+export function atLeast(name: string, ratio: number, goal: number, peers?: string): Verdict {
+  const known = peers === undefined ? {} : { peers };
+  return { name, ratio, goal, isMet: ratio >= goal, isAtLeast: true, ...known };
 }

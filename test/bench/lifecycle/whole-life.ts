@@ -1,29 +1,68 @@
 import { readFile } from 'node:fs/promises';
 import type { WebSocket } from 'ws';
+import { sleep } from '#src/async/sleep.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
-import { eventually, type RunningService } from '#test/support/service/service.ts';
-import { launchBare } from './bare-browser.ts';
-import { command, firstReply } from './cdp-client.ts';
-import { createSession, stopSession, untilIdle, type Programs } from './lifecycle.ts';
-import { summarize } from './samples.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { command, firstReply } from '../cdp-client.ts';
+import { processorTimes, type Probe } from '../harness/probe.ts';
+import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { atMost, summarize, type Verdict } from '../samples.ts';
+import { launchBare, type Programs } from './bare-browser.ts';
+import { keepIdle, type LifecycleOptions } from './bench-lifecycle.ts';
 
 /**
  * What the whole life of a browser costs (launch or create, one page, end): the median of several
  * rounds.
  */
-export type WholeLife = {
+type WholeLife = {
   /** Processor time of the whole machine, each side alone on it. */
   cpuSeconds: number;
   /** Proportional memory of a browser's processes and its X server's, with the page open. */
   pssMib: number;
 };
 
-/** `USER_HZ` of Linux: the unit of /proc/stat. */
+/** The unit of /proc/stat. */
 const TICKS_PER_SECOND = 100;
+/** Two browsers are launched at once, and take at least this long. */
+const REFILL_MS = 500;
 const PAGE = 'data:text/html,<title>One page</title><h1>One page</h1>';
 
+const TOGETHER = [1, 4, 10];
+
+/** Whole lives (create, one page, stop) beside those of bare Chromium with its X server. */
+export async function benchWholeLife(options: LifecycleOptions, probe: Probe): Promise<Verdict[]> {
+  const { env, programs, print } = options;
+  print(`whole life of one browser${' '.repeat(19)}   cpu s  bare s  PSS MiB  bare MiB`);
+  const verdicts: Verdict[] = [];
+  for (const atOnce of TOGETHER) {
+    const rounds = Math.ceil(options.rounds / Math.min(4, atOnce));
+    await probe.take();
+    const bare = await measureBareLife(programs, atOnce, rounds);
+    const session = await measureServiceLife({ ...env, POOL_MAX: '20' }, atOnce, rounds);
+    const [cpu, bareCpu] = [session.cpuSeconds.toFixed(2), bare.cpuSeconds.toFixed(2)];
+    const [pss, barePss] = [session.pssMib.toFixed(0), bare.pssMib.toFixed(0)];
+    const cells = [cpu.padStart(8), bareCpu.padStart(8), pss.padStart(9), barePss.padStart(10)];
+    print(`${`${atOnce} at once`.padEnd(44)}${cells.join('')}`);
+    const { cpuSeconds, pssMib } = session;
+    verdicts.push(
+      atMost(`processor time, ${atOnce} at once ÷ bare`, cpuSeconds / bare.cpuSeconds, 1.1),
+      atMost(`memory, ${atOnce} at once ÷ bare`, pssMib / bare.pssMib, 1.1),
+    );
+  }
+  return verdicts;
+}
+
+async function measureServiceLife(
+  env: Record<string, string>,
+  atOnce: number,
+  rounds: number,
+): Promise<WholeLife> {
+  await using service = await startService({ ...env, ...keepIdle(atOnce) });
+  return await measureSessionLife(service, atOnce, rounds);
+}
+
 /** Bare browsers with their X servers, launched and ended together. */
-export async function measureBareLife(
+async function measureBareLife(
   programs: Programs,
   atOnce: number,
   rounds: number,
@@ -35,6 +74,7 @@ export async function measureBareLife(
     await Promise.all(browsers.map(({ socket }) => openPage(socket)));
     await weigh(process.pid);
     await Promise.all(browsers.map((browser) => browser.exit()));
+    await Promise.all(browsers.map((browser) => browser.remove()));
   });
 }
 
@@ -42,7 +82,7 @@ export async function measureBareLife(
  * Sessions of a service whose pool keeps as many browsers idle, created and stopped together. Their
  * cost has that of the browsers that take their places.
  */
-export async function measureSessionLife(
+async function measureSessionLife(
   service: RunningService,
   atOnce: number,
   rounds: number,
@@ -52,6 +92,8 @@ export async function measureSessionLife(
     const sessions = await Promise.all(Array.from({ length: atOnce }, () => openSession(service)));
     await weigh(service.pid);
     await Promise.all(sessions.map(({ id }) => stopSession(service, id)));
+    // Each request for the pool's state would count among the cost of the sessions.
+    await sleep(REFILL_MS * Math.max(1, atOnce / 2));
     await untilIdle(service, atOnce);
   });
 }
@@ -101,12 +143,7 @@ async function measureRounds(
 
 /** Processor time of all cores since the machine's start, without what was idle or stolen. */
 async function busySeconds(): Promise<number> {
-  const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line
-    .split(/\s+/)
-    .slice(1)
-    .map(Number);
-  return (user + nice + system + irq + softirq) / TICKS_PER_SECOND;
+  return (await processorTimes()).busy / TICKS_PER_SECOND;
 }
 
 const SCREEN = /^\S*X(tiger)?vnc /;
