@@ -149,8 +149,11 @@ function createTurnEnd(redis: Redis): RedisViews['atTurnEnd'] {
     // Absent until the client connects; then commands fail.
     const { stream } = redis as { stream?: Redis['stream'] };
     stream?.cork();
-    for (const work of works) work();
-    stream?.uncork();
+    try {
+      for (const work of works) work();
+    } finally {
+      stream?.uncork();
+    }
   }
   return (work) => {
     if (due.push(work) === 1) setImmediate(run);
