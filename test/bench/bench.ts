@@ -13,9 +13,11 @@ import { fileURLToPath } from 'node:url';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { benchArchive } from './growth/archive.ts';
+import { benchBssStart } from './many/bss-start.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { load, prepare, type Throughput } from './control-plane.ts';
 import { benchDocker } from './docker.ts';
+import { benchEvents } from './many/events.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
 import {
@@ -27,6 +29,7 @@ import {
   type Programs,
 } from './lifecycle.ts';
 import { benchGrowth } from './growth/growth.ts';
+import { benchMany } from './many/many.ts';
 import { benchPool } from './pool.ts';
 import { benchRebuild } from './rebuild.ts';
 import { benchStrangers } from './strangers.ts';
@@ -228,6 +231,9 @@ const sections: Record<string, () => Promise<Verdict[]>> = {
   strangers: () => benchStrangers(print),
   pool: async () => benchPool(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
+  events: () => benchEvents(print),
+  'bss-start': () => benchBssStart(print),
+  many: () => benchMany(print, TIERS),
 };
 const asked = process.argv.slice(2);
 const unknown = asked.find((name) => !(name in sections));
