@@ -1,5 +1,5 @@
 import { MsgImpl, type Msg, type MsgHdrs } from '@nats-io/transport-node';
-import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
+import { decode, headersRead, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { SubscribeOptions } from '../event-store.ts';
 import { textOf } from '../record-bytes.ts';
@@ -90,15 +90,25 @@ function decodeOne(
   }
 }
 
+const lineBeginnings: ReadonlyMap<string, string> = new Map(
+  headersRead.map((name) => [name, beginningOf(name)]),
+);
+
+function beginningOf(name: string): string {
+  return `\r\n${name}:`;
+}
+
 function headersOf(message: Readable): (name: string) => string {
   const text = headerText(message);
   if (text === null) return (name) => message.headers?.get(name) ?? '';
   return (name) => {
     // A value holds no line break, so this matches only at the start of a line.
-    const found = text.indexOf(`\r\n${name}:`);
+    const beginning = lineBeginnings.get(name) ?? beginningOf(name);
+    const found = text.indexOf(beginning);
     if (found === -1) return '';
-    const start = found + name.length + 3;
-    return text.slice(start, text.indexOf('\r\n', start)).trim();
+    const start = found + beginning.length;
+    const value = text[start] === ' ' ? start + 1 : start;
+    return text.slice(value, text.indexOf('\r\n', value)).trim();
   };
 }
 

@@ -17,7 +17,7 @@ test('help and version need no package: a checkout without node_modules answers 
   expect(one).toEqual(answer(expect.stringMatching(/^usage: bss sql QUERY \[OPTIONS\]\n/)));
 });
 
-test('compiled code is kept in the checkout, one file for each module', async () => {
+test('compiled code is kept in the checkout; a changed module replaces its files', async () => {
   await using checkout = await checkoutOfProgram();
   const kept = async () => {
     const folder = join(checkout.path, '.tools', 'compile-cache');
