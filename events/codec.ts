@@ -42,20 +42,23 @@ type Validator = {
   Check: (value: unknown) => boolean;
   Errors: (value: unknown) => [isValid: boolean, errors: object[]];
 };
-const dataValidators = new Map<string, Validator>();
+/** A type of this build. `type` is one text for all events, so that look-ups by it are cheap. */
+type KnownType = { type: string; version: number; dataSchema: string; data: Validator };
+const knownTypes = new Map<string, KnownType>();
 const stateValidators = new Map<AggregateKind, Validator>();
 const envelopeValidator: Validator = Compile(Envelope);
 const identityValidator: Validator = Compile(Type.Pick(Envelope, ['id', 'time']));
 for (const [kind, { events, state }] of Object.entries(aggregates)) {
   stateValidators.set(kind as AggregateKind, Compile(state));
-  for (const [type, schema] of Object.entries(events)) dataValidators.set(type, Compile(schema));
+  for (const [type, schema] of Object.entries(events)) {
+    const version = dataVersion(type);
+    const dataSchema = dataSchemaOf(type, version);
+    knownTypes.set(type, { type, version, dataSchema, data: Compile(schema) });
+  }
 }
 
-/** What `ce-dataschema` names in an event of today, by type. */
-const currentSchemas = new Map([...dataValidators.keys()].map((type) => [type, schemaOf(type)]));
-
-function schemaOf(type: string): string {
-  return `urn:bss:event:${type}:${dataVersion(type)}`;
+function dataSchemaOf(type: string, version: number): string {
+  return `urn:bss:event:${type}:${version}`;
 }
 
 const text = new TextEncoder();
@@ -69,7 +72,7 @@ const SCHEMA = /^urn:bss:event:([a-z-]+\.[a-z-]+):(\d+)$/;
 export function encode(event: PendingEvent): Message {
   const { aggregate, type } = event;
   validate(envelopeValidator, event, 'envelope of ', type);
-  validate(dataValidators.get(type), event.data, 'data of ', type);
+  validate(knownTypes.get(type)?.data, event.data, 'data of ', type);
   validate(stateValidators.get(aggregate.kind), event.state, 'state after ', type);
   const body = JSON.stringify({
     data: event.data,
@@ -95,7 +98,7 @@ export function headersOf(
     'ce-source': '/browser-session-service',
     'ce-subject': 'id' in aggregate ? aggregate.id : aggregate.organizationId,
     'ce-time': event.time,
-    'ce-dataschema': currentSchemas.get(type) ?? schemaOf(type),
+    'ce-dataschema': dataSchemaOf(type, dataVersion(type)),
     'ce-actor': `${metadata.actor.kind}:${encodeURIComponent(metadata.actor.id)}`,
     'ce-commandid': metadata.commandId,
     'ce-correlationid': metadata.correlationId,
@@ -129,12 +132,8 @@ export function decode(
   body: string,
   sequence: number,
 ): RecordedEvent {
-  const parsed = parseSubject(subject);
-  const named = header('ce-dataschema');
-  const isCurrent = parsed !== null && named === currentSchemas.get(parsed.type);
-  const { aggregate, type, version } = isCurrent
-    ? { ...parsed, version: dataVersion(parsed.type) }
-    : identify({ subject, header, body }, parsed);
+  const { aggregate, known, version } = identify({ subject, header, body });
+  const { type } = known;
   const { data, state, stateVersion } = parseBody(subject, body);
   const current = lift(type, version, data);
   const isKnown = stateVersion === aggregates[aggregate.kind].stateVersion;
@@ -148,7 +147,7 @@ export function decode(
     data: current,
     state: isKnown ? state : null,
   };
-  validate(dataValidators.get(type), current, 'data of ', type);
+  validate(known.data, current, 'data of ', type);
   if (isKnown) validate(stateValidators.get(aggregate.kind), state, 'state in ', subject);
   validate(envelopeValidator, event, 'envelope of ', subject);
   return event as RecordedEvent;
@@ -157,22 +156,26 @@ export function decode(
 type Undecoded = { subject: string; header: (name: string) => string; body: string };
 
 /**
- * Aggregate, type and version of an event whose `ce-dataschema` is not today's of its subject.
+ * The event's aggregate, its type, and the version of its data.
  * @throws MalformedEvent; UnknownEvent if a newer version of the service wrote it
  */
-function identify(message: Undecoded, parsed: ReturnType<typeof parseSubject>) {
+function identify(message: Undecoded) {
   const { subject, header } = message;
-  const schema = SCHEMA.exec(header('ce-dataschema'));
+  const parsed = parseSubject(subject);
+  const dataSchema = header('ce-dataschema');
+  const known = parsed === null ? undefined : knownTypes.get(parsed.type);
+  if (parsed !== null && known !== undefined && known.dataSchema === dataSchema)
+    return { aggregate: parsed.aggregate, known, version: known.version };
+  const schema = SCHEMA.exec(dataSchema);
   if (parsed === null && schema !== null && isOfOtherKind(subject, schema[1] ?? ''))
     throw unknownEvent(message, 'no such kind of aggregate');
   if (parsed === null) throw new MalformedEvent(`${subject} is not an event subject`);
   if (schema === null || schema[1] !== parsed.type)
-    throw new MalformedEvent(`${subject}: ce-dataschema ${header('ce-dataschema')}`);
-  if (!dataValidators.has(parsed.type)) throw unknownEvent(message, 'no such type');
+    throw new MalformedEvent(`${subject}: ce-dataschema ${dataSchema}`);
+  if (known === undefined) throw unknownEvent(message, 'no such type');
   const version = Number(schema[2]);
-  if (version > dataVersion(parsed.type))
-    throw unknownEvent(message, `no such version: ${schema[2]}`);
-  return { ...parsed, version };
+  if (version > known.version) throw unknownEvent(message, `no such version: ${schema[2]}`);
+  return { aggregate: parsed.aggregate, known, version };
 }
 
 /** Whether the subject fits the type, whose kind of aggregate this build does not know. */
@@ -237,7 +240,7 @@ function readActor(text: string): EventMetadata['actor'] {
   if (kind !== 'user' && kind !== 'operator' && kind !== 'service')
     throw new MalformedEvent(`ce-actor ${kind}`);
   try {
-    return { kind, id: decodeURIComponent(id) };
+    return { kind, id: id.includes('%') ? decodeURIComponent(id) : id };
   } catch {
     throw new MalformedEvent(`ce-actor ${kind}: the id is not URI-encoded`);
   }

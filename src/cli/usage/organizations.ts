@@ -58,7 +58,7 @@ export const organizationCommands: readonly KnownCommand[] = [
   {
     name: 'credits statement',
     summary:
-      "Show what credits of an organization paid for, beside its sessions; exit 1 if they differ",
+      'Show what credits of an organization paid for, beside its sessions; exit 1 if they differ',
     options: {
       org: { value: 'ID', meaning: 'the organization' },
       from: {

@@ -79,7 +79,7 @@ function messageOf(subject: string, headers: Record<string, string>, body: Uint8
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = Buffer.from(`NATS/1.0\r\n${lines.join('')}\r\n`);
   const facts = { subject: Buffer.from(subject), sid: 1, hdr: head.length, size: 0 };
-  return new MsgImpl(facts, Buffer.concat([head, body]), publisher as never);
+  return new MsgImpl(facts, Buffer.concat([head, body]), publisher);
 }
 
 function recorded(at: number): RecordedEvent {
