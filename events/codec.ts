@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { Envelope, type EventMetadata } from './envelope.ts';
 import { aggregates, type RecordedEvent } from './events.ts';
 import {
@@ -38,14 +38,27 @@ export class UnknownEvent extends MalformedEvent {
   override readonly name = 'UnknownEvent';
 }
 
-type Validator = { Check: (value: unknown) => boolean; Errors: (value: unknown) => object };
-const dataValidators = new Map<string, Validator>();
+type Validator = {
+  Check: (value: unknown) => boolean;
+  Errors: (value: unknown) => [isValid: boolean, errors: object[]];
+};
+/** A type of this build. `type` is one text for all events, so that look-ups by it are cheap. */
+type KnownType = { type: string; version: number; dataSchema: string; data: Validator };
+const knownTypes = new Map<string, KnownType>();
 const stateValidators = new Map<AggregateKind, Validator>();
 const envelopeValidator: Validator = Compile(Envelope);
 const identityValidator: Validator = Compile(Type.Pick(Envelope, ['id', 'time']));
 for (const [kind, { events, state }] of Object.entries(aggregates)) {
   stateValidators.set(kind as AggregateKind, Compile(state));
-  for (const [type, schema] of Object.entries(events)) dataValidators.set(type, Compile(schema));
+  for (const [type, schema] of Object.entries(events)) {
+    const version = dataVersion(type);
+    const dataSchema = dataSchemaOf(type, version);
+    knownTypes.set(type, { type, version, dataSchema, data: Compile(schema) });
+  }
+}
+
+function dataSchemaOf(type: string, version: number): string {
+  return `urn:bss:event:${type}:${version}`;
 }
 
 const text = new TextEncoder();
@@ -58,9 +71,9 @@ const SCHEMA = /^urn:bss:event:([a-z-]+\.[a-z-]+):(\d+)$/;
  */
 export function encode(event: PendingEvent): Message {
   const { aggregate, type } = event;
-  validate(envelopeValidator, event, `envelope of ${type}`);
-  validate(dataValidators.get(type), event.data, `data of ${type}`);
-  validate(stateValidators.get(aggregate.kind), event.state, `state after ${type}`);
+  validate(envelopeValidator, event, 'envelope of ', type);
+  validate(knownTypes.get(type)?.data, event.data, 'data of ', type);
+  validate(stateValidators.get(aggregate.kind), event.state, 'state after ', type);
   const body = JSON.stringify({
     data: event.data,
     state: event.state,
@@ -85,7 +98,7 @@ export function headersOf(
     'ce-source': '/browser-session-service',
     'ce-subject': 'id' in aggregate ? aggregate.id : aggregate.organizationId,
     'ce-time': event.time,
-    'ce-dataschema': `urn:bss:event:${type}:${dataVersion(type)}`,
+    'ce-dataschema': dataSchemaOf(type, dataVersion(type)),
     'ce-actor': `${metadata.actor.kind}:${encodeURIComponent(metadata.actor.id)}`,
     'ce-commandid': metadata.commandId,
     'ce-correlationid': metadata.correlationId,
@@ -95,6 +108,18 @@ export function headersOf(
   if (metadata.traceparent !== undefined) headers['traceparent'] = metadata.traceparent;
   return headers;
 }
+
+/** The headers that `decode` reads. */
+export const headersRead = [
+  'ce-dataschema',
+  'ce-id',
+  'ce-time',
+  'ce-actor',
+  'ce-commandid',
+  'ce-correlationid',
+  'ce-causationid',
+  'traceparent',
+] as const;
 
 /**
  * Decodes a message of the EVENTS stream and upcasts retired shapes. `state` is null if the event
@@ -107,32 +132,50 @@ export function decode(
   body: string,
   sequence: number,
 ): RecordedEvent {
-  const schema = SCHEMA.exec(header('ce-dataschema'));
-  const parsed = parseSubject(subject);
-  if (parsed === null && schema !== null && isOfOtherKind(subject, schema[1] ?? ''))
-    throw unknownEvent({ subject, header, body }, 'no such kind of aggregate');
-  if (parsed === null) throw new MalformedEvent(`${subject} is not an event subject`);
-  if (schema === null || schema[1] !== parsed.type)
-    throw new MalformedEvent(`${subject}: ce-dataschema ${header('ce-dataschema')}`);
-  if (!dataValidators.has(parsed.type))
-    throw unknownEvent({ subject, header, body }, 'no such type');
-  if (Number(schema[2]) > dataVersion(parsed.type))
-    throw unknownEvent({ subject, header, body }, `no such version: ${schema[2]}`);
+  const { aggregate, known, version } = identify({ subject, header, body });
+  const { type } = known;
   const { data, state, stateVersion } = parseBody(subject, body);
-  const current = lift(parsed.type, Number(schema[2]), data);
-  validate(dataValidators.get(parsed.type), current, `data of ${parsed.type}`);
-  const isKnown = stateVersion === aggregates[parsed.aggregate.kind].stateVersion;
-  if (isKnown) validate(stateValidators.get(parsed.aggregate.kind), state, `state in ${subject}`);
-  const envelope = { id: header('ce-id'), time: header('ce-time'), metadata: readMetadata(header) };
-  validate(envelopeValidator, envelope, `envelope of ${subject}`);
-  return {
-    aggregate: parsed.aggregate,
-    type: parsed.type,
-    ...envelope,
+  const current = lift(type, version, data);
+  const isKnown = stateVersion === aggregates[aggregate.kind].stateVersion;
+  const event = {
+    aggregate,
+    type,
+    id: header('ce-id'),
+    time: header('ce-time'),
+    metadata: readMetadata(header),
     sequence,
     data: current,
     state: isKnown ? state : null,
-  } as RecordedEvent;
+  };
+  validate(known.data, current, 'data of ', type);
+  if (isKnown) validate(stateValidators.get(aggregate.kind), state, 'state in ', subject);
+  validate(envelopeValidator, event, 'envelope of ', subject);
+  return event as RecordedEvent;
+}
+
+type Undecoded = { subject: string; header: (name: string) => string; body: string };
+
+/**
+ * The event's aggregate, its type, and the version of its data.
+ * @throws MalformedEvent; UnknownEvent if a newer version of the service wrote it
+ */
+function identify(message: Undecoded) {
+  const { subject, header } = message;
+  const parsed = parseSubject(subject);
+  const dataSchema = header('ce-dataschema');
+  const known = parsed === null ? undefined : knownTypes.get(parsed.type);
+  if (parsed !== null && known !== undefined && known.dataSchema === dataSchema)
+    return { aggregate: parsed.aggregate, known, version: known.version };
+  const schema = SCHEMA.exec(dataSchema);
+  if (parsed === null && schema !== null && isOfOtherKind(subject, schema[1] ?? ''))
+    throw unknownEvent(message, 'no such kind of aggregate');
+  if (parsed === null) throw new MalformedEvent(`${subject} is not an event subject`);
+  if (schema === null || schema[1] !== parsed.type)
+    throw new MalformedEvent(`${subject}: ce-dataschema ${dataSchema}`);
+  if (known === undefined) throw unknownEvent(message, 'no such type');
+  const version = Number(schema[2]);
+  if (version > known.version) throw unknownEvent(message, `no such version: ${schema[2]}`);
+  return { aggregate: parsed.aggregate, known, version };
 }
 
 /** Whether the subject fits the type, whose kind of aggregate this build does not know. */
@@ -150,13 +193,10 @@ function isOfOtherKind(subject: string, type: string): boolean {
  * What later versions may change is not looked at: data, state, and who may be an actor.
  * @throws MalformedEvent if not even the rest is well-formed
  */
-function unknownEvent(
-  { subject, header, body }: { subject: string; header: (name: string) => string; body: string },
-  why: string,
-): UnknownEvent {
+function unknownEvent({ subject, header, body }: Undecoded, why: string): UnknownEvent {
   parseBody(subject, body);
   const identity = { id: header('ce-id'), time: header('ce-time') };
-  validate(identityValidator, identity, `envelope of ${subject}`);
+  validate(identityValidator, identity, 'envelope of ', subject);
   return new UnknownEvent(`${subject}: ${why}; a newer version of the service wrote it`);
 }
 
@@ -184,14 +224,15 @@ function lift(type: string, version: number, data: unknown): unknown {
 }
 
 function readMetadata(header: (name: string) => string): EventMetadata {
-  const traceparent = header('traceparent');
-  return {
+  const metadata: EventMetadata = {
     actor: readActor(header('ce-actor')),
     commandId: header('ce-commandid'),
     correlationId: header('ce-correlationid'),
     causationId: header('ce-causationid') || null,
-    ...(traceparent === '' ? {} : { traceparent }),
   };
+  const traceparent = header('traceparent');
+  if (traceparent !== '') metadata.traceparent = traceparent;
+  return metadata;
 }
 
 function readActor(text: string): EventMetadata['actor'] {
@@ -199,14 +240,21 @@ function readActor(text: string): EventMetadata['actor'] {
   if (kind !== 'user' && kind !== 'operator' && kind !== 'service')
     throw new MalformedEvent(`ce-actor ${kind}`);
   try {
-    return { kind, id: decodeURIComponent(id) };
+    return { kind, id: id.includes('%') ? decodeURIComponent(id) : id };
   } catch {
     throw new MalformedEvent(`ce-actor ${kind}: the id is not URI-encoded`);
   }
 }
 
-function validate(validator: Validator | undefined, value: unknown, what: string): void {
-  if (validator === undefined) throw new MalformedEvent(`${what}: no schema`);
-  if (!validator.Check(value))
-    throw new MalformedEvent(`${what}: ${JSON.stringify(validator.Errors(value)).slice(0, 500)}`);
+/** @throws MalformedEvent; the message is put together only then: this runs for each event */
+function validate(
+  validator: Validator | undefined,
+  value: unknown,
+  what: string,
+  of: string,
+): void {
+  if (validator === undefined) throw new MalformedEvent(`${what}${of}: no schema`);
+  if (validator.Check(value)) return;
+  const [, errors] = validator.Errors(value);
+  throw new MalformedEvent(`${what}${of}: ${JSON.stringify(errors).slice(0, 500)}`);
 }

@@ -140,26 +140,30 @@ export function publicFilterOf(organizationId: string): string {
   return `pub.${token(organizationId)}.>`;
 }
 
+const ID = '([A-Za-z0-9_-]{1,64})';
+/** `evt.<org>.session.<id>.<event>`, `evt.<org>.ledger.<event>`, `fleet.server.<id>.<event>` … */
+const SUBJECT = new RegExp(
+  `^(?:evt\\.${ID}\\.(?:(session)\\.${ID}|(ledger|organization))|` +
+    `fleet\\.(server|workload)\\.${ID})\\.${ID}$`,
+);
+
 /** Parses a subject of the EVENTS stream; null if it is not one. */
 export function parseSubject(subject: string): { aggregate: AggregateRef; type: string } | null {
-  const tokens = subject.split('.');
-  if (!tokens.every(isId)) return null;
-  const type = `${tokens.at(-2)}.${tokens.at(-1)}`;
-  if (tokens[0] === 'evt' && tokens[2] === 'session' && tokens.length === 5) {
-    const [, organizationId = '', , id = '', event] = tokens;
-    return { aggregate: { kind: 'session', organizationId, id }, type: `session.${event}` };
-  }
-  if (tokens[0] === 'evt' && tokens.length === 4) {
-    const [, organizationId = '', kind] = tokens;
-    if (kind === 'ledger' || kind === 'organization')
-      return { aggregate: { kind, organizationId }, type };
-  }
-  if (tokens[0] === 'fleet' && tokens.length === 4) {
-    const [, kind, id = '', event] = tokens;
-    if (kind === 'server' || kind === 'workload')
-      return { aggregate: { kind, id }, type: `${kind}.${event}` };
-  }
-  return null;
+  const found = SUBJECT.exec(subject);
+  if (found === null) return null;
+  const [, organizationId = '', session, sessionId = '', own, fleet, fleetId = '', event] = found;
+  if (session !== undefined)
+    return {
+      aggregate: { kind: 'session', organizationId, id: sessionId },
+      type: `session.${event}`,
+    };
+  if (own !== undefined)
+    return {
+      aggregate: { kind: own as 'ledger' | 'organization', organizationId },
+      type: `${own}.${event}`,
+    };
+  const kind = fleet as 'server' | 'workload';
+  return { aggregate: { kind, id: fleetId }, type: `${kind}.${event}` };
 }
 
 /** The organization of an event's subject, of any type; null for an event of the fleet. */

@@ -32,11 +32,11 @@ export function createUpcasts(steps: Readonly<Record<string, readonly Step[]>>) 
   return {
     dataVersion: (type: string) => stepsOf(type).length + 1,
     upcast(type: string, version: number, data: unknown): unknown {
-      if (!Number.isInteger(version) || version < 1 || version > stepsOf(type).length + 1)
+      const chain = stepsOf(type);
+      if (!Number.isInteger(version) || version < 1 || version > chain.length + 1)
         throw new RangeError(`${type}: unknown version ${version}`);
-      return stepsOf(type)
-        .slice(version - 1)
-        .reduce((shape, step) => step(shape), data);
+      if (version > chain.length) return data;
+      return chain.slice(version - 1).reduce((shape, step) => step(shape), data);
     },
   };
 }

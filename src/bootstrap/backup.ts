@@ -1,7 +1,7 @@
 import { restoreBackup, takeBackup } from '#src/backup/backup.jetstream.ts';
 import type { Manifest } from '#src/backup/manifest.ts';
 import { findService } from './find-service.ts';
-import { natsAccess } from './infrastructure.ts';
+import { natsAccess } from '#src/config/stores.ts';
 import type { Config } from '#src/config/config.ts';
 import { lockDataDir } from '#src/embedded/data-dir.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';

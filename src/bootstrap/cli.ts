@@ -3,12 +3,11 @@ import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import type { ArchiveFiles } from '#src/archive/archive-files.ts';
 import type { ArchivistDependencies } from '#src/archivist/archivist.ts';
 import { openArchiveFiles } from './archive-files.ts';
-import { archivistDependencies } from './archivist.ts';
-import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
-import { natsAccess, redisAccess } from './infrastructure.ts';
+import type { RedisViews } from '#projections/store/redis/redis-views.ts';
 import { ServiceNotFoundError } from './find-service.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { Config } from '#src/config/config.ts';
+import { natsAccess, redisAccess } from '#src/config/stores.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-stream-sizes.ts';
@@ -62,6 +61,8 @@ export async function openService(
   const eventStore = withArchive(log, openArchive);
   async function openViews(): Promise<RedisViews> {
     if (redisUrl === null) throw new ServiceNotFoundError('REDIS_URL is needed beside NATS_URL');
+    // Loaded only where it is used, like the archivist: few commands do.
+    const { createRedisViews } = await import('#projections/store/redis/redis-views.ts');
     views ??= await createRedisViews({ url: redisUrl, ...redisAccess(config) });
     return views;
   }
@@ -74,13 +75,15 @@ export async function openService(
     readStreamSizes: createJetStreamSizes(connection),
     deadLetters: createJetStreamDeadLetters(connection),
     openViews,
-    openArchivist: async () =>
-      archivistDependencies({
+    async openArchivist() {
+      const { archivistDependencies } = await import('./archivist.ts');
+      return archivistDependencies({
         config,
         connection,
         context: createCommandContext(eventStore, Date.now),
         rawViews: await openViews(),
-      }),
+      });
+    },
     isConnected: () => connection.isConnected(),
     async [Symbol.asyncDispose]() {
       await views?.[Symbol.asyncDispose]();

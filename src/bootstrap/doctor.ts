@@ -1,6 +1,6 @@
 import { createRedisViews } from '#projections/store/redis/redis-views.ts';
 import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
-import { natsAccess, redisAccess } from './infrastructure.ts';
+import { natsAccess, redisAccess } from '#src/config/stores.ts';
 import { findService, ServiceNotFoundError, type FoundService } from './find-service.ts';
 import type { Config } from '#src/config/config.ts';
 import { configFactsOf } from '#src/doctor/config-facts.ts';

@@ -9,6 +9,7 @@ import { openArchiveFiles } from './archive-files.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
 import type { Config } from '#src/config/config.ts';
+import { natsAccess, redisAccess } from '#src/config/stores.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createUrls, type Urls } from '#src/gateway/access/urls.ts';
 import { createLinkKeys, type LinkKeys } from '#src/browser-link/browser-link.ts';
@@ -118,20 +119,6 @@ export async function openInfrastructure(
     linkKeys: createLinkKeys(masterKey),
     certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
-}
-
-/** Connection options of NATS from the configuration, apart from the address. */
-export function natsAccess({ nats: { credsFile, tls, inboxPrefix, replicas } }: Config) {
-  return {
-    ...(credsFile === null ? {} : { credsFile }),
-    ...(tls === null ? {} : { tls }),
-    ...(inboxPrefix === null ? {} : { inboxPrefix }),
-    ...(replicas === null ? {} : { replicas }),
-  };
-}
-
-export function redisAccess({ redisTls }: Config) {
-  return redisTls === null ? {} : { tls: redisTls };
 }
 
 /** How long a start waits for a Redis that is started at the same time. */

@@ -47,7 +47,7 @@ function howToIssueKey(refusal: string): string[] {
     `  ${refusal}`,
     '  Issue another key, from another terminal in this folder:',
     '',
-    '    npx --no -- bss keys issue --org dev --role owner --user dev',
+    '    ./bss keys issue --org dev --role owner --user dev',
     '',
   ];
 }

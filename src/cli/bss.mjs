@@ -1,5 +1,30 @@
 #!/usr/bin/env node
-/** The `bss` command: starts bss.ts under a Node that reads TypeScript, whatever Node this is. */
-import { launch } from '#src/embedded/launch.mjs';
+/**
+ * The `bss` command. Runs bss.ts in this process if it can: a Node that reads TypeScript, and the
+ * packages of the lock file; `--help` and `--version` need none. Otherwise launch.mjs first installs
+ * what is missing. Plain JavaScript for Node 18 and later.
+ */
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { enableCompileCache } from '../embedded/compile-cache.mjs';
 
-await launch(['run', 'src/cli/bss.ts', ...process.argv.slice(2)]);
+const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const NODE_MAJOR_MIN = 24;
+const args = process.argv.slice(2);
+
+if (await canRunHere()) {
+  enableCompileCache(ROOT);
+  await import('./bss.ts');
+} else {
+  const { launch } = await import('../embedded/launch.mjs');
+  await launch(['run', 'src/cli/bss.ts', ...args]);
+}
+
+async function canRunHere() {
+  if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) return false;
+  // Under npm the launcher watches that npm lives.
+  if (process.env.npm_lifecycle_event !== undefined) return false;
+  if (args[0] === '--version' || args.includes('--help') || args.includes('-h')) return true;
+  const { packagesMatch } = await import('../embedded/packages.mjs');
+  return packagesMatch(ROOT);
+}

@@ -16,8 +16,8 @@ export type Arguments = {
 };
 export type Parser<Value> = (text: string) => Value;
 
-/** One command of `bss`: its arguments and its action. */
-export type Command = {
+/** How a command is typed: all that its help says. */
+export type Usage = {
   /** As typed: `orgs create`. */
   name: string;
   summary: string;
@@ -28,6 +28,13 @@ export type Command = {
   /** Whether the last of the required operands may be given several times. */
   repeatsLast?: boolean;
   options: Readonly<Record<string, Option>>;
+};
+
+/** A command and where its code is, which is loaded when the command is to run. */
+export type KnownCommand = Usage & { load(): Promise<Command> };
+
+/** What a command does with its arguments. */
+export type Command = {
   /** True if the command may run before the first start: it creates the streams if missing. */
   makesStreams?: boolean;
   /**

@@ -1,4 +1,4 @@
-import type { Command, Option } from './command.ts';
+import type { Option, Usage } from './command.ts';
 
 const common: Readonly<Record<string, Option>> = {
   json: { meaning: 'print JSON, errors included' },
@@ -6,7 +6,7 @@ const common: Readonly<Record<string, Option>> = {
 };
 
 /** One line for each of the given commands. */
-export function helpOnAll(commands: readonly Command[]): string {
+export function helpOnAll(commands: readonly Usage[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   return [
     'usage: bss COMMAND [OPTIONS]    (bss COMMAND --help lists the options)',
@@ -18,7 +18,7 @@ export function helpOnAll(commands: readonly Command[]): string {
   ].join('\n');
 }
 
-export function helpOn(command: Command): string {
+export function helpOn(command: Usage): string {
   const { name, summary, operands = [], optionalOperand, repeatsLast, options } = command;
   const more = optionalOperand === undefined ? '' : ` [${optionalOperand}]`;
   const extra = repeatsLast === true ? `${more}…` : more;

@@ -7,13 +7,9 @@ import { parseId } from './arguments.ts';
 
 /** A command that shows a part of the organization named by `--org`. */
 export function organizationCommand(
-  { name, summary }: Pick<Command, 'name' | 'summary'>,
   show: (organization: OrganizationState, eventStore: EventStore) => Output | Promise<Output>,
 ): Command {
   return {
-    name,
-    summary,
-    options: { org: { value: 'ID', meaning: 'the organization' } },
     read(options) {
       const id = options.required('org', parseId);
       return async ({ context }) => {

@@ -153,3 +153,18 @@ function readInboxPrefix(text: string): string | null {
     throw new BadConfig(`NATS_INBOX_PREFIX: ${text} is not a subject without wildcards`);
   return text;
 }
+
+/** Connection options of NATS from the configuration, apart from the address. */
+export function natsAccess({ nats: { credsFile, tls, inboxPrefix, replicas } }: StoresConfig) {
+  return {
+    ...(credsFile === null ? {} : { credsFile }),
+    ...(tls === null ? {} : { tls }),
+    ...(inboxPrefix === null ? {} : { inboxPrefix }),
+    ...(replicas === null ? {} : { replicas }),
+  };
+}
+
+/** The same of Redis. */
+export function redisAccess({ redisTls }: StoresConfig) {
+  return redisTls === null ? {} : { tls: redisTls };
+}

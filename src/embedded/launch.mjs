@@ -10,10 +10,10 @@
  */
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
-import module from 'node:module';
 import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { enableCompileCache } from './compile-cache.mjs';
 import { CannotInstall } from './npm.mjs';
 import { NODE_MAJOR_MIN, installNode } from './install-node.mjs';
 import { installPackages } from './packages.mjs';
@@ -61,12 +61,9 @@ function targetOf([what, ...rest]) {
   return { file: resolve(ROOT, rest[0]), args: rest.slice(1) };
 }
 
-/**
- * Runs the target in this process: signals reach it directly, its exit code is ours. Compiled code
- * is cached in the temporary folder, because compiling takes half of the time of a short command.
- */
+/** Runs the target in this process: signals reach it directly, its exit code is ours. */
 async function runHere({ file, args }) {
-  module.enableCompileCache?.();
+  enableCompileCache(ROOT);
   process.argv = [process.execPath, file, ...args];
   await import(pathToFileURL(file).href);
 }

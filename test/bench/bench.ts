@@ -22,6 +22,9 @@ import { printVerdicts } from './harness/report.ts';
 import { benchBursts } from './lifecycle/bench-bursts.ts';
 import { benchLifecycle } from './lifecycle/bench-lifecycle.ts';
 import { benchWholeLife } from './lifecycle/whole-life.ts';
+import { benchBssStart } from './many/bss-start.ts';
+import { benchEvents } from './many/events.ts';
+import { benchMany } from './many/many.ts';
 import { benchPool } from './pool.ts';
 import { benchRebuild } from './rebuild.ts';
 import { benchStrangers } from './strangers.ts';
@@ -111,6 +114,9 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   strangers: () => benchStrangers(print),
   pool: async () => benchPool(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
+  events: () => benchEvents(print),
+  'bss-start': () => benchBssStart(print),
+  many: () => benchMany(print, TIERS),
 };
 
 /** The section's ratios; prints whether the machine was steady meanwhile. */

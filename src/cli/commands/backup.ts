@@ -7,9 +7,6 @@ import { textUpTo } from '../arguments.ts';
 import { formatNumber } from '../progress-line.ts';
 
 export const backupCommand: Command = {
-  name: 'backup',
-  summary: 'Write all streams to a folder while the service runs',
-  options: { to: { value: 'DIR', meaning: 'an empty folder; created if it is missing' } },
   readAlone(options) {
     const folder = options.required('to', textUpTo(4096));
     return () =>
@@ -19,9 +16,6 @@ export const backupCommand: Command = {
 };
 
 export const restoreCommand: Command = {
-  name: 'restore',
-  summary: 'Create the streams from a backup, where none exist and no service runs',
-  options: { from: { value: 'DIR', meaning: 'a folder that bss backup has written' } },
   readAlone(options) {
     const folder = options.required('from', textUpTo(4096));
     return () =>

@@ -13,14 +13,6 @@ import { readEvents } from '../read-events.ts';
 import { compareWithSessions, openStatement, type Statement } from './statement.ts';
 
 export const showStatement: Command = {
-  name: 'credits statement',
-  summary:
-    "Show what an organization's credits paid for, compared with its sessions; exit 1 if different",
-  options: {
-    org: { value: 'ID', meaning: 'the organization' },
-    from: { value: 'TIME', meaning: 'begin, RFC 3339 or a date in UTC; default: the first event' },
-    to: { value: 'TIME', meaning: 'end, not included; default: now' },
-  },
   read(options) {
     const organizationId = options.required('org', parseId);
     const [from, to] = [

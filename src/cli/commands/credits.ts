@@ -10,12 +10,6 @@ import { organizationNotFound, organizationCommand } from '../organization.ts';
 import { formatTable } from '../output.ts';
 
 export const grantCredits: Command = {
-  name: 'credits grant',
-  summary: 'Grant credits to an organization; one credit is one session-minute',
-  options: {
-    org: { value: 'ID', meaning: 'the organization' },
-    amount: { value: 'N', meaning: 'number of credits to add' },
-  },
   read(options) {
     const organizationId = options.required('org', parseId);
     const credits = options.required('amount', integer(1, creditsMax));
@@ -39,14 +33,11 @@ export const grantCredits: Command = {
   },
 };
 
-export const showCredits = organizationCommand(
-  { name: 'credits show', summary: "Show an organization's credits and slots" },
-  async ({ id }, eventStore) => {
-    const ledger = { kind: 'ledger', organizationId: id } as const;
-    const { state } = await loadState<'ledger'>(eventStore, ledger, { fromLeader: true });
-    return presentLedger(id, state ?? emptyLedger);
-  },
-);
+export const showCredits = organizationCommand(async ({ id }, eventStore) => {
+  const ledger = { kind: 'ledger', organizationId: id } as const;
+  const { state } = await loadState<'ledger'>(eventStore, ledger, { fromLeader: true });
+  return presentLedger(id, state ?? emptyLedger);
+});
 
 /** Most credits in one command: far below 2^53, from where sums lose digits. */
 export const creditsMax = 1_000_000_000_000;

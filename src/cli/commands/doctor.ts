@@ -5,11 +5,6 @@ import { check } from '#src/doctor/check.ts';
 import type { Command, Output } from '../command.ts';
 
 export const runDoctor: Command = {
-  name: 'doctor',
-  summary: 'Check this installation and advise on each finding; exit 1 if one is bad',
-  options: {
-    fix: { meaning: 'first correct the settings and replicas of the streams' },
-  },
   readAlone: (options) => () => run(options.has('fix')),
   read: () => {
     throw new Error('the doctor needs no service');

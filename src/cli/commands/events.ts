@@ -10,17 +10,6 @@ import { printable } from '../output.ts';
 import { describeUnreadable, readEvents } from '../read-events.ts';
 
 export const tailEvents: Command = {
-  name: 'events tail',
-  summary: 'Print events as they happen, one per line, until Ctrl-C',
-  options: {
-    org: { value: 'ID', meaning: "only this organization's events" },
-    type: { value: 'TYPE', meaning: 'only events of this type, as session.activated' },
-    from: {
-      value: 'SEQ',
-      meaning: 'sequence of the first event, or start for the oldest; default: new events',
-    },
-    limit: { value: 'N', meaning: 'end after N events' },
-  },
   read(options) {
     const organizationId = options.optional('org', parseId);
     const type = options.optional('type', oneOf(eventTypes));
@@ -126,10 +115,6 @@ function aggregateName(aggregate: AggregateRef): string {
 }
 
 export const showEvent: Command = {
-  name: 'events show',
-  summary: 'Show one event in full',
-  operands: ['SEQ'],
-  options: {},
   read(options) {
     const sequence = options.operand(0, integer(1, Number.MAX_SAFE_INTEGER));
     return async ({ context, warn }) => {

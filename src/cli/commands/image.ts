@@ -5,17 +5,11 @@ import type { Command, Output } from '../command.ts';
 import { formatTable } from '../output.ts';
 
 export const showImages: Command = {
-  name: 'image status',
-  summary: 'List the images of Docker browsers: Chromium’s version, age, containers',
-  options: {},
   readAlone: () => () => orRefuse(status),
   read: needsNoService,
 };
 
 export const buildImageCommand: Command = {
-  name: 'image build',
-  summary: 'Build the image of Docker browsers anew; idle browsers are replaced, sessions go on',
-  options: {},
   readAlone: () => () => orRefuse(build),
   read: needsNoService,
 };

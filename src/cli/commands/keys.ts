@@ -16,13 +16,6 @@ import { readEvents } from '../read-events.ts';
 const roles = ['owner', 'admin', 'member', 'viewer'] as const satisfies readonly Role[];
 
 export const issueKey: Command = {
-  name: 'keys issue',
-  summary: 'Issue an API key; it is shown only once, the service keeps its hash',
-  options: {
-    org: { value: 'ID', meaning: 'the organization' },
-    role: { value: 'ROLE', meaning: roles.join(', ') },
-    user: { value: 'U', meaning: 'user that the key belongs to; 1 to 256 characters' },
-  },
   read(options) {
     const organizationId = options.required('org', parseId);
     const role = options.required('role', oneOf(roles));
@@ -46,24 +39,18 @@ export const issueKey: Command = {
   },
 };
 
-export const listKeys = organizationCommand(
-  { name: 'keys list', summary: "List an organization's live keys" },
-  ({ keys }) => {
-    const json = keys.map(({ keyId, role, userId, issuedAt }) => ({
-      key_id: keyId,
-      role,
-      user_id: userId,
-      issued_at: issuedAt ?? null,
-    }));
-    const rows = json.map((key) => [key.key_id, key.role, key.user_id, key.issued_at ?? '–']);
-    return { json, text: formatTable(['KEY', 'ROLE', 'USER', 'ISSUED'], rows).join('\n') };
-  },
-);
+export const listKeys = organizationCommand(({ keys }) => {
+  const json = keys.map(({ keyId, role, userId, issuedAt }) => ({
+    key_id: keyId,
+    role,
+    user_id: userId,
+    issued_at: issuedAt ?? null,
+  }));
+  const rows = json.map((key) => [key.key_id, key.role, key.user_id, key.issued_at ?? '–']);
+  return { json, text: formatTable(['KEY', 'ROLE', 'USER', 'ISSUED'], rows).join('\n') };
+});
 
 export const revokeKey: Command = {
-  name: 'keys revoke',
-  summary: 'Revoke an API key',
-  options: { key: { value: 'ID', meaning: "the key's id, as keys list shows it" } },
   read(options) {
     const keyId = options.required('key', parseKeyId);
     return async ({ context, warn }) => {

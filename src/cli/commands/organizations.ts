@@ -13,13 +13,6 @@ import { readEvents } from '../read-events.ts';
 import { creditsMax } from './credits.ts';
 
 export const createOrganization: Command = {
-  name: 'orgs create',
-  summary: 'Register an organization with its first credits',
-  options: {
-    name: { value: 'NAME', meaning: '1 to 128 characters' },
-    tier: { value: 'TIER', meaning: tierNames.join(', ') },
-    credits: { value: 'N', meaning: 'initial balance; default: the credits of the tier' },
-  },
   makesStreams: true,
   read(options) {
     const name = options.required('name', textUpTo(128));
@@ -40,9 +33,6 @@ export const createOrganization: Command = {
 type Known = { state: OrganizationState; createdAt: string };
 
 export const listOrganizations: Command = {
-  name: 'orgs list',
-  summary: 'List the organizations',
-  options: {},
   read() {
     return async ({ context, warn }) => {
       const known = new Map<string, Known>();

@@ -17,9 +17,6 @@ import { readEvents } from '../read-events.ts';
 const REASON_MAX = 80;
 
 export const listParked: Command = {
-  name: 'parked list',
-  summary: 'List the dead letters: events that a projection or a work queue could not handle',
-  options: {},
   read() {
     return async ({ deadLetters }) => {
       const events = await deadLetters.list();
@@ -44,10 +41,6 @@ export function presentParked({ by, kind, stream, sequence, subject, reason, at 
 }
 
 export const showParked: Command = {
-  name: 'parked show',
-  summary: 'Show a parked event in full, and why it is parked',
-  operands: ['SEQ'],
-  options: {},
   read(options) {
     const sequence = options.operand(0, sequenceOperand);
     return async ({ context, deadLetters }) => {
@@ -66,10 +59,6 @@ export const showParked: Command = {
 };
 
 export const retryParkedCommand: Command = {
-  name: 'parked retry',
-  summary: 'Fold the view of a parked event again, or redeliver it to its work queue',
-  optionalOperand: 'SEQ',
-  options: { all: { meaning: 'all that are parked' } },
   read(options) {
     const sequence = sequenceOrAll(options);
     return async (session) => {
@@ -110,10 +99,6 @@ async function retry({ context, deadLetters, openViews }: CommandSession, event:
 }
 
 export const skipParked: Command = {
-  name: 'parked skip',
-  summary: 'Skip a parked event for good; it stays in the event store',
-  optionalOperand: 'SEQ',
-  options: { all: { meaning: 'all that are parked' } },
   read(options) {
     const sequence = sequenceOrAll(options);
     return async ({ deadLetters }) => {

@@ -13,9 +13,6 @@ import { formatTable, formatDuration, printable } from '../output.ts';
 import { createProgressLine, formatNumber } from '../progress-line.ts';
 
 export const listProjections: Command = {
-  name: 'projections list',
-  summary: 'List the read models with their checkpoints, and leftovers of rebuilds',
-  options: {},
   read() {
     return async ({ context, openViews }) => {
       const views = await openViews();
@@ -61,12 +58,6 @@ function stateOf({ projection, isInUse }: StoreStatus): string {
 }
 
 export const rebuildProjections: Command = {
-  name: 'projections rebuild',
-  summary: 'Build read models anew beside those in use, then replace those',
-  optionalOperand: 'NAME',
-  options: {
-    all: { meaning: 'all projections; the default' },
-  },
   read(options) {
     const projections = selectedProjections(options);
     return async ({ context, deadLetters, openViews, isJson }) => {
@@ -115,13 +106,6 @@ export const rebuildProjections: Command = {
 const SAMPLE_MAX = 100_000;
 
 export const verifyProjections: Command = {
-  name: 'projections verify',
-  summary: 'Fold all events anew and compare with the read models field by field',
-  optionalOperand: 'NAME',
-  options: {
-    all: { meaning: 'all projections; the default' },
-    sample: { value: 'N', meaning: 'compare only N views of each, picked at random' },
-  },
   read(options) {
     const projections = selectedProjections(options);
     const sample = options.optional('sample', integer(1, SAMPLE_MAX));

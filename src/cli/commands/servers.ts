@@ -15,9 +15,6 @@ import { formatElapsed, formatTable } from '../output.ts';
 import { readEvents } from '../read-events.ts';
 
 export const listServers: Command = {
-  name: 'servers list',
-  summary: 'List the servers that run browsers',
-  options: { all: { meaning: 'include servers that left or were lost' } },
   read(options) {
     const isAll = options.has('all');
     return async ({ context, warn }) => {
@@ -82,18 +79,10 @@ function presentServer({ id, status, ip, poolMax, pool, leaks, browser }: Server
 }
 
 export const drainServer: Command = {
-  name: 'servers drain',
-  summary: 'Stop a server from taking new sessions; running sessions go on',
-  operands: ['SERVER-ID'],
-  options: {},
   read: (options) => changeDraining(options.operand(0, parseId), { type: 'Drain' }),
 };
 
 export const undrainServer: Command = {
-  name: 'servers undrain',
-  summary: 'Let a draining server take new sessions again',
-  operands: ['SERVER-ID'],
-  options: {},
   read: (options) => changeDraining(options.operand(0, parseId), { type: 'Undrain' }),
 };
 
@@ -131,10 +120,6 @@ type Recorded = RecordedOf<'server'>;
 type Resized = Extract<Recorded, { type: 'server.pool-resized' }>;
 
 export const showServerHistory: Command = {
-  name: 'servers history',
-  summary: 'Show every event of a server; each pool decision is replayed',
-  operands: ['SERVER-ID'],
-  options: {},
   read(options) {
     const id = options.operand(0, parseId);
     return async ({ context, warn }) => {

@@ -12,16 +12,6 @@ import { formatTable } from '../output.ts';
 import { readEvents } from '../read-events.ts';
 
 export const showSessionAt: Command = {
-  name: 'session at',
-  summary: 'Show the state of a session at a past time or event',
-  operands: ['SESSION-ID'],
-  options: {
-    time: {
-      value: 'T',
-      meaning: "RFC 3339 by the event store's clock; events of that millisecond are included",
-    },
-    seq: { value: 'SEQ', meaning: 'sequence of an event of any aggregate; that event is included' },
-  },
   read(options) {
     const id = options.operand(0, parseId);
     const time = options.optional('time', parseTime);

@@ -10,10 +10,6 @@ import { findCauses, presentStep, readSteps, type Step } from './session-at.ts';
 type Causes = ReadonlyMap<string, RecordedEvent>;
 
 export const showHistory: Command = {
-  name: 'session history',
-  summary: 'Show every event of a session with its actor, cause and changes',
-  operands: ['SESSION-ID'],
-  options: {},
   read(options) {
     const id = options.operand(0, parseId);
     return async ({ context, warn }) => {

@@ -4,6 +4,7 @@ import { integer, parseTimeOrDate } from '../arguments.ts';
 import type { Command, CommandSession } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { interruptible } from '../interruptible.ts';
+import { SQL_ROWS } from '../limits.ts';
 import { formatTable, printable } from '../output.ts';
 import { createProgressLine, formatNumber } from '../progress-line.ts';
 import { QueryRefused } from '../sql/errors.ts';
@@ -11,25 +12,16 @@ import type { Range } from '../sql/record-files.ts';
 import { runQuery, type QueryResult } from '../sql/run-query.ts';
 import type { Plain } from '../sql/values.ts';
 
-const ROWS = 1_000;
 const ROWS_MAX = 1_000_000;
 /** A longer cell is cut in the table; --json prints all of it. */
 const CELL_MAX = 120;
 
 export const queryEvents: Command = {
-  name: 'sql',
-  summary: 'Answer one SQL query over all stored events: tables events, sessions and ledger',
-  operands: ['QUERY'],
-  options: {
-    from: { value: 'TIME', meaning: 'load events from then on, RFC 3339 or a date; default: all' },
-    to: { value: 'TIME', meaning: 'load events before then; default: now' },
-    limit: { value: 'N', meaning: `print at most N rows; default ${ROWS}` },
-  },
   read(options) {
     const query = parseQuery(options.operand(0, (text) => text));
     const from = options.optional('from', parseTimeOrDate);
     const to = options.optional('to', parseTimeOrDate);
-    const limit = options.optional('limit', integer(1, ROWS_MAX)) ?? ROWS;
+    const limit = options.optional('limit', integer(1, ROWS_MAX)) ?? SQL_ROWS;
     if (from !== null && to !== null && from > to) throw new UsageError('--from is after --to');
     return async (session) => {
       const archive = await session.openArchive();

@@ -1,5 +1,5 @@
 import { MsgImpl, type Msg, type MsgHdrs } from '@nats-io/transport-node';
-import { decode, MalformedEvent, UnknownEvent } from '#events/codec.ts';
+import { decode, headersRead, MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { SubscribeOptions } from '../event-store.ts';
 import { textOf } from '../record-bytes.ts';
@@ -16,8 +16,22 @@ export type Stored = Readable & { time: Date };
  * @throws MalformedEvent
  */
 export function readEvent(message: Readable, sequence: number): RecordedEvent {
-  const body = textOf(message.data);
-  return decode(message.subject, headersOf(message), body, sequence);
+  const { head, body } = textsOf(message);
+  const header =
+    head === null ? (name: string) => message.headers?.get(name) ?? '' : headerIn(head);
+  return decode(message.subject, header, body, sequence);
+}
+
+/**
+ * The header lines (null: their bytes are out of reach) and the body. One view of the bytes serves
+ * for both: views are a good part of what decoding allocates.
+ */
+function textsOf(message: Readable): { head: string | null; body: string } {
+  if (!(message instanceof MsgImpl)) return { head: null, body: textOf(message.data) };
+  const { _rdata: bytes, _msg: facts } = message;
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = Math.max(0, facts.hdr);
+  return { head: all.toString('utf8', 0, end), body: all.toString('utf8', end) };
 }
 
 /**
@@ -90,15 +104,28 @@ function decodeOne(
   }
 }
 
-function headersOf(message: Readable): (name: string) => string {
-  const text = headerText(message);
-  if (text === null) return (name) => message.headers?.get(name) ?? '';
+const lineBeginnings: ReadonlyMap<string, string> = new Map(
+  headersRead.map((name) => [name, beginningOf(name)]),
+);
+
+function beginningOf(name: string): string {
+  return `\r\n${name}:`;
+}
+
+/** A header's value by its name; empty: there is none. */
+function headerIn(text: string): (name: string) => string {
+  let next = 0;
   return (name) => {
     // A value holds no line break, so this matches only at the start of a line.
-    const found = text.indexOf(`\r\n${name}:`);
+    const beginning = lineBeginnings.get(name) ?? beginningOf(name);
+    // Most are asked for in the order in which they were written.
+    let found = text.indexOf(beginning, next);
+    if (found === -1) found = text.indexOf(beginning);
     if (found === -1) return '';
-    const start = found + name.length + 3;
-    return text.slice(start, text.indexOf('\r\n', start)).trim();
+    const start = found + beginning.length;
+    next = text.indexOf('\r\n', start);
+    const value = text[start] === ' ' ? start + 1 : start;
+    return text.slice(value, next).trim();
   };
 }
 

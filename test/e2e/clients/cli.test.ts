@@ -11,6 +11,7 @@ import { textFiles } from '#test/support/source-files.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import {
   bss,
+  bssOfCheckout,
   bssWith,
   create,
   json,
@@ -192,10 +193,13 @@ describe('the command line', () => {
     expect(named.filter(({ first, both }) => !names.has(first) && !names.has(both))).toEqual([]);
   });
 
-  it('is the program of the package', async () => {
+  it('is the file bss of a checkout, and the program of the package', async () => {
+    const checkout = await bssOfCheckout({ DATA_DIR: service.dataDir }, 'orgs', 'list', '--json');
     const npx = await npxBss(service, 'orgs', 'list', '--json');
-    expect(npx.code).toBe(0);
-    expect(JSON.parse(npx.stdout)).toContainEqual(expect.objectContaining({ name: 'Development' }));
+    for (const { code, stdout } of [checkout, npx]) {
+      expect(code).toBe(0);
+      expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ name: 'Development' }));
+    }
   });
 });
 

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
 import { withArchive } from '#src/archive/archived-event-store.ts';
 import { openOnce } from '#src/archive/open-once.ts';
-import { readArguments } from '#src/cli/arguments.ts';
 import type { CommandSession } from '#src/cli/command.ts';
 import { simulatePoolCommand } from '#src/cli/commands/pool/simulate.ts';
 import { UsageError } from '#src/cli/errors.ts';
+import { readArguments } from '#src/cli/read-arguments.ts';
+import { usageOf } from '#src/cli/usage/all.ts';
 import { isRejection } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { seal } from '#test/support/archive/archive.fixture.ts';
@@ -55,7 +56,7 @@ async function simulate(
     isJson: true,
     warn: (text: string) => void warnings.push(text),
   } as unknown as CommandSession;
-  const action = simulatePoolCommand.read(readArguments(simulatePoolCommand, args));
+  const action = simulatePoolCommand.read(readArguments(usageOf('pool simulate'), args));
   const result = await action(session);
   if (result === null) throw new Error('no result');
   expect(warnings).toEqual([]);

@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
 import { openArchive } from '#src/archive/archive.ts';
 import { createMemoryFiles } from '#src/archive/archive-files.memory.ts';
-import { readArguments } from '#src/cli/arguments.ts';
 import type { CommandSession } from '#src/cli/command.ts';
 import { queryEvents } from '#src/cli/commands/sql.ts';
 import { UsageError } from '#src/cli/errors.ts';
+import { readArguments } from '#src/cli/read-arguments.ts';
+import { usageOf } from '#src/cli/usage/all.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { isRejection } from '#src/errors.ts';
 import { seal } from '#test/support/archive/archive.fixture.ts';
@@ -33,7 +34,7 @@ async function bssSql(args: readonly string[], { files = createMemoryFiles(), pu
     isJson: true,
     warn: (text: string) => void warnings.push(text),
   } as unknown as CommandSession;
-  const result = await queryEvents.read(readArguments(queryEvents, args))(session);
+  const result = await queryEvents.read(readArguments(usageOf('sql'), args))(session);
   if (result === null) throw new Error('no result');
   return isRejection(result) ? { refusal: result.message, warnings } : { ...result, warnings };
 }

@@ -23,6 +23,14 @@ export async function bssWith(
   return run(env, process.execPath, [BSS, ...args]);
 }
 
+/** Runs the command as an operator does in a checkout. */
+export async function bssOfCheckout(
+  env: Record<string, string>,
+  ...args: string[]
+): Promise<CommandResult> {
+  return run(env, join(TOP, 'bss'), args);
+}
+
 /** Runs the command by the name that npm links. */
 export async function npxBss(service: RunningService, ...args: string[]): Promise<CommandResult> {
   return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);

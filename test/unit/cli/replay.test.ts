@@ -6,8 +6,9 @@ import { describe, expect, it, test } from 'vitest';
 import { NotALife, lifeText, parseLife, type Life } from '#src/cli/commands/life/life.ts';
 import { replay } from '#src/cli/commands/life/replay.ts';
 import { replayLife } from '#src/cli/commands/life/replay-life.ts';
-import { readArguments } from '#src/cli/arguments.ts';
 import type { Output } from '#src/cli/command.ts';
+import { readArguments } from '#src/cli/read-arguments.ts';
+import { usageOf } from '#src/cli/usage/all.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';
 
 /** Lives that a service recorded: test/faults/recorded-lives.long.test.ts. */
@@ -153,7 +154,7 @@ describe('bss replay', () => {
 });
 
 async function run(...paths: string[]): Promise<Output> {
-  const result = await replay.readAlone?.(readArguments(replay, paths))?.();
+  const result = await replay.readAlone?.(readArguments(usageOf('replay'), paths))?.();
   return result as Output;
 }
 

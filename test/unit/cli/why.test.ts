@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { AggregateRef } from '#events/subjects.ts';
 import type { CommandSession } from '#src/cli/command.ts';
-import { readArguments } from '#src/cli/arguments.ts';
 import { readSteps } from '#src/cli/commands/session-at.ts';
 import { showWhy } from '#src/cli/commands/why/why.ts';
 import { causesOf } from '#src/cli/commands/why/chain.ts';
 import { readRelated } from '#src/cli/commands/why/related.ts';
+import { readArguments } from '#src/cli/read-arguments.ts';
+import { usageOf } from '#src/cli/usage/all.ts';
 import { isRejection } from '#src/errors.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
@@ -85,7 +86,7 @@ async function logOf(life: readonly Step[]) {
 /** What `bss why` prints of the session. */
 async function textOf(...life: Step[]): Promise<string> {
   const log = await logOf(life);
-  const why = showWhy.read(readArguments(showWhy, [sessionRef.id]));
+  const why = showWhy.read(readArguments(usageOf('why'), [sessionRef.id]));
   const warn = (text: string) => expect.unreachable(text);
   const result = await why({ context: context(log), warn } as unknown as CommandSession);
   if (result === null || isRejection(result)) throw new Error(JSON.stringify(result));

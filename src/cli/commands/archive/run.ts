@@ -8,11 +8,6 @@ import { interruptible } from '../../interruptible.ts';
 import { formatNumber } from '../../progress-line.ts';
 
 export const runArchiveCommand: Command = {
-  name: 'archive run',
-  summary: 'Archive now what RETAIN_ENDED and RETAIN_EVENTS_MAX do not keep',
-  options: {
-    before: { value: 'TIME', meaning: 'archive what is older than this, and nothing else' },
-  },
   read(options) {
     const before = options.optional('before', parseTime);
     return async ({ config, context, openArchivist }) => {

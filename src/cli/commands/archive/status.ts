@@ -10,9 +10,6 @@ import { formatDuration, formatTable } from '../../output.ts';
 import { formatNumber } from '../../progress-line.ts';
 
 export const showArchive: Command = {
-  name: 'archive status',
-  summary: 'Show what the archive holds, and where the event store begins',
-  options: {},
   read: () => async (session) => {
     const archive = await session.openArchive();
     await archive.refresh();

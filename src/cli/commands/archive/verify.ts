@@ -10,17 +10,6 @@ import { formatNumber } from '../../progress-line.ts';
 type Asked = { key: string | null; first: number | null; last: number | null };
 
 export const verifyArchiveCommand: Command = {
-  name: 'archive verify',
-  summary: 'Check every byte of the archive by its hashes and signatures; exit 1 for a difference',
-  options: {
-    from: { value: 'N', meaning: 'first segment; default: 1' },
-    to: { value: 'N', meaning: 'last segment; default: the last' },
-    key: {
-      value: 'FINGERPRINT',
-      meaning: "key that signed it; default: this data folder's (bss audit key)",
-    },
-    alone: { meaning: 'without a service: a missing end of the archive is not found' },
-  },
   readAlone(options) {
     if (!options.has('alone')) return null;
     const asked = readAsked(options);

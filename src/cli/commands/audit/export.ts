@@ -13,14 +13,6 @@ import { parseId, textUpTo, parseTimeOrDate } from '../../arguments.ts';
 import { findOrganization } from '../../organization.ts';
 
 export const exportAudit: Command = {
-  name: 'audit export',
-  summary: 'Write stored records to a file whose lines are chained and whose head is signed',
-  options: {
-    from: { value: 'TIME', meaning: 'begin, RFC 3339 or a date in UTC; default: the first event' },
-    to: { value: 'TIME', meaning: 'end, not included; default: now' },
-    org: { value: 'ID', meaning: 'only this organization; default: everything' },
-    out: { value: 'FILE', meaning: 'output file; an existing file is replaced' },
-  },
   read(options) {
     const [from, to] = [
       options.optional('from', parseTimeOrDate),

@@ -3,9 +3,6 @@ import { readConfig } from '#src/config/config.ts';
 import type { Command } from '../../command.ts';
 
 export const showAuditKey: Command = {
-  name: 'audit key',
-  summary: 'Show the public key that signs audits, and its fingerprint',
-  options: {},
   readAlone: () => async () => show(readConfig(process.env).dataDir),
   read: () => async (session) => show(session.config.dataDir),
 };

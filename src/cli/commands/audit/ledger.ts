@@ -8,9 +8,6 @@ import { findOrganization } from '../../organization.ts';
 import { readEvents } from '../../read-events.ts';
 
 export const auditLedger: Command = {
-  name: 'audit ledger',
-  summary: 'Compare slots and credits in the ledgers with the sessions; exit 1 if they differ',
-  options: { org: { value: 'ID', meaning: 'only this organization; default: all' } },
   read(options) {
     const organizationId = options.optional('org', parseId);
     return async ({ context, warn }) => {

@@ -13,16 +13,6 @@ import type { AuditHead } from './head.ts';
 import { verifyLines, type InspectRecord, type Verdict } from './verify-lines.ts';
 
 export const verifyAudit: Command = {
-  name: 'audit verify',
-  summary: 'Verify that an exported file is complete and unaltered; exit 1 if it is not',
-  operands: ['FILE'],
-  options: {
-    key: {
-      value: 'FINGERPRINT',
-      meaning: 'key that must have signed it; default: the key in DATA_DIR',
-    },
-    'against-log': { meaning: 'also compare each record with the event store; needs the service' },
-  },
   readAlone(options) {
     if (options.has('against-log')) return null;
     const file = options.operand(0, textUpTo(4096));

@@ -6,12 +6,6 @@ import { lifeText } from './life.ts';
 import { readLife } from './read-life.ts';
 
 export const exportSession: Command = {
-  name: 'session export',
-  summary: "Write a session's recorded life as stored: its events, its browsers' and its credits'",
-  operands: ['SESSION-ID'],
-  options: {
-    out: { value: 'FILE', meaning: 'output file; an existing file is replaced; default: stdout' },
-  },
   read(options) {
     const id = options.operand(0, parseId);
     const file = options.optional('out', textUpTo(4096));

@@ -8,11 +8,6 @@ import { NotALife, parseLife } from './life.ts';
 import { replayLife, type Difference, type Replayed } from './replay-life.ts';
 
 export const replay: Command = {
-  name: 'replay',
-  summary: 'Fold recorded lives with this build; exit 1 if a state differs or is unreadable',
-  operands: ['FILE'],
-  repeatsLast: true,
-  options: {},
   readAlone(options) {
     const paths = options.everyOperand(textUpTo(4096));
     return () => replayAll(paths);

@@ -8,13 +8,12 @@ import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { integer, parseId, parseTimeOrDate } from '../../arguments.ts';
 import type { Command, CommandSession, Output } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
+import { POOL_DAYS_MAX } from '../../limits.ts';
 import { formatTable } from '../../output.ts';
 import { readEvents } from '../../read-events.ts';
 import { readPoolUse, type RecordedUse } from './recorded-use.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
-/** The pool is evaluated once a second: 31 days take some ten seconds. */
-const DAYS_MAX = 31;
 /** They are kept in memory. */
 const REQUESTS_MAX = 500_000;
 const BROWSERS_MAX = 1_000_000;
@@ -31,16 +30,6 @@ type Asked = {
 };
 
 export const simulatePoolCommand: Command = {
-  name: 'pool simulate',
-  summary: "Run a server's recorded requests through the pool policy, beside what was",
-  options: {
-    from: { value: 'TIME', meaning: 'begin, RFC 3339 or a date in UTC' },
-    to: { value: 'TIME', meaning: `end, at most ${DAYS_MAX} days later; default: now` },
-    server: { value: 'ID', meaning: 'the server; needed if several served requests' },
-    policy: { value: 'N', meaning: `only this version, of ${policies.join(', ')}; default: each` },
-    min: { value: 'N', meaning: 'POOL_MIN_IDLE; default: as in the last recorded decision' },
-    max: { value: 'N', meaning: 'POOL_MAX; default: as in the last recorded decision' },
-  },
   read(options) {
     const asked: Asked = {
       from: options.required('from', parseTimeOrDate),
@@ -65,8 +54,8 @@ function parsePolicy(text: string): number {
 
 function checkTime(from: number, to: number | null): void {
   if (to !== null && from >= to) throw new UsageError('--from is not before --to');
-  if (to !== null && to - from > DAYS_MAX * DAY_MS)
-    throw new UsageError(`--to is more than ${DAYS_MAX} days after --from`);
+  if (to !== null && to - from > POOL_DAYS_MAX * DAY_MS)
+    throw new UsageError(`--to is more than ${POOL_DAYS_MAX} days after --from`);
 }
 
 async function simulate(session: CommandSession, asked: Asked): Promise<Output | Rejection> {

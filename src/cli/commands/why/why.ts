@@ -16,10 +16,6 @@ import { readRelated } from './related.ts';
 import { describeEvent } from './describe-event.ts';
 
 export const showWhy: Command = {
-  name: 'why',
-  summary: 'Explain in plain words why a session ended',
-  operands: ['SESSION-ID'],
-  options: {},
   read(options) {
     const id = options.operand(0, parseId);
     return async ({ context, warn }) => {

@@ -1,0 +1,106 @@
+import type { KnownCommand } from '../command.ts';
+
+/** What keeps and checks the events and read models. */
+export const installationCommands: readonly KnownCommand[] = [
+  {
+    name: 'projections list',
+    summary: 'List the read models with their checkpoints, and leftovers of rebuilds',
+    options: {},
+    load: async () => (await import('../commands/projections.ts')).listProjections,
+  },
+  {
+    name: 'projections rebuild',
+    summary: 'Build read models anew beside those in use, then replace those',
+    optionalOperand: 'NAME',
+    options: {
+      all: { meaning: 'all projections; the default' },
+    },
+    load: async () => (await import('../commands/projections.ts')).rebuildProjections,
+  },
+  {
+    name: 'projections verify',
+    summary: 'Fold all events anew and compare with the read models field by field',
+    optionalOperand: 'NAME',
+    options: {
+      all: { meaning: 'all projections; the default' },
+      sample: { value: 'N', meaning: 'compare only N views of each, picked at random' },
+    },
+    load: async () => (await import('../commands/projections.ts')).verifyProjections,
+  },
+  {
+    name: 'parked list',
+    summary: 'List the dead letters: events that a projection or a work queue could not handle',
+    options: {},
+    load: async () => (await import('../commands/parked.ts')).listParked,
+  },
+  {
+    name: 'parked show',
+    summary: 'Show a parked event in full, and why it is parked',
+    operands: ['SEQ'],
+    options: {},
+    load: async () => (await import('../commands/parked.ts')).showParked,
+  },
+  {
+    name: 'parked retry',
+    summary: 'Fold the view of a parked event again, or redeliver it to its work queue',
+    optionalOperand: 'SEQ',
+    options: { all: { meaning: 'all that are parked' } },
+    load: async () => (await import('../commands/parked.ts')).retryParkedCommand,
+  },
+  {
+    name: 'parked skip',
+    summary: 'Skip a parked event for good; it stays in the event store',
+    optionalOperand: 'SEQ',
+    options: { all: { meaning: 'all that are parked' } },
+    load: async () => (await import('../commands/parked.ts')).skipParked,
+  },
+  {
+    name: 'archive status',
+    summary: 'Show what the archive holds, and where the event store begins',
+    options: {},
+    load: async () => (await import('../commands/archive/status.ts')).showArchive,
+  },
+  {
+    name: 'archive verify',
+    summary:
+      'Check every byte of the archive by its hashes and signatures; exit 1 for a difference',
+    options: {
+      from: { value: 'N', meaning: 'first segment; default: 1' },
+      to: { value: 'N', meaning: 'last segment; default: the last' },
+      key: {
+        value: 'FINGERPRINT',
+        meaning: "key that signed it; default: this data folder's (bss audit key)",
+      },
+      alone: { meaning: 'without a service: a missing end of the archive is not found' },
+    },
+    load: async () => (await import('../commands/archive/verify.ts')).verifyArchiveCommand,
+  },
+  {
+    name: 'archive run',
+    summary: 'Archive now what RETAIN_ENDED and RETAIN_EVENTS_MAX do not keep',
+    options: {
+      before: { value: 'TIME', meaning: 'archive what is older than this, and nothing else' },
+    },
+    load: async () => (await import('../commands/archive/run.ts')).runArchiveCommand,
+  },
+  {
+    name: 'backup',
+    summary: 'Write all streams to a folder while the service runs',
+    options: { to: { value: 'DIR', meaning: 'an empty folder; created if it is missing' } },
+    load: async () => (await import('../commands/backup.ts')).backupCommand,
+  },
+  {
+    name: 'restore',
+    summary: 'Create the streams from a backup, where none exist and no service runs',
+    options: { from: { value: 'DIR', meaning: 'a folder that bss backup has written' } },
+    load: async () => (await import('../commands/backup.ts')).restoreCommand,
+  },
+  {
+    name: 'doctor',
+    summary: 'Check this installation and advise on each finding; exit 1 if one is bad',
+    options: {
+      fix: { meaning: 'first correct the settings and replicas of the streams' },
+    },
+    load: async () => (await import('../commands/doctor.ts')).runDoctor,
+  },
+];

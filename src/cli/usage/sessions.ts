@@ -1,0 +1,53 @@
+import type { KnownCommand } from '../command.ts';
+
+/** Single sessions. */
+export const sessionCommands: readonly KnownCommand[] = [
+  {
+    name: 'session history',
+    summary: 'Show every event of a session with its actor, cause and changes',
+    operands: ['SESSION-ID'],
+    options: {},
+    load: async () => (await import('../commands/session-history.ts')).showHistory,
+  },
+  {
+    name: 'session at',
+    summary: 'Show the state of a session at a past time or event',
+    operands: ['SESSION-ID'],
+    options: {
+      time: {
+        value: 'T',
+        meaning: "RFC 3339 by the event store's clock; events of that millisecond are included",
+      },
+      seq: {
+        value: 'SEQ',
+        meaning: 'sequence of an event of any aggregate; that event is included',
+      },
+    },
+    load: async () => (await import('../commands/session-at.ts')).showSessionAt,
+  },
+  {
+    name: 'session export',
+    summary:
+      "Write a session's recorded life as stored: its events, its browsers' and its credits'",
+    operands: ['SESSION-ID'],
+    options: {
+      out: { value: 'FILE', meaning: 'output file; an existing file is replaced; default: stdout' },
+    },
+    load: async () => (await import('../commands/life/export.ts')).exportSession,
+  },
+  {
+    name: 'replay',
+    summary: 'Fold recorded lives with this build; exit 1 if a state differs or is unreadable',
+    operands: ['FILE'],
+    repeatsLast: true,
+    options: {},
+    load: async () => (await import('../commands/life/replay.ts')).replay,
+  },
+  {
+    name: 'why',
+    summary: 'Explain in plain words why a session ended',
+    operands: ['SESSION-ID'],
+    options: {},
+    load: async () => (await import('../commands/why/why.ts')).showWhy,
+  },
+];
