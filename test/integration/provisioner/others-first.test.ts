@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { RecordedEvent } from '#events/events.ts';
+import type { SessionState } from '#events/session.ts';
+import { isSettled } from '#src/domain/session/session.ts';
 import type { Delivery, OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -52,14 +54,22 @@ async function requeuedBeside(change: Change) {
   };
 }
 
+/** The session once it has a browser or has failed. */
+function outcomeOf(id: string): Promise<SessionState> {
+  return eventually(async () => {
+    const state = await fleet.read(id);
+    return isSettled(state) && state;
+  }, `${id} has a browser or has failed`);
+}
+
 describe('a request that a server has requeued', () => {
   test('is left to the other servers, although its item came back because others come first', async () => {
     const { id, full, broken, makeRoom } = await requeuedBeside(({ deliveries }) => {
       return { deliveries: deliveries + 20 };
     });
     await makeRoom();
-    const { workload, triedServers } = await fleet.waitForStatus(id, 'active');
-    expect(workload?.serverId).toBe(full.id);
+    const { status, workload, triedServers } = await outcomeOf(id);
+    expect([status, workload?.serverId]).toEqual(['active', full.id]);
     expect(triedServers).toEqual([broken.id]);
   });
 
@@ -76,8 +86,8 @@ describe('a request that a server has requeued', () => {
     requeued = id;
     await eventually(() => redeliveries > 0, 'the first item is delivered again');
     await makeRoom();
-    const { workload, triedServers } = await fleet.waitForStatus(id, 'active');
-    expect(workload?.serverId).toBe(full.id);
+    const { status, workload, triedServers } = await outcomeOf(id);
+    expect([status, workload?.serverId]).toEqual(['active', full.id]);
     expect(triedServers).toEqual([broken.id]);
   });
 
@@ -90,15 +100,15 @@ describe('a request that a server has requeued', () => {
       };
       return { isRetry: true, retryAfter };
     });
-    expect(await fleet.waitForStatus(id, 'failed')).toMatchObject({ endedReason: 'launch_failed' });
+    expect(await outcomeOf(id)).toMatchObject({ endedReason: 'launch_failed' });
     expect(delays).not.toContain(YIELD_MS);
   });
 
   test('is accepted there once more if no other server has had room', async () => {
     const { id, broken, mend } = await requeuedBeside(() => ({}));
     mend();
-    const { workload, triedServers } = await fleet.waitForStatus(id, 'active');
-    expect(workload?.serverId).toBe(broken.id);
+    const { status, workload, triedServers } = await outcomeOf(id);
+    expect([status, workload?.serverId]).toEqual(['active', broken.id]);
     expect(triedServers).toEqual([broken.id]);
   });
 });

@@ -11,7 +11,7 @@ const LIMITS = { minIdle: 0, maxIdle: 0, max: 1, launchesAtOnce: 1, browserBytes
 /**
  * What server srv_1, on which no browser can be launched, does with an accepted request. Another
  * server is live.
- * @param pulled the request's state as it was pulled
+ * @param pulled the request's state when it was pulled
  * @param assigned its state once this server had accepted it
  */
 async function afterFailures(pulled: Partial<SessionState>, assigned: Partial<SessionState>) {
