@@ -54,8 +54,10 @@ export function workQueuesOver(
   network: Network,
   open: OpenWorkQueue,
 ): OpenWorkQueue {
-  return async (name, subjects) => {
-    const queue = await network.call('event-log', 'open a queue', () => open(name, subjects));
+  return async (name, subjects, bound) => {
+    const queue = await network.call('event-log', 'open a queue', () =>
+      open(name, subjects, bound),
+    );
     return workQueueOver(world, process, network, queue);
   };
 }

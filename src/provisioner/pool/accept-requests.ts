@@ -1,4 +1,5 @@
 import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
+import type { SessionState } from '#events/session.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { requestsWanted } from '#src/domain/fleet/pool-policy.ts';
@@ -27,11 +28,14 @@ const ACK_AFTER_MS = 10;
 /** A request that could not be accepted is delivered again after this, here or elsewhere. */
 const RETRY_MS = 500;
 /**
- * A request that this server has requeued is left to the other servers for `YIELD_MS`, and this
- * server pulls nothing meanwhile. After `YIELDS_MAX` deliveries it is accepted here once more.
+ * A request that this server has requeued is left to the other servers for `YIELD_MS` whenever it
+ * is delivered here, and this server pulls nothing meanwhile. It is accepted here once more when
+ * this process has known of the requeue for `LEFT_MS`.
  */
 const YIELD_MS = 1_000;
-const YIELDS_MAX = 8;
+const LEFT_MS = 8_000;
+/** Deliveries after which a requeued request is accepted that this process does not know. */
+const UNKNOWN_MAX = 8;
 /** The others' pulls are to be there before this server's when the request is redelivered. */
 const YIELD_MARGIN_MS = 250;
 /** Claims that may be lost to other servers before the pulled request is accepted. */
@@ -70,7 +74,7 @@ export async function acceptRequests(given: Omit<AcceptDependencies, 'failures'>
       delivery.retryAfter(0);
       continue;
     }
-    if (isForOthersFirst(pool, event, delivery)) {
+    if (isForOthersFirst(dependencies, event, delivery)) {
       delivery.retryAfter(YIELD_MS);
       await sleep(YIELD_MS + YIELD_MARGIN_MS, signal);
       continue;
@@ -88,13 +92,22 @@ function canAccept(pool: Pool): boolean {
   return pool.isOpen && requestsWanted(poolFacts(pool)) > pool.lookups;
 }
 
-/** Whether this server has failed to launch for the request, so that others try it first. */
+/**
+ * Whether this server has failed to launch for the request, so that others try it first. The time
+ * since the requeue bounds that, for all such requests at once. The deliveries do not: they include
+ * each time that a server gave the item back because other requests came first. An operator's retry
+ * is not given back.
+ */
 function isForOthersFirst(
-  { server }: Pool,
-  { state: { triedServers } }: EventWithState<'session'>,
-  { deliveries }: Delivery<RecordedEvent>,
+  { pool, waitingSessions }: AcceptDependencies,
+  event: EventWithState<'session'>,
+  { deliveries, isRetry }: Delivery<RecordedEvent>,
 ): boolean {
-  return triedServers?.includes(server.id) === true && deliveries <= YIELDS_MAX;
+  if (isRetry === true) return false;
+  const newest = waitingSessions.newestOf(event);
+  const { triedServers } = (newest?.request ?? event).state;
+  if (triedServers?.includes(pool.server.id) !== true) return false;
+  return newest === null ? deliveries <= UNKNOWN_MAX : newest.knownMs < LEFT_MS;
 }
 
 async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSignal) {
@@ -273,7 +286,7 @@ async function waitForLaunch(
   event: EventWithState<'session'>,
 ): Promise<boolean> {
   const { browser: options } = event.state;
-  const assigned = Promise.withResolvers<unknown>();
+  const assigned = Promise.withResolvers<SessionState | null>();
   const request = { identity, event, options, failures: 0, assigned: assigned.promise };
   pool.waiting.push(request);
   pool.changed();
@@ -281,7 +294,7 @@ async function waitForLaunch(
   const workloadId = launching?.workloadId ?? 'none-yet';
   const command = { type: 'AssignSession', workloadId, serverId: pool.server.id } as const;
   const reported = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
-  assigned.resolve(reported.catch(() => undefined));
+  assigned.resolve(reported.then(stateOf, () => null));
   let isOwn = false;
   try {
     isOwn = isOfServer(pool.server.id, await reported);
@@ -291,10 +304,13 @@ async function waitForLaunch(
   }
 }
 
-function isOfServer(
-  serverId: string,
-  handled: Awaited<ReturnType<Pool['reporter']['session']>>,
-): boolean {
+type Handled = Awaited<ReturnType<Pool['reporter']['session']>>;
+
+function stateOf(handled: Handled): SessionState | null {
+  return isRejection(handled) ? null : handled.state;
+}
+
+function isOfServer(serverId: string, handled: Handled): boolean {
   if (isRejection(handled)) return false;
   const { assignment, workload } = handled.state;
   return (workload ?? assignment)?.serverId === serverId;

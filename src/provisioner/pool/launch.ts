@@ -230,11 +230,11 @@ export async function requeueAll(pool: Pool, detail: string): Promise<void> {
 /** Requeues a request whose launches failed, or fails its session if no other server is left. */
 async function requeueOrFail(pool: Pool, request: WaitingRequest, detail: string): Promise<void> {
   const { identity, event, assigned } = request;
-  const tried = event.state.triedServers ?? [];
+  // The state that was pulled may be from before an earlier requeue.
+  const { triedServers: tried = [] } = (await assigned) ?? event.state;
   const me = pool.server.id;
   const hasOther = !tried.includes(me) && (await pool.hasOthers([...tried, me]));
   if (hasOther) return requeue(pool, request, detail);
-  await assigned;
   const failure = { reason: 'launch_failed', detail, exitCode: null, now: pool.now() } as const;
   const command = { type: 'FailSession', ...failure, serverId: me } as const;
   await pool.reporter.session(identity, command, metadataFrom(event, ACTOR));

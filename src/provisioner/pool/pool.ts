@@ -1,6 +1,6 @@
 import type { EventWithState } from '#events/events.ts';
 import type { PoolLimit } from '#events/pool.ts';
-import type { BrowserOptions } from '#events/session.ts';
+import type { BrowserOptions, SessionState } from '#events/session.ts';
 import {
   nextOrganization,
   noShares,
@@ -28,8 +28,8 @@ export type WaitingRequest = {
   options: BrowserOptions;
   /** Failed launches while it was the next request to get a browser. */
   failures: number;
-  /** Resolves when `session.assigned` has been appended, or could not be. */
-  assigned: Promise<unknown>;
+  /** The session's state once `session.assigned` has been appended; null: it could not be. */
+  assigned: Promise<SessionState | null>;
 };
 
 /** Limits of a server's pool. */

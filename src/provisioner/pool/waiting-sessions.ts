@@ -3,6 +3,8 @@ import { nextOrganization, noShares, serve, WEIGHT_MIN } from '#src/domain/fleet
 import { isAwaitingServer } from '#src/domain/session/session.ts';
 
 type Request = EventWithState<'session'>;
+/** A request, and when this process learned of it. */
+type Known = { request: Request; since: number };
 
 /**
  * The sessions of all organizations that wait for a server, as this process knows them from the
@@ -24,6 +26,12 @@ export type WaitingSessions = {
    */
   statusOf(request: Request): 'waits' | 'claimed' | 'unknown';
   /**
+   * The session's newest request, which is the given one or that of a later requeue, and for how
+   * many milliseconds this process has known it: 0 if its event has not arrived yet; null: the
+   * session is not known to wait.
+   */
+  newestOf(request: Request): { request: Request; knownMs: number } | null;
+  /**
    * The oldest request of the organization whose turn it is, if that is not the one of the given
    * request; null: the given request may be served. Requests that the server has failed to launch
    * for are left to other servers.
@@ -43,9 +51,15 @@ const SESSIONS_MAX = 5_000;
 /** Sessions that may end before the earlier requests are known; then these are left out. */
 const SETTLED_MAX = 100_000;
 
-/** @param position sequence of the last session event before the first that is observed */
-export function createWaitingSessions(position: number): WaitingSessions {
-  const requests = createRequests();
+/**
+ * @param position sequence of the last session event before the first that is observed
+ * @param now a clock of this process, in milliseconds
+ */
+export function createWaitingSessions(
+  position: number,
+  now: () => number = () => performance.now(),
+): WaitingSessions {
+  const requests = createRequests(now);
   /** Ids of sessions; the event of the claim, or `lose`, removes them. */
   const claimed = new Set<string>();
   /** Sessions that no longer wait; null once the earlier requests have been added. */
@@ -97,6 +111,12 @@ export function createWaitingSessions(position: number): WaitingSessions {
       if (claimed.has(request.aggregate.id)) return 'claimed';
       return requests.has(request) || request.sequence > observedUpTo ? 'waits' : 'unknown';
     },
+    newestOf(request) {
+      const known = requests.get(request);
+      if (known !== null && known.request.sequence >= request.sequence)
+        return { request: known.request, knownMs: now() - known.since };
+      return request.sequence > observedUpTo ? { request, knownMs: 0 } : null;
+    },
     turnBefore,
     claim(request) {
       requests.remove(request);
@@ -108,16 +128,16 @@ export function createWaitingSessions(position: number): WaitingSessions {
 }
 
 /** Requests by organization, in the order of their arrival. */
-function createRequests() {
-  const byOrganization = new Map<string, Map<string, Request>>();
+function createRequests(now: () => number) {
+  const byOrganization = new Map<string, Map<string, Known>>();
   let size = 0;
 
   function add(request: Request): void {
     if (size >= SESSIONS_MAX) return;
     const { organizationId, id } = request.aggregate;
-    const sessions = byOrganization.get(organizationId) ?? new Map<string, Request>();
+    const sessions = byOrganization.get(organizationId) ?? new Map<string, Known>();
     if (!sessions.has(id)) size += 1;
-    byOrganization.set(organizationId, sessions.set(id, request));
+    byOrganization.set(organizationId, sessions.set(id, { request, since: now() }));
   }
   function remove({ aggregate: { organizationId, id } }: Request): boolean {
     const sessions = byOrganization.get(organizationId);
@@ -129,20 +149,22 @@ function createRequests() {
   /** The oldest request that the server has not failed to launch for. */
   function oldestOf(organizationId: string, serverId: string): Request | null {
     let oldest: Request | null = null;
-    for (const request of byOrganization.get(organizationId)?.values() ?? []) {
+    for (const { request } of byOrganization.get(organizationId)?.values() ?? []) {
       const { createdAt, triedServers } = request.state;
       if (triedServers?.includes(serverId) === true) continue;
       if (oldest === null || createdAt < oldest.state.createdAt) oldest = request;
     }
     return oldest;
   }
+  const get = ({ aggregate: { organizationId, id } }: Request): Known | null =>
+    byOrganization.get(organizationId)?.get(id) ?? null;
   return {
     add,
     remove,
     oldestOf,
+    get,
     count: () => size,
-    has: ({ aggregate: { organizationId, id } }: Request) =>
-      byOrganization.get(organizationId)?.has(id) === true,
+    has: (request: Request) => get(request) !== null,
     organizations: () => byOrganization.keys(),
   };
 }

@@ -23,7 +23,7 @@ beforeEach(() => {
 function accept(organizationId: string, id: string, options = TOKYO): void {
   const event = { state: {} } as WaitingRequest['event'];
   const identity = { organizationId, id };
-  pool.waiting.push({ identity, event, options, failures: 0, assigned: Promise.resolve() });
+  pool.waiting.push({ identity, event, options, failures: 0, assigned: Promise.resolve(null) });
 }
 function leave(id: string): void {
   const at = pool.waiting.findIndex(({ identity }) => identity.id === id);

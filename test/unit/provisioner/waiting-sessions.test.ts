@@ -17,12 +17,14 @@ import {
 
 const SERVER = 'srv_9';
 let sequence = 0;
+let nowMs: number;
 let states: Map<string, SessionState>;
 let waiting: WaitingSessions;
 beforeEach(() => {
   sequence = 100;
   states = new Map();
-  waiting = createWaitingSessions(sequence);
+  nowMs = 0;
+  waiting = createWaitingSessions(sequence, () => nowMs);
 });
 
 /** The session's next event; the process has not received it yet. */
@@ -138,5 +140,33 @@ describe('what is known of a pulled request', () => {
     waiting.claim(request);
     waiting.observe(request);
     expect(waiting.count()).toBe(0);
+  });
+});
+
+describe('the newest request of a session', () => {
+  test('is that of the last requeue, and is known since then', () => {
+    const first = received('a', 'a1', requested());
+    nowMs = 5_000;
+    expect(waiting.newestOf(first)).toEqual({ request: first, knownMs: 5_000 });
+    for (const _ of [1, 2]) {
+      received('a', 'a1', assigned());
+      const request = received('a', 'a1', requeued);
+      nowMs += 700;
+      expect(waiting.newestOf(first)).toEqual({ request, knownMs: 700 });
+    }
+  });
+
+  test('is the given one, just known, if its event has not been received', () => {
+    received('a', 'a1', requested());
+    next('a', 'a1', assigned());
+    const request = next('a', 'a1', requeued);
+    nowMs = 5_000;
+    expect(waiting.newestOf(request)).toEqual({ request, knownMs: 0 });
+  });
+
+  test('is unknown once the session has been assigned', () => {
+    const first = received('a', 'a1', requested());
+    received('a', 'a1', assigned());
+    expect(waiting.newestOf(first)).toBeNull();
   });
 });
