@@ -119,8 +119,8 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   many: () => benchMany(print, TIERS),
 };
 
-/** The section's ratios; prints whether the machine was steady meanwhile. */
-async function measureSection(name: string): Promise<Verdict[]> {
+/** The section's ratios, and whether the machine was steady meanwhile. */
+async function measureSection(name: string): Promise<{ verdicts: Verdict[]; isSteady: boolean }> {
   await using probe = await startProbe();
   const takeSome = async () => {
     for (let taken = 0; taken < PROBES; taken += 1) await probe.take();
@@ -129,8 +129,9 @@ async function measureSection(name: string): Promise<Verdict[]> {
   await takeSome();
   const verdicts = await sections[name]?.(probe);
   await takeSome();
-  print((await probe.report()).line);
-  return verdicts ?? [];
+  const { line, isSteady } = await probe.report();
+  print(line);
+  return { verdicts: verdicts ?? [], isSteady };
 }
 
 const asked = process.argv.slice(2);
@@ -141,11 +142,17 @@ if (unknown !== undefined)
 const machine = `${cpus()[0]?.model}, ${availableParallelism()} cores, Node ${process.version}`;
 print(`${new Date().toISOString()}  ${machine}; Chromium is ${chromium}`);
 const runs: Verdict[][] = [];
-for (let run = 0; run < RUNS; run += 1) {
+const unsteady: string[] = [];
+for (let run = 1; run <= RUNS; run += 1) {
   const verdicts: Verdict[] = [];
-  for (const name of Object.keys(sections))
-    if (asked.length === 0 || asked.includes(name)) verdicts.push(...(await measureSection(name)));
+  for (const name of Object.keys(sections)) {
+    if (asked.length > 0 && !asked.includes(name)) continue;
+    const measured = await measureSection(name);
+    verdicts.push(...measured.verdicts);
+    if (!measured.isSteady) unsteady.push(`${name} of run ${run}`);
+  }
   runs.push(verdicts);
-  if (RUNS > 1) print(`\nrun ${run + 1} of ${RUNS} has ended`);
+  if (RUNS > 1) print(`\nrun ${run} of ${RUNS} has ended`);
 }
 process.exitCode = printVerdicts(print, runs) ? 0 : 1;
+if (unsteady.length > 0) print(`\nOn an unsteady machine: ${unsteady.join(', ')}`);

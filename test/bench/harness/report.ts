@@ -1,4 +1,4 @@
-import { summarize, type Verdict } from '../samples.ts';
+import type { Verdict } from '../samples.ts';
 
 type Print = (line?: string) => void;
 
@@ -19,7 +19,7 @@ export function printVerdicts(print: Print, runs: readonly Verdict[][]): boolean
   let areMet = true;
   for (const verdicts of byName(runs)) {
     const [{ name, goal, peers, isAtLeast } = noVerdict] = verdicts;
-    const median = summarize(verdicts.map(({ ratio }) => ratio)).p50;
+    const median = medianOf(verdicts.map(({ ratio }) => ratio));
     const isMet = isAtLeast ? median >= goal : median <= goal;
     areMet &&= isMet;
     const cells = runs.length > 1 ? ofRuns(verdicts, median) : ofOne(median, goal, isMet);
@@ -34,6 +34,13 @@ const noVerdict: Verdict = { name: '', ratio: 0, goal: 0, isMet: false, isAtLeas
 
 function byName(runs: readonly Verdict[][]): Verdict[][] {
   return [...Map.groupBy(runs.flat(), ({ name }) => name).values()];
+}
+
+/** Of an even number the mean of the two in the middle. */
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const at = (index: number) => sorted[Math.floor(index)] ?? Number.NaN;
+  return (at((sorted.length - 1) / 2) + at(sorted.length / 2)) / 2;
 }
 
 function ofOne(ratio: number, goal: number, isMet: boolean): string {

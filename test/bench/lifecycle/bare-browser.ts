@@ -66,12 +66,8 @@ export async function launchBare(programs: Programs, mode: BareMode): Promise<Ba
   const screen = mode === 'headful' ? startScreen(programs.xvnc, place, number) : null;
   // Chromium exits if it finds no X server. The server accepts it long before it is ready itself.
   if (screen !== null) await accepts(`/tmp/.X11-unix/X${number}`);
-  const chromium = startChromium(
-    programs.chromium,
-    place,
-    mode,
-    screen === null ? '' : `:${number}`,
-  );
+  const display = screen === null ? '' : `:${number}`;
+  const chromium = startChromium(programs.chromium, place, mode, display);
   const socket = await firstReply(await devtoolsAddress(chromium));
   const launchMs = performance.now() - begunAt;
   return {

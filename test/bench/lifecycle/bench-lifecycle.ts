@@ -71,7 +71,7 @@ export async function benchLifecycle(options: LifecycleOptions, probe: Probe): P
   return verdictsOf((name) => figures.of(name));
 }
 
-/** Of other services: steel's idle browser reused, unless another is named. */
+/** The same ratios of other services. */
 const PEERS = {
   create: 'Steel reused 0.37',
   firstReply: 'Steel reused 0.42, browserless 1.23',

@@ -25,6 +25,13 @@ it('judges several runs by their median, and counts the runs that met the goal',
   expect(lines.find((line) => line.startsWith('rate'))).toMatch(/0\.300 .* 1\/3 /);
 });
 
+it('takes the mean of the middle two as the median of an even number of runs', () => {
+  const lines: string[] = [];
+  const runs = [0.02, 0.09, 0.04, 0.05].map((ratio) => [atMost('create', ratio, 0.045)]);
+  expect(printVerdicts((line = '') => lines.push(line), runs)).toBe(true);
+  expect(lines.at(-1)).toMatch(/^create +0\.045 .* 2\/4 /);
+});
+
 it('judges one run by its ratios', () => {
   const print = vi.fn<(line?: string) => void>();
   expect(printVerdicts(print, [[atMost('create', 0.05, 0.05), atLeast('rate', 0.4, 0.4)]])).toBe(
