@@ -6,7 +6,7 @@ import {
   type OrphanEntry,
   type StoreMaintenance,
 } from './maintenance.ts';
-import type { Page, PageQuery, Views, ViewWrite } from './views.ts';
+import type { HeldView, Page, PageQuery, Views, ViewWrite } from './views.ts';
 
 type Stored = { sequence: number; view: string; lists: readonly string[]; order: number };
 /** One projection's views. */
@@ -62,10 +62,7 @@ export function createMemoryViews(): Views & StoreMaintenance {
     async read(projection, key) {
       return storeOf(projection).views.get(key)?.view ?? null;
     },
-    async readWithCheckpoint(projection, key) {
-      const { views, checkpoint } = storeOf(projection);
-      return { view: views.get(key)?.view ?? null, checkpoint };
-    },
+    readWithCheckpoint: async (projection, key) => heldViewOf(storeOf(projection), key),
     async readMany(projection, keys) {
       const { views } = storeOf(projection);
       return keys.map((key) => views.get(key)?.view ?? null);
@@ -105,6 +102,10 @@ function put(store: Store, { key, sequence, view, lists, order }: ViewWrite): vo
     const members = store.lists.get(list) ?? new Map<string, number>();
     store.lists.set(list, members.set(key, order));
   }
+}
+
+function heldViewOf({ views, checkpoint }: Store, key: string): HeldView {
+  return { view: views.get(key)?.view ?? null, checkpoint };
 }
 
 function pageOf(store: Store, { lists, offset, limit }: PageQuery): Page {

@@ -57,8 +57,8 @@ describe('processes with one Redis', () => {
     await freshWindow();
     const taken = await Promise.all(
       Array.from({ length: 240 }, (_, at) => {
-        const [who, limit] = at % 3 === 0 ? ['small', 7] : ['large', 100];
-        return limiter.take(`${who}-moment`, Number(limit), at % 3 === 0 ? 2 : 1);
+        const [who, limit] = at % 3 === 0 ? (['small', 7] as const) : (['large', 100] as const);
+        return limiter.take(`${who}-moment`, limit, at % 3 === 0 ? 2 : 1);
       }),
     );
     const small = taken.filter((_, at) => at % 3 === 0);

@@ -63,7 +63,6 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   const redis = connect(options.url, tls);
   const subscriber = connect(options.url, tls);
   const waiting = createCheckpointWaiters((projection) => checkpoint(projection));
-  const intersections = createFairExecutor(INTERSECTIONS, 'read-model');
   const status = watchStatus(redis, options.onStatus);
   // Detects a Redis that hangs while no command is sent: the client closes and reconnects.
   const pings = setInterval(() => {
@@ -79,11 +78,6 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   await status.firstUp(ANSWER_MS);
 
   const atTurnEnd = createTurnEnd(redis);
-  const combinedPage = combineCalls<PageQuery, Page>(
-    (projection, queries) => readPages(redis, projection, queries),
-    PAGES_MAX,
-    atTurnEnd,
-  );
 
   async function checkpoint(projection: string): Promise<number> {
     return Number((await answer(redis.get(keysOf(projection).checkpoint))) ?? 0);
@@ -104,18 +98,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
     async readMany(projection, keys) {
       return keys.length === 0 ? [] : answer(redis.hmget(keysOf(projection).views, ...keys));
     },
-    readWithCheckpoint: combineCalls<string, HeldView>(
-      (projection, keys) => readTogether(redis, projection, keys),
-      READS_MAX,
-      atTurnEnd,
-    ),
-    async page(projection, query) {
-      assertPage(query);
-      const { lists, limit } = query;
-      if (lists.length > 1) return intersection(redis, intersections, projection, query);
-      if (limit > ROWS_MAX) return (await readPages(redis, projection, [query]))[0] as Page;
-      return combinedPage(projection, query);
-    },
+    ...createCombinedReads(redis, atTurnEnd),
     async counts(projection, names) {
       const { lists, listPrefix } = keysOf(projection);
       return answer(redis.countLists(1, lists, listPrefix, ...names));
@@ -157,6 +140,34 @@ function createTurnEnd(redis: Redis): RedisViews['atTurnEnd'] {
   }
   return (work) => {
     if (due.push(work) === 1) setImmediate(run);
+  };
+}
+
+/** The reads that are combined, and the pages that are not. */
+function createCombinedReads(
+  redis: ScriptCommands,
+  atTurnEnd: RedisViews['atTurnEnd'],
+): Pick<Views, 'readWithCheckpoint' | 'page'> {
+  const intersections = createFairExecutor(INTERSECTIONS, 'read-model');
+  const readWithCheckpoint = combineCalls<string, HeldView>(
+    (projection, keys) => readTogether(redis, projection, keys),
+    READS_MAX,
+    atTurnEnd,
+  );
+  const combinedPage = combineCalls<PageQuery, Page>(
+    (projection, queries) => readPages(redis, projection, queries),
+    PAGES_MAX,
+    atTurnEnd,
+  );
+  return {
+    readWithCheckpoint,
+    async page(projection, query) {
+      assertPage(query);
+      const { lists, limit } = query;
+      if (lists.length > 1) return intersection(redis, intersections, projection, query);
+      if (limit > ROWS_MAX) return (await readPages(redis, projection, [query]))[0] as Page;
+      return combinedPage(projection, query);
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
@@ -75,17 +75,7 @@ export function registerAdmission(
   server.decorateRequest('caller', { getter: callerOf });
   server.decorateRequest('admitted', { getter: admittedOf });
 
-  server.addHook('onSend', (request, reply, payload, done) => {
-    const allowance = request.admission?.allowance ?? countByAddress(request.ip);
-    if (!(allowance instanceof Promise)) {
-      setAllowance(reply, allowance);
-      return done(null, payload);
-    }
-    void allowance.then((known) => {
-      setAllowance(reply, known);
-      done(null, payload);
-    }, done);
-  });
+  tellAllowances(server, countByAddress);
 
   function enter(
     request: FastifyRequest,
@@ -173,10 +163,19 @@ export function createCountByAddress({ now, anonymous }: Gatekeeper): CountByAdd
 
 const NO_CACHE = 'no-store';
 
-function setAllowance(reply: FastifyReply, allowance: Allowance): void {
-  void reply.headers(rateLimitHeaders(allowance));
-  // A document says itself how it may be kept.
-  if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+/** Each answer tells what is left of the budget that its request was counted in. */
+function tellAllowances(server: FastifyInstance, countByAddress: CountByAddress): void {
+  server.addHook('onSend', (request, reply, payload, done) => {
+    const allowance = request.admission?.allowance ?? countByAddress(request.ip);
+    const finish = (known: Allowance) => {
+      void reply.headers(rateLimitHeaders(known));
+      // A document says itself how it may be kept.
+      if (!reply.hasHeader('cache-control')) void reply.header('cache-control', NO_CACHE);
+      done(null, payload);
+    };
+    if (allowance instanceof Promise) void allowance.then(finish, done);
+    else finish(allowance);
+  });
 }
 
 /** The headers of every answer: the remaining allowance, and that no cache may store it. */
