@@ -15,6 +15,7 @@ import { startService, type RunningService } from '#test/support/service/service
 import { benchArchive } from './growth/archive.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { load, prepare, type Throughput } from './control-plane.ts';
+import { traceCreates } from './create/create-trace.ts';
 import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
@@ -218,6 +219,7 @@ async function benchFeed(): Promise<Verdict[]> {
 const { chromium, Xtigervnc } = await ensurePrograms(['chromium', 'Xtigervnc'], print);
 const sections: Record<string, () => Promise<Verdict[]>> = {
   lifecycle: () => benchLifecycle({ chromium, xvnc: Xtigervnc }),
+  create: () => traceCreates(print, { rounds: ROUNDS, env: { BROWSERS: 'process', TIERS } }),
   gateway: benchGateway,
   'control-plane': benchControlPlane,
   contention: benchContention,
