@@ -13,3 +13,8 @@ export async function sleep(
   // Rejects only when the signal aborts.
   await delay(ms, undefined, { signal, ref }).catch(() => undefined);
 }
+
+/** Resolves in the next turn of the event loop: what is ready to run in this one goes first. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}

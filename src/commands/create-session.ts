@@ -1,7 +1,7 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionState } from '#events/session.ts';
 import type { Views } from '#projections/store/views.ts';
+import { nextTurn } from '#src/async/sleep.ts';
 import { isRejection, type Rejection } from '#src/errors.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
@@ -97,7 +97,7 @@ export async function handleCreateSession(
 
   const readable = untilReadable(views, sequence);
   // A projector of this process sends its write first.
-  await turn();
+  await nextTurn();
   request.whenSettled?.(state);
   await readable;
   const readableAt = performance.now();

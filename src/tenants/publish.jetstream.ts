@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers as newHeaders } from '@nats-io/transport-node';
 import type { RecordedEvent } from '#events/events.ts';
@@ -30,6 +29,12 @@ type Place = { published: number; sequence: number; isRepublished: boolean };
 
 /** Events published at once. */
 const BATCH_MAX = 200;
+/**
+ * Delay between an event and its copy: callers in this process that wait for the event go first.
+ * The events of a create come meanwhile and are published together. A full batch is a backlog, and
+ * waits for nothing.
+ */
+const PUBLISH_AFTER_MS = 10;
 const ANSWER_MS = 2_000;
 /** Pause after another process was ahead, and after a failure, before this one tries again. */
 const STAND_BY_MS = 1_000;
@@ -103,8 +108,7 @@ async function publishOn(dependencies: PublisherDependencies, signal: AbortSigna
   const states = createStateReader(eventStore);
   const sequences = createOrganizationSequences(dependencies.connection);
   for await (const batch of batches) {
-    // Callers in this process that wait for the event go first.
-    await turn();
+    if (batch.length < BATCH_MAX) await sleep(PUBLISH_AFTER_MS, signal);
     const wanted = batch.filter(({ type }) => isPublic(type));
     const { events, refusal } = await complete(states, wanted);
     const numbers = await sequences.next(events.map(organizationOf), place.published);

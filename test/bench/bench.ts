@@ -12,6 +12,7 @@ import { ensurePrograms } from '#src/embedded/programs.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { benchControlPlane } from './control-plane/control-plane.ts';
+import { traceCreates } from './create/create-trace.ts';
 import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
@@ -104,6 +105,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   lifecycle: (probe) => benchLifecycle(browsers, probe),
   bursts: (probe) => benchBursts(browsers, probe),
   'whole-life': (probe) => benchWholeLife(browsers, probe),
+  create: () => traceCreates(print, { rounds: ROUNDS, env: { BROWSERS: 'process', TIERS } }),
   gateway: benchGateway,
   'control-plane': (probe) => benchControlPlane(print, { TIERS }, probe),
   contention: benchContention,

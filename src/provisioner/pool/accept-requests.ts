@@ -1,6 +1,6 @@
 import type { EventWithState, RecordedEvent, RecordedOf } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
-import { sleep } from '#src/async/sleep.ts';
+import { nextTurn, sleep } from '#src/async/sleep.ts';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { requestsWanted } from '#src/domain/fleet/pool-policy.ts';
 import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
@@ -79,11 +79,13 @@ export async function acceptRequests(given: Omit<AcceptDependencies, 'failures'>
       await sleep(YIELD_MS + YIELD_MARGIN_MS, signal);
       continue;
     }
-    // Not awaited: it reserves its place in the pool synchronously, so the next pull can begin.
+    // Not awaited: it reserves its place in the pool synchronously.
     const accepting = acceptDelivery(dependencies, delivery, event).finally(() =>
       underWay.delete(accepting),
     );
     underWay.add(accepting);
+    // Its event is sent before the next pull.
+    await nextTurn();
   }
   await Promise.all(underWay);
 }
@@ -273,7 +275,10 @@ export async function acceptRequest(
     const isIdleSize = isSame(idle.options, options);
     const isReady = isIdleSize || (await resizeToOptions(pool, idle, identity, event));
     if (isReady)
-      return assignBrowser(pool, idle, identity, event, { isContested: isContested && isIdleSize });
+      return assignBrowser(pool, idle, identity, event, {
+        wasIdle: true,
+        isContested: isContested && isIdleSize,
+      });
     if (!pool.isOpen) throw new Error('this server is shutting down');
   }
   return waitForLaunch(pool, identity, event);

@@ -14,15 +14,16 @@ const ACTOR = 'provisioner';
 /** A resize takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */
 const RESIZE_MS = 1_500;
 /**
- * The workload's own event comes so long after the session's: the caller that waits for the session
- * is answered first.
+ * The event of a workload that was idle comes so long after the session's: the caller that waits
+ * for the session is answered first.
  */
 const REPORT_AFTER_MS = 10;
 
 /**
  * Assigns a browser to a session and activates the session; from here on the browser ends with it.
- * Resolves when `session.activated` has been appended; the workload's own event follows it and is
- * not awaited. If the process ends in between, the next start's reconciliation finds the session.
+ * Resolves when `session.activated` has been appended; the workload's own event is not awaited.
+ * @param wasIdle whether it was idle: the workload's event follows the session's then. If the
+ * process ends in between, the next start's reconciliation finds the session
  * @param isContested whether another server may have the session by now: the browser stays idle
  * then
  * @returns false if the session is another server's, or was stopped in the meantime
@@ -33,7 +34,7 @@ export async function assignBrowser(
   pooled: PooledBrowser,
   identity: SessionIdentity,
   event: RecordedOf<'session'>,
-  { isContested } = { isContested: false },
+  { wasIdle, isContested } = { wasIdle: false, isContested: false },
 ): Promise<boolean> {
   const { browser } = pooled;
   if (browser === null) throw new Error(`${pooled.workloadId} is assigned before it is launched`);
@@ -45,7 +46,11 @@ export async function assignBrowser(
     workload: workloadOf(pool, browser),
     now: pool.now(),
   } as const;
+  const assign = { type: 'Assign', organizationId, sessionId } as const;
+  const reportAssigned = (afterMs: number) =>
+    void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR), afterMs);
   const activating = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
+  if (!wasIdle) reportAssigned(0);
   const activated = await activating.catch(async (error: unknown) => {
     // The session may have got the browser: no other one gets it. After the pool has closed, the
     // next start's reconciliation decides.
@@ -56,8 +61,7 @@ export async function assignBrowser(
     throw error;
   });
   if (!isRejection(activated)) {
-    const assign = { type: 'Assign', organizationId, sessionId } as const;
-    void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR), REPORT_AFTER_MS);
+    if (wasIdle) reportAssigned(REPORT_AFTER_MS);
     labelBrowser(pool, pooled.workloadId, sessionId);
     return true;
   }
