@@ -34,8 +34,6 @@ const RETRY_MS = 500;
  */
 const YIELD_MS = 1_000;
 const LEFT_MS = 8_000;
-/** Deliveries after which a requeued request is accepted that this process does not know. */
-const UNKNOWN_MAX = 8;
 /** The others' pulls are to be there before this server's when the request is redelivered. */
 const YIELD_MARGIN_MS = 250;
 /** Claims that may be lost to other servers before the pulled request is accepted. */
@@ -97,19 +95,17 @@ function canAccept(pool: Pool): boolean {
 /**
  * Whether this server has failed to launch for the request, so that others try it first. The time
  * since the requeue bounds that, for all such requests at once. The deliveries do not: they include
- * each time that a server gave the item back because other requests came first. An operator's retry
- * is not given back.
+ * each time that a server gave the item back because other requests came first. A session that is
+ * not known to wait is read instead, and an operator's retry is not given back.
  */
 function isForOthersFirst(
   { pool, waitingSessions }: AcceptDependencies,
   event: EventWithState<'session'>,
-  { deliveries, isRetry }: Delivery<RecordedEvent>,
+  { isRetry }: Delivery<RecordedEvent>,
 ): boolean {
-  if (isRetry === true) return false;
   const newest = waitingSessions.newestOf(event);
-  const { triedServers } = (newest?.request ?? event).state;
-  if (triedServers?.includes(pool.server.id) !== true) return false;
-  return newest === null ? deliveries <= UNKNOWN_MAX : newest.knownMs < LEFT_MS;
+  if (newest === null || isRetry === true || newest.knownMs >= LEFT_MS) return false;
+  return newest.request.state.triedServers?.includes(pool.server.id) === true;
 }
 
 async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSignal) {
