@@ -101,12 +101,10 @@ export function createReporter(
       const begun = afterMs === 0 ? earlier : earlier.then(() => sleep(afterMs));
       browser.reports = begun
         .then(() => workload(workloadId, command, metadata))
-        .catch((error: unknown) =>
-          log.error(
-            { err: error, workloadId, command: command.type },
-            'failed to report on a browser',
-          ),
-        );
+        .catch((error: unknown) => {
+          const failed = { err: error, workloadId, command: command.type };
+          log.error(failed, 'failed to report on a browser');
+        });
       return browser.reports;
     },
     async server(id, command, metadata) {

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
 import { sleep } from '#src/async/sleep.ts';
 import { within } from '#src/async/timeout.ts';
 import { chooseDisplay } from '#src/provisioner/browsers/process/display.ts';
+import { prepareFolders } from '#src/provisioner/browsers/process/programs.ts';
 import { processesAt } from '#test/support/service/processes.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { firstReply } from '../cdp-client.ts';
@@ -92,11 +92,12 @@ export async function launchBare(programs: Programs, mode: BareMode): Promise<Ba
   };
 }
 
+/** A folder where the service's browsers have theirs: in memory, where that is possible. */
 async function preparePlace(): Promise<Place> {
-  const folder = await mkdtemp(join(tmpdir(), 'bss-bare-'));
-  if (process.getuid?.() !== 0) return { folder, user: {} };
-  await chown(folder, NOBODY_UID, NOBODY_UID);
-  return { folder, user: { uid: NOBODY_UID, gid: NOBODY_UID } };
+  const user = process.getuid?.() === 0 ? { uid: NOBODY_UID, gid: NOBODY_UID } : undefined;
+  const folder = await mkdtemp(join(await prepareFolders(user), 'bss-bare-'));
+  if (user !== undefined) await chown(folder, user.uid, user.gid);
+  return { folder, user: user ?? {} };
 }
 
 function startChromium(program: string, place: Place, mode: BareMode, display: string) {
