@@ -1,7 +1,6 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import { isRejection, Unavailable, WrittenByNewer, type Rejection } from '#src/errors.ts';
 import { doubling, retry } from '#src/async/retry.ts';
-import { sleep } from '#src/async/sleep.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
 import {
@@ -26,15 +25,10 @@ export type Reporter = {
   /** @throws Error where the command is rejected or the stream cannot be read */
   workload(workloadId: string, command: WorkloadCommand, metadata: EventMetadata): Promise<void>;
   /**
-   * Reports on a browser of the pool after its earlier reports, and not before `afterMs` from then
-   * (default 0). Resolves once it is appended or has failed; a failure is logged.
+   * Reports on a browser of the pool after its earlier reports. Resolves once it is appended or has
+   * failed; a failure is logged.
    */
-  queue(
-    browser: ReportQueue,
-    command: WorkloadCommand,
-    metadata: EventMetadata,
-    afterMs?: number,
-  ): Promise<void>;
+  queue(browser: ReportQueue, command: WorkloadCommand, metadata: EventMetadata): Promise<void>;
   /** @throws Error where the command is rejected or the stream cannot be read */
   server(
     serverId: string,
@@ -95,16 +89,16 @@ export function createReporter(
   }
   return {
     workload,
-    queue(browser, command, metadata, afterMs = 0) {
+    queue(browser, command, metadata) {
       const { workloadId } = browser;
-      const earlier = browser.reports;
-      const begun = afterMs === 0 ? earlier : earlier.then(() => sleep(afterMs));
-      browser.reports = begun
+      browser.reports = browser.reports
         .then(() => workload(workloadId, command, metadata))
-        .catch((error: unknown) => {
-          const failed = { err: error, workloadId, command: command.type };
-          log.error(failed, 'failed to report on a browser');
-        });
+        .catch((error: unknown) =>
+          log.error(
+            { err: error, workloadId, command: command.type },
+            'failed to report on a browser',
+          ),
+        );
       return browser.reports;
     },
     async server(id, command, metadata) {

@@ -34,7 +34,7 @@ const BATCH_MAX = 200;
  * The events of a create come meanwhile and are published together. A full batch is a backlog, and
  * waits for nothing.
  */
-const PUBLISH_AFTER_MS = 10;
+const PUBLISH_AFTER_MS = 1;
 const ANSWER_MS = 2_000;
 /** Pause after another process was ahead, and after a failure, before this one tries again. */
 const STAND_BY_MS = 1_000;

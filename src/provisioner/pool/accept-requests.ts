@@ -24,7 +24,7 @@ const FRESH_MS = 500;
  * An accepted request is acknowledged so much later: the caller that waits for the session is
  * answered first. The item is held for 5 s.
  */
-const ACK_AFTER_MS = 10;
+const ACK_AFTER_MS = 1;
 /** A request that could not be accepted is delivered again after this, here or elsewhere. */
 const RETRY_MS = 500;
 /**

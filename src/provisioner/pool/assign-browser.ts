@@ -13,11 +13,6 @@ import type { PooledBrowser } from './roster.ts';
 const ACTOR = 'provisioner';
 /** A resize takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */
 const RESIZE_MS = 1_500;
-/**
- * The event of a workload that was idle comes so long after the session's: the caller that waits
- * for the session is answered first.
- */
-const REPORT_AFTER_MS = 10;
 
 /**
  * Assigns a browser to a session and activates the session; from here on the browser ends with it.
@@ -47,10 +42,9 @@ export async function assignBrowser(
     now: pool.now(),
   } as const;
   const assign = { type: 'Assign', organizationId, sessionId } as const;
-  const reportAssigned = (afterMs: number) =>
-    void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR), afterMs);
+  const reportAssigned = () => void pool.reporter.queue(pooled, assign, metadataFrom(event, ACTOR));
   const activating = pool.reporter.session(identity, command, metadataFrom(event, ACTOR));
-  if (!wasIdle) reportAssigned(0);
+  if (!wasIdle) reportAssigned();
   const activated = await activating.catch(async (error: unknown) => {
     // The session may have got the browser: no other one gets it. After the pool has closed, the
     // next start's reconciliation decides.
@@ -61,7 +55,7 @@ export async function assignBrowser(
     throw error;
   });
   if (!isRejection(activated)) {
-    if (wasIdle) reportAssigned(REPORT_AFTER_MS);
+    if (wasIdle) reportAssigned();
     labelBrowser(pool, pooled.workloadId, sessionId);
     return true;
   }
