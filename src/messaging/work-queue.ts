@@ -76,7 +76,7 @@ export type ConsumeOptions<Item> = {
 const PULL_MS = 30_000;
 /** A pull that is answered this soon was for an item that had been waiting: there is a burst. */
 const BURST_WITHIN_MS = 5;
-/** Pause after an item that came alone: the caller that waits for what it tells goes first. */
+/** Pause before the pull after an item that came alone: requests under way go first. */
 const PAUSE_MS = 1;
 /** So long a further pull waits: a burst is over when it finds nothing. */
 const BURST_PULL_MS = 1_000;

@@ -10,7 +10,7 @@ import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-ima
 import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';
-import { measureCold, measureLives, measureTogether, type Bare } from './lifecycle.ts';
+import { measureCold, measureLives, measureTogether, type Bare } from './sessions.ts';
 import { atMost, row, summarize, timed, type Verdict } from './samples.ts';
 
 const SECCOMP = fileURLToPath(new URL('../../deploy/browser/seccomp.json', import.meta.url));

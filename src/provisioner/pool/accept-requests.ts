@@ -21,8 +21,8 @@ const UNAVAILABLE_MS = 250;
 /** A request older than this may have been withdrawn: its session is read before it is accepted. */
 const FRESH_MS = 500;
 /**
- * An accepted request is acknowledged so much later: the caller that waits for the session is
- * answered first. The item is held for 5 s.
+ * Delay before an accepted request is acknowledged: the caller that waits for the session is
+ * answered first. The work queue holds an item for 5 s.
  */
 const ACK_AFTER_MS = 1;
 /** A request that could not be accepted is delivered again after this, here or elsewhere. */

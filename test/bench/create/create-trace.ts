@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from '../cdp-client.ts';
-import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { createSession, stopSession, untilIdle } from '../sessions.ts';
 import { row, summarize, timed, type Verdict } from '../samples.ts';
 import { measureAppends } from './append-cost.ts';
 import type { SocketEvent } from './socket-trace.ts';

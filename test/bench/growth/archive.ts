@@ -13,7 +13,7 @@ import {
   sizesOf,
   type Site,
 } from './site.ts';
-import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { createSession, stopSession, untilIdle } from '../sessions.ts';
 import { atLeast, atMost, row, summarize, timed, type Verdict } from '../samples.ts';
 
 const SESSIONS = Number(process.env['BENCH_SESSIONS']?.split(',').at(-1) ?? 20_000);

@@ -11,7 +11,7 @@ import {
   type Site,
 } from './site.ts';
 import { send } from '../http-client.ts';
-import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { createSession, stopSession, untilIdle } from '../sessions.ts';
 import { cpuOf } from '../run-apart.ts';
 import { atMost, summarize, timed, type Samples, type Verdict } from '../samples.ts';
 

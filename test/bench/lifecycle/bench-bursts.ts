@@ -1,7 +1,7 @@
 import { sleep } from '#src/async/sleep.ts';
 import { startService } from '#test/support/service/service.ts';
 import type { Probe } from '../harness/probe.ts';
-import { burst, untilIdle } from '../lifecycle.ts';
+import { burst, untilIdle } from '../sessions.ts';
 import { atMost, row, summarize, type Verdict } from '../samples.ts';
 import { bareTogether, type LifecycleOptions } from './bench-lifecycle.ts';
 

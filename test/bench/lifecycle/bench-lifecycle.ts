@@ -1,7 +1,7 @@
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { createFigures, interleave } from '../harness/interleave.ts';
 import type { Probe } from '../harness/probe.ts';
-import { live, openCold, openTogether, WARM_UP_ROUNDS, type Life } from '../lifecycle.ts';
+import { live, openCold, openTogether, WARM_UP_ROUNDS, type Life } from '../sessions.ts';
 import { atMost, row, type Samples, type Verdict } from '../samples.ts';
 import { launchBare, type BareMode, type Programs } from './bare-browser.ts';
 

@@ -5,7 +5,7 @@ import { descendantsOf } from '#test/support/service/processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { command, firstReply } from '../cdp-client.ts';
 import { processorTimes, type Probe } from '../harness/probe.ts';
-import { createSession, stopSession, untilIdle } from '../lifecycle.ts';
+import { createSession, stopSession, untilIdle } from '../sessions.ts';
 import { atMost, summarize, type Verdict } from '../samples.ts';
 import { launchBare, type Programs } from './bare-browser.ts';
 import { keepIdle, type LifecycleOptions } from './bench-lifecycle.ts';

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
-import { stopSession, untilIdle } from '../lifecycle.ts';
+import { stopSession, untilIdle } from '../sessions.ts';
 import { atMost, row, summarize, type Samples, type Verdict } from '../samples.ts';
 
 const FEW = 4;
