@@ -1,4 +1,3 @@
-import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers as newHeaders } from '@nats-io/transport-node';
 import type { RecordedEvent } from '#events/events.ts';
 import { MalformedEvent, UnknownEvent, type Message } from '#events/codec.ts';
@@ -11,7 +10,11 @@ import type { JetStreamConnection } from '#src/event-store/jetstream/connection.
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { createStateReader, type StateReader } from '#src/event-store/load-state.ts';
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
-import { requestWithRetry, isOutage } from '#src/event-store/jetstream/request.ts';
+import {
+  requestWithRetry,
+  isOutage,
+  isWrongLastSequence,
+} from '#src/event-store/jetstream/request.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { createOrganizationSequences } from './organization-sequences.jetstream.ts';
 
@@ -40,8 +43,6 @@ const ANSWER_MS = 2_000;
 const STAND_BY_MS = 1_000;
 const WAITS =
   'publishing to tenants waits at an event that only a newer version of the service can read';
-/** Error codes: PUBLIC is further than expected; the same while another publish is under way. */
-const REFUSED = new Set([10071, 10164]);
 
 /**
  * Copies the organizations' events into PUBLIC, in order and each once, without their internal
@@ -176,7 +177,7 @@ async function publish(
     if (status === 'fulfilled' && !isRepublished) sendLive(connection, batch[index] as Message);
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed === undefined) return true;
-  if (failed.reason instanceof JetStreamApiError && REFUSED.has(failed.reason.code)) return false;
+  if (isWrongLastSequence(failed.reason)) return false;
   throw failed.reason;
 }
 

@@ -5,18 +5,15 @@ import { Unavailable } from '#src/errors.ts';
 import { commandsOf, batchMessages, type BatchMessage } from '../batch.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { StreamAppend, EventStore } from '../event-store.ts';
-import { requestWithRetry, isOutage } from './request.ts';
+import { requestWithRetry, isOutage, WRONG_LAST_SEQUENCE } from './request.ts';
 
 /** How long the server may take to answer a publish. */
 const PUBLISH_MS = 2_000;
 /** The time limit of a whole append, with finding out what became of a publish. */
 const APPEND_MS = 5_000;
 
-/**
- * Error codes: wrong last sequence; the same while a concurrent append is in progress (no sequence
- * known); repeated event id.
- */
-const REFUSED = new Set([10071, 10164, 10201]);
+/** Error codes: another writer was first; 10201: repeated event id. */
+const REFUSED = new Set([...WRONG_LAST_SEQUENCE, 10201]);
 /**
  * Error code: the batch arrived incomplete because the connection broke within it. Nothing was
  * stored.

@@ -18,7 +18,7 @@ import { EVENTS_STREAM, isId } from '#events/subjects.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { within } from '#src/async/timeout.ts';
 import type { ConnectionStatus, JetStreamConnection } from './connection.ts';
-import { REQUEST_MS } from './request.ts';
+import { isOutage, REQUEST_MS } from './request.ts';
 import { replicasFor } from './replicas.ts';
 import { prepareStreams } from './streams.ts';
 
@@ -75,6 +75,8 @@ export class EventStoreMissing extends Error {
 
 const READY_MS = 10_000;
 const DRAIN_MS = 2_000;
+/** A server that accepts connections may wait for its disk, or for its cluster's leader. */
+const LOG_MS = 5_000;
 const STREAM_NOT_FOUND = 10059;
 /** Batches came with nats-server 2.11, atomic batches and schedules with 2.12. */
 const VERSION_MIN = [2, 12];
@@ -197,15 +199,21 @@ function requireVersion(version: string): void {
     );
 }
 
-/** @throws EventStoreMissing */
+/** @throws EventStoreMissing; Error if a server that is busy or starting takes too long */
 async function requireLog(jsm: JetStreamManager, hosts: string): Promise<void> {
-  try {
-    await jsm.streams.info(EVENTS_STREAM);
-  } catch (error) {
-    if (!(error instanceof JetStreamApiError) || error.code !== STREAM_NOT_FOUND) throw error;
-    throw new EventStoreMissing(
-      `the event store at ${hosts} has no streams; a start of the service creates them`,
-    );
+  const deadline = performance.now() + LOG_MS;
+  for (;;) {
+    try {
+      await jsm.streams.info(EVENTS_STREAM);
+      return;
+    } catch (error) {
+      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND)
+        throw new EventStoreMissing(
+          `the event store at ${hosts} has no streams; a start of the service creates them`,
+        );
+      if (!isOutage(error) || performance.now() > deadline) throw error;
+    }
+    await sleep(100);
   }
 }
 

@@ -14,6 +14,11 @@ import type { JetStreamConnection } from './connection.ts';
 /** Longest wait for one answer; a healthy server answers in under a millisecond. */
 export const REQUEST_MS = 1_000;
 const RETRY_MS = 50;
+/**
+ * Error codes of an expectation that does not hold: another writer was first. The second one is
+ * sent while that writer's message is still in flight.
+ */
+export const WRONG_LAST_SEQUENCE: ReadonlySet<number> = new Set([10071, 10164]);
 
 /**
  * Repeats a request after an outage until an answer arrives or the bound is over. Only for requests
@@ -54,6 +59,11 @@ export function isOutage(error: unknown): boolean {
     error instanceof ConnectionError ||
     error instanceof jserrors.JetStreamNotEnabled
   );
+}
+
+/** True if an append was refused because another writer was first. */
+export function isWrongLastSequence(error: unknown): boolean {
+  return error instanceof JetStreamApiError && WRONG_LAST_SEQUENCE.has(error.code);
 }
 
 /** True if the server's permissions do not allow this request. */

@@ -7,7 +7,7 @@ import {
   parkedSubject,
 } from '#events/subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
+import { requestWithRetry, isWrongLastSequence } from '#src/event-store/jetstream/request.ts';
 import { redeliver } from './redelivery.ts';
 import {
   deadLettersMax,
@@ -19,11 +19,6 @@ import {
 const ANSWER_MS = 2_000;
 /** Messages of one answer. */
 const BATCH = 500;
-/**
- * Error codes: wrong last sequence of the subject; the same while a concurrent append is in
- * progress.
- */
-const KNOWN = new Set([10071, 10164]);
 /** Error code: the message does not exist any more. */
 const GONE = 10037;
 
@@ -54,7 +49,7 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
         js.publish(subject, JSON.stringify(record), expect),
       );
     } catch (error) {
-      const isKnown = isFirst && error instanceof JetStreamApiError && KNOWN.has(error.code);
+      const isKnown = isFirst && isWrongLastSequence(error);
       if (!isKnown) throw error;
     }
   }

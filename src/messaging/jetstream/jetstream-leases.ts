@@ -1,16 +1,13 @@
-import { JetStreamApiError } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
 import { nanos } from '@nats-io/transport-node';
 import { isId, LEASES_BUCKET, LEASES_STREAM } from '#events/subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
-import { requestWithRetry } from '#src/event-store/jetstream/request.ts';
+import { requestWithRetry, isWrongLastSequence } from '#src/event-store/jetstream/request.ts';
 import { LEASE_MS, type Leases } from '../leases.ts';
 
 /** The subjects of a bucket, by the convention of NATS key-value buckets. */
 const PREFIX = `$KV.${LEASES_BUCKET}.`;
 const ANSWER_MS = 2_000;
-/** Error code: the key has changed since it was read. */
-const WRONG_LAST_SEQUENCE = 10_071;
 
 /**
  * Leases as keys of a bucket whose entries the server drops `leaseMs` after they were written.
@@ -52,8 +49,7 @@ export async function createJetStreamLeases(
           else await bucket.update(key, holder, entry.revision);
           return true;
         } catch (error) {
-          if (!(error instanceof JetStreamApiError) || error.code !== WRONG_LAST_SEQUENCE)
-            throw error;
+          if (!isWrongLastSequence(error)) throw error;
           return false;
         }
       });

@@ -189,13 +189,20 @@ describe('role by role', () => {
   test('bss archive run works with the archivist’s NATS user, and verify with the operator’s', async () => {
     const env = { ...operator(), ARCHIVE_URL: archive.path, DATA_DIR: services.archivist.dataDir };
     const own = { ...env, ...access('archivist') };
-    const run = await eventually(async () => {
-      const made = await bssWith(own, 'archive', 'run', '--json');
-      return made.stderr.includes('Another process is archiving') ? null : made;
-    }, 'the lease is free');
-    expect([run.code, run.stderr]).toEqual([0, '']);
+    let refusal = '';
+    const isDone = async () => {
+      const run = await bssWith(own, 'archive', 'run', '--json');
+      if (run.code === 0) return true;
+      refusal = run.stderr;
+      // The archivist has the lease, or the machine is too busy to answer in time.
+      if (refusal.includes('"UNAVAILABLE"')) return false;
+      throw new Error(`bss archive run: ${refusal}`);
+    };
+    await eventually(isDone, 'a run of its own').catch((error: unknown) => {
+      throw new Error(`bss archive run: ${refusal}`, { cause: error });
+    });
     const verified = await bssWith(env, 'archive', 'verify', '--json');
-    expect([verified.code, verified.stderr]).toEqual([0, '']);
+    expect(verified).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('the doctor may read the settings of the servers', async () => {
