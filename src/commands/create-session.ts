@@ -71,6 +71,7 @@ export async function handleCreateSession(
   request: CreateRequest,
 ): Promise<CreateResult | Rejection> {
   const { identity, command, metadata, limits, admitted, waitMs, span } = request;
+  using ledgerQueues = context.ledgerQueues.announce(identity.organizationId);
   // The rate limit's count and the read of the servers' room share a round trip to Redis.
   const [refused, full] = await Promise.all([
     admitted,
@@ -82,7 +83,10 @@ export async function handleCreateSession(
   using outcome = watchSession(sessionEvents, identity.id);
   const admittedAt = performance.now();
   const appending = span?.begin('append session.requested');
-  const handled = await handleSessionCommand(context, identity, command, metadata, limits);
+  const announced = { ...context, ledgerQueues };
+  const handled = await handleSessionCommand(announced, identity, command, metadata, limits);
+  // A repeated request submits nothing.
+  ledgerQueues[Symbol.dispose]();
   if (isRejection(handled)) return handled;
   const acceptedAt = performance.now();
   appending?.end();

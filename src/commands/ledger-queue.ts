@@ -12,6 +12,7 @@ import {
 import type { AppendResult, StreamAppend, EventStore } from '#src/event-store/event-store.ts';
 import { loadState, type Loaded } from '#src/event-store/load-state.ts';
 import type { StateCache } from '#src/event-store/state-cache.ts';
+import { createAnnouncements } from './announcements.ts';
 import { toStreamAppend } from './to-stream-append.ts';
 
 /**
@@ -51,6 +52,11 @@ export type LedgerQueues = {
   submit(request: LedgerRequest): Promise<LedgerResult>;
   /** Whether the organization's queue has requests; if so, the caller need not read the ledger. */
   isBusy(organizationId: string): boolean;
+  /**
+   * Announces a request that is not decided yet. The organization's next append waits for it until
+   * it is submitted to the result, or the result is disposed; for `ANNOUNCED_MS` at most.
+   */
+  announce(organizationId: string): LedgerQueues & Disposable;
 };
 
 /**
@@ -62,6 +68,12 @@ const TOGETHER_MAX = 64;
  * Requests that may wait in one queue: seconds of work. A request beyond that fails as Unavailable.
  */
 const WAITING_MAX = 5_000;
+/**
+ * How long an append waits for requests that are announced. Of creates that arrive together the
+ * first would otherwise be appended alone, and the others wait for its append, which takes longer
+ * than the round trip to Redis that they are announced for.
+ */
+const ANNOUNCED_MS = 2;
 /** Attempts to append one group, and the longest pause between two; full jitter below it. */
 const ATTEMPTS_MAX = 100;
 const PAUSE_MAX_MS = 20;
@@ -79,6 +91,7 @@ type QueuedRequest = {
 /** A queue exists only as long as it has requests. */
 export function createLedgerQueues(context: LedgerContext): LedgerQueues {
   const queues = new Map<string, QueuedRequest[]>();
+  const announcements = createAnnouncements(ANNOUNCED_MS);
 
   function submit(request: LedgerRequest): Promise<LedgerResult> {
     const { organizationId, changes, mustAppendAlone } = request;
@@ -89,17 +102,35 @@ export function createLedgerQueues(context: LedgerContext): LedgerQueues {
     if (queue === undefined) {
       const created = [entry];
       queues.set(organizationId, created);
-      void appendAll(context, organizationId, created, () => queues.delete(organizationId));
+      const othersHere = () => announcements.whenComplete(organizationId);
+      const onEmpty = () => queues.delete(organizationId);
+      void appendAll(context, organizationId, created, { othersHere, onEmpty });
     } else if (queue.length < WAITING_MAX) queue.push(entry);
     else fail(new Unavailable('event-log', new Error(`${WAITING_MAX} wait for a ledger`)));
     return promise;
   }
-  return { submit, isBusy: (organizationId) => queues.has(organizationId) };
+  const ledgerQueues: LedgerQueues = {
+    submit,
+    isBusy: (organizationId) => queues.has(organizationId),
+    announce(announced) {
+      const over = announcements.announce(announced);
+      return {
+        ...ledgerQueues,
+        submit(request) {
+          over();
+          return submit(request);
+        },
+        [Symbol.dispose]: over,
+      };
+    },
+  };
+  return ledgerQueues;
 }
 
 /**
  * Appends group after group until the queue is empty. If the event store does not answer, all
  * requests of the queue fail.
+ * @param othersHere waits for requests that are announced; null: none is
  * @param onEmpty removes the queue, synchronously once it is empty: a request that joined it later
  * would never be answered
  */
@@ -107,10 +138,12 @@ async function appendAll(
   context: LedgerContext,
   organizationId: string,
   queue: QueuedRequest[],
-  onEmpty: () => void,
+  { othersHere, onEmpty }: { othersHere: () => Promise<void> | null; onEmpty: () => void },
 ): Promise<void> {
   let known: Loaded<'ledger'> | null = null;
   while (queue.length > 0) {
+    const waiting = othersHere();
+    if (waiting !== null) await waiting;
     const group = takeGroup(queue);
     try {
       known = await settleGroup(context, organizationId, group, known);

@@ -40,6 +40,22 @@ export async function openLedgerQueue({ credits = 100_000 } = {}) {
   return {
     send,
     create,
+    /** Announces a create; it is sent by the result's `create`. */
+    announce() {
+      const ledgerQueues = oneProcess.ledgerQueues.announce(organizationId);
+      const announced = { ...oneProcess, ledgerQueues };
+      return {
+        create: (id: string) =>
+          handleSessionCommand(
+            announced,
+            { organizationId, id },
+            createSession(),
+            newCause(),
+            MANY_SESSIONS,
+          ),
+        giveUp: () => ledgerQueues[Symbol.dispose](),
+      };
+    },
     /** Creates `ses_0`, `ses_1` and so on, all at once. */
     createMany: (count: number, limits = MANY_SESSIONS) =>
       Promise.all(Array.from({ length: count }, (_, index) => create(`ses_${index}`, limits))),

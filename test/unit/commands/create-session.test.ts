@@ -147,6 +147,19 @@ it('a repeated request is answered with its session, however full the servers ar
   });
 });
 
+it('creates that arrive together share one append, whichever is admitted first', async () => {
+  await using service = await openService();
+  const late = Promise.withResolvers<null>();
+  const both = [
+    service.create('ses_1', { waitMs: 0 }),
+    service.create('ses_2', { waitMs: 0, admitted: late.promise }),
+  ];
+  setImmediate(() => late.resolve(null));
+  await Promise.all(both);
+  const [first, second] = await Promise.all(['ses_1', 'ses_2'].map(service.lastOf));
+  expect(second?.sequence).toBe((first?.sequence ?? 0) + 1);
+});
+
 it('a session that the ledger refuses is not watched any longer', async () => {
   await using service = await openService();
   const limits = { concurrentSessions: 0 };

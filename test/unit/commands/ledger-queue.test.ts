@@ -98,6 +98,46 @@ describe('concurrent creates of one organization', () => {
   });
 });
 
+describe('a create that is announced', () => {
+  const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));
+
+  it('shares the append of those that come before it', async () => {
+    const queue = await openLedgerQueue();
+    const [first, second] = [queue.announce(), queue.announce()];
+    const created = first.create('ses_1');
+    await nextTurn();
+    await Promise.all([created, second.create('ses_2')]);
+    expect(queue.appends()).toEqual([['ses_1', 'ses_2']]);
+  });
+
+  it('holds up no append once it is given up', async () => {
+    const queue = await openLedgerQueue();
+    const never = queue.announce();
+    const created = queue.announce().create('ses_1');
+    await nextTurn();
+    expect(queue.appends()).toEqual([]);
+    never.giveUp();
+    never.giveUp();
+    await created;
+    expect(queue.appends()).toEqual([['ses_1']]);
+  });
+
+  it('holds up appends for a moment only if it never comes', async () => {
+    const queue = await openLedgerQueue();
+    queue.announce();
+    await queue.announce().create('ses_1');
+    await queue.create('ses_2');
+    expect(queue.appends()).toEqual([['ses_1'], ['ses_2']]);
+  });
+
+  it('holds up nothing after it came', async () => {
+    const queue = await openLedgerQueue();
+    await queue.announce().create('ses_1');
+    await queue.send('ses_1', extendByAnHour);
+    expect(queue.appends()).toEqual([['ses_1'], ['ses_1']]);
+  });
+});
+
 describe('an append of several commands that conflicts', () => {
   it('is repeated with the ledger that the other process has changed', async () => {
     const queue = await openLedgerQueue();
