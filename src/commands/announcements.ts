@@ -31,13 +31,10 @@ export function createAnnouncements(waitMs: number): Announcements {
     whenComplete(organizationId) {
       const expected = all.get(organizationId);
       if (expected === undefined) return null;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const limit = setTimeout(resolve, waitMs);
-      void expected.complete.promise.then(() => {
-        clearTimeout(limit);
-        resolve();
-      });
-      return promise;
+      const limit = Promise.withResolvers<void>();
+      const timer = setTimeout(limit.resolve, waitMs);
+      const { promise } = expected.complete;
+      return Promise.race([promise, limit.promise]).finally(() => clearTimeout(timer));
     },
   };
 }
