@@ -115,14 +115,19 @@ export async function handleTransaction<Kind extends AggregateKind>(
   plan: (reads: Reads) => Promise<(Decision | LedgerDecision)[] | Rejection>,
 ): Promise<CommandResult<Kind> | Rejection> {
   let mustAppendAlone = false;
+  /** The result of an append whose answer was lost and that was stored after all; null: none. */
+  async function storedLate(): Promise<CommandResult<Kind> | null> {
+    const isLate = mustAppendAlone && (await isStored(context.eventStore, main, metadata));
+    return isLate ? readResult(context, main) : null;
+  }
   async function attempt(count: number) {
-    // The append whose answer was lost may have been stored after all, and late.
-    if (mustAppendAlone && (await isStored(context.eventStore, main, metadata)))
-      return readResult(context, main);
+    const stored = await storedLate();
+    if (stored !== null) return stored;
     const isFirst = count === 1;
     const reads = openReads(context, isFirst);
     const decisions = await plan(reads);
-    if (isRejection(decisions)) return isFirst ? againAtOnce : decisions;
+    // It may have been stored since, and be the reason of a rejection: it has taken the last slot.
+    if (isRejection(decisions)) return isFirst ? againAtOnce : ((await storedLate()) ?? decisions);
     if (isFirst && !decisions.some(isWriting)) return againAtOnce;
 
     const changes = decisions
@@ -142,7 +147,7 @@ export async function handleTransaction<Kind extends AggregateKind>(
             ledger: reads.known<'ledger'>(asked.aggregate),
             mustAppendAlone,
           });
-    if (isRejection(appended)) return isFirst ? againAtOnce : appended;
+    if (isRejection(appended)) return isFirst ? againAtOnce : ((await storedLate()) ?? appended);
     if (appended.outcome === 'appended') {
       remember(context, changes, appended.sequences);
       return done<Kind>(main, changes, appended.sequences);

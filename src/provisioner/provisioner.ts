@@ -352,14 +352,14 @@ function createReconcileReporter(report: ReportServer): (reconciled: Reconciled)
   };
 }
 
-/** Whether a live server other than the given ones exists; false if that cannot be read. */
+/** Whether a live server other than the given ones exists; null: that cannot be read. */
 function createOtherServersCheck({ views }: ProvisionerDependencies): Pool['hasOthers'] {
   return async (tried) => {
     try {
       const live = await readList<ServerState>(views, projectionId(servers), liveServers);
       return live.some(({ id }) => !tried.includes(id));
     } catch {
-      return false;
+      return null;
     }
   };
 }

@@ -81,6 +81,17 @@ export async function openLedgerQueue({ credits = 100_000 } = {}) {
     afterAppend: (number: number, run: () => unknown) => void after.set(number, run),
     /** The answer to an append is lost: the process cannot know whether it is stored. */
     loseAnswer: (number: number, fate: 'stored' | 'not stored') => void lost.set(number, fate),
+    /** The answer to the next append is lost, which is stored when the ledger is read after it. */
+    storeLate() {
+      const number = store.appends.length + 1;
+      lost.set(number, 'not stored');
+      store.beforeRead = async (kind) => {
+        const changes = store.appends[number - 1];
+        if (kind !== 'ledger' || changes === undefined) return;
+        store.beforeRead = () => Promise.resolve();
+        await store.inner.append(changes);
+      };
+    },
     /** From now on replicas answer reads of the ledger with this event; the leader does not. */
     replicasAnswer(ledger: RecordedOf<'ledger'> | null) {
       store.replicaOf = ({ kind }) => (kind === 'ledger' ? ledger : undefined);

@@ -16,6 +16,8 @@ export type Watched = EventStore & {
   reads: string[];
   /** Runs between a decision and its append. */
   beforeAppend: (changes: readonly StreamAppend[]) => Promise<unknown>;
+  /** Runs before each read of an aggregate's last event. */
+  beforeRead: (kind: AggregateKind) => Promise<unknown>;
   /** Replaces the store's own answer. */
   answer: AppendResult | null;
   /** The answer of a replica; undefined: the correct one. */
@@ -35,6 +37,7 @@ export async function watchedLog({ credits = 600 } = {}): Promise<Watched> {
     appends: [],
     reads: [],
     beforeAppend: () => Promise.resolve(),
+    beforeRead: () => Promise.resolve(),
     answer: null,
     replicaOf: () => undefined,
     async append(changes) {
@@ -42,15 +45,16 @@ export async function watchedLog({ credits = 600 } = {}): Promise<Watched> {
       await log.beforeAppend(changes);
       return log.answer ?? inner.append(changes);
     },
-    readLast<Kind extends AggregateKind>(
+    async readLast<Kind extends AggregateKind>(
       aggregate: RefOf<Kind>,
       options?: { fromLeader?: boolean },
     ) {
+      await log.beforeRead(aggregate.kind);
       const isLeader = options?.fromLeader === true;
       log.reads.push(isLeader ? `${aggregate.kind} leader` : aggregate.kind);
       const lagging = isLeader ? undefined : log.replicaOf(aggregate);
       if (lagging === undefined) return inner.readLast<Kind>(aggregate, options);
-      return Promise.resolve(lagging as RecordedOf<Kind> | null);
+      return lagging as RecordedOf<Kind> | null;
     },
   };
   return log;

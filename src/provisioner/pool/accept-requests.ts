@@ -29,13 +29,11 @@ const ACK_AFTER_MS = 1;
 const RETRY_MS = 500;
 /**
  * A request that this server has requeued is left to the other servers for `YIELD_MS` whenever it
- * is delivered here, and this server pulls nothing meanwhile. It is accepted here once more when
- * this process has known of the requeue for `LEFT_MS`.
+ * is delivered here; the queue serves the pulls in turns. It is accepted here once more when this
+ * process has known of the requeue for `LEFT_MS`.
  */
 const YIELD_MS = 1_000;
 const LEFT_MS = 8_000;
-/** The others' pulls are to be there before this server's when the request is redelivered. */
-const YIELD_MARGIN_MS = 250;
 /** Claims that may be lost to other servers before the pulled request is accepted. */
 const CLAIMS_MAX = 3;
 /** Failures after which a request becomes a dead letter; an outage is none. */
@@ -67,14 +65,14 @@ export async function acceptRequests(given: Omit<AcceptDependencies, 'failures'>
     if (delivery === null) continue;
     const event = await readRequest(dependencies, delivery);
     if (event === null) continue;
-    // During the pull this server may have been drained, or its room used up.
+    const isForOthers = await isForOthersFirst(dependencies, event, delivery);
+    // Meanwhile this server may have been drained, or its room used up.
     if (signal.aborted || !canAccept(pool)) {
       delivery.retryAfter(0);
       continue;
     }
-    if (isForOthersFirst(dependencies, event, delivery)) {
+    if (isForOthers) {
       delivery.retryAfter(YIELD_MS);
-      await sleep(YIELD_MS + YIELD_MARGIN_MS, signal);
       continue;
     }
     // Not awaited: it reserves its place in the pool synchronously.
@@ -96,16 +94,18 @@ function canAccept(pool: Pool): boolean {
  * Whether this server has failed to launch for the request, so that others try it first. The time
  * since the requeue bounds that, for all such requests at once. The deliveries do not: they include
  * each time that a server gave the item back because other requests came first. A session that is
- * not known to wait is read instead, and an operator's retry is not given back.
+ * not known to wait is read instead, and an operator's retry is not given back. Nothing is given
+ * back once no live server is left that has not tried; while that cannot be read, there may be one.
  */
-function isForOthersFirst(
+async function isForOthersFirst(
   { pool, waitingSessions }: AcceptDependencies,
   event: EventWithState<'session'>,
   { isRetry }: Delivery<RecordedEvent>,
-): boolean {
+): Promise<boolean> {
   const newest = waitingSessions.newestOf(event);
   if (newest === null || isRetry === true || newest.knownMs >= LEFT_MS) return false;
-  return newest.request.state.triedServers?.includes(pool.server.id) === true;
+  const tried = newest.request.state.triedServers ?? [];
+  return tried.includes(pool.server.id) && (await pool.hasOthers(tried)) !== false;
 }
 
 async function nextRequest(workQueue: WorkQueue<RecordedEvent>, signal: AbortSignal) {

@@ -233,7 +233,7 @@ async function requeueOrFail(pool: Pool, request: WaitingRequest, detail: string
   // The state that was pulled may be from before an earlier requeue.
   const { triedServers: tried = [] } = (await assigned) ?? event.state;
   const me = pool.server.id;
-  const hasOther = !tried.includes(me) && (await pool.hasOthers([...tried, me]));
+  const hasOther = !tried.includes(me) && (await pool.hasOthers([...tried, me])) === true;
   if (hasOther) return requeue(pool, request, detail);
   const failure = { reason: 'launch_failed', detail, exitCode: null, now: pool.now() } as const;
   const command = { type: 'FailSession', ...failure, serverId: me } as const;

@@ -60,8 +60,11 @@ export type Pool = {
   readonly now: () => number;
   readonly vncPasswordOf: (workloadId: string) => string;
   readonly limits: PoolLimits;
-  /** Whether there is a live server that is not among the given ids; it may launch instead. */
-  readonly hasOthers: (tried: readonly string[]) => Promise<boolean>;
+  /**
+   * Whether there is a live server that is not among the given ids and may launch instead; null:
+   * that cannot be read.
+   */
+  readonly hasOthers: (tried: readonly string[]) => Promise<boolean | null>;
   readonly roster: Roster;
   readonly waiting: WaitingRequest[];
   /** Which organization's request gets the next launched browser. */

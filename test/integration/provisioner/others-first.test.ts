@@ -104,6 +104,24 @@ describe('a request that a server has requeued', () => {
     expect(delays).not.toContain(YIELD_MS);
   });
 
+  test('is accepted there at once if no other server is left', async () => {
+    let yielded = 0;
+    const { id, full, broken, mend } = await requeuedBeside((delivery) => ({
+      retryAfter(ms: number) {
+        if (ms === YIELD_MS) yielded += 1;
+        delivery.retryAfter(ms);
+      },
+    }));
+    mend();
+    await eventually(() => yielded > 0, 'it is left to the others');
+    await full[Symbol.asyncDispose]();
+    const before = yielded;
+    const { status, workload } = await outcomeOf(id);
+    expect([status, workload?.serverId]).toEqual(['active', broken.id]);
+    // The read model may show the server for a moment after it has left; 8 s are seven yields.
+    expect(yielded).toBeLessThanOrEqual(before + 3);
+  });
+
   test('is accepted there once more if no other server has had room', async () => {
     const { id, broken, mend } = await requeuedBeside(() => ({}));
     mend();

@@ -57,6 +57,14 @@ describe('a ledger queue', () => {
     expect(await queue.ledger()).toMatchObject({ slotsInUse: 13 });
   });
 
+  it('does not refuse a create whose append is stored late for the slot that it takes itself', async () => {
+    const queue = await openLedgerQueue();
+    queue.storeLate();
+    const created = await queue.create('ses_1', { concurrentSessions: 1 });
+    expect(created).toMatchObject({ state: { status: 'creating' } });
+    expect(await queue.ledger()).toMatchObject({ slotsInUse: 1 });
+  });
+
   it('does nothing twice if the answer to a stored append is lost', async () => {
     const queue = await openLedgerQueue();
     // The first create is alone in append 1; the others share append 2.
