@@ -1,6 +1,7 @@
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { SessionWorkload } from '#events/session.ts';
 import { isRejection } from '#src/errors.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { metadataFrom } from '#src/commands/metadata.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
@@ -13,6 +14,8 @@ import type { PooledBrowser } from './roster.ts';
 const ACTOR = 'provisioner';
 /** A resize takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */
 const RESIZE_MS = 1_500;
+/** Delay of the workload's own event: the caller that waits for the session is answered first. */
+const ASSIGNED_AFTER_MS = 10;
 
 /**
  * Assigns a browser to a session and activates the session; from here on the browser ends with it.
@@ -55,7 +58,11 @@ export async function assignBrowser(
     throw error;
   });
   if (!isRejection(activated)) {
-    if (wasIdle) reportAssigned();
+    if (wasIdle) {
+      // In the order of the browser's reports: those of its end come after it.
+      pooled.reports = pooled.reports.then(() => sleep(ASSIGNED_AFTER_MS));
+      reportAssigned();
+    }
     labelBrowser(pool, pooled.workloadId, sessionId);
     return true;
   }
