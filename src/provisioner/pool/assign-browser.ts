@@ -14,8 +14,11 @@ import type { PooledBrowser } from './roster.ts';
 const ACTOR = 'provisioner';
 /** A resize takes some 50 ms, a launch 400; on a busy machine a launch takes 3,000. */
 const RESIZE_MS = 1_500;
-/** Delay of the workload's own event: the caller that waits for the session is answered first. */
-const ASSIGNED_AFTER_MS = 10;
+/**
+ * Delay of the workload's own event: the caller that waits for the session is answered first. The
+ * read models count the browser as idle meanwhile, so it is shorter than the shortest session.
+ */
+const ASSIGNED_AFTER_MS = 5;
 
 /**
  * Assigns a browser to a session and activates the session; from here on the browser ends with it.
