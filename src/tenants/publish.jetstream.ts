@@ -34,10 +34,9 @@ type Place = { published: number; sequence: number; isRepublished: boolean };
 const BATCH_MAX = 200;
 /**
  * Delay between an event and its copy: callers in this process that wait for the event go first.
- * The events of a create come meanwhile and are published together. A full batch is a backlog, and
- * waits for nothing.
+ * A full batch is a backlog, and waits for nothing.
  */
-const PUBLISH_AFTER_MS = 1;
+const PUBLISH_AFTER_MS = 10;
 const ANSWER_MS = 2_000;
 /** Pause after another process was ahead, and after a failure, before this one tries again. */
 const STAND_BY_MS = 1_000;
@@ -109,7 +108,7 @@ async function publishOn(dependencies: PublisherDependencies, signal: AbortSigna
   const states = createStateReader(eventStore);
   const sequences = createOrganizationSequences(dependencies.connection);
   for await (const batch of batches) {
-    if (batch.length < BATCH_MAX) await sleep(PUBLISH_AFTER_MS, signal);
+    if (batch.length < BATCH_MAX) await letRequestsGoFirst(batch, signal);
     const wanted = batch.filter(({ type }) => isPublic(type));
     const { events, refusal } = await complete(states, wanted);
     const numbers = await sequences.next(events.map(organizationOf), place.published);
@@ -119,6 +118,12 @@ async function publishOn(dependencies: PublisherDependencies, signal: AbortSigna
     place.published += events.length;
     if (refusal !== null) throw refusal;
   }
+}
+
+/** Waits until the newest event is `PUBLISH_AFTER_MS` old; not longer, whatever the clocks say. */
+async function letRequestsGoFirst(batch: readonly RecordedEvent[], signal: AbortSignal) {
+  const ageMs = Date.now() - Date.parse(batch.at(-1)?.time ?? '');
+  if (ageMs >= 0 && ageMs < PUBLISH_AFTER_MS) await sleep(PUBLISH_AFTER_MS - ageMs, signal);
 }
 
 /** Tenants get the state with each event: of another version, it is folded from the history. */

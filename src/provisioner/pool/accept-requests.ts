@@ -24,7 +24,7 @@ const FRESH_MS = 500;
  * Delay before an accepted request is acknowledged: the caller that waits for the session is
  * answered first. The work queue holds an item for 5 s.
  */
-const ACK_AFTER_MS = 1;
+const ACK_AFTER_MS = 10;
 /** A request that could not be accepted is delivered again after this, here or elsewhere. */
 const RETRY_MS = 500;
 /**

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { decidePool, POLICY } from '#src/domain/fleet/pool-policy.ts';
+import { nextTurn } from '#src/async/sleep.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
 
@@ -95,6 +96,24 @@ describe('a provisioner that is killed and started again', () => {
     const [event] = (await fleet.serverEvents(first.id, 'server.reconciled')).slice(-1);
     expect(event?.data).toMatchObject({ stopped: 1, leaks: NO_LEAKS });
   });
+});
+
+test('a browser that crashes as soon as its session is active was assigned before it ended', async () => {
+  const server = await fleet.join({ limits: { minIdle: 1, maxIdle: 1 } });
+  const [idle = ''] = await waiting(server, 1);
+  const id = await fleet.create();
+  while ((await fleet.read(id)).status !== 'active') await nextTurn();
+  server.machine.crash(idle);
+  await fleet.waitForStatus(id, 'failed');
+  const isOver = async () => {
+    const types = await fleet.workloadEvents(idle);
+    return types.includes('workload.terminated') && types;
+  };
+  expect((await eventually(isOver, 'its end is reported')).slice(-3)).toEqual([
+    'workload.idle',
+    'workload.assigned',
+    'workload.terminated',
+  ]);
 });
 
 test('the leak gauges of the fleet are the sums over its servers', async () => {

@@ -218,6 +218,12 @@ export async function openFleet({
         if (event.type === type) found.push(event as Extract<RecordedOf<'server'>, { type: Type }>);
       return found;
     },
+    async workloadEvents(id: string): Promise<string[]> {
+      const types: string[] = [];
+      for await (const { type } of context.eventStore.history({ kind: 'workload', id }))
+        types.push(type);
+      return types;
+    },
     /** The leak gauges of the fleet. */
     leaks: () => readLeaks(views),
     /** The workloads of the fleet that are not terminated. */
