@@ -6,11 +6,16 @@ import type { BrowserSpec, Endpoint } from '../browsers.ts';
 
 export type CdpEndpoint = Endpoint & { path: string };
 
-/**
- * The first two are popups of the address bar: each would keep its own renderer, 50 MiB together.
- */
-const DISABLED_FEATURES =
-  'WebUIOmniboxPopup,WebUIOmniboxAimPopup,Translate,MediaRouter,OptimizationHints';
+const DISABLED_FEATURES = [
+  // Popups of the address bar: each would keep its own renderer, 50 MiB together.
+  'WebUIOmniboxPopup',
+  'WebUIOmniboxAimPopup',
+  // A renderer for the next site, whose start competes with the first page.
+  'SpareRendererForSitePerProcess',
+  'Translate',
+  'MediaRouter',
+  'OptimizationHints',
+];
 /** These disable dialogs and background tasks that a single-use browser never needs. */
 const FLAGS = [
   '--window-position=0,0',
@@ -25,7 +30,7 @@ const FLAGS = [
   '--password-store=basic',
   '--disable-gpu',
   '--disable-breakpad',
-  `--disable-features=${DISABLED_FEATURES}`,
+  `--disable-features=${DISABLED_FEATURES.join(',')}`,
 ];
 
 /** The arguments of a browser with one blank page, without profile and port. */
