@@ -22,6 +22,7 @@ import { startProbe, type Probe } from './harness/probe.ts';
 import { printVerdicts } from './harness/report.ts';
 import { benchBursts } from './lifecycle/bench-bursts.ts';
 import { benchLifecycle } from './lifecycle/bench-lifecycle.ts';
+import { benchFlags } from './lifecycle/flags.ts';
 import { benchWholeLife } from './lifecycle/whole-life.ts';
 import { benchBssStart } from './many/bss-start.ts';
 import { benchEvents } from './many/events.ts';
@@ -105,6 +106,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   lifecycle: (probe) => benchLifecycle(browsers, probe),
   bursts: (probe) => benchBursts(browsers, probe),
   'whole-life': (probe) => benchWholeLife(browsers, probe),
+  flags: (probe) => benchFlags(browsers, probe),
   create: () => traceCreates(print, { rounds: ROUNDS, env: { BROWSERS: 'process', TIERS } }),
   gateway: benchGateway,
   'control-plane': (probe) => benchControlPlane(print, { TIERS }, probe),
