@@ -10,9 +10,11 @@
 import { availableParallelism, cpus } from 'node:os';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
+import { benchBareCreate } from './bare-create/bare-create.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { benchControlPlane } from './control-plane/control-plane.ts';
 import { traceCreates } from './create/create-trace.ts';
+import { profileCreates } from './create/profile.ts';
 import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
@@ -106,6 +108,8 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   bursts: (probe) => benchBursts(browsers, probe),
   'whole-life': (probe) => benchWholeLife(browsers, probe),
   create: () => traceCreates(print, { rounds: ROUNDS, env: { BROWSERS: 'process', TIERS } }),
+  'bare-create': (probe) => benchBareCreate(browsers, probe),
+  profile: () => profileCreates(print, { TIERS }),
   gateway: benchGateway,
   'control-plane': (probe) => benchControlPlane(print, { TIERS }, probe),
   contention: benchContention,
