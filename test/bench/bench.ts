@@ -5,7 +5,7 @@
  * prints each ratio's median and spread. `BENCH_ROUNDS` sets the rounds of each lifecycle figure
  * (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads (default a million),
  * `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares (default 0,20000);
- * `archive` takes the last of them.
+ * `archive` takes the last of them. `BENCH_MAIN` is `src/main.ts` of another release for `profile`.
  */
 import { availableParallelism, cpus } from 'node:os';
 import { ensurePrograms } from '#src/embedded/programs.ts';

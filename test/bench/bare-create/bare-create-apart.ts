@@ -5,8 +5,8 @@
  * another id. `bare-create-apart.ts <settings as JSON>` prints its address.
  *
  * `POST /create/<n>` is answered when the session can be read; the events of n creates are one
- * batch. Without a batch on its way those that wait are the next one. With n = 0 the session's event
- * is stored alone, not counted by one of a ledger. `DELETE /release/<id>`.
+ * batch. Without a batch on its way those that wait are the next one. With n = 0 the session's
+ * event is stored alone, not counted by one of a ledger. `DELETE /release/<id>`.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -85,11 +85,10 @@ function printPage(
   for (const [name, ofPage, ofList] of [
     ['requests a second', rate('page'), rate('list')],
     ['processor time', cost('page'), cost('list')],
-  ] as const)
-    print(
-      `${name.padEnd(20)}page ÷ bare Fastify ${ofPage.toFixed(3)}   list ÷ page ` +
-        `${(ofList / ofPage).toFixed(3)}`,
-    );
+  ] as const) {
+    const share = (ofList / ofPage).toFixed(3);
+    print(`${name.padEnd(20)}page ÷ bare Fastify ${ofPage.toFixed(3)}   list ÷ page ${share}`);
+  }
 }
 
 const PEERS_LIST = 'Steel 0.05 to 0.10, unpaged';
