@@ -5,14 +5,16 @@
  * prints each ratio's median and spread. `BENCH_ROUNDS` sets the rounds of each lifecycle figure
  * (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads (default a million),
  * `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares (default 0,20000);
- * `archive` takes the last of them.
+ * `archive` takes the last of them. `BENCH_MAIN` is `src/main.ts` of another release for `profile`.
  */
 import { availableParallelism, cpus } from 'node:os';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
+import { benchBareCreate } from './bare-create/bare-create.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { benchControlPlane } from './control-plane/control-plane.ts';
 import { traceCreates } from './create/create-trace.ts';
+import { profileCreates } from './create/profile.ts';
 import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
@@ -108,6 +110,8 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   'whole-life': (probe) => benchWholeLife(browsers, probe),
   flags: (probe) => benchFlags(browsers, probe),
   create: () => traceCreates(print, { rounds: ROUNDS, env: { BROWSERS: 'process', TIERS } }),
+  'bare-create': (probe) => benchBareCreate(browsers, probe),
+  profile: () => profileCreates(print, { TIERS }),
   gateway: benchGateway,
   'control-plane': (probe) => benchControlPlane(print, { TIERS }, probe),
   contention: benchContention,

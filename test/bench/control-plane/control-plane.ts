@@ -5,6 +5,7 @@ import { descendantsOf } from '#test/support/service/processes.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { createFigures, interleave } from '../harness/interleave.ts';
 import type { Probe } from '../harness/probe.ts';
+import { send } from '../http-client.ts';
 import { cpuOf, runApart } from '../run-apart.ts';
 import { atLeast, atMost, type Verdict } from '../samples.ts';
 import type { Load } from './load.ts';
@@ -14,6 +15,7 @@ const ROUNDS = 3;
 const SECONDS = 3;
 const WARM_UP_SECONDS = 2;
 const SESSIONS = 100;
+const LIST = '/api/sessions?limit=20';
 const programAt = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /** What is loaded, and the processes that answer it. */
@@ -36,9 +38,13 @@ export async function benchControlPlane(
     POOL_MAX_IDLE: '4',
     LOG_LEVEL: 'warn',
   });
+  const id = await prepare(service);
+  const list = await send('GET', `${service.apiUrl}${LIST}`);
+  const pageUrl = `${fastify.url}text/${list.text.length}`;
   const targets = [
     { name: 'fastify', url: fastify.url, server: fastify.pid, stores: [] },
-    ...routesOf(service, await prepare(service)),
+    { name: 'page', url: pageUrl, server: fastify.pid, stores: [] },
+    ...routesOf(service, id),
   ];
   for (const { url } of targets) await load(url, WARM_UP_SECONDS);
   const figures = createFigures<string>();
@@ -59,6 +65,7 @@ export async function benchControlPlane(
   }
   const rate = (name: string) => median(name, 'perSecond') / median('fastify', 'perSecond');
   const cost = (name: string) => median(name, 'serverUs') / median('fastify', 'serverUs');
+  printPage(print, list.text.length, { rate, cost });
   return [
     atLeast('GET /api/health ÷ bare Fastify', rate('health'), 0.6, 'Steel 0.39'),
     atLeast('GET /api/sessions/{id} ÷ bare Fastify', rate('session'), 0.33),
@@ -66,6 +73,22 @@ export async function benchControlPlane(
     atMost('processor time, /{id} ÷ bare Fastify', cost('session'), 3),
     atMost('processor time, ?limit=20 ÷ bare Fastify', cost('list'), 3, 'Steel 21, unpaged'),
   ];
+}
+
+/** What a page's length alone costs: bare Fastify answering as many bytes, always the same. */
+function printPage(
+  print: (line?: string) => void,
+  bytes: number,
+  { rate, cost }: Record<'rate' | 'cost', (name: string) => number>,
+): void {
+  print(`\nwithout a goal: page is bare Fastify with a text of ${bytes} bytes, as long as list's`);
+  for (const [name, ofPage, ofList] of [
+    ['requests a second', rate('page'), rate('list')],
+    ['processor time', cost('page'), cost('list')],
+  ] as const) {
+    const share = (ofList / ofPage).toFixed(3);
+    print(`${name.padEnd(20)}page ÷ bare Fastify ${ofPage.toFixed(3)}   list ÷ page ${share}`);
+  }
 }
 
 const PEERS_LIST = 'Steel 0.05 to 0.10, unpaged';
@@ -112,7 +135,7 @@ function routesOf(service: RunningService, id: string): Target[] {
   return [
     { name: 'health', url: `${url}/health`, ...server },
     { name: 'session', url: `${url}/sessions/${id}`, ...server },
-    { name: 'list', url: `${url}/sessions?limit=20`, ...server },
+    { name: 'list', url: `${service.apiUrl}${LIST}`, ...server },
   ];
 }
 

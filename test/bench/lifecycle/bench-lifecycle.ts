@@ -120,7 +120,7 @@ async function warmUp(
   await openCold(none);
 }
 
-async function bareLife(programs: Programs, mode: BareMode) {
+export async function bareLife(programs: Programs, mode: BareMode) {
   const browser = await launchBare(programs, mode);
   const ended = await browser.exit();
   await browser.remove();
