@@ -18,8 +18,11 @@ export type Lifecycle = Record<keyof Life, Samples>;
 
 export type Bare = { launch: Samples; exit: Samples };
 
-/** Warm-up rounds: a service runs for days, compiled after its first steps. */
-export const WARM_UP_ROUNDS = 5;
+/**
+ * Warm-up rounds: a service runs for days. The first bursts of four of a new process took 69 and 73
+ * ms, the seventh to tenth 38 to 46: its code is compiled by then.
+ */
+export const WARM_UP_ROUNDS = 10;
 
 /** Sessions one after the other; each begins when a browser is idle. */
 export async function measureLives(service: RunningService, rounds: number): Promise<Lifecycle> {

@@ -115,8 +115,7 @@ async function warmUp(
   for (const mode of ['headless', 'unsandboxed', 'headful'] as const)
     await bareLife(programs, mode);
   for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await live(one);
-  for (let round = 0; round < Math.ceil(WARM_UP_ROUNDS / 2); round += 1)
-    await openTogether(four, TOGETHER);
+  for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await openTogether(four, TOGETHER);
   await openCold(none);
 }
 
