@@ -41,9 +41,10 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   const health = await composeHealth(infrastructure, () => rateLimiter.isShared(), stack);
   const authenticate = await composeAuthenticate(infrastructure, credentials, stack);
   await startTenantAuth(infrastructure, credentials, stack);
+  const deadLetters = createJetStreamDeadLetters(connection);
   registerServiceMetrics(metrics, {
     views: infrastructure.views,
-    deadLetters: createJetStreamDeadLetters(connection),
+    deadLetters,
     readStreamSizes: createJetStreamSizes(connection),
     readMemoryUse: createRedisMemoryUse(redis),
     isEventStoreConnected: () => connection.isConnected(),
@@ -73,11 +74,13 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
+    operator: { stores: infrastructure.rawViews, deadLetters, tiers: config.tiers },
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {
       authenticate,
       rateLimiter,
       anonymous: config.tiers.free,
+      operatorToken: infrastructure.operatorToken,
       now: context.now,
     },
     listen: config.api,
