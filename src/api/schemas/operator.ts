@@ -209,7 +209,7 @@ export const DecidedDeadLetter = Type.Object(
 const AuditedOrganization = Type.Object(
   {
     organization_id: Text('acme'),
-    agrees: Type.Boolean(),
+    agrees: Type.Boolean({ examples: [true] }),
     sessions: Count(120),
     open: Count(3),
     slots_in_use: Count(3),
@@ -217,7 +217,7 @@ const AuditedOrganization = Type.Object(
     credits_available: Type.Integer({ examples: [29_500] }),
     credits_reserved: Count(270),
     credits_used: Count(230),
-    differences: Type.Array(Type.String()),
+    differences: Type.Array(Type.String(), { examples: [[]] }),
   },
   { title: 'AuditedOrganization' },
 );
@@ -229,7 +229,7 @@ export const Audits = Type.Object(
           ...taskFields,
           result: Nullable(
             Type.Object({
-              agrees: Type.Boolean(),
+              agrees: Type.Boolean({ examples: [true] }),
               up_to: Count(48_211),
               unreadable: Count(0, 'events that could not be read'),
               organizations: Type.Array(AuditedOrganization, {

@@ -36,17 +36,18 @@ export function whyWaiting(
 
 function roomSentence({ servers, browsers, idle }: PoolFacts): string {
   const live = servers.filter(({ status }) => status === 'live');
-  if (live.length === 0)
-    return servers.length === 0
-      ? 'No server is live.'
-      : `No server is live: ${servers.length} drain.`;
+  if (live.length === 0) {
+    const drain = servers.length === 1 ? '1 server drains' : `${servers.length} servers drain`;
+    return servers.length === 0 ? 'No server is live.' : `No server is live: ${drain}.`;
+  }
   const max = live.reduce((sum, { poolMax }) => sum + poolMax, 0);
   const limits = [...new Set(live.flatMap(({ limitedBy }) => limitedBy ?? []))];
   const by = limits.length === 0 ? '' : `, limited by ${limits.join(' and ')}`;
-  const of = `${browsers} of ${max} browsers`;
-  if (idle > 0) return `The pool has an idle browser (${of}${by}).`;
-  if (browsers >= max) return `All servers are full (${of}${by}).`;
-  return limits.length > 0
-    ? `The servers launch no further browser (${of}${by}).`
-    : `A browser is launched for it or for those before it (${of}).`;
+  return `${stateOf()}: ${browsers} of ${max} browsers run.`;
+
+  function stateOf(): string {
+    if (idle > 0) return 'A browser is idle and about to be assigned';
+    if (browsers >= max) return `All servers are full${by}`;
+    return by === '' ? 'A browser is being launched' : `The servers launch no further browser${by}`;
+  }
 }

@@ -204,6 +204,7 @@ export async function startApp(
     listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,
     browsers,
+    deadLetters,
     ledger: async () =>
       (
         await loadState<'ledger'>(context.eventStore, {
