@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import type { ServerEvent } from '#events/server.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { handleServerCommand } from '#src/operator/servers.ts';
+import { exampleEvents } from '#test/support/events/example-lives.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -118,12 +122,13 @@ test.each([
 });
 
 test('decisions come newest first, page by page, with their inputs', async () => {
-  // More sessions at once than idle browsers: the pool grows.
-  const burst = Array.from({ length: 8 }, () => app.request('POST', '/api/sessions', {}));
-  for (const { status } of await Promise.all(burst)) expect(status).toBe(201);
-  const hasDecided = async () =>
-    (await get('/api/operator/pool/decisions')).body.decisions.length > 0;
-  await eventually(hasDecided, 'the pool is resized');
+  const { data } = exampleEvents.get('server.pool-resized') ?? {};
+  const resized = data as Extract<ServerEvent, { type: 'server.pool-resized' }>['data'];
+  for (const target of [3, 4, 5]) {
+    const decision = { ...resized.decision, target };
+    const command = { type: 'ResizePool', ...resized, decision } as const;
+    await handleServerCommand(app.context, 'srv_1', command, newMetadata('test'));
+  }
   const all = [];
   let before = '';
   do {
@@ -131,10 +136,10 @@ test('decisions come newest first, page by page, with their inputs', async () =>
     all.push(...body.decisions);
     before = body.next === null ? '' : `&before=${body.next}`;
   } while (before !== '');
-  expect(all.length).toBeGreaterThan(0);
+  expect(all.map(({ decision }) => decision.target).slice(0, 3)).toEqual([5, 4, 3]);
   const sequences = all.map(({ sequence }) => sequence);
   expect(sequences).toEqual(sequences.toSorted((a, b) => b - a));
-  expect(all[0]).toMatchObject({ server_id: 'srv_1', inputs: { max: 20 } });
+  expect(all[0]).toMatchObject({ server_id: 'srv_1', inputs: resized.inputs });
   const { body: whole } = await get('/api/operator/pool/decisions?server=srv_1');
   expect(whole.decisions).toEqual(all);
   expect((await get('/api/operator/pool/decisions?server=srv_9')).body.decisions).toEqual([]);

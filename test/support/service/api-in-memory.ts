@@ -203,6 +203,7 @@ export async function startApp(
     /** Listens on the network; resolves with the address. */
     listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,
+    context,
     browsers,
     deadLetters,
     ledger: async () =>
