@@ -1,6 +1,7 @@
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
 import { watchArchiveBorder } from '#src/archive/open-once.ts';
 import { startApi } from '#src/api/api.ts';
+import type { OperatorParts } from '#src/api/dependencies.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
 import {
   authenticateByEither,
@@ -41,10 +42,9 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   const health = await composeHealth(infrastructure, () => rateLimiter.isShared(), stack);
   const authenticate = await composeAuthenticate(infrastructure, credentials, stack);
   await startTenantAuth(infrastructure, credentials, stack);
-  const deadLetters = createJetStreamDeadLetters(connection);
   registerServiceMetrics(metrics, {
     views: infrastructure.views,
-    deadLetters,
+    deadLetters: createJetStreamDeadLetters(connection),
     readStreamSizes: createJetStreamSizes(connection),
     readMemoryUse: createRedisMemoryUse(redis),
     isEventStoreConnected: () => connection.isConnected(),
@@ -53,8 +53,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     readArchiveSize: createArchiveSize(infrastructure.openArchive, context.now),
     retainEndedMs: config.archive.retainEndedMs,
   });
-  const { openArchive } = infrastructure;
-  const border = stack.use(watchArchiveBorder(context.eventStore, openArchive));
+  const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
   const feed = createFeed({
     eventStore: context.eventStore,
     logger: log,
@@ -74,7 +73,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
-    operator: { stores: infrastructure.rawViews, deadLetters, tiers: config.tiers },
+    operator: operatorParts(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {
       authenticate,
@@ -105,6 +104,11 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       await api[Symbol.asyncDispose]();
     },
   };
+}
+
+function operatorParts({ rawViews, connection, config }: Infrastructure): OperatorParts {
+  const deadLetters = createJetStreamDeadLetters(connection);
+  return { stores: rawViews, deadLetters, tiers: config.tiers };
 }
 
 async function composeHealth(

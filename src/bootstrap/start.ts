@@ -50,7 +50,6 @@ export async function start(
   );
   const masterKey =
     config.masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret));
-  const operatorToken = await findOperatorToken(config);
   const natsUrl = config.natsUrl ?? embedded.natsUrl ?? '';
   const redisUrl = config.redisUrl ?? embedded.redisUrl ?? '';
   const serverId = await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv'));
@@ -61,7 +60,7 @@ export async function start(
       natsUrl,
       redisUrl,
       masterKey,
-      operatorToken,
+      operatorToken: await findOperatorToken(config),
       serverId,
       programs,
       print,

@@ -78,8 +78,8 @@ export type Config = StoresConfig & {
   devApiKey: string | null;
   masterKey: string | null;
   /**
-   * Bearer token of /api/operator; null: there is no such path, unless everything is embedded, where
-   * it is generated at first start and kept.
+   * Bearer token of /api/operator; null: there is no such path, unless everything is embedded,
+   * where it is generated at first start and kept.
    */
   operatorToken: string | null;
   /** null: only API keys are accepted. */

@@ -10,7 +10,7 @@ export type RetryParts = {
   eventStore: EventStore;
   deadLetters: DeadLetterStore;
   /** Asked for where a projection has to fold the event again. */
-  openViews(): Promise<Views & StoreMaintenance>;
+  openViews: () => Promise<Views & StoreMaintenance>;
   signal: AbortSignal;
 };
 

@@ -44,7 +44,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       {
         name: 'Operator',
         description:
-          'The whole service, for those who run it: with `OPERATOR_TOKEN` as credential.',
+          'All organizations and servers, for operators: `OPERATOR_TOKEN` is the credential.',
       },
       { name: 'Service', description: 'Health, metrics and documentation of the service.' },
     ],

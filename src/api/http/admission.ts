@@ -146,9 +146,9 @@ export function registerAdmission(
 }
 
 /**
- * Admits who sends OPERATOR_TOKEN. Failed attempts are counted by address, apart from other requests:
- * an address that has no more of them in this minute is refused whatever it sends. What succeeds
- * counts nothing.
+ * Admits who sends OPERATOR_TOKEN. Failed attempts are counted by address, apart from other
+ * requests: an address that has no more of them in this minute is refused whatever it sends. What
+ * succeeds counts nothing.
  */
 function admitOperator(
   gatekeeper: Gatekeeper,

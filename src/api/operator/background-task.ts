@@ -16,8 +16,8 @@ type Work<Result> = (
 ) => Promise<Result>;
 
 /**
- * Long work of operators, one at a time in this process, apart from requests. What the last one found
- * is kept until the next one starts; a restart of the process ends and forgets it.
+ * Long work of operators, one at a time in this process, apart from requests. What the last one
+ * found is kept until the next one starts; a restart of the process ends and forgets it.
  */
 export function createBackgroundTask<Result>(now: () => number) {
   let last: { name: string; status: TaskStatus<Result> } | null = null;

@@ -32,7 +32,9 @@ export const PoolQuery = Type.Object(
     step: Type.Optional(
       Type.Integer({
         minimum: 1,
-        description: `seconds between two points, so that there are at most ${POINTS_MAX}; default: ${POINTS_DEFAULT} points`,
+        description:
+          `seconds between two points, so that there are at most ${POINTS_MAX}; ` +
+          `default: ${POINTS_DEFAULT} points`,
         refusal: (step: unknown) => invalid({ step }, 'step must be a whole number of seconds.'),
       }),
     ),

@@ -66,7 +66,7 @@ export async function foldSeries(
       pointsUntil(time);
       if (isOf('workload', one)) {
         const { state } = await states.complete(one);
-        pool.place(one.aggregate.id, (state as WorkloadState).status);
+        pool.place(one.aggregate.id, state.status);
       } else line.take(one);
     }
     read += batch.length;

@@ -45,6 +45,7 @@ export function createWaitingLine() {
         accepted.delete(key);
         line.delete(key);
         break;
+      default:
     }
   }
   return {

@@ -105,13 +105,7 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
       const known = (await records()).find(
         ({ record }) => record.by === by && record.sequence === sequence,
       );
-      if (known !== undefined) {
-        const decision = {
-          skippedBy: operator,
-          ...(reason !== undefined && { skippedFor: reason }),
-        };
-        await put({ ...known.record, ...decision }, false);
-      }
+      if (known !== undefined) await put(skipped(known.record, operator, reason), false);
       await removeAdvisories(by, sequence);
     },
     async resolve({ by, sequence }) {
@@ -120,6 +114,10 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
       await removeAdvisories(by, sequence);
     },
   };
+}
+
+function skipped(record: Record, skippedBy: string, skippedFor?: string): Record {
+  return { ...record, skippedBy, ...(skippedFor !== undefined && { skippedFor }) };
 }
 
 function ofProjection({ by, sequence, subject, reason, at }: Record): DeadLetter {

@@ -73,7 +73,7 @@ test('operator and organization see who waits and why', async () => {
   expect(series.points.at(-1)).toMatchObject({ total: 1, busy: 1, waiting: 2 });
   for (const id of [first.body.id, ...waiting]) await organization.stop(id);
   const isEmpty = async () => (await organization.get('/api/queue')).body.total === 0;
-  await eventually(isEmpty, 'nobody waits');
+  await eventually(isEmpty, 'the queue is empty');
 });
 
 test('a read model is rebuilt in the background', async () => {

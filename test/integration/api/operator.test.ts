@@ -30,7 +30,7 @@ describe('the operator’s credential', () => {
     expect([status, body.error]).toEqual([401, 'UNAUTHORIZED']);
   });
 
-  it('is nothing where OPERATOR_TOKEN is not set: its paths and their methods are unknown', async () => {
+  it('does not exist without OPERATOR_TOKEN: paths and methods are unknown', async () => {
     await using without = await startApp();
     for (const [method, path] of [
       ['GET', '/api/operator'],

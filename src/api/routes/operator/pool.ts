@@ -89,8 +89,8 @@ const STEP = 5_000;
 const STEPS_MAX = 6;
 
 /**
- * The newest decisions up to a sequence, newest first. The store reads forwards only, so ever longer
- * ranges are read, from the end; `reached` is where the next page ends, 0 at the beginning.
+ * The newest decisions up to a sequence, newest first. The store reads forwards only, so ever
+ * longer ranges are read, from the end; `reached` is where the next page ends, 0 at the beginning.
  */
 async function readBackwards(
   eventStore: EventStore,

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { allProjections } from '#projections/all-projections.ts';
 import { rebuild } from '#projections/maintenance/rebuild.ts';
 import { projectionId } from '#projections/projection.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
 import { reject } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { refuseUnknown } from '#src/event-store/unreadable.ts';
@@ -39,7 +40,7 @@ export function operatorReadModels(
       const head = await context.eventStore.lastSequence();
       const models = await readReadModels(operator.stores, head);
       const read_models = await Promise.all(
-        models.map(async (model) => present(model, head, await lagMs(model))),
+        models.map(async (model) => present(model, head, await lagMs(context, model))),
       );
       const last = task.last();
       const rebuilt = last === null ? null : presentTask(last.name, last.status);
@@ -82,16 +83,18 @@ export function operatorReadModels(
       return sendRejection(reply, reject('UNAVAILABLE', { part: 'read-model' }, more));
     },
   });
+}
 
-  /** The age of the oldest event that the read model lacks; null: another version's. */
-  async function lagMs({ projection, checkpoint, behind }: ReadModel): Promise<number | null> {
-    if (behind === null) return null;
-    const own = allProjections.find((one) => projectionId(one) === projection);
-    if (behind === 0 || own === undefined) return 0;
-    const { eventStore, now } = dependencies.context;
-    const oldest = await firstAfter(eventStore, own.subjects, checkpoint);
-    return oldest === null ? 0 : Math.max(0, now() - Date.parse(oldest));
-  }
+/** The age of the oldest event that the read model lacks; null: another version's. */
+async function lagMs(
+  { eventStore, now }: CommandContext,
+  { projection, checkpoint, behind }: ReadModel,
+): Promise<number | null> {
+  if (behind === null) return null;
+  const own = allProjections.find((one) => projectionId(one) === projection);
+  if (behind === 0 || own === undefined) return 0;
+  const oldest = await firstAfter(eventStore, own.subjects, checkpoint);
+  return oldest === null ? 0 : Math.max(0, now() - Date.parse(oldest));
 }
 
 async function firstAfter(
