@@ -8,6 +8,11 @@ export const OrganizationId = Type.String({ pattern: PATTERN, description: 'the 
 export const SessionId = Type.String({ pattern: PATTERN, description: 'the session' });
 export const WorkloadId = Type.String({ pattern: PATTERN, description: 'the browser' });
 export const ServerId = Type.String({ pattern: PATTERN, description: 'the server of the browser' });
+export const UserId = Type.String({ minLength: 1, maxLength: 256, description: 'the user' });
+export const Moment = Type.String({
+  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',
+  description: 'ISO 8601 UTC, milliseconds',
+});
 export const KeyId = Type.String({ pattern: PATTERN, description: 'id of the key, not a secret' });
 
 /**

@@ -67,6 +67,40 @@ export const meanings: Record<string, Meaning> = {
       'connections opened with them are closed; the browser goes on.',
     by: 'api (rotate-access)',
   },
+  'session.updated': {
+    when: 'A client changed the session’s name, description or labels.',
+    by: 'api (update)',
+  },
+  'session.handoff-requested': {
+    when: 'The session’s automation asks a person for help, until `expiresAt`.',
+    by: 'api (hand-offs)',
+  },
+  'session.handoff-taken': {
+    when:
+      'A person has taken the hand-off and alone steers the browser: commands of the automation ' +
+      'wait, and other viewers only watch.',
+    by: 'api (hand-offs)',
+  },
+  'session.handoff-completed': {
+    when: 'The person has given the browser back: the automation goes on.',
+    by: 'api (hand-offs)',
+  },
+  'session.handoff-expired': {
+    when: 'The hand-off was not completed by its `expiresAt`: the automation goes on.',
+    by: 'timekeeper (hand-off expired)',
+  },
+  'session.share-created': {
+    when: 'A client made an address of the session’s screen for others.',
+    by: 'api (shares)',
+  },
+  'session.share-used': {
+    when: 'Somebody connected to the screen by the address of a share.',
+    by: 'gateway (connections)',
+  },
+  'session.share-revoked': {
+    when: 'The address of a share is worthless; connections opened with it are closed.',
+    by: 'api (shares)',
+  },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +
@@ -120,6 +154,16 @@ export const meanings: Record<string, Meaning> = {
   'organization.key-revoked': {
     when: 'An API key was revoked; streams and connections that it opened are closed.',
     by: 'api (keys), command line, embedded start',
+  },
+  'organization.origins-allowed': {
+    when: 'The origins of pages that may embed the screens of shares were replaced.',
+    by: 'api (origins)',
+  },
+  'organization.sessions-stop-requested': {
+    when:
+      'One request stopped several sessions. The `session.stop-requested` of each names this ' +
+      'event as its cause.',
+    by: 'api (stop sessions)',
   },
   'organization.carried-forward': carriedForward,
   'server.joined': {

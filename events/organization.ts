@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
-import { CarriedForward, KeyId, OrganizationId } from './fields.ts';
+import { CarriedForward, KeyId, Moment, OrganizationId, UserId } from './fields.ts';
 
 export const tierNames = ['free', 'pro', 'max'] as const;
 export const Tier = Type.Union([Type.Literal('free'), Type.Literal('pro'), Type.Literal('max')], {
@@ -30,6 +30,26 @@ export const ApiKey = Type.Object({
 });
 export type ApiKey = Static<typeof ApiKey>;
 
+/** Which sessions a request to stop several was for; fields that are absent do not restrict. */
+const SessionFilter = Type.Object(
+  {
+    status: Type.Optional(Type.String({ description: 'their status' })),
+    labels: Type.Optional(
+      Type.Record(Type.String(), Type.String(), { description: 'labels that they have' }),
+    ),
+    createdBefore: Type.Optional(Moment),
+    userId: Type.Optional(UserId),
+  },
+  { description: 'the sessions that were meant' },
+);
+export type SessionFilter = Static<typeof SessionFilter>;
+
+/** Origins of pages that may embed the screens of an organization's shares. */
+const Origins = Type.Array(
+  Type.String({ minLength: 1, maxLength: 256, description: 'as `https://app.example.com`' }),
+  { maxItems: 16, description: 'origins of pages that may embed shared screens' },
+);
+
 export const organizationEvents = {
   'organization.registered': Type.Object({
     name: Type.String({ minLength: 1, maxLength: 128, description: 'for people' }),
@@ -38,6 +58,16 @@ export const organizationEvents = {
   'organization.tier-changed': Type.Object({ tier: Tier }),
   'organization.key-issued': ApiKey,
   'organization.key-revoked': Type.Object({ keyId: KeyId }),
+  'organization.origins-allowed': Type.Object({ origins: Origins }),
+  /** One request stopped several sessions; each of their events names this one as its cause. */
+  'organization.sessions-stop-requested': Type.Object({
+    filter: SessionFilter,
+    sessions: Type.Integer({ minimum: 0, description: 'how many sessions were found' }),
+    note: Type.Optional(
+      Type.String({ maxLength: 512, description: 'what the caller said about the reason' }),
+    ),
+    by: UserId,
+  }),
   'organization.carried-forward': CarriedForward,
 };
 export type OrganizationEvent = EventOf<typeof organizationEvents>;
@@ -47,5 +77,7 @@ export const OrganizationState = Type.Object({
   name: Type.String(),
   tier: Tier,
   keys: Type.Array(ApiKey, { description: 'keys that are not revoked' }),
+  /** Absent: none, like an empty list. */
+  allowedOrigins: Type.Optional(Origins),
 });
 export type OrganizationState = Static<typeof OrganizationState>;

@@ -1,13 +1,11 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
-import { CarriedForward, ExitCode, ServerId, WorkloadId } from './fields.ts';
+import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
+import { Handoff, handoffEvents } from './handoff.ts';
+import { Share, shareEvents, sharesMax } from './share.ts';
 
 const ID = '^[A-Za-z0-9_-]{1,64}$';
 const Id = Type.String({ pattern: ID });
-const Timestamp = Type.String({
-  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$',
-  description: 'ISO 8601 UTC, milliseconds',
-});
 const Credits = Type.Integer({ minimum: 0, description: 'one credit is one session-minute' });
 const Host = Type.String({ description: 'internal address, never shown to clients' });
 const Port = Type.Integer({ description: 'internal port, never shown to clients' });
@@ -176,9 +174,20 @@ export const sessionEvents = {
     at: Timestamp,
   }),
   'session.expiry-warning': Type.Object({ expiresAt: Timestamp }),
+  /** Fields that are absent stay as they are. */
+  'session.updated': Type.Object({
+    name: Type.Optional(requested.name),
+    description: Type.Optional(requested.description),
+    labels: Type.Optional(Labels),
+  }),
+  ...handoffEvents,
+  ...shareEvents,
   'session.stop-requested': Type.Object({
     reason: StopReason,
     at: Timestamp,
+    note: Type.Optional(
+      Type.String({ maxLength: 512, description: 'what the caller said about the reason' }),
+    ),
   }),
   'session.stopped': Type.Object({
     reason: StopReason,
@@ -219,6 +228,10 @@ const common = {
       { maxItems: keyedExtensionsMax },
     ),
   ),
+  /** The last hand-off; absent: there was none. */
+  handoff: Type.Optional(Handoff),
+  /** The shares that are not revoked; absent: none, like an empty list. */
+  shares: Type.Optional(Type.Array(Share, { maxItems: sharesMax })),
   /** Servers that could not launch a browser for it and returned it. */
   triedServers: Type.Optional(Type.Array(Id)),
 };

@@ -14,6 +14,8 @@ export const errors = {
   FORBIDDEN: { status: 403, message: 'Your role does not allow this.' },
   NOT_FOUND: { status: 404, message: 'There is nothing at this path.' },
   SESSION_NOT_FOUND: { status: 404, message: 'There is no session with this id.' },
+  HANDOFF_NOT_FOUND: { status: 404, message: 'The session has no hand-off with this id.' },
+  SHARE_NOT_FOUND: { status: 404, message: 'The session has no live share with this id.' },
   KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
   IDEMPOTENCY_CONFLICT: {
@@ -22,13 +24,19 @@ export const errors = {
   },
   SESSION_NOT_READY: { status: 409, message: 'The session has no browser yet.' },
   SESSION_NOT_ACTIVE: { status: 409, message: 'The session is ending or has ended.' },
+  HANDOFF_CONFLICT: { status: 409, message: 'The hand-off is not in a state for this.' },
   SESSION_ENDED: { status: 410, message: 'The session has ended.' },
+  SHARE_ENDED: { status: 410, message: 'This address has expired or was taken back.' },
   PAYLOAD_TOO_LARGE: { status: 413, message: 'The request body is too large.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The request body must be application/json.' },
   RATE_LIMIT_EXCEEDED: { status: 429, message: 'Too many requests in this minute.' },
   SESSION_LIMIT_EXCEEDED: {
     status: 429,
     message: "The organization's limit of concurrent sessions is reached.",
+  },
+  SHARE_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The session has as many live shares as it may.',
   },
   STREAM_LIMIT_EXCEEDED: {
     status: 429,

@@ -79,6 +79,52 @@ export function accessRotated(epoch: number, atMs = T0): SessionEvent {
   return { type: 'session.access-rotated', data: { epoch, at: iso(atMs) } };
 }
 
+/** A person helps and gives the browser back. */
+export const handedOff = [
+  {
+    type: 'session.handoff-requested',
+    data: {
+      handoffId: 'hof_1',
+      instructions: 'Please sign in to the shop.',
+      by: 'user_1',
+      at: iso(T0 + 6 * MINUTE),
+      expiresAt: iso(T0 + 16 * MINUTE),
+    },
+  },
+  {
+    type: 'session.handoff-taken',
+    data: { handoffId: 'hof_1', by: 'user_2', at: iso(T0 + 7 * MINUTE) },
+  },
+  {
+    type: 'session.handoff-completed',
+    data: {
+      handoffId: 'hof_1',
+      by: 'user_2',
+      at: iso(T0 + 8 * MINUTE),
+      success: true,
+      note: 'Signed in.',
+    },
+  },
+] as const satisfies SessionEvent[];
+/** A screen is shown to somebody else. */
+export const shared = [
+  {
+    type: 'session.share-created',
+    data: {
+      shareId: 'shr_1',
+      mode: 'view',
+      by: 'user_1',
+      at: iso(T0 + 6 * MINUTE),
+      expiresAt: iso(T0 + HOUR),
+    },
+  },
+  { type: 'session.share-used', data: { shareId: 'shr_1', at: iso(T0 + 7 * MINUTE) } },
+  {
+    type: 'session.share-revoked',
+    data: { shareId: 'shr_1', by: 'user_1', at: iso(T0 + 8 * MINUTE) },
+  },
+] as const satisfies SessionEvent[];
+
 /** The state is carried again: the event before it is archived. */
 export const carriedForward: SessionEvent = {
   type: 'session.carried-forward',

@@ -1,6 +1,8 @@
 import type { ErrorName } from '#src/errors.ts';
 
 const ID = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
+const HANDOFF = 'hof_2tYc0NgR8VwXb4n9T6kLw0';
+const SHARE = 'shr_9T6kLw0yPq2mVz8sHgJ5mY';
 
 /** An example context of each error, for the documentation. */
 export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
@@ -11,16 +13,21 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   FORBIDDEN: { role: 'viewer', action: 'control' },
   NOT_FOUND: { path: '/api/session' },
   SESSION_NOT_FOUND: { session_id: ID },
+  HANDOFF_NOT_FOUND: { session_id: ID, handoff_id: HANDOFF },
+  SHARE_NOT_FOUND: { session_id: ID, share_id: SHARE },
   KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID, ended_at: '2026-01-01T02:00:00.000Z' },
   SESSION_NOT_READY: { session_id: ID, status: 'queued' },
   SESSION_NOT_ACTIVE: { session_id: ID, status: 'active', expires_at: '2026-01-01T02:00:00.000Z' },
+  HANDOFF_CONFLICT: { session_id: ID, handoff_id: HANDOFF, status: 'taken', taken_by: 'user_2' },
   SESSION_ENDED: { session_id: ID, status: 'stopped', ended_reason: 'expired' },
+  SHARE_ENDED: {},
   PAYLOAD_TOO_LARGE: {},
   UNSUPPORTED_MEDIA_TYPE: {},
   RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
+  SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   INTERNAL: {},
   BROWSER_UNREACHABLE: {},

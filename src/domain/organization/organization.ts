@@ -54,6 +54,9 @@ export function evolveOrganization(
       return { ...organization, keys: [...keys, event.data] };
     case 'organization.key-revoked':
       return { ...organization, keys: keys.filter(({ keyId }) => keyId !== event.data.keyId) };
+    case 'organization.origins-allowed':
+      return { ...organization, allowedOrigins: event.data.origins };
+    case 'organization.sessions-stop-requested':
     case 'organization.carried-forward':
       return organization;
   }

@@ -5,6 +5,7 @@ import type {
   SessionWorkload,
   StopReason,
 } from '#events/session.ts';
+import type { ShareMode } from '#events/share.ts';
 
 /** The commands of a session. `now` is milliseconds since the epoch: time is data. */
 export type SessionCommand =
@@ -18,7 +19,11 @@ export type SessionCommand =
   | { type: 'RecordAccess'; via: 'api' | 'cdp' | 'vnc'; now: number }
   /** Makes the session's addresses worthless; it gets others. */
   | { type: 'RotateAccess'; now: number }
-  | { type: 'StopSession'; reason: StopReason; now: number }
+  | UpdateSession
+  | HandoffCommand
+  | ShareCommand
+  /** `note`: what the caller says about the reason. */
+  | { type: 'StopSession'; reason: StopReason; note?: string; now: number }
   /** The expiry-warning timer has fired. */
   | { type: 'WarnOfExpiry'; now: number }
   /** The expiry timer has fired. */
@@ -40,6 +45,50 @@ export type SessionCommand =
       serverId?: string;
       now: number;
     };
+
+/** Fields that are absent stay as they are. */
+export type UpdateSession = {
+  type: 'UpdateSession';
+  name?: string;
+  description?: string;
+  labels?: Record<string, string>;
+};
+
+/** Commands of a session's hand-off; `by` is the user. */
+export type HandoffCommand =
+  | {
+      type: 'RequestHandoff';
+      handoffId: string;
+      instructions: string;
+      timeoutMs: number;
+      by: string;
+      now: number;
+    }
+  | { type: 'TakeHandoff'; handoffId: string; by: string; now: number }
+  | {
+      type: 'CompleteHandoff';
+      handoffId: string;
+      by: string;
+      success: boolean;
+      note: string;
+      now: number;
+    }
+  /** The hand-off's timer has fired. */
+  | { type: 'ExpireHandoff'; now: number };
+
+/** Commands of a session's shares; `by` is the user. */
+export type ShareCommand =
+  | {
+      type: 'CreateShare';
+      shareId: string;
+      mode: ShareMode;
+      lifetimeMs: number;
+      by: string;
+      now: number;
+    }
+  /** A client connected by the address of the share. */
+  | { type: 'RecordShareUse'; shareId: string; now: number }
+  | { type: 'RevokeShare'; shareId: string; by: string; now: number };
 
 export type CreateSession = {
   type: 'CreateSession';

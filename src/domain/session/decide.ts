@@ -1,6 +1,9 @@
 import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
 import { reject, type Rejection } from '#src/errors.ts';
-import type { CreateSession, ExtendSession, SessionCommand } from './commands.ts';
+import type { CreateSession, ExtendSession, SessionCommand, UpdateSession } from './commands.ts';
+import { decideHandoff } from './decide-handoff.ts';
+import { hasEnded } from './rejections.ts';
+import { decideShare } from './decide-share.ts';
 import { beyondLifetime, minutesOf } from './duration.ts';
 import { isAwaitingServer, isFinal, keyedExtension } from './session.ts';
 
@@ -37,8 +40,19 @@ export function decide(
       return recordAccess(command, session);
     case 'RotateAccess':
       return rotateAccess(command.now, session);
+    case 'UpdateSession':
+      return update(command, session);
+    case 'RequestHandoff':
+    case 'TakeHandoff':
+    case 'CompleteHandoff':
+    case 'ExpireHandoff':
+      return decideHandoff(command, session);
+    case 'CreateShare':
+    case 'RecordShareUse':
+    case 'RevokeShare':
+      return decideShare(command, session);
     case 'StopSession':
-      return stop(command.reason, command.now, session);
+      return stop(command.reason, command.now, session, command.note);
     case 'WarnOfExpiry':
       return warnOfExpiry(command.now, session);
     case 'ExpireSession':
@@ -165,11 +179,30 @@ function recordAccess(
 
 /** Addresses exist from the request on, so a session without a browser is rotated too. */
 function rotateAccess(now: number, session: SessionState): SessionEvent[] | Rejection {
-  const { id, status, endedReason } = session;
-  if (status === 'stopping' || isFinal(status))
-    return reject('SESSION_ENDED', { session_id: id, status, ended_reason: endedReason });
+  if (session.status === 'stopping' || isFinal(session.status)) return hasEnded(session);
   const epoch = (session.accessEpoch ?? 0) + 1;
   return [{ type: 'session.access-rotated', data: { epoch, at: iso(now) } }];
+}
+
+/** Fields that are equal to those before are left out; none left: nothing changes. */
+function update(
+  { name, description, labels }: UpdateSession,
+  session: SessionState,
+): SessionEvent[] | Rejection {
+  if (session.status === 'stopping' || isFinal(session.status)) return hasEnded(session);
+  const data = {
+    ...(name === undefined || name === session.name ? {} : { name }),
+    ...(description === undefined || description === session.description ? {} : { description }),
+    ...(labels === undefined || areEqual(labels, session.labels) ? {} : { labels }),
+  };
+  return Object.keys(data).length === 0 ? [] : [{ type: 'session.updated', data }];
+}
+
+function areEqual(one: Record<string, string>, other: Record<string, string>): boolean {
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
+  );
 }
 
 /** Warns once for each end time; if an extension has moved the end, it warns again. */
@@ -192,9 +225,17 @@ const LAUNCH_CREDITS = 1;
  * A session without a browser ends at once; one with a browser waits for the report of the
  * browser's end.
  */
-function stop(reason: StopReason, now: number, session: SessionState): SessionEvent[] {
+function stop(
+  reason: StopReason,
+  now: number,
+  session: SessionState,
+  note?: string,
+): SessionEvent[] {
   if (session.status === 'stopping' || isFinal(session.status)) return [];
-  const asked: SessionEvent = { type: 'session.stop-requested', data: { reason, at: iso(now) } };
+  const asked: SessionEvent = {
+    type: 'session.stop-requested',
+    data: { reason, at: iso(now), ...(note === undefined ? {} : { note }) },
+  };
   if (session.workload !== null) return [asked];
   return [asked, stopped(session, reason, now, session.assignment === null ? 0 : LAUNCH_CREDITS)];
 }

@@ -1,3 +1,5 @@
+import { endedHandoff, handoffAfter } from './handoff.ts';
+import { sharesAfter } from './share.ts';
 import {
   keyedExtensionsMax,
   type SessionEvent,
@@ -46,6 +48,8 @@ export function evolve(
       return { ...session, lastAccessedAt: event.data.at };
     case 'session.access-rotated':
       return { ...session, accessEpoch: event.data.epoch };
+    case 'session.updated':
+      return { ...session, ...event.data };
     case 'session.expiry-warning':
       return { ...session, expiryWarnedFor: event.data.expiresAt };
     case 'session.stop-requested':
@@ -57,6 +61,7 @@ export function evolve(
         endedReason: event.data.reason,
         endedAt: null,
         creditsUsed: null,
+        ...endedHandoff(session, event.data.at),
       };
     case 'session.stopped':
       return {
@@ -66,11 +71,32 @@ export function evolve(
         endedReason: event.data.reason,
       };
     case 'session.failed':
-      return { ...session, ...endOf(event.data), status: 'failed', endedReason: event.data.reason };
+      return {
+        ...session,
+        ...endOf(event.data),
+        status: 'failed',
+        endedReason: event.data.reason,
+        ...endedHandoff(session, event.data.endedAt),
+      };
     case 'session.carried-forward':
       return session;
+    default:
+      return steered(session, event);
   }
 }
+
+/** The session after an event of its hand-off or of its shares. */
+function steered(session: SessionState, event: SteeringEvent): SessionState {
+  switch (event.type) {
+    case 'session.share-created':
+    case 'session.share-used':
+    case 'session.share-revoked':
+      return { ...session, shares: sharesAfter(session.shares ?? [], event) };
+    default:
+      return { ...session, ...handoffAfter(session, event) };
+  }
+}
+type SteeringEvent = Extract<SessionEvent, { type: `session.${'handoff' | 'share'}-${string}` }>;
 
 function incomplete(type: string): RangeError {
   return new RangeError(`${type} before session.requested: the history is incomplete`);
@@ -134,6 +160,14 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.extended': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.accessed': { from: ['active'], to: 'same' },
   'session.access-rotated': { from: ['creating', 'queued', 'active'], to: 'same' },
+  'session.updated': { from: ['creating', 'queued', 'active'], to: 'same' },
+  'session.handoff-requested': { from: ['active'], to: 'same' },
+  'session.handoff-taken': { from: ['active'], to: 'same' },
+  'session.handoff-completed': { from: ['active'], to: 'same' },
+  'session.handoff-expired': { from: ['active'], to: 'same' },
+  'session.share-created': { from: ['creating', 'queued', 'active'], to: 'same' },
+  'session.share-used': { from: ['active'], to: 'same' },
+  'session.share-revoked': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.expiry-warning': { from: ['active'], to: 'same' },
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },

@@ -8,6 +8,7 @@ import {
   assigned,
   expiryWarning,
   failed,
+  handedOff,
   HOUR,
   iso,
   MINUTE,
@@ -16,6 +17,7 @@ import {
   requeued,
   resized,
   SECOND,
+  shared,
   stopRequested,
   T0,
 } from '#test/support/examples.ts';
@@ -48,6 +50,9 @@ const lives: PendingEvent[][] = [
       data: { byMs: HOUR, expiresAt: iso(T0 + 3 * HOUR), creditsReserved: 60 },
     },
     { type: 'session.access-rotated', data: { epoch: 1, at: iso(T0 + 5 * MINUTE) } },
+    { type: 'session.updated', data: { name: 'Checkout', labels: { team: 'shop' } } },
+    ...handedOff,
+    ...shared,
     { type: 'session.carried-forward', data: carried },
     stopRequested(),
     {
@@ -61,6 +66,12 @@ const lives: PendingEvent[][] = [
     },
   ]),
   live<'session'>({ ...session, id: 'ses_2' }, [requested(), failed()]),
+  live<'session'>({ ...session, id: 'ses_3' }, [
+    requested(),
+    activated(T0 + 2 * SECOND),
+    handedOff[0],
+    { type: 'session.handoff-expired', data: { handoffId: 'hof_1', at: iso(T0 + HOUR) } },
+  ]),
   live<'ledger'>({ kind: 'ledger', organizationId }, [
     { type: 'ledger.credits-granted', data: { credits: 600 } },
     { type: 'ledger.slot-reserved', data: { ...charge, credits: 120 } },
@@ -79,6 +90,16 @@ const lives: PendingEvent[][] = [
     },
     { type: 'organization.tier-changed', data: { tier: 'pro' } },
     { type: 'organization.key-revoked', data: { keyId: 'key_1' } },
+    { type: 'organization.origins-allowed', data: { origins: ['https://app.example.com'] } },
+    {
+      type: 'organization.sessions-stop-requested',
+      data: {
+        filter: { status: 'active', labels: { team: 'shop' }, createdBefore: iso(T0) },
+        sessions: 12,
+        note: 'the shop is closed',
+        by: 'user_1',
+      },
+    },
     { type: 'organization.carried-forward', data: carried },
   ]),
   live<'server'>(server, [

@@ -21,6 +21,12 @@ const failureReason = fc.constantFrom(
   'server_lost',
 );
 
+const handoff = fc.record({
+  handoffId: fc.constantFrom('hof_1', 'hof_1', 'hof_1', 'hof_2'),
+  by: fc.constantFrom('user_1', 'user_2', 'user_2', 'user_2'),
+});
+const shareId = fc.constantFrom('shr_1', 'shr_1', 'shr_2');
+
 const create = fc.record({
   // The shortest duration, too: only in its last minute does a session get an expiry warning.
   durationMs: fc
@@ -32,7 +38,7 @@ const create = fc.record({
 
 /** Every command; those that keep a session going are more frequent than those that end it. */
 const command: fc.Arbitrary<CommandAt> = fc.oneof(
-  weighted(4, create, (asked, now) => createSession({ ...asked, now })),
+  weighted(10, create, (asked, now) => createSession({ ...asked, now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'QueueSession', now })),
   weighted(2, workloadId, (id) => ({ type: 'AssignSession', workloadId: id, serverId: 'srv_1' })),
   weighted(3, fc.constant(null), () => ({
@@ -40,7 +46,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     serverId: 'srv_1',
     detail: 'for people',
   })),
-  weighted(4, workloadId, (id, now) => ({ type: 'ActivateSession', workload: browser(id), now })),
+  weighted(10, workloadId, (id, now) => ({ type: 'ActivateSession', workload: browser(id), now })),
   weighted(3, fc.integer({ min: 1, max: 1440 }), (minutes, now) => ({
     type: 'ExtendSession',
     byMs: minutes * MINUTE,
@@ -54,6 +60,34 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     now,
   })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'RotateAccess', now })),
+  weighted(1, fc.constantFrom('one', 'other'), (name) => ({ type: 'UpdateSession', name })),
+  weighted(4, fc.constantFrom('hof_1', 'hof_1', 'hof_2'), (handoffId, now) => ({
+    type: 'RequestHandoff',
+    handoffId,
+    instructions: 'Please sign in.',
+    timeoutMs: 10 * MINUTE,
+    by: 'user_1',
+    now,
+  })),
+  weighted(4, handoff, (taken, now) => ({ type: 'TakeHandoff', ...taken, now })),
+  weighted(4, handoff, (given, now) => ({
+    type: 'CompleteHandoff',
+    ...given,
+    success: true,
+    note: '',
+    now,
+  })),
+  weighted(2, fc.constant(null), (_, now) => ({ type: 'ExpireHandoff', now })),
+  weighted(3, shareId, (id, now) => ({
+    type: 'CreateShare',
+    shareId: id,
+    mode: 'view',
+    lifetimeMs: 4 * HOUR,
+    by: 'user_1',
+    now,
+  })),
+  weighted(5, shareId, (id, now) => ({ type: 'RecordShareUse', shareId: id, now })),
+  weighted(1, shareId, (id, now) => ({ type: 'RevokeShare', shareId: id, by: 'user_1', now })),
   weighted(1, stopReason, (reason, now) => ({ type: 'StopSession', reason, now })),
   weighted(4, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'ExpireSession', now })),

@@ -75,7 +75,7 @@ test('every request fits into the window of every tier', () => {
 });
 
 test('the README has each cost as the documentation has it', () => {
-  const readme = readFileSync(new URL('../../../src/api/README.md', import.meta.url), 'utf8');
+  const readme = readFileSync(new URL('../../../src/api/http/README.md', import.meta.url), 'utf8');
   for (const [name, { meaning }] of Object.entries(costs)) {
     const rows = readme.split('\n').filter((line) => line.startsWith(`| \`${name}\` |`));
     expect(rows, name).toHaveLength(1);

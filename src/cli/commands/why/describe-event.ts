@@ -53,8 +53,25 @@ function describeSessionEvent(event: SessionEvent): string {
       return 'its addresses were replaced, and connections with the old ones were closed';
     case 'session.expiry-warning':
       return `a warning was sent that it expires at ${event.data.expiresAt}`;
-    case 'session.stop-requested':
-      return stopReasons[event.data.reason];
+    case 'session.updated':
+      return `its ${Object.keys(event.data).join(', ') || 'attributes'} changed`;
+    case 'session.handoff-requested':
+    case 'session.handoff-taken':
+    case 'session.handoff-completed':
+    case 'session.handoff-expired':
+      return describeHandoff(event);
+    case 'session.share-created': {
+      const { by, mode, expiresAt } = event.data;
+      return `${by} shared its screen (${mode}) until ${expiresAt}`;
+    }
+    case 'session.share-used':
+      return `its screen was opened by share ${event.data.shareId}`;
+    case 'session.share-revoked':
+      return `${event.data.by} revoked share ${event.data.shareId}`;
+    case 'session.stop-requested': {
+      const { reason, note } = event.data;
+      return note === undefined ? stopReasons[reason] : `${stopReasons[reason]}: ${note}`;
+    }
     case 'session.stopped':
       return `it stopped; ${describeSettlement(event.data)}`;
     case 'session.failed': {
@@ -64,6 +81,24 @@ function describeSessionEvent(event: SessionEvent): string {
     }
     case 'session.carried-forward':
       return describeCarried('the session', event.data);
+  }
+}
+
+function describeHandoff(
+  event: Extract<SessionEvent, { type: `session.handoff-${string}` }>,
+): string {
+  switch (event.type) {
+    case 'session.handoff-requested':
+      return `its automation asked a person for help: ${event.data.instructions}`;
+    case 'session.handoff-taken':
+      return `${event.data.by} took the hand-off and steered the browser`;
+    case 'session.handoff-completed': {
+      const { by, success, note } = event.data;
+      const said = note === '' ? '' : `: ${note}`;
+      return `${by} gave the browser back (${success ? 'done' : 'not done'})${said}`;
+    }
+    case 'session.handoff-expired':
+      return 'its hand-off expired, and the automation went on';
   }
 }
 
@@ -98,6 +133,10 @@ function describeOtherEvent(event: RecordedEvent): string {
       return `${event.data.credits} more credits were reserved`;
     case 'ledger.slot-released':
       return `the slot was released; ${describeSettlement(event.data)}`;
+    case 'organization.sessions-stop-requested': {
+      const { by, sessions, note } = event.data;
+      return `${by} stopped ${sessions} sessions at once${note === undefined ? '' : `: ${note}`}`;
+    }
     case 'server.joined':
       return `server ${server} joined`;
     case 'server.draining':

@@ -19,11 +19,14 @@ import {
   expiryWarning,
   extended,
   failed,
+  handedOff,
   HOUR,
+  iso,
   MINUTE,
   queued,
   requested,
   requeued,
+  shared,
   stopped,
   stopRequested,
   T0,
@@ -121,6 +124,11 @@ function states(): (SessionState | null)[] {
     [asked, assigned(), requeued],
     [asked, activated()],
     [asked, activated(T0, browser('wl_2')), accessed(T0)],
+    [asked, activated(), handedOff[0]],
+    [asked, activated(), handedOff[0], handedOff[1]],
+    [asked, shared[0]],
+    [asked, queued, shared[0]],
+    [asked, activated(), shared[0]],
     [asked, activated(), stopRequested()],
     [asked, stopRequested('operator')],
     [asked, activated(), stopRequested(), stopped(T0 + MINUTE, 1)],
@@ -145,6 +153,7 @@ function commands(): SessionCommand[] {
     { ...extend, byMs: 100 * HOUR, now },
     { type: 'RecordAccess', via: 'cdp', now },
     { type: 'RotateAccess', now },
+    ...steering(now),
     { type: 'StopSession', reason: 'user', now },
     { type: 'WarnOfExpiry', now },
     { type: 'ExpireSession', now },
@@ -155,8 +164,25 @@ function commands(): SessionCommand[] {
   ]);
   return [
     ...byTime,
+    { type: 'UpdateSession', name: 'Checkout' },
     { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' },
     { type: 'RequeueSession', serverId: 'srv_1', detail: 'no display' },
+  ];
+}
+
+/** Commands of hand-offs and shares. */
+function steering(now: number): SessionCommand[] {
+  const [handoff, share] = [{ handoffId: 'hof_1' }, { shareId: 'shr_1' }];
+  const by = 'user_2';
+  const [instructions, timeoutMs, lifetimeMs] = ['Sign in.', 10 * MINUTE, HOUR];
+  return [
+    { type: 'RequestHandoff', ...handoff, instructions, timeoutMs, by, now },
+    { type: 'TakeHandoff', ...handoff, by, now },
+    { type: 'CompleteHandoff', ...handoff, by, success: true, note: '', now },
+    { type: 'ExpireHandoff', now },
+    { type: 'CreateShare', ...share, mode: 'view', lifetimeMs, by, now },
+    { type: 'RecordShareUse', ...share, now },
+    { type: 'RevokeShare', ...share, by, now },
   ];
 }
 
@@ -170,6 +196,17 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.extended': extended(HOUR, T0 + 3 * HOUR),
     'session.accessed': accessed(T0),
     'session.access-rotated': accessRotated(1),
+    'session.updated': { type: 'session.updated', data: { name: 'Checkout' } },
+    'session.handoff-requested': handedOff[0],
+    'session.handoff-taken': handedOff[1],
+    'session.handoff-completed': handedOff[2],
+    'session.handoff-expired': {
+      type: 'session.handoff-expired',
+      data: { handoffId: 'hof_1', at: iso(T0 + HOUR) },
+    },
+    'session.share-created': shared[0],
+    'session.share-used': shared[1],
+    'session.share-revoked': shared[2],
     'session.expiry-warning': expiryWarning,
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),

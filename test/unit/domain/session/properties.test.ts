@@ -52,13 +52,17 @@ describe('for all commands and reports, in every order', () => {
 it('random lives cover every event and every rejection of a session', () => {
   const seen = new Set<string>();
   const note = (what: string) => seen.add(what);
-  const lives = fc.sample(fc.tuple(means, steps), { numRuns: 3_000, seed: 2 });
+  const lives = fc.sample(fc.tuple(means, steps), { numRuns: 10_000, seed: 2 });
   for (const [has, life] of lives) runPure(has, life, note);
   const refusals: ErrorName[] = [
     'SESSION_NOT_FOUND',
     'IDEMPOTENCY_CONFLICT',
     'SESSION_NOT_ACTIVE',
+    'SESSION_NOT_READY',
     'SESSION_ENDED',
+    'HANDOFF_CONFLICT',
+    'HANDOFF_NOT_FOUND',
+    'SHARE_NOT_FOUND',
     'INVALID_DURATION',
     'INSUFFICIENT_CREDITS',
     'SESSION_LIMIT_EXCEEDED',
