@@ -32,6 +32,7 @@ await chmod(folder, 0o700);
 
 await kept('master_key', () => randomBytes(36).toString('base64url'));
 await kept('metrics_token', () => randomBytes(24).toString('base64url'));
+await kept('operator_token', () => randomBytes(24).toString('base64url'));
 const redis = await kept('redis', () => randomBytes(24).toString('hex'));
 const lines = [];
 for (const user of NATS_USERS) {

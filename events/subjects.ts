@@ -195,6 +195,18 @@ export const filters = {
     (event) => `fleet.server.*.${event}`,
   ),
   fleet: ['fleet.>'],
+  /** Events after which a session waits for a server, or does so no more. */
+  waiting: [
+    'requested',
+    'requeued',
+    'assigned',
+    'activated',
+    'stop-requested',
+    'stopped',
+    'failed',
+  ].map((event) => `evt.*.session.*.${event}`),
+  /** Decisions on the sizes of servers' pools. */
+  poolDecisions: ['fleet.server.*.pool-resized'],
   /** What a pool was asked for, what it had for it, and its own decisions. */
   poolUse: [
     ...['requested', 'queued', 'assigned', 'activated', 'stop-requested', 'stopped', 'failed'].map(

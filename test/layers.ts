@@ -28,7 +28,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': [...common],
-  'src/telemetry': ['events', 'src/async', ...common],
+  'src/telemetry': ['events', 'src/async', 'src/http', ...common],
   'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
   'src/messaging': [
     'events',
@@ -62,10 +62,21 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
     'src/telemetry',
   ],
+  // What operators see and decide: the command line and the API have the same.
+  'src/operator': [
+    'events',
+    'projections',
+    'src/domain',
+    'src/event-store',
+    'src/messaging',
+    'src/commands',
+    'src/billing',
+    ...common,
+  ],
   // How a browser's sockets are reached, for the two roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.
-  'src/api': core,
+  'src/api': [...core, 'src/operator'],
   'src/provisioner': [...core, 'src/browser-link'],
   'src/timekeeper': core,
   'src/gateway': [...core, 'src/browser-link'],
@@ -86,6 +97,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/doctor': [...core, 'src/browser-link', 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
     ...core,
+    'src/operator',
     'src/config',
     'src/embedded',
     'src/bootstrap/cli.ts',

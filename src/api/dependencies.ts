@@ -1,10 +1,13 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { SessionState } from '#events/session.ts';
 import { isId } from '#events/subjects.ts';
+import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
 import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
+import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
+import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -17,6 +20,14 @@ import type { HealthMonitor } from './health/health-monitor.ts';
 import type { Addresses } from './schemas/present-session.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { traceparentOf } from './http/trace-requests.ts';
+
+/** What the operator's routes need beside the others' dependencies. */
+export type OperatorParts = {
+  /** The read models' stores without the guard of monotonic reads. */
+  stores: Views & StoreMaintenance;
+  deadLetters: DeadLetterStore;
+  tiers: Tiers;
+};
 
 /** The dependencies of the routes. */
 export type ApiDependencies = {
@@ -44,6 +55,8 @@ export type ApiDependencies = {
   metricsToken: string | null;
   /** Names of this machine in the configuration, by which a client on it may read its health. */
   ownHosts: readonly string[];
+  /** What operators may see and change beside. */
+  operator: OperatorParts;
   /** Checks whether the credential of an open stream is still valid. */
   authenticate: Authenticate;
 };
@@ -59,6 +72,19 @@ export function requestMetadata(request: FastifyRequest, caller: Caller): EventM
     ...(traceparent === undefined ? {} : { traceparent }),
   };
 }
+
+/** A request of an operator as the cause of events; OPERATOR_TOKEN does not tell who it is. */
+export function operatorRequestMetadata(request: FastifyRequest): EventMetadata {
+  const traceparent = traceparentOf(request);
+  return {
+    actor: { kind: 'operator', id: OPERATOR_ID },
+    commandId: newId('cmd'),
+    correlationId: newId('cor'),
+    causationId: null,
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
+}
+export const OPERATOR_ID = 'api';
 
 /**
  * The session as the event store has it now; null if the organization has no session of that id.

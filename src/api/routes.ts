@@ -6,6 +6,15 @@ import { listKeys } from './routes/organization/list-keys.get.ts';
 import { revokeKey } from './routes/organization/revoke-key.delete.ts';
 import { streamEvents } from './routes/organization/stream-events.get.ts';
 import { organizationUsage } from './routes/organization/usage.get.ts';
+import { organizationPool, organizationQueue } from './routes/organization/pool-and-queue.get.ts';
+import { operatorAudits } from './routes/operator/audits.ts';
+import { operatorDeadLetters } from './routes/operator/dead-letters.ts';
+import { getOperator } from './routes/operator/get-operator.get.ts';
+import { listOrganizations } from './routes/operator/list-organizations.get.ts';
+import { operatorPool } from './routes/operator/pool.ts';
+import { operatorQueue } from './routes/operator/queue.get.ts';
+import { operatorReadModels } from './routes/operator/read-models.ts';
+import { operatorServers } from './routes/operator/servers.ts';
 import { serveDocuments } from './routes/service/documents.get.ts';
 import { serviceHealth } from './routes/service/health.get.ts';
 import { serviceMetrics } from './routes/service/metrics.get.ts';
@@ -19,11 +28,15 @@ import { rotateAccess } from './routes/sessions/rotate-access.post.ts';
 import { sessionAccess } from './routes/sessions/session-access.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
+import { createPoolSeries } from './operator/pool-query.ts';
+import { createWaitingPlaces } from './sessions/waiting-places.ts';
 import { createHistoryReader } from './time-travel/history-reader.ts';
 
 /** Registers every operation of the API, in the order of the documentation. */
 export function registerRoutes(server: ApiServer, dependencies: ApiDependencies): void {
   const past = createHistoryReader(dependencies);
+  const series = createPoolSeries(past, () => dependencies.context.now());
+  const waitingPlaces = createWaitingPlaces(dependencies, past);
   createSession(server, dependencies);
   listSessions(server, dependencies, past);
   getSession(server, dependencies, past);
@@ -38,6 +51,16 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   issueKey(server, dependencies);
   revokeKey(server, dependencies);
   organizationUsage(server, dependencies);
+  organizationPool(server, series);
+  organizationQueue(server, waitingPlaces);
+  getOperator(server);
+  listOrganizations(server, dependencies);
+  operatorServers(server, dependencies);
+  operatorPool(server, dependencies, series);
+  operatorQueue(server, waitingPlaces);
+  operatorReadModels(server, dependencies);
+  operatorDeadLetters(server, dependencies);
+  operatorAudits(server, dependencies);
   serviceStatus(server, dependencies, past);
   serviceHealth(server, dependencies);
   serviceReady(server, dependencies);

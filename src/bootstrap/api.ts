@@ -1,6 +1,7 @@
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
 import { watchArchiveBorder } from '#src/archive/open-once.ts';
 import { startApi } from '#src/api/api.ts';
+import type { OperatorParts } from '#src/api/dependencies.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
 import {
   authenticateByEither,
@@ -52,8 +53,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     readArchiveSize: createArchiveSize(infrastructure.openArchive, context.now),
     retainEndedMs: config.archive.retainEndedMs,
   });
-  const { openArchive } = infrastructure;
-  const border = stack.use(watchArchiveBorder(context.eventStore, openArchive));
+  const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
   const feed = createFeed({
     eventStore: context.eventStore,
     logger: log,
@@ -73,11 +73,13 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
+    operator: operatorParts(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {
       authenticate,
       rateLimiter,
       anonymous: config.tiers.free,
+      operatorToken: infrastructure.operatorToken,
       now: context.now,
     },
     listen: config.api,
@@ -102,6 +104,11 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       await api[Symbol.asyncDispose]();
     },
   };
+}
+
+function operatorParts({ rawViews, connection, config }: Infrastructure): OperatorParts {
+  const deadLetters = createJetStreamDeadLetters(connection);
+  return { stores: rawViews, deadLetters, tiers: config.tiers };
 }
 
 async function composeHealth(

@@ -31,6 +31,8 @@ export type BootstrapOptions = {
   natsUrl: string;
   redisUrl: string;
   masterKey: string;
+  /** The credential of /api/operator; null: there is no such path. */
+  operatorToken: string | null;
   serverId: string;
   /** Signs the admission of tenants to NATS; null: no tenant is admitted. */
   issuer: Issuer | null;

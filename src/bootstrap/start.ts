@@ -60,6 +60,7 @@ export async function start(
       natsUrl,
       redisUrl,
       masterKey,
+      operatorToken: await findOperatorToken(config),
       serverId,
       programs,
       print,
@@ -152,6 +153,12 @@ async function findIssuer({ dataDir, natsUrl, tenants }: Config): Promise<Issuer
   const issuer = readIssuer(seed);
   if (issuer === null) throw new BadConfig('NATS_ISSUER_SEED: its checksum is wrong');
   return issuer;
+}
+
+/** OPERATOR_TOKEN; with an embedded event store one that is generated and kept. */
+async function findOperatorToken({ dataDir, natsUrl, operatorToken }: Config) {
+  if (operatorToken !== null || natsUrl !== null) return operatorToken;
+  return loadOrCreateSecret(dataDir, 'operator-token', newSecret);
 }
 
 /** The NATS address for tenants, without the service's own credentials. */

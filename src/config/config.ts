@@ -77,6 +77,11 @@ export type Config = StoresConfig & {
   /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
   devApiKey: string | null;
   masterKey: string | null;
+  /**
+   * Bearer token of /api/operator; null: there is no such path, unless everything is embedded,
+   * where it is generated at first start and kept.
+   */
+  operatorToken: string | null;
   /** null: only API keys are accepted. */
   jwt: JwtConfig | null;
   telemetry: TelemetryConfig;
@@ -162,6 +167,12 @@ export const variables = {
     fallback: '',
     meaning: 'key of tickets, VNC passwords and links to browsers; empty: generated and kept',
   },
+  OPERATOR_TOKEN: {
+    fallback: '',
+    meaning:
+      'bearer token of /api/operator; empty: beside NATS_URL there is no such path, without it ' +
+      'generated and kept',
+  },
   ...jwtVariables,
   ...secretFileVariables,
   NODE_ENV: {
@@ -215,6 +226,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     },
     devApiKey: secret('DEV_API_KEY', optional, 16),
     masterKey: secret('MASTER_KEY', optional, 32),
+    operatorToken: secret('OPERATOR_TOKEN', optional, 16),
     jwt: readJwt(read),
     telemetry: readTelemetry(read),
     logLevel: oneOf('LOG_LEVEL', read, ['trace', 'debug', 'info', 'warn', 'error', 'silent']),

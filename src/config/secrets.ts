@@ -10,6 +10,7 @@ export const secretNames = [
   'NATS_ISSUER_SEED',
   'REDIS_PASSWORD',
   'METRICS_TOKEN',
+  'OPERATOR_TOKEN',
 ] as const;
 type SecretName = (typeof secretNames)[number];
 
@@ -56,6 +57,7 @@ const LENGTH_MIN: Record<SecretName, number> = {
   NATS_ISSUER_SEED: 58,
   REDIS_PASSWORD: 8,
   METRICS_TOKEN: 16,
+  OPERATOR_TOKEN: 16,
 };
 
 /** Words of placeholders and of common passwords. */

@@ -17,8 +17,11 @@ export type DeadLetterStore = {
    * success it is a dead letter no more. Waits 30 s at most.
    */
   redeliver(event: DeadLetter): Promise<Redelivered>;
-  /** Skips the event for good: it is not listed again, even if it is skipped again later. */
-  skip(event: DeadLetterRef, operator: string): Promise<void>;
+  /**
+   * Skips the event for good: it is not listed again, even if it is skipped again later.
+   * @param reason the operator's, kept with the record of a projection's dead letter
+   */
+  skip(event: DeadLetterRef, operator: string, reason?: string): Promise<void>;
   /**
    * Removes a dead letter whose event has been handled after all. If the event is skipped again, it
    * becomes a dead letter again.

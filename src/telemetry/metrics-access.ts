@@ -1,5 +1,5 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { reject, type Rejection } from '#src/errors.ts';
+import { isSameSecret } from '#src/http/same-secret.ts';
 import { isLoopback, refuseReboundName, type MonitorRequest } from './local-host.ts';
 
 /** Headers of proxies: a proxy on this machine may forward requests from others. */
@@ -18,18 +18,9 @@ export function refuseMetrics(
   const { address = '', headers } = request;
   if (token !== null) {
     const given = /^Bearer +(\S+)$/i.exec(String(headers['authorization'] ?? ''))?.[1] ?? '';
-    return isSame(given, token) ? null : reject('UNAUTHORIZED');
+    return isSameSecret(given, token) ? null : reject('UNAUTHORIZED');
   }
   const isForwarded = FORWARDED.some((name) => headers[name] !== undefined);
   if (!isLoopback(address) || isForwarded) return reject('NOT_FOUND', { path: '/metrics' });
   return refuseReboundName(request, ownHosts, '/metrics');
-}
-
-/** Compares in constant time. */
-function isSame(one: string, other: string): boolean {
-  return timingSafeEqual(digest(one), digest(other));
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

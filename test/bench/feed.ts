@@ -8,7 +8,7 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { decideLedger, emptyLedger } from '#src/domain/organization/ledger.ts';
 import { filtersFor } from '#events/subjects.ts';
-import { readEvents } from '#src/cli/read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
 import { send } from './http-client.ts';
 import { startListeners } from './listeners-apart.ts';

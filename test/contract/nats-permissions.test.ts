@@ -1,9 +1,14 @@
 import { PermissionViolationError, connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { handleCommand, createCommandContext } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { decideServer } from '#src/domain/fleet/server.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
+import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import { handleServerCommand } from '#src/operator/servers.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -97,7 +102,10 @@ const forbidden: Record<NatsUser, string[]> = {
     ...timers,
     ...leases,
     ...streams,
-    'parked.view.1',
+    // Of servers it may append only that an operator drains them.
+    ...['left', 'lost', 'pool-resized', 'drained'].map((type) => `fleet.server.srv_1.${type}`),
+    'retry.PUBLIC.x',
+    '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   projector: [
     ...allBut(),
@@ -216,6 +224,34 @@ describe.each(natsUsers)('%s', (user) => {
     expect(new Set(await Promise.all(refusals))).toEqual(new Set(['PermissionViolationError']));
     await nc.close();
   });
+});
+
+test('api may do what an operator decides by it', async () => {
+  await using maker = await connectJetStream({ url: nats.urlOf('service'), ...inboxOf('service') });
+  await using connection = await connectJetStream({
+    ...{ url: nats.urlOf('api'), makesStreams: false, ...inboxOf('api') },
+  });
+  const deadLetters = createJetStreamDeadLetters(connection);
+  const one = { by: 'view:v1', sequence: 1, subject: 'a', reason: 'a test' };
+  await createJetStreamDeadLetters(maker).add(one);
+  await createJetStreamDeadLetters(maker).add({ ...one, sequence: 2 });
+  await deadLetters.skip(one, 'ada', 'a test');
+  await deadLetters.resolve({ ...one, sequence: 2 });
+  expect(await deadLetters.list()).toEqual([]);
+  const joined = { type: 'Join', ip: '10.0.0.1', browsers: 'simulated', poolMax: 1 } as const;
+  const contextOf = (of: typeof maker) =>
+    createCommandContext(createJetStreamEventStore(of), Date.now);
+  const server = { kind: 'server', id: 'srv_9' } as const;
+  await handleCommand<'server'>(
+    contextOf(maker),
+    server,
+    (state) => decideServer(joined, state),
+    newMetadata('test'),
+  );
+  for (const type of ['Drain', 'Undrain'] as const)
+    expect(
+      await handleServerCommand(contextOf(connection), 'srv_9', { type }, newMetadata('test')),
+    ).toMatchObject({ status: type === 'Drain' ? 'draining' : 'live' });
 });
 
 test.each(['archivist', 'service'] as const)(

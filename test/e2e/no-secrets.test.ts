@@ -24,7 +24,7 @@ import {
  */
 
 /** Files that are meant to contain secrets; readable only by their owner. */
-const SECRET_FILES = ['master-key', 'dev-api-key', 'runtime.json'];
+const SECRET_FILES = ['master-key', 'dev-api-key', 'operator-token', 'runtime.json'];
 
 let used: SessionWithSecrets;
 beforeAll(async () => {

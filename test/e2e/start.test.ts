@@ -220,6 +220,7 @@ const malformed: Partial<Record<VariableName, string[]>> = {
   MASTER_KEY: ['x'.repeat(31), `${'x'.repeat(31)} x`, 'x'.repeat(513)],
   METRICS_PORT: ports,
   METRICS_TOKEN: ['short', 'has a space in the middle', 'x'.repeat(513)],
+  OPERATOR_TOKEN: ['short', 'has a space in the middle', 'x'.repeat(513)],
   OTEL_EXPORTER_OTLP_ENDPOINT: ['collector:4318', 'grpc://h:4317', 'http://', 'http://h/?a=b'],
   LOG_LEVEL: ['verbose', 'INFO', '30'],
 };

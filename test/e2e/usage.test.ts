@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { filtersFor } from '#events/subjects.ts';
-import { readEvents } from '#src/cli/read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { change, freshId } from '#test/support/events.fixture.ts';

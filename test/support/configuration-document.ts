@@ -146,6 +146,8 @@ export const topics: readonly Topic[] = [
       MASTER_KEY_FILE: FILE,
       DEV_API_KEY: TEXT,
       DEV_API_KEY_FILE: FILE,
+      OPERATOR_TOKEN: TEXT,
+      OPERATOR_TOKEN_FILE: FILE,
       JWT_SECRET: TEXT,
       JWT_SECRET_FILE: FILE,
       JWT_JWKS_URL: URL_FORM,

@@ -262,6 +262,11 @@ export const table: Record<keyof typeof variables, Row[]> = {
     weak({}, 'metrics-password-1', /contains a placeholder word/),
   ],
   METRICS_TOKEN_FILE: secretFile('METRICS_TOKEN'),
+  OPERATOR_TOKEN: [
+    ['short', /needs 16 to 512/],
+    weak({}, 'operator-password-1', /contains a placeholder word/),
+  ],
+  OPERATOR_TOKEN_FILE: secretFile('OPERATOR_TOKEN'),
   OTEL_EXPORTER_OTLP_ENDPOINT: [['collector:4318', /is not a http:\/\/ or https:\/\/ address/]],
   NODE_ENV: ANY,
   LOG_LEVEL: [['loud', /is none of trace, debug/]],

@@ -56,7 +56,8 @@ function errorNames({ action, refusals, isUnlimited, hasBody }: Operation): Erro
   if (!isUnlimited) names.push('RATE_LIMIT_EXCEEDED');
   if (action !== 'public') {
     names.push('UNAUTHORIZED');
-    if (!mayDo('viewer', action)) names.push('FORBIDDEN');
+    if (action === 'operator') names.push('NOT_FOUND');
+    else if (!mayDo('viewer', action)) names.push('FORBIDDEN');
   }
   if (hasBody) names.push('PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE');
   const all = new Set([...names, ...refusals]);

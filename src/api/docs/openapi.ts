@@ -41,11 +41,21 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
         name: 'Organization',
         description: 'Limits, credits, usage and API keys of the organization.',
       },
+      {
+        name: 'Operator',
+        description:
+          'All organizations and servers, for operators: `OPERATOR_TOKEN` is the credential.',
+      },
       { name: 'Service', description: 'Health, metrics and documentation of the service.' },
     ],
     components: {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a JWT.' },
+        operator: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'OPERATOR_TOKEN. Without that variable every operator route is 404.',
+        },
       },
     },
   },
@@ -63,8 +73,9 @@ function withAccess(schema: Schema, { config }: RouteOptions): Schema {
   return {
     ...schema,
     ...(cost && { description: [schema.description ?? [], cost.meaning].flat().join(' ') }),
-    security: action === 'public' ? [] : [{ bearer: [] }],
-    ...(action !== 'public' && { 'x-roles': roles.filter((role) => mayDo(role, action)) }),
+    security: action === 'public' ? [] : [{ [action === 'operator' ? 'operator' : 'bearer']: [] }],
+    ...(action !== 'public' &&
+      action !== 'operator' && { 'x-roles': roles.filter((role) => mayDo(role, action)) }),
     response: {
       ...(response as object),
       ...errorResponses({ action, refusals, isUnlimited, hasBody: schema.body !== undefined }),

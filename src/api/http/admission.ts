@@ -13,6 +13,7 @@ import {
   type Allowance,
 } from '#src/http/rate-window.ts';
 import { networkOf } from '#src/http/address.ts';
+import { isSameSecret } from '#src/http/same-secret.ts';
 import type { RateLimiter } from '../auth/rate-limit.ts';
 
 /** What is known of a request before its handler runs. */
@@ -53,6 +54,8 @@ export type Gatekeeper = {
   rateLimiter: RateLimiter;
   /** The limits of unauthenticated requests. */
   anonymous: TierLimits;
+  /** The credential of /api/operator; null: there is no such path. */
+  operatorToken: string | null;
   now: () => number;
   /** Called for each request with a valid credential. */
   onAuthenticated?: (request: FastifyRequest) => void;
@@ -102,11 +105,13 @@ export function registerAdmission(
     return admission;
   }
 
+  const failures = createLocalLimiter(now);
   // A hook of each route instead of one for all: what the route declares is read once, not for
   // every request. Unknown paths have no such hook.
   server.addHook('onRoute', (route) => {
     const config = route.config ?? {};
-    route.onRequest = config.action === 'public' ? admitAnyone(config) : admitCallers(config);
+    if (config.action === 'operator') route.onRequest = admitOperator(gatekeeper, failures);
+    else route.onRequest = config.action === 'public' ? admitAnyone(config) : admitCallers(config);
   });
   function admitAnyone(config: Partial<RouteConfig>): onRequestHookHandler {
     return (request, reply, done) => {
@@ -138,6 +143,39 @@ export function registerAdmission(
     const admission = enter(request, await authenticated(request, authenticate), {}, null);
     return overLimit(await admission.allowance, admission.cost, now());
   };
+}
+
+/**
+ * Admits who sends OPERATOR_TOKEN. Failed attempts are counted by address, apart from other
+ * requests: an address that has no more of them in this minute is refused whatever it sends. What
+ * succeeds counts nothing.
+ */
+function admitOperator(
+  gatekeeper: Gatekeeper,
+  failures: ReturnType<typeof createLocalLimiter>,
+): onRequestHookHandler {
+  const { operatorToken: token, now, anonymous } = gatekeeper;
+  return (request, reply, done) => {
+    const arrived = performance.now();
+    const network = networkOf(request.ip);
+    const take = (units: number) => failures(network, anonymous.requestsPerMinute, units);
+    const isSpent = take(0).remaining === 0;
+    const given = bearerOf(request.headers.authorization) ?? '';
+    const isRight = token !== null && isSameSecret(given, token);
+    const isFailure = isSpent || !isRight;
+    const allowance = take(isFailure ? 1 : 0);
+    request.admission = { caller: null, arrivedAt: arrived, cost: 1, allowance, result: ADMITTED };
+    if (!isFailure) {
+      gatekeeper.onAuthenticated?.(request);
+      return done();
+    }
+    const refused = token === null ? noSuchPath(request) : reject('UNAUTHORIZED');
+    sendRejection(reply, (isSpent ? overLimit(allowance, 1, now()) : null) ?? refused);
+  };
+}
+
+function noSuchPath({ url }: FastifyRequest): Rejection {
+  return reject('NOT_FOUND', { path: url });
 }
 
 const ADMITTED = Promise.resolve(null);

@@ -90,6 +90,14 @@ export const costs = {
       'Costs 10 units of the rate limit from the first event, where it begins without a ' +
       'position, or from a time, 2 from another position.',
   },
+  getPool: {
+    units: () => 10,
+    meaning: 'Costs 10 units of the rate limit.',
+  },
+  getQueue: {
+    units: () => 5,
+    meaning: 'Costs 5 units of the rate limit.',
+  },
   changeKey: {
     units: () => 10,
     meaning: 'Costs 10 units of the rate limit.',

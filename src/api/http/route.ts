@@ -24,9 +24,10 @@ export type ApiServer = FastifyInstance<
 export type RouteConfig = {
   /**
    * The permission that the caller's role needs; `public`: the route needs no credential, and its
-   * requests are counted by address.
+   * requests are counted by address. `operator`: the route needs OPERATOR_TOKEN, and failed
+   * attempts are counted by address.
    */
-  action: Action | 'public';
+  action: Action | 'public' | 'operator';
   /** The rate limit neither counts nor refuses its requests: health, readiness and metrics. */
   isUnlimited?: true;
   /** Left out: 1 unit. */

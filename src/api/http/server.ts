@@ -59,7 +59,7 @@ export function buildServer(options: {
   if (tracer !== null) traceRequests(server, tracer);
   server.addHook('onRequest', refuseWithoutHost);
   const count = registerAdmission(server, gatekeeper, countByAddress);
-  refuseUnknownPaths(server, listRoutes(server), count);
+  refuseUnknownPaths(server, listRoutes(server, gatekeeper.operatorToken !== null), count);
   server.register(swagger, openApiOptions);
   server.register(async (scope) => routes(scope.withTypeProvider<TypeBoxTypeProvider>()));
   server.server.on('connect', broken.onConnect);
@@ -73,7 +73,7 @@ export function buildServer(options: {
 type ListedRoute = { method: string; url: string };
 
 /** Checks each route as it is added; a route accepts no query unless its schema has one. */
-function listRoutes(server: FastifyInstance): readonly ListedRoute[] {
+function listRoutes(server: FastifyInstance, hasOperator: boolean): readonly ListedRoute[] {
   const routes: ListedRoute[] = [];
   server.addHook('onRoute', (route) => {
     const { method, url, config } = route;
@@ -84,6 +84,8 @@ function listRoutes(server: FastifyInstance): readonly ListedRoute[] {
     const { response, ...schema } = route.schema ?? {};
     route.schema = { querystring: NO_QUERY, ...schema };
     route.config = { ...config, response };
+    // Without a token even the methods of operators' paths are not told.
+    if (config.action === 'operator' && !hasOperator) return;
     if (method !== 'HEAD') routes.push({ method: String(method), url });
   });
   return routes;

@@ -6,9 +6,12 @@ import { filters, sessionsOf } from '#events/subjects.ts';
 import type { SessionState } from '#events/session.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { loadState, sequenceAt } from '#src/event-store/load-state.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
 import type { Fold } from './past-fold.ts';
 import { createFolds, newAsker, type Asker } from './past-folds.ts';
-import { queuePlaceAt } from './past-queue.ts';
+import { foldSeries, type PoolPoint, type SeriesRange } from './pool-series.ts';
+import { LATE_MS, queuePlaceAt } from './past-queue.ts';
+import { createWaitingLine, type Waiting } from './waiting-line.ts';
 import { isAwaitingServer } from '#src/domain/session/session.ts';
 import { type QueuePlace } from '../sessions/queue-place.ts';
 
@@ -23,14 +26,17 @@ export type HistoryReader = {
   sessions(organizationId: string, query: PageQuery, at: number): Promise<Page>;
   /** The number of views in each of the lists: the fleet's browsers, its servers, the sessions. */
   counts(organizationId: string, lists: Lists, at: number): Promise<Record<keyof Lists, number[]>>;
+  /** The pool over time, with the waiting sessions of the organization; null: of all. */
+  pool(organizationId: string | null, range: SeriesRange): Promise<PoolPoint[]>;
+  /** The sessions of all organizations that wait now, the longest waiting one first. */
+  waiting(): Promise<Waiting[]>;
 };
 export type PastSession = { state: SessionState; place: QueuePlace | null };
 export type Lists = Record<'workloads' | 'servers' | 'sessions', readonly string[]>;
 
-export function createHistoryReader(parts: {
-  context: CommandContext;
-  queueTimeoutMs: number;
-}): HistoryReader {
+type Parts = { context: CommandContext; queueTimeoutMs: number };
+
+export function createHistoryReader(parts: Parts): HistoryReader {
   const folds = createFolds(parts);
   const foldSessions = (asker: Asker, upTo: number) =>
     folds.fold(asker, organizationSessions, [sessionsOf(asker.organizationId)], upTo);
@@ -64,7 +70,32 @@ export function createHistoryReader(parts: {
         sessions: countsOf(sessions, lists.sessions),
       };
     },
+    async pool(organizationId, range) {
+      const { context, queueTimeoutMs } = parts;
+      const asker = newAsker(organizationId ?? OPERATOR);
+      const begin = await sequenceAt(context, range.from);
+      const upTo = await sequenceAt(context, range.to);
+      const waitingAfter = await sequenceAt(context, range.from - queueTimeoutMs - LATE_MS);
+      const browsers = await folds.fold(asker, workloads, filters.workloads, begin);
+      const sessions = { waitingAfter, upTo, organizationId };
+      return folds.inTurn(asker.organizationId, () =>
+        foldSeries(context.eventStore, range, { ...browsers, upTo: begin }, sessions),
+      );
+    },
+    waiting: () => folds.inTurn(OPERATOR, () => waitingNow(parts)),
   };
+}
+
+/** Whose turn it is where no organization asks. */
+const OPERATOR = '';
+
+async function waitingNow({ context, queueTimeoutMs }: Parts): Promise<Waiting[]> {
+  const line = createWaitingLine();
+  const after = await sequenceAt(context, context.now() - queueTimeoutMs - LATE_MS);
+  const range = { subjects: filters.waiting, after, onUnreadable: refuseUnknown };
+  for await (const batch of context.eventStore.read(range))
+    for (const event of batch) line.take(event);
+  return line.inOrder();
 }
 
 /** Like the store: the views that are in all of the lists, highest order first. */

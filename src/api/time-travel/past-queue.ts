@@ -13,7 +13,7 @@ import { estimate, WINDOW_MS, type QueuePlace } from '../sessions/queue-place.ts
 /** The one fold of a place in the queue is not divided: so long, others wait for their turn. */
 const FOLD_MS = 2_000;
 /** A timer may be late; a session then waits a little longer than the time-out. */
-const LATE_MS = 60_000;
+export const LATE_MS = 60_000;
 
 /**
  * A session's place in the queue at a moment; null if it did not wait. Sessions that waited with it

@@ -9,7 +9,7 @@ import type { Command, CommandSession, Output } from '../command.ts';
 import { parseId, parseTimeOrDate } from '../arguments.ts';
 import { formatTable, printable } from '../output.ts';
 import { findOrganization } from '../organization.ts';
-import { readEvents } from '../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { compareWithSessions, openStatement, type Statement } from './statement.ts';
 
 export const showStatement: Command = {

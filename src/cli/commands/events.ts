@@ -7,7 +7,7 @@ import { parseId, oneOf, integer, eventTypes } from '../arguments.ts';
 import type { Command, CommandSession } from '../command.ts';
 import { UsageError, InterruptedError } from '../errors.ts';
 import { printable } from '../output.ts';
-import { describeUnreadable, readEvents } from '../read-events.ts';
+import { describeUnreadable, readEvents } from '#src/event-store/read-events.ts';
 
 export const tailEvents: Command = {
   read(options) {

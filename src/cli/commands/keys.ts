@@ -11,7 +11,7 @@ import { UsageError } from '../errors.ts';
 import { operatorMetadata } from '../operator.ts';
 import { organizationCommand } from '../organization.ts';
 import { formatTable } from '../output.ts';
-import { readEvents } from '../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 
 const roles = ['owner', 'admin', 'member', 'viewer'] as const satisfies readonly Role[];
 

@@ -1,15 +1,12 @@
-import { isOf, type RecordedOf } from '#events/events.ts';
-import { tierNames, type OrganizationState } from '#events/organization.ts';
-import { filters } from '#events/subjects.ts';
+import { tierNames } from '#events/organization.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { isRejection } from '#src/errors.ts';
-import { evolve } from '#src/event-store/load-state.ts';
 import { newId } from '#src/ids.ts';
+import { readOrganizations } from '#src/operator/organizations.ts';
 import { oneOf, textUpTo, integer } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { operatorMetadata } from '../operator.ts';
 import { formatTable } from '../output.ts';
-import { readEvents } from '../read-events.ts';
 import { creditsMax } from './credits.ts';
 
 export const createOrganization: Command = {
@@ -30,15 +27,11 @@ export const createOrganization: Command = {
   },
 };
 
-type Known = { state: OrganizationState; createdAt: string };
-
 export const listOrganizations: Command = {
   read() {
     return async ({ context, warn }) => {
-      const known = new Map<string, Known>();
-      for await (const event of readEvents(context.eventStore, filters.organizations, warn))
-        if (isOf('organization', event)) apply(known, event);
-      const json = [...known.values()].map(({ state, createdAt }) => ({
+      const known = await readOrganizations(context.eventStore, warn);
+      const json = known.map(({ state, createdAt }) => ({
         organization_id: state.id,
         name: state.name,
         tier: state.tier,
@@ -51,9 +44,3 @@ export const listOrganizations: Command = {
     };
   },
 };
-
-function apply(known: Map<string, Known>, event: RecordedOf<'organization'>): void {
-  const before = known.get(event.aggregate.organizationId) ?? null;
-  const state = evolve<'organization'>(event.aggregate, before?.state ?? null, event);
-  known.set(state.id, { state, createdAt: before?.createdAt ?? event.time });
-}

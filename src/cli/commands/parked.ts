@@ -1,17 +1,15 @@
 import { toCloudEvent } from '#events/cloud-event.ts';
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
-import { allProjections } from '#projections/all-projections.ts';
-import { retryDeadLetter } from '#projections/maintenance/retry-dead-letter.ts';
-import { projectionId } from '#projections/projection.ts';
 import { reject } from '#src/errors.ts';
 import type { DeadLetter, DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import { retryEvent } from '#src/operator/retry.ts';
 import { integer } from '../arguments.ts';
 import type { Arguments, Command, CommandSession } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { interruptible } from '../interruptible.ts';
 import { operatorMetadata } from '../operator.ts';
 import { formatTable, printable } from '../output.ts';
-import { readEvents } from '../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 
 /** The full reason of a schema mismatch runs to pages; `parked show` prints it. */
 const REASON_MAX = 80;
@@ -77,24 +75,10 @@ export const retryParkedCommand: Command = {
   },
 };
 
-async function retry({ context, deadLetters, openViews }: CommandSession, event: DeadLetter) {
-  if (event.kind === 'inbox') return deadLetters.redeliver(event);
-  const projection = allProjections.find((one) => projectionId(one) === event.by);
-  if (projection === undefined) {
-    // The projection that parked the event is of an earlier version and no longer exists.
-    await deadLetters.resolve(event);
-    return { outcome: 'mended' } as const;
-  }
-  const views = await openViews();
+function retry({ context, deadLetters, openViews }: CommandSession, event: DeadLetter) {
+  const { eventStore } = context;
   return interruptible((signal) =>
-    retryDeadLetter({
-      projection,
-      event,
-      eventStore: context.eventStore,
-      views,
-      deadLetters,
-      signal,
-    }),
+    retryEvent({ eventStore, deadLetters, openViews, signal }, event),
   );
 }
 

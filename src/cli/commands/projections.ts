@@ -1,10 +1,10 @@
-import { allProjections, retentionOf } from '#projections/all-projections.ts';
+import { allProjections } from '#projections/all-projections.ts';
 import type { Difference } from '#projections/maintenance/differences.ts';
 import { rebuild } from '#projections/maintenance/rebuild.ts';
 import { verify, type VerifyResult } from '#projections/maintenance/verify.ts';
 import { projectionId, type Projection } from '#projections/projection.ts';
-import type { StoreStatus } from '#projections/store/maintenance.ts';
 import { reject } from '#src/errors.ts';
+import { readReadModels } from '#src/operator/read-models.ts';
 import { integer } from '../arguments.ts';
 import type { Arguments, Command, Output } from '../command.ts';
 import { UsageError } from '../errors.ts';
@@ -16,25 +16,7 @@ export const listProjections: Command = {
   read() {
     return async ({ context, openViews }) => {
       const views = await openViews();
-      const stores = await views.stores();
-      const end = await context.eventStore.lastSequence();
-      const ids = allProjections.map(projectionId);
-      for (const id of ids) {
-        if (!stores.some((store) => store.projection === id))
-          stores.push({
-            projection: id,
-            checkpoint: await views.checkpoint(id),
-            views: 0,
-            isInUse: false,
-          });
-      }
-      const json = stores
-        .toSorted((a, b) => a.projection.localeCompare(b.projection))
-        .map((store) => {
-          const isCurrent = ids.includes(store.projection);
-          const behind = isCurrent ? Math.max(0, end - store.checkpoint) : null;
-          return { ...store, isInUse: undefined, behind, state: stateOf(store) };
-        });
+      const json = await readReadModels(views, await context.eventStore.lastSequence());
       const rows = json.map((store) => [
         store.projection,
         formatNumber(store.views),
@@ -47,15 +29,6 @@ export const listProjections: Command = {
     };
   },
 };
-
-function stateOf({ projection, isInUse }: StoreStatus): string {
-  const isOwn = allProjections.some((one) => projectionId(one) === projection);
-  if (isOwn) return isInUse ? 'in use' : 'no projector runs';
-  if (projection.endsWith(':next')) return isInUse ? 'being rebuilt' : 'left by a rebuild';
-  if (projection.includes(':old-')) return 'being removed';
-  if (isInUse) return 'in use by another version';
-  return retentionOf(projection, allProjections) === 'outdated' ? 'outdated' : 'unknown';
-}
 
 export const rebuildProjections: Command = {
   read(options) {

@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isOf, type RecordedOf } from '#events/events.ts';
 import type { LaunchedBuild, ServerState } from '#events/server.ts';
-import { filters, streamFilter } from '#events/subjects.ts';
-import { handleCommand, type CommandContext } from '#src/commands/handle-command.ts';
+import { streamFilter } from '#events/subjects.ts';
 import { decidePool, policies } from '#src/domain/fleet/pool-policy.ts';
-import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
-import { isRejection, reject, type Rejection } from '#src/errors.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
-import { loadState } from '#src/event-store/load-state.ts';
+import type { ServerCommand } from '#src/domain/fleet/server.ts';
+import { isRejection, reject } from '#src/errors.ts';
+import { handleServerCommand, readServers } from '#src/operator/servers.ts';
 import { parseId } from '../arguments.ts';
-import type { Command, CommandSession } from '../command.ts';
+import type { Command } from '../command.ts';
 import { operatorMetadata } from '../operator.ts';
 import { formatElapsed, formatTable } from '../output.ts';
-import { readEvents } from '../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 
 export const listServers: Command = {
   read(options) {
@@ -43,26 +41,6 @@ export const listServers: Command = {
   },
 };
 
-/** The state of each server; servers are found by the events that begin and end their lives. */
-async function readServers(
-  eventStore: EventStore,
-  warn: CommandSession['warn'],
-): Promise<ServerState[]> {
-  const ids = new Set<string>();
-  for await (const event of readEvents(eventStore, filters.serverLives, warn))
-    if (isOf('server', event)) ids.add(event.aggregate.id);
-  const states: ServerState[] = [];
-  for (const id of ids) {
-    const { state } = await loadState<'server'>(
-      eventStore,
-      { kind: 'server', id },
-      { fromLeader: true },
-    );
-    if (state !== null) states.push(state);
-  }
-  return states;
-}
-
 function presentServer({ id, status, ip, poolMax, pool, leaks, browser }: ServerState) {
   return {
     server_id: id,
@@ -88,32 +66,13 @@ export const undrainServer: Command = {
 
 function changeDraining(id: string, command: ServerCommand): ReturnType<Command['read']> {
   return async ({ context }) => {
-    const state = await handleServerCommand(context, id, command);
+    const state = await handleServerCommand(context, id, command, operatorMetadata());
     if (isRejection(state)) return state;
     return {
       json: { server_id: id, status: state.status },
       text: `server ${id} is ${state.status}`,
     };
   };
-}
-
-async function handleServerCommand(
-  context: CommandContext,
-  id: string,
-  command: ServerCommand,
-): Promise<ServerState | Rejection> {
-  const handled = await handleCommand<'server'>(
-    context,
-    { kind: 'server', id },
-    (server) => {
-      const isThere = server !== null && server.status !== 'left' && server.status !== 'lost';
-      if (isThere) return decideServer(command, server);
-      const context = { server_id: id, status: server?.status ?? null };
-      return reject('NOT_FOUND', context, { message: 'There is no such running server.' });
-    },
-    operatorMetadata(),
-  );
-  return isRejection(handled) ? handled : handled.state;
 }
 
 type Recorded = RecordedOf<'server'>;

@@ -9,7 +9,7 @@ import { parseId, parseTime, integer } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../errors.ts';
 import { formatTable } from '../output.ts';
-import { readEvents } from '../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 
 export const showSessionAt: Command = {
   read(options) {

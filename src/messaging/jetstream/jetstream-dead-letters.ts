@@ -22,8 +22,11 @@ const BATCH = 500;
 /** Error code: the message does not exist any more. */
 const GONE = 10037;
 
-/** The stored record. `skippedBy`: the operator who decided to skip it; null without a decision. */
-type Record = NewDeadLetter & { at: string; skippedBy: string | null };
+/**
+ * The stored record. `skippedBy`: the operator who decided to skip it; null without a decision.
+ * `skippedFor`: why, if the operator said so.
+ */
+type Record = NewDeadLetter & { at: string; skippedBy: string | null; skippedFor?: string };
 type Advisory = {
   stream: string;
   consumer: string;
@@ -98,11 +101,11 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
       if (redelivered.outcome === 'mended') await removeAdvisories(event.by, event.sequence);
       return redelivered;
     },
-    async skip({ by, sequence }, operator) {
+    async skip({ by, sequence }, operator, reason) {
       const known = (await records()).find(
         ({ record }) => record.by === by && record.sequence === sequence,
       );
-      if (known !== undefined) await put({ ...known.record, skippedBy: operator }, false);
+      if (known !== undefined) await put(skipped(known.record, operator, reason), false);
       await removeAdvisories(by, sequence);
     },
     async resolve({ by, sequence }) {
@@ -111,6 +114,10 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
       await removeAdvisories(by, sequence);
     },
   };
+}
+
+function skipped(record: Record, skippedBy: string, skippedFor?: string): Record {
+  return { ...record, skippedBy, ...(skippedFor !== undefined && { skippedFor }) };
 }
 
 function ofProjection({ by, sequence, subject, reason, at }: Record): DeadLetter {

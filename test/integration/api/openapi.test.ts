@@ -31,6 +31,23 @@ describe('the document', () => {
       'POST /api/keys',
       'DELETE /api/keys/{key_id}',
       'GET /api/usage',
+      'GET /api/pool',
+      'GET /api/queue',
+      'GET /api/operator',
+      'GET /api/operator/organizations',
+      'GET /api/operator/servers',
+      'POST /api/operator/servers/{id}/drain',
+      'POST /api/operator/servers/{id}/undrain',
+      'GET /api/operator/pool',
+      'GET /api/operator/pool/decisions',
+      'GET /api/operator/queue',
+      'GET /api/operator/read-models',
+      'POST /api/operator/read-models/{name}/rebuild',
+      'GET /api/operator/dead-letters',
+      'POST /api/operator/dead-letters/{id}/retry',
+      'POST /api/operator/dead-letters/{id}/skip',
+      'GET /api/operator/audits',
+      'POST /api/operator/audits',
       'GET /api/status',
       'GET /api/health',
       'GET /api/ready',
@@ -151,6 +168,13 @@ describe('access', () => {
       expect(namesOf(operation)).not.toEqual(expect.arrayContaining(['UNAUTHORIZED']));
     expect(components.securitySchemes['bearer']).toMatchObject({ type: 'http', scheme: 'bearer' });
     expect(find('getStatus').security).toEqual([{ bearer: [] }]);
+    expect(components.securitySchemes['operator']).toMatchObject({ scheme: 'bearer' });
+    for (const { path, operation } of operations.filter(({ path }) => /operator/.test(path)))
+      expect([path, operation.security, operation['x-roles']]).toEqual([
+        path,
+        [{ operator: [] }],
+        undefined,
+      ]);
   });
 
   it('names the permitted roles, and FORBIDDEN if there are other roles', () => {

@@ -31,6 +31,7 @@ function anApi(incoming: Incoming) {
       authenticate: () => null,
       rateLimiter: { take: async () => allowance, isShared: () => true },
       anonymous: limits,
+      operatorToken: null,
       now: () => 0,
     },
     log,

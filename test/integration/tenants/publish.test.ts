@@ -3,7 +3,7 @@ import { headers as newHeaders } from '@nats-io/transport-node';
 import { describe, expect, it } from 'vitest';
 import { isPublic, toPublicMessage } from '#events/public-event.ts';
 import { filters, PUBLIC_STREAM } from '#events/subjects.ts';
-import { readEvents } from '#src/cli/read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';

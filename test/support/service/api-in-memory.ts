@@ -8,6 +8,7 @@ import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
+import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
@@ -55,6 +56,7 @@ export async function readOpenApi(): Promise<OpenApiDocument> {
       authenticate: () => null,
       rateLimiter: { take: () => Promise.reject(new Error('no caller')), isShared: () => true },
       anonymous: usual.limits,
+      operatorToken: null,
       now: () => Date.now(),
     },
     log,
@@ -71,6 +73,7 @@ export async function startApp(
   wrapViews = (views: Views) => views,
   changes: Partial<typeof usual> = {},
   wrapEventStore = (eventStore: EventStore) => eventStore,
+  operatorToken: string | null = null,
 ) {
   const { limits, maxLifetimeMs } = { ...usual, ...changes };
   const owner = {
@@ -87,7 +90,8 @@ export async function startApp(
   const timers = createMemoryTimers({ now });
   // The lease is renewed by the machine's clock; a server is not lost because a test jumps ahead.
   const leases = createMemoryLeases({ now: () => Date.now() });
-  const views = wrapViews(stack.use(createMemoryViews()));
+  const stores = stack.use(createMemoryViews());
+  const views = wrapViews(stores);
   const sessionEvents = stack.use(await subscribeToSessions(context.eventStore, rethrow));
   const stop = new AbortController();
   const deadLetters = createMemoryDeadLetters();
@@ -161,6 +165,7 @@ export async function startApp(
     completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
+    operator: { stores, deadLetters, tiers: defaultTiers },
     metricsToken: null,
     ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
@@ -175,6 +180,7 @@ export async function startApp(
         isShared: () => true,
       },
       anonymous: limits,
+      operatorToken,
       now,
     },
     log,
@@ -197,7 +203,9 @@ export async function startApp(
     /** Listens on the network; resolves with the address. */
     listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,
+    context,
     browsers,
+    deadLetters,
     ledger: async () =>
       (
         await loadState<'ledger'>(context.eventStore, {

@@ -3,7 +3,7 @@ import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import type { SessionState } from '#events/session.ts';
 import { filters } from '#events/subjects.ts';
-import { readEvents } from '#src/cli/read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import { isFinal } from '#src/domain/session/session.ts';

@@ -10,7 +10,7 @@ import type { Command, CommandSession, Output } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
 import { POOL_DAYS_MAX } from '../../limits.ts';
 import { formatTable } from '../../output.ts';
-import { readEvents } from '../../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { readPoolUse, type RecordedUse } from './recorded-use.ts';
 
 const DAY_MS = 24 * 60 * 60_000;

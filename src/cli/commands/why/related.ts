@@ -2,7 +2,7 @@ import { isOf, type RecordedEvent } from '#events/events.ts';
 import { streamFilter } from '#events/subjects.ts';
 import { EVENTS_MAX } from '#src/event-store/batch.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { readEvents } from '../../read-events.ts';
+import { readEvents } from '#src/event-store/read-events.ts';
 import { fleetOf, type Step } from '../session-at.ts';
 
 /** An event of a server up to this long after the session's end may still be its cause. */

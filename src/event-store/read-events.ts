@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '#events/events.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore } from './event-store.ts';
 
 /**
  * The events of the subjects with sequences above `after`, up to `upTo`, oldest first.

@@ -1,0 +1,16 @@
+import { Type } from 'typebox';
+import { invalid } from '../http/validation.ts';
+
+/** The query parameter of a page's length. */
+export function limitParameter(fallback: number, max: number) {
+  return Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: max,
+      default: fallback,
+      description: `length of the page, 1 to ${max}`,
+      refusal: (limit: unknown) =>
+        invalid({ limit }, `limit must be a whole number from 1 to ${max}.`),
+    }),
+  );
+}

@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import type { ServerEvent } from '#events/server.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { handleServerCommand } from '#src/operator/servers.ts';
+import { exampleEvents } from '#test/support/events/example-lives.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+const TOKEN = 'operator-4711-token';
+const AS_OPERATOR = { authorization: `Bearer ${TOKEN}` };
+
+let app: Awaited<ReturnType<typeof startApp>>;
+beforeAll(async () => {
+  app = await startApp(undefined, undefined, undefined, TOKEN);
+});
+afterAll(() => app?.[Symbol.asyncDispose]());
+
+const get = (path: string) => app.request('GET', path, undefined, AS_OPERATOR);
+const post = (path: string, body?: object) => app.request('POST', path, body, AS_OPERATOR);
+
+describe('the operator’s credential', () => {
+  it('is OPERATOR_TOKEN', async () => {
+    expect(await get('/api/operator')).toEqual({ status: 200, body: { operator: true } });
+  });
+
+  test.each(['Bearer wrong', 'Bearer ', 'Basic abc', ''])('is not %j', async (authorization) => {
+    const { status, body } = await app.request('GET', '/api/operator/organizations', undefined, {
+      authorization,
+    });
+    expect([status, body.error]).toEqual([401, 'UNAUTHORIZED']);
+  });
+
+  it('does not exist without OPERATOR_TOKEN: paths and methods are unknown', async () => {
+    await using without = await startApp();
+    for (const [method, path] of [
+      ['GET', '/api/operator'],
+      ['GET', '/api/operator/servers'],
+      ['POST', '/api/operator/audits'],
+      ['DELETE', '/api/operator/audits'],
+    ] as const) {
+      const { status, body } = await without.request(method, path, undefined, AS_OPERATOR);
+      expect([path, status, body.error]).toEqual([path, 404, 'NOT_FOUND']);
+    }
+  });
+
+  it('is refused from an address with too many failed attempts, until the minute ends', async () => {
+    const limits = {
+      requestsPerMinute: 5,
+      concurrentSessions: 100,
+      credits: 1_000,
+      queueWeight: 1,
+    };
+    await using strict = await startApp(undefined, { limits }, undefined, TOKEN);
+    const ask = (authorization: string) =>
+      strict.request('GET', '/api/operator', undefined, { authorization });
+    for (let n = 0; n < 20; n += 1) expect((await ask(`Bearer ${TOKEN}`)).status).toBe(200);
+    for (let n = 0; n < 5; n += 1) expect((await ask('Bearer wrong')).status).toBe(401);
+    expect((await ask('Bearer wrong')).body.error).toBe('RATE_LIMIT_EXCEEDED');
+    expect((await ask(`Bearer ${TOKEN}`)).status).toBe(429);
+    strict.pass(60_000);
+    expect((await ask(`Bearer ${TOKEN}`)).status).toBe(200);
+  });
+});
+
+test('organizations come by id, page by page', async () => {
+  const { body } = await get('/api/operator/organizations?limit=1');
+  expect(body).toMatchObject({
+    organizations: [{ id: 'acme', tier: 'max', credits_available: 10_000, open_sessions: 0 }],
+    next: null,
+  });
+  const { body: none } = await get('/api/operator/organizations?after=acme');
+  expect(none).toEqual({ organizations: [], next: null });
+});
+
+test('a server is drained and undrained, by the operator', async () => {
+  const { body } = await get('/api/operator/servers');
+  expect(body.servers).toMatchObject([{ id: 'srv_1', status: 'live', pool_max: 20 }]);
+  const { body: drained } = await post('/api/operator/servers/srv_1/drain');
+  expect(drained).toEqual({ id: 'srv_1', status: 'draining' });
+  const { body: again } = await post('/api/operator/servers/srv_1/undrain');
+  expect(again).toEqual({ id: 'srv_1', status: 'live' });
+  for (const id of ['srv_2', '%2e%2e'])
+    expect((await post(`/api/operator/servers/${id}/drain`)).status).toBe(404);
+});
+
+test('the pool over time ends with the pool of now', async () => {
+  const { body: created } = await app.request('POST', '/api/sessions', { duration: '10m' });
+  expect(created.status).toBe('active');
+  const settled = async () => {
+    const { body: status } = await app.request('GET', '/api/status');
+    const { pool_status: pool } = status.autoscaler;
+    return pool.busy === 1 && pool.idle >= 2 && pool.launching + pool.provisioning === 0;
+  };
+  await eventually(settled, 'the pool has settled');
+  app.pass(10_000);
+  for (const series of [
+    await get('/api/operator/pool?step=30'),
+    await app.request('GET', '/api/pool?step=30'),
+  ]) {
+    expect(series.status).toBe(200);
+    const { points, step_ms } = series.body;
+    expect(step_ms).toBe(30_000);
+    expect(points.length).toBe(121);
+    expect(points[0]).toMatchObject({ total: 0, idle: 0, busy: 0, waiting: 0 });
+    const { body: status } = await app.request('GET', '/api/status');
+    expect(points.at(-1)).toMatchObject({ ...status.autoscaler.pool_status, waiting: 0 });
+  }
+});
+
+test.each([
+  ['step=0', 'step'],
+  ['step=1.5', 'step'],
+  ['step=1', 'step'],
+  ['from=yesterday', 'from'],
+  ['to=2999-01-01T00:00:00.000Z', 'to'],
+  ['from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', 'from'],
+  ['from=2020-01-01T00:00:00Z&to=2020-03-01T00:00:00Z', 'from'],
+])('the pool over time refuses %s', async (query, field) => {
+  const { status, body } = await app.request('GET', `/api/pool?${query}`);
+  expect([status, body.error]).toEqual([400, 'INVALID_REQUEST']);
+  expect(Object.keys(body.context)).toContain(field);
+});
+
+test('decisions come newest first, page by page, with their inputs', async () => {
+  const { data } = exampleEvents.get('server.pool-resized') ?? {};
+  const resized = data as Extract<ServerEvent, { type: 'server.pool-resized' }>['data'];
+  for (const target of [3, 4, 5]) {
+    const decision = { ...resized.decision, target };
+    const command = { type: 'ResizePool', ...resized, decision } as const;
+    await handleServerCommand(app.context, 'srv_1', command, newMetadata('test'));
+  }
+  const all = [];
+  let before = '';
+  do {
+    const { body } = await get(`/api/operator/pool/decisions?limit=1${before}`);
+    all.push(...body.decisions);
+    before = body.next === null ? '' : `&before=${body.next}`;
+  } while (before !== '');
+  expect(all.map(({ decision }) => decision.target).slice(0, 3)).toEqual([5, 4, 3]);
+  const sequences = all.map(({ sequence }) => sequence);
+  expect(sequences).toEqual(sequences.toSorted((a, b) => b - a));
+  expect(all[0]).toMatchObject({ server_id: 'srv_1', inputs: resized.inputs });
+  const { body: whole } = await get('/api/operator/pool/decisions?server=srv_1');
+  expect(whole.decisions).toEqual(all);
+  expect((await get('/api/operator/pool/decisions?server=srv_9')).body.decisions).toEqual([]);
+});
+
+test('read models are rebuilt one at a time, and tell how far they are', async () => {
+  const { body } = await get('/api/operator/read-models');
+  const names = body.read_models.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(['organization-sessions', 'servers', 'session-view', 'workloads']);
+  expect(body.rebuild).toBe(null);
+  expect((await post('/api/operator/read-models/nothing/rebuild')).status).toBe(404);
+  const [first, second] = await Promise.all([
+    post('/api/operator/read-models/workloads/rebuild'),
+    post('/api/operator/read-models/servers/rebuild'),
+  ]);
+  expect([first.status, second.status]).toEqual([202, 503]);
+  expect(first.body).toMatchObject({ name: 'workloads', state: 'running' });
+  const isDone = async () => (await get('/api/operator/read-models')).body.rebuild.state === 'done';
+  await eventually(isDone, 'the read model is rebuilt');
+});
+
+test('a dead letter is retried, and skipped with a reason', async () => {
+  const { deadLetters } = app;
+  const letter = { by: 'gone:v1', sequence: 1, subject: 'a.subject', reason: 'cannot be read' };
+  await deadLetters.add(letter);
+  await deadLetters.add({ ...letter, sequence: 2 });
+  const { body } = await get('/api/operator/dead-letters?limit=1');
+  expect(body).toMatchObject({
+    total: 2,
+    next: '1',
+    dead_letters: [{ id: '1.gone:v1', parked_by: 'gone:v1', reason: 'cannot be read' }],
+  });
+  const { body: retried } = await post('/api/operator/dead-letters/1.gone:v1/retry');
+  expect(retried).toMatchObject({ outcome: 'mended', failure: null });
+  expect((await post('/api/operator/dead-letters/2.gone:v1/skip', {})).status).toBe(400);
+  const { body: skipped } = await post('/api/operator/dead-letters/2.gone:v1/skip', {
+    reason: 'a test event',
+    operator: 'ada',
+  });
+  expect(skipped).toMatchObject({ id: '2.gone:v1', outcome: 'skipped' });
+  expect((await get('/api/operator/dead-letters')).body.total).toBe(0);
+  expect((await post('/api/operator/dead-letters/2.gone:v1/retry')).status).toBe(404);
+});
+
+test('an audit compares the ledgers with the sessions', async () => {
+  expect((await get('/api/operator/audits')).body).toEqual({ ledgers: null });
+  expect((await post('/api/operator/audits')).status).toBe(202);
+  const done = async () => (await get('/api/operator/audits')).body.ledgers.state === 'done';
+  await eventually(done, 'the audit has ended');
+  const { ledgers } = (await get('/api/operator/audits')).body;
+  expect(ledgers.result).toMatchObject({
+    agrees: true,
+    unreadable: 0,
+    organizations: [{ organization_id: 'acme', agrees: true, differences: [] }],
+  });
+});
