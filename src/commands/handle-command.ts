@@ -126,7 +126,8 @@ export async function handleTransaction<Kind extends AggregateKind>(
     const isFirst = count === 1;
     const reads = openReads(context, isFirst);
     const decisions = await plan(reads);
-    // It may have been stored since, and be the reason of a rejection: it has taken the last slot.
+    // The append whose answer was lost may have been stored since, and have taken the last slot:
+    // then it is itself the reason of this rejection.
     if (isRejection(decisions)) return isFirst ? againAtOnce : ((await storedLate()) ?? decisions);
     if (isFirst && !decisions.some(isWriting)) return againAtOnce;
 

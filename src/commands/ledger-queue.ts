@@ -112,8 +112,8 @@ export function createLedgerQueues(context: LedgerContext): LedgerQueues {
   const ledgerQueues: LedgerQueues = {
     submit,
     isBusy: (organizationId) => queues.has(organizationId),
-    announce(announced) {
-      const over = announcements.announce(announced);
+    announce(organizationId) {
+      const over = announcements.announce(organizationId);
       return {
         ...ledgerQueues,
         submit(request) {
