@@ -43,7 +43,11 @@ beforeAll(async () => {
   issuer.state.keys = [signer.jwk];
   const who = { JWT_ISSUER: ISSUER, JWT_AUDIENCE: AUDIENCE };
   apis = await startTwoApis(
-    { TIERS: JSON.stringify({ free: PLENTY, max: PLENTY }), ...who },
+    {
+      TIERS: JSON.stringify({ free: PLENTY, max: PLENTY }),
+      OPERATOR_TOKEN: 'operator-4711-token-of-the-tests',
+      ...who,
+    },
     { first: { JWT_SECRET: SECRET }, second: { JWT_JWKS_URL: issuer.url } },
   );
   bySecret = (await connectApi(apis.first.apiUrl)).as(null);

@@ -29,6 +29,7 @@ import { soakOr } from '#test/support/soak.ts';
  */
 const SEED = Number(process.env['FUZZ_SEED'] ?? 14);
 const REQUESTS = soakOr(500_000, 50_000);
+const OPERATOR_TOKEN = 'operator-4711-token-of-the-tests';
 /** Requests that are under way at once. */
 const AT_ONCE = 32;
 /** What is held after the first fifth is compared with what is held at the end. */
@@ -54,6 +55,7 @@ beforeAll(async () => {
     CREATE_WAIT: '100ms',
     QUEUE_TIMEOUT: '1s',
     TRUSTED_PROXIES: '127.0.0.1',
+    OPERATOR_TOKEN,
     LOG_LEVEL: 'error',
   });
   session = await createWarm(service);
@@ -67,6 +69,7 @@ beforeAll(async () => {
   known = {
     document: document as OpenApiDocument,
     key: DEV_KEY,
+    operatorToken: OPERATOR_TOKEN,
     sessionIds: [other.body.id, 'ses_none'],
     gatewayPaths: [
       ...['version', 'list', 'protocol'].map((name) => `${cdp}/json/${name}`),

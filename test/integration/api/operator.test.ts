@@ -62,6 +62,15 @@ describe('the operator’s credential', () => {
   });
 });
 
+test('the operator may ask where strangers may not', async () => {
+  const limits = { requestsPerMinute: 0, concurrentSessions: 1, credits: 1, queueWeight: 1 };
+  await using closed = await startApp(undefined, { limits }, undefined, TOKEN);
+  const ask = (authorization: string) =>
+    closed.request('GET', '/api/operator', undefined, { authorization });
+  expect((await ask('Bearer wrong')).status).toBe(429);
+  expect((await ask(`Bearer ${TOKEN}`)).status).toBe(200);
+});
+
 test('organizations come by id, page by page', async () => {
   const { body } = await get('/api/operator/organizations?limit=1');
   expect(body).toMatchObject({

@@ -6,6 +6,7 @@ import { hostileText, hostileValue, nearly } from './values.ts';
 export type Known = {
   document: OpenApiDocument;
   key: string;
+  operatorToken: string;
   /** Sessions that may be changed and stopped. */
   sessionIds: readonly string[];
   /** Paths of the gateway, with tickets that open. */
@@ -17,7 +18,8 @@ const METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS', 'TR
 const HOSTILE = 0.12;
 
 /** A request of an operation of the document, nearly valid. */
-export function apiRequest(random: Random, { document, key, sessionIds }: Known): Buffer {
+export function apiRequest(random: Random, known: Known): Buffer {
+  const { document, sessionIds } = known;
   const operations = Object.entries(document.paths).flatMap(([template, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ template, method, operation })),
   );
@@ -26,6 +28,7 @@ export function apiRequest(random: Random, { document, key, sessionIds }: Known)
   const path = template.replace(/\{[^}]+\}/g, () =>
     template.includes('/keys') ? encode(random, hostileText(random)) : encode(random, id()),
   );
+  const key = template.startsWith('/api/operator') ? known.operatorToken : known.key;
   const headers: [string, string][] = [
     ['authorization', random.chance(1 - HOSTILE) ? `Bearer ${key}` : hostileText(random)],
     ['prefer', 'respond-async'],

@@ -5,13 +5,18 @@ import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts'
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
+const OPERATOR_TOKEN = 'operator-4711-token-of-the-tests';
+
 /**
  * A service with one session, the target of a load of bad requests; `expectUnchanged` checks that
  * they had no effect.
  */
 export async function startCommandLoad() {
   const plenty = { requests_per_minute: 1_000_000 };
-  const service = await startService({ TIERS: JSON.stringify({ max: plenty, free: plenty }) });
+  const service = await startService({
+    TIERS: JSON.stringify({ max: plenty, free: plenty }),
+    OPERATOR_TOKEN,
+  });
   const api = await connectApi(service.apiUrl);
   const log = await openLog(service);
   const session: string = (await api.create({ session_name: 'the one' })).body.id;
@@ -30,6 +35,7 @@ export async function startCommandLoad() {
   }
   return {
     api,
+    operator: api.as(OPERATOR_TOKEN),
     session,
     expectUnchanged,
     async [Symbol.asyncDispose]() {
