@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '#events/events.ts';
-import { createNotifier } from '#src/async/notifier.ts';
+import { createNotifier, type Notifier } from '#src/async/notifier.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import type { Delivery, DeliveryBound, OpenWorkQueue, WorkQueue } from './work-queue.ts';
 
@@ -47,6 +47,7 @@ export function createMemoryWorkQueue<Item>(
   const entries = new Set<Entry<Item>>();
   const parked: MemoryDeadLetter<Item>[] = [];
   const notifier = createNotifier();
+  const waiters = createWaiters(notifier);
 
   function park(entry: Entry<Item>, reason: string) {
     if (entries.delete(entry)) parked.push({ item: entry.item, reason });
@@ -66,17 +67,18 @@ export function createMemoryWorkQueue<Item>(
     return null;
   }
 
-  async function next(waitMs: number, signal: AbortSignal): Promise<Delivery<Item> | null> {
-    const until = performance.now() + waitMs;
-    while (!signal.aborted) {
-      const entry = take();
-      if (entry !== null) return deliveryOf(entry);
-      const leftMs = until - performance.now();
-      if (leftMs <= 0) return null;
-      await notifier.wait(signal, entries.size > 0 ? Math.min(leftMs, lookAgainMs) : leftMs);
-    }
-    return null;
-  }
+  const next = (waitMs: number, signal: AbortSignal) =>
+    waiters.inTurn(async (isFirst) => {
+      const until = performance.now() + waitMs;
+      while (!signal.aborted) {
+        const entry = isFirst() ? take() : null;
+        if (entry !== null) return deliveryOf(entry);
+        const leftMs = until - performance.now();
+        if (leftMs <= 0) return null;
+        await notifier.wait(signal, entries.size > 0 ? Math.min(leftMs, lookAgainMs) : leftMs);
+      }
+      return null;
+    });
 
   function deliveryOf(entry: Entry<Item>): Delivery<Item> {
     return {
@@ -105,6 +107,24 @@ export function createMemoryWorkQueue<Item>(
     workQueue: {
       next,
       pending: async () => [...entries].filter(({ deliveries }) => deliveries === 0).length,
+    },
+  };
+}
+
+/** The consumers that wait: an item is delivered to the one that has waited longest. */
+function createWaiters(notifier: Notifier) {
+  const waiting = new Set<symbol>();
+  return {
+    async inTurn<Found>(find: (isFirst: () => boolean) => Promise<Found>): Promise<Found> {
+      const self = Symbol('consumer');
+      waiting.add(self);
+      try {
+        return await find(() => waiting.values().next().value === self);
+      } finally {
+        waiting.delete(self);
+        // It is the next one's turn.
+        if (waiting.size > 0) notifier.notify();
+      }
     },
   };
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { streamFilter } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
-import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
+import type { Delivery, OpenWorkQueue, WorkQueue } from '#src/messaging/work-queue.ts';
 import { accessed, aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
 import {
   appendOne,
@@ -115,6 +115,45 @@ describe.each(eventLogs)('a work queue of the event store ($adapter)', ({ open }
     expect(performance.now() - askedAt).toBeGreaterThan(190);
     expect(again.item).toEqual(first.item);
     expect(again.deliveries).toBe(2);
+  });
+
+  test('delivers an item that is given back to another consumer that waits, at the latest the third time', async () => {
+    await using patient = await open(60_000);
+    const unbounded = (openQueue: OpenWorkQueue): OpenWorkQueue => {
+      return (name, subjects) => openQueue(name, subjects, { isBounded: false });
+    };
+    let { inbox: holder, other: waiter } = await work(1, {
+      ...patient,
+      openWorkQueue: unbounded(patient.openWorkQueue),
+      otherOpenWorkQueue: unbounded(patient.otherOpenWorkQueue),
+    });
+    const stop = new AbortController();
+    const wait = (queue: WorkQueue<RecordedEvent>) => queue.next(SOON_MS, stop.signal);
+    let delivery = await take(holder);
+    let waiting = wait(waiter);
+    // Answered after its wait has begun, as both requests go through one connection.
+    await waiter.pending();
+    for (let round = 0; round < 5; round += 1) {
+      const turns = { holder: 0, waiter: 0 };
+      let waitingAgain: typeof waiting | null = null;
+      while (turns.waiter === 0 && turns.holder < 3) {
+        delivery.retryAfter(40);
+        waitingAgain = wait(holder);
+        const next = await Promise.race([
+          waiting.then((found) => ({ found, by: 'waiter' as const })),
+          waitingAgain.then((found) => ({ found, by: 'holder' as const })),
+        ]);
+        expect(next.found).toMatchObject({ item: delivery.item });
+        turns[next.by] += 1;
+        delivery = next.found ?? delivery;
+      }
+      expect(turns.waiter).toBe(1);
+      waiting = waitingAgain ?? waiting;
+      [holder, waiter] = [waiter, holder];
+    }
+    stop.abort();
+    await waiting;
+    await delivery.ack();
   });
 
   test('delivers an item again when its consumer is lost', async () => {
