@@ -23,7 +23,7 @@ export type SessionRow = {
  */
 export const organizationSessions: StateProjection<SessionRow> = {
   name: 'organization-sessions',
-  version: 2,
+  version: 3,
   subjects: filters.sessions,
   readsView: false,
   key(event) {
@@ -54,7 +54,11 @@ function rowOf(state: SessionState): SessionRow {
 
 function listsOf(state: SessionState): string[] {
   const { organizationId, status } = state;
-  const names = [allSessions(organizationId), sessionsInStatus(organizationId, status)];
+  const names = [
+    allSessions(organizationId),
+    sessionsInStatus(organizationId, status),
+    sessionsOfUser(organizationId, state.userId),
+  ];
   for (const [label, value] of Object.entries(state.labels)) {
     names.push(sessionsWithLabel(organizationId, label, value));
     names.push(sessionsWithLabel(organizationId, label, value, status));
@@ -75,6 +79,11 @@ export function sessionsInStatus(organizationId: string, status: SessionStatus):
   return `${organizationId}/status/${status}`;
 }
 
+/** Sessions of a user, in any status: a user in one status is an intersection. */
+export function sessionsOfUser(organizationId: string, userId: string): string {
+  return `${organizationId}/user/${userId}`;
+}
+
 /**
  * Sessions with a label, optionally in one status. Label and status together have their own list,
  * because the intersection of two lists costs a walk through one of them. `=` and `%` in the
@@ -92,19 +101,21 @@ export function sessionsWithLabel(
 }
 
 /**
- * The lists whose intersection is the sessions with the status (null: any) and all of the labels;
- * one list if there is at most one label.
+ * The lists whose intersection is the sessions with the status (null: any) and all of the labels,
+ * of the user; one list if there is at most one label and no user, or the user alone.
  */
 export function sessionLists(
   organizationId: string,
   status: SessionStatus | null,
   labels: readonly (readonly [name: string, value: string])[],
+  userId?: string,
 ): string[] {
-  if (labels.length > 0)
-    return labels.map(([name, value]) =>
-      sessionsWithLabel(organizationId, name, value, status ?? undefined),
-    );
-  return [status === null ? allSessions(organizationId) : sessionsInStatus(organizationId, status)];
+  const lists = labels.map(([name, value]) =>
+    sessionsWithLabel(organizationId, name, value, status ?? undefined),
+  );
+  if (labels.length === 0 && status !== null) lists.push(sessionsInStatus(organizationId, status));
+  if (userId !== undefined) lists.push(sessionsOfUser(organizationId, userId));
+  return lists.length === 0 ? [allSessions(organizationId)] : lists;
 }
 
 /** An organization's sessions that have not ended: they occupy its slots. */

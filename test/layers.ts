@@ -87,6 +87,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/client': [
     'events',
     'src/api/schemas/sessions.ts',
+    'src/api/schemas/stop-sessions.ts',
     'src/api/schemas/requests.ts',
     'src/errors.ts',
   ],

@@ -19,7 +19,10 @@ export type {
   SessionExtended,
   SessionList,
   Sessions,
+  SessionsStopped,
   SessionStopped,
+  StopSessions,
+  UpdateSession,
   SessionSummary,
 } from './sessions.ts';
 

@@ -19,7 +19,7 @@ export type CallOptions = {
 };
 
 export type Request = CallOptions & {
-  method: 'GET' | 'POST' | 'DELETE';
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** From `/api` on. */
   path: string;
   query?: readonly (readonly [name: string, value: string])[];

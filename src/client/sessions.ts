@@ -1,8 +1,12 @@
 import type { Static } from 'typebox';
 import type { Role } from '#events/organization.ts';
 import type { SessionStatus } from '#events/session.ts';
-import type { CreateSessionBody } from '#src/api/schemas/requests.ts';
+import type { CreateSessionBody, UpdateSessionBody } from '#src/api/schemas/requests.ts';
 import type * as schemas from '#src/api/schemas/sessions.ts';
+import type {
+  SessionsStopped as Stopped,
+  StopSessionsBody,
+} from '#src/api/schemas/stop-sessions.ts';
 import { ServiceError } from './failures.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import type { CallOptions, Requester } from './requester.ts';
@@ -24,6 +28,10 @@ export type SessionList = Omit<Static<typeof schemas.SessionList>, 'sessions'> &
 export type SessionAccess = Worded<Static<typeof schemas.SessionAccess>>;
 export type SessionExtended = Worded<Static<typeof schemas.SessionExtended>>;
 export type SessionStopped = Static<typeof schemas.SessionStopped>;
+export type SessionsStopped = Static<typeof Stopped>;
+/** Fields that are left out stay as they are; `labels` replaces all labels. */
+export type UpdateSession = Static<typeof UpdateSessionBody>;
+export type StopSessions = Static<typeof StopSessionsBody>;
 /** Parameters of a new session; durations as `30m` or `1h30m`. */
 export type CreateSession = Omit<Static<typeof CreateSessionBody>, 'duration' | 'idle_timeout'> & {
   duration?: string;
@@ -57,6 +65,13 @@ export type Sessions = {
   list(query?: ListQuery, options?: CallOptions): Promise<SessionList>;
   extend(id: string, duration: string, options?: CallOptions): Promise<SessionExtended>;
   stop(id: string, options?: CallOptions): Promise<SessionStopped>;
+  /** Changes name, description or labels. */
+  update(id: string, changes: UpdateSession, options?: CallOptions): Promise<LiveSession>;
+  /**
+   * Stops the open sessions that match the filter, at most 1,000 a call. Without an answer it is
+   * not repeated: sessions that began meanwhile would be stopped, too.
+   */
+  stopAll(asked: StopSessions, options?: CallOptions): Promise<SessionsStopped>;
   access(id: string, options?: CallOptions): Promise<SessionAccess>;
   /** Replaces the session's addresses; those of before are refused, and connections closed. */
   rotateAccess(id: string, options?: CallOptions): Promise<SessionAccess>;
@@ -73,11 +88,13 @@ export type ListQuery = {
   offset?: number;
   status?: SessionStatus;
   labels?: Record<string, string>;
+  user_id?: string;
 };
 
 const WAIT_MS = 120_000;
 
 export function createSessions(requester: Requester): Sessions {
+  const enliven = (session: Session) => withMethods(sessions, session);
   const sessions: Sessions = {
     async create(asked = {}, { waitMs = WAIT_MS, ...options } = {}) {
       const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
@@ -115,6 +132,12 @@ export function createSessions(requester: Requester): Sessions {
       return requester.json({ method: 'POST', path, body, idempotencyKey, ...options });
     },
     stop: (id, options) => requester.json({ method: 'DELETE', path: pathOf(id), ...options }),
+    async update(id, changes, options) {
+      const path = pathOf(id);
+      return enliven(await requester.json({ method: 'PATCH', path, body: changes, ...options }));
+    },
+    stopAll: (asked, options) =>
+      requester.json({ method: 'POST', path: '/api/sessions/stop', body: asked, ...options }),
     access: (id, options) =>
       requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
     rotateAccess: (id, options) =>
@@ -130,22 +153,23 @@ export function createSessions(requester: Requester): Sessions {
     events: (id, options = {}) =>
       followEvents(requester, { path: `${pathOf(id)}/events`, isOneSession: true }, options),
   };
-
-  function enliven(session: Session): LiveSession {
-    const { id } = session;
-    return {
-      ...session,
-      stop: (options) => sessions.stop(id, options),
-      extend: (duration, options) => sessions.extend(id, duration, options),
-      access: (options) => sessions.access(id, options),
-      rotateAccess: (options) => sessions.rotateAccess(id, options),
-      events: (options) => sessions.events(id, options),
-      async [Symbol.asyncDispose]() {
-        await sessions.stop(id);
-      },
-    };
-  }
   return sessions;
+}
+
+/** The session with its methods. */
+function withMethods(sessions: Sessions, session: Session): LiveSession {
+  const { id } = session;
+  return {
+    ...session,
+    stop: (options) => sessions.stop(id, options),
+    extend: (duration, options) => sessions.extend(id, duration, options),
+    access: (options) => sessions.access(id, options),
+    rotateAccess: (options) => sessions.rotateAccess(id, options),
+    events: (options) => sessions.events(id, options),
+    async [Symbol.asyncDispose]() {
+      await sessions.stop(id);
+    },
+  };
 }
 
 function parametersOf({ labels = {}, ...plain }: ListQuery): [string, string][] {

@@ -48,6 +48,8 @@ export type CommandResult<Kind extends AggregateKind> = {
    * already held this command's events.
    */
   isChanged: boolean;
+  /** The id of the aggregate's last event that this call appended; null if it appended none. */
+  eventId: string | null;
 };
 
 /** Reads an aggregate for a decision; the sequence read is what the append will expect. */
@@ -260,7 +262,8 @@ function done<Kind extends AggregateKind>(
   const events = changes.flatMap((change) => change.events);
   const index = events.findLastIndex((event) => streamFilter(event.aggregate) === key);
   const state = events[index]?.state as Aggregates[Kind]['state'];
-  return { state, sequence: sequences[index] ?? 0, isChanged: true };
+  const eventId = events[index]?.id ?? null;
+  return { state, sequence: sequences[index] ?? 0, isChanged: true, eventId };
 }
 
 function result<Kind extends AggregateKind>(
@@ -270,5 +273,5 @@ function result<Kind extends AggregateKind>(
 ): CommandResult<Kind> {
   if (state === null)
     throw new Error(`nothing decided on ${streamFilter(main)}, which does not exist`);
-  return { state, sequence, isChanged };
+  return { state, sequence, isChanged, eventId: null };
 }

@@ -40,6 +40,7 @@ const life = [
   'access-rotated',
   'expiry-warning',
   'accessed',
+  'updated',
   'stop-requested',
   'stopped',
   'failed',
@@ -95,7 +96,15 @@ const inboxes = (me: NatsUser) =>
 
 const forbidden: Record<NatsUser, string[]> = {
   api: [
-    ...allBut('requested', 'extended', 'access-rotated', 'accessed', 'stop-requested', 'stopped'),
+    ...allBut(
+      'requested',
+      'extended',
+      'access-rotated',
+      'accessed',
+      'updated',
+      'stop-requested',
+      'stopped',
+    ),
     ...fleet,
     ...work.provisioner,
     ...work.timekeeper,

@@ -32,6 +32,16 @@ const LATER_EVENT = 2;
 
 const isNamed = (value: unknown) => value !== undefined && value !== '';
 
+/** Units for the bytes of a body whose texts all later events of the session carry. */
+function unitsOfBody({ headers }: Asked): number {
+  if (headers['transfer-encoding'] !== undefined) return CREATE_MAX;
+  const bytes = Number(headers['content-length'] ?? 0);
+  return Math.min(CREATE_MAX, Math.max(1, Math.ceil(bytes / BYTES_OF_A_UNIT)));
+}
+const BY_BODY =
+  'Costs 1 unit of the rate limit for each 256 bytes of the body that are begun, at most 10; ' +
+  '10 if the length is not sent.';
+
 /** Units for the backlog of a stream of events; null: the request names no position. */
 function unitsOfBacklog({ query, headers }: Asked): number | null {
   const lastId = headers['last-event-id'];
@@ -45,22 +55,22 @@ function unitsOfBacklog({ query, headers }: Asked): number | null {
  * test holds them equal.
  */
 export const costs = {
-  createSession: {
-    units: ({ headers }) => {
-      if (headers['transfer-encoding'] !== undefined) return CREATE_MAX;
-      const bytes = Number(headers['content-length'] ?? 0);
-      return Math.min(CREATE_MAX, Math.max(1, Math.ceil(bytes / BYTES_OF_A_UNIT)));
-    },
-    meaning:
-      'Costs 1 unit of the rate limit for each 256 bytes of the body that are begun, at most 10; ' +
-      '10 if the length is not sent.',
+  createSession: { units: unitsOfBody, meaning: BY_BODY },
+  updateSession: { units: unitsOfBody, meaning: BY_BODY },
+  stopSessions: {
+    units: () => 20,
+    meaning: 'Costs 20 units of the rate limit.',
   },
   listSessions: {
     units: ({ query }) => {
       if (isNamed(query['as_of'])) return 20;
-      return Array.isArray(query['label']) && query['label'].length > 1 ? 10 : 1;
+      const labels = Array.isArray(query['label']) ? query['label'].length : 0;
+      const isBeside = labels > 0 || isNamed(query['label']) || isNamed(query['status']);
+      return labels > 1 || (isNamed(query['user_id']) && isBeside) ? 10 : 1;
     },
-    meaning: 'Costs 10 units of the rate limit with several labels, 20 with `as_of`, else 1.',
+    meaning:
+      'Costs 10 units of the rate limit with several labels, or with a user and a label or ' +
+      'status, 20 with `as_of`, else 1.',
   },
   getSession: {
     units: ({ query }) => (isNamed(query['as_of']) ? 10 : 1),

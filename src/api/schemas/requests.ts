@@ -1,4 +1,4 @@
-import { Type, type Static } from 'typebox';
+import { Type } from 'typebox';
 import { reject, type Rejection } from '#src/errors.ts';
 import { DURATION_DEFAULT_MS, parseDuration } from '#src/domain/session/duration.ts';
 import { checkedByHandler } from './fields.ts';
@@ -14,7 +14,7 @@ export const KeyPath = Type.Object({
 /**
  * Text of one line: no control character, and no half of a surrogate pair, which UTF-8 cannot hold.
  */
-const LINE = '[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]';
+export const LINE = '[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]';
 /** The same with tabs and line feeds. */
 const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
 
@@ -120,33 +120,20 @@ export const CreateSessionBody = Type.Object(
   },
 );
 
-/** Every event of a session carries its description and labels, and so does its view. */
-const TEXT_BYTES_MAX = 2_048;
-
-/** The rejection of a description and labels that are too long together; null: they are not. */
-export function tooMuchText({
-  description = '',
-  labels = {},
-}: Static<typeof CreateSessionBody>): Rejection | null {
-  const bytes = {
-    description: Buffer.byteLength(description),
-    labels: Object.entries(labels)
-      .flat()
-      .reduce((sum, text) => sum + Buffer.byteLength(text), 0),
-  };
-  const sum = bytes.description + bytes.labels;
-  if (sum <= TEXT_BYTES_MAX) return null;
-  const field = bytes.labels > bytes.description ? 'labels' : 'description';
-  return reject(
-    'INVALID_REQUEST',
-    { field, bytes, max_bytes: TEXT_BYTES_MAX },
-    {
-      message:
-        `description (${bytes.description} bytes) and labels (${bytes.labels} bytes) have ${sum} ` +
-        `bytes of UTF-8 together, and may have ${TEXT_BYTES_MAX}.`,
-    },
-  );
-}
+export const UpdateSessionBody = Type.Object(
+  {
+    session_name: CreateSessionBody.properties.session_name,
+    description: CreateSessionBody.properties.description,
+    labels: CreateSessionBody.properties.labels,
+  },
+  {
+    title: 'UpdateSession',
+    additionalProperties: false,
+    minProperties: 1,
+    description: 'what is left out stays as it is',
+    examples: [{ session_name: 'checkout-test', labels: { team: 'web' } }],
+  },
+);
 
 export const ExtendSessionBody = Type.Object(
   { duration: Duration },

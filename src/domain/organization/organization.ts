@@ -1,4 +1,10 @@
-import type { ApiKey, OrganizationEvent, OrganizationState, Tier } from '#events/organization.ts';
+import type {
+  ApiKey,
+  OrganizationEvent,
+  OrganizationState,
+  SessionFilter,
+  Tier,
+} from '#events/organization.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 
 /** Live keys an organization may have: each of its events carries all of its state. */
@@ -8,7 +14,15 @@ export type OrganizationCommand =
   | { type: 'RegisterOrganization'; name: string; tier: Tier }
   | { type: 'ChangeTier'; tier: Tier }
   | { type: 'IssueKey'; key: ApiKey }
-  | { type: 'RevokeKey'; keyId: string };
+  | { type: 'RevokeKey'; keyId: string }
+  /** `sessions`: how many were found; `note`: what the caller says about the reason. */
+  | {
+      type: 'StopSessions';
+      filter: SessionFilter;
+      sessions: number;
+      note?: string;
+      by: string;
+    };
 
 export function decideOrganization(
   command: OrganizationCommand,
@@ -34,7 +48,30 @@ export function decideOrganization(
       if (!organization.keys.some((key) => key.keyId === command.keyId))
         return reject('NOT_FOUND', { key_id: command.keyId }, { message: 'No such live key.' });
       return [{ type: 'organization.key-revoked', data: { keyId: command.keyId } }];
+    case 'StopSessions':
+      return stopSessions(command);
   }
+}
+
+/** A filter that restricts nothing would stop all sessions by a slip. No session: no event. */
+function stopSessions({
+  filter,
+  sessions,
+  note,
+  by,
+}: Extract<OrganizationCommand, { type: 'StopSessions' }>): OrganizationEvent[] | Rejection {
+  if (!isRestricting(filter)) return reject('INVALID_REQUEST', { field: 'filter' }, NO_RESTRICTION);
+  if (sessions === 0) return [];
+  const data = { filter, sessions, by, ...(note === undefined ? {} : { note }) };
+  return [{ type: 'organization.sessions-stop-requested', data }];
+}
+
+export const NO_RESTRICTION = { message: 'filter: name at least one restriction.' };
+
+/** Whether the filter leaves any session out. */
+export function isRestricting({ status, labels, createdBefore, userId }: SessionFilter): boolean {
+  const isLabelled = Object.keys(labels ?? {}).length > 0;
+  return [status, createdBefore, userId].some((one) => one !== undefined) || isLabelled;
 }
 
 /** @throws RangeError for an event before `registered`, which no valid history contains. */

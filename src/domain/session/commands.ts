@@ -2,6 +2,7 @@ import type {
   BrowserOptions,
   FailureReason,
   Repeatable,
+  SessionStatus,
   SessionWorkload,
   StopReason,
 } from '#events/session.ts';
@@ -22,8 +23,7 @@ export type SessionCommand =
   | UpdateSession
   | HandoffCommand
   | ShareCommand
-  /** `note`: what the caller says about the reason. */
-  | { type: 'StopSession'; reason: StopReason; note?: string; now: number }
+  | StopSession
   /** The expiry-warning timer has fired. */
   | { type: 'WarnOfExpiry'; now: number }
   /** The expiry timer has fired. */
@@ -45,6 +45,16 @@ export type SessionCommand =
       serverId?: string;
       now: number;
     };
+
+export type StopSession = {
+  type: 'StopSession';
+  reason: StopReason;
+  /** What the caller says about the reason. */
+  note?: string;
+  /** A session in another status, or without all of the labels, is left alone; absent: any. */
+  onlyIf?: { status?: SessionStatus; labels?: Record<string, string> };
+  now: number;
+};
 
 /** Fields that are absent stay as they are. */
 export type UpdateSession = {

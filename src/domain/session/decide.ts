@@ -1,11 +1,18 @@
 import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
 import { reject, type Rejection } from '#src/errors.ts';
-import type { CreateSession, ExtendSession, SessionCommand, UpdateSession } from './commands.ts';
+import type {
+  CreateSession,
+  ExtendSession,
+  SessionCommand,
+  StopSession,
+  UpdateSession,
+} from './commands.ts';
 import { decideHandoff } from './decide-handoff.ts';
 import { hasEnded } from './rejections.ts';
 import { decideShare } from './decide-share.ts';
 import { beyondLifetime, minutesOf } from './duration.ts';
 import { isAwaitingServer, isFinal, keyedExtension } from './session.ts';
+import { tooMuchText } from './text-size.ts';
 
 /** At most one `accessed` event per minute and session. */
 export const ACCESS_SAMPLE_MS = 60_000;
@@ -52,7 +59,9 @@ export function decide(
     case 'RevokeShare':
       return decideShare(command, session);
     case 'StopSession':
-      return stop(command.reason, command.now, session, command.note);
+      return isMeant(command, session)
+        ? stop(command.reason, command.now, session, command.note)
+        : [];
     case 'WarnOfExpiry':
       return warnOfExpiry(command.now, session);
     case 'ExpireSession':
@@ -195,7 +204,11 @@ function update(
     ...(description === undefined || description === session.description ? {} : { description }),
     ...(labels === undefined || areEqual(labels, session.labels) ? {} : { labels }),
   };
-  return Object.keys(data).length === 0 ? [] : [{ type: 'session.updated', data }];
+  if (Object.keys(data).length === 0) return [];
+  // A session of before this bound may still be renamed.
+  const isText = data.description !== undefined || data.labels !== undefined;
+  const tooMuch = isText ? tooMuchText({ ...session, ...data }) : null;
+  return tooMuch ?? [{ type: 'session.updated', data }];
 }
 
 function areEqual(one: Record<string, string>, other: Record<string, string>): boolean {
@@ -220,6 +233,12 @@ function warnOfExpiry(now: number, session: SessionState): SessionEvent[] {
  * charged.
  */
 const LAUNCH_CREDITS = 1;
+
+function isMeant({ onlyIf = {} }: StopSession, session: SessionState): boolean {
+  const { status = session.status, labels = {} } = onlyIf;
+  const isLabelled = Object.entries(labels).every(([name, text]) => session.labels[name] === text);
+  return status === session.status && isLabelled;
+}
 
 /**
  * A session without a browser ends at once; one with a browser waits for the report of the

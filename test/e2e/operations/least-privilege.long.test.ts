@@ -120,11 +120,15 @@ describe('role by role', () => {
     const path = `/api/sessions/${id}`;
     expect((await api.request('POST', `${path}/extend`, { duration: '30m' })).status).toBe(200);
     expect((await api.request('GET', `${path}/access`)).status).toBe(200);
+    expect((await api.request('PATCH', path, { labels: { run: 'one' } })).status).toBe(200);
+    const filter = { label: ['run=one'] };
+    const stopped = await api.request('POST', '/api/sessions/stop', { filter });
+    expect(stopped).toMatchObject({ status: 200, body: { stopped: 1, sessions: [id] } });
     expect((await api.request('DELETE', path)).status).toBe(200);
     const isOver = async () => (await api.request('GET', path)).body.status === 'stopped';
     await eventually(isOver, 'it is stopped', 30_000);
     const history = await bss('session', 'history', id);
-    for (const type of ['requested', 'activated', 'accessed', 'extended', 'stopped'])
+    for (const type of ['requested', 'activated', 'accessed', 'extended', 'updated', 'stopped'])
       expect(history).toContain(`session.${type}`);
   });
 

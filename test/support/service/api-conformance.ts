@@ -89,7 +89,12 @@ function operationAt(
   method: string,
   path: string,
 ): DocumentOperation | null {
-  const segments = path.split('?', 1)[0]?.split('/') ?? [];
+  const verb = method.toLowerCase();
+  const plain = path.split('?', 1)[0] ?? '';
+  const segments = plain.split('/');
+  // A path without parameters goes before one with them.
+  const exact = paths[plain]?.[verb];
+  if (exact !== undefined) return exact;
   const found = Object.entries(paths).find(([template]) => {
     const parts = template.split('/');
     return (
@@ -97,7 +102,7 @@ function operationAt(
       parts.every((part, at) => part === segments[at] || part.startsWith('{'))
     );
   });
-  return found?.[1][method.toLowerCase()] ?? null;
+  return found?.[1][verb] ?? null;
 }
 
 /** The same schema without undeclared properties: undocumented fields are not allowed. */

@@ -189,7 +189,7 @@ export async function startApp(
   const all = stack.move();
 
   async function request(
-    method: 'GET' | 'HEAD' | 'POST' | 'DELETE',
+    method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE',
     path: string,
     payload?: object,
     further: Record<string, string> = {},

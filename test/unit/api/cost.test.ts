@@ -21,10 +21,19 @@ hold('createSession', [
   [{ headers: { 'content-length': '60000' } }, 10],
   [{ headers: { 'transfer-encoding': 'chunked' } }, 10],
 ]);
+hold('updateSession', [
+  [{}, 1],
+  [{ headers: { 'content-length': '257' } }, 2],
+  [{ headers: { 'transfer-encoding': 'chunked' } }, 10],
+]);
+hold('stopSessions', [[{}, 20]]);
 hold('listSessions', [
   [{ query: { limit: '100', offset: '5000', status: 'active' } }, 1],
   [{ query: { label: 'a=b', status: 'active' } }, 1],
   [{ query: { label: ['a=b', 'c=d'] } }, 10],
+  [{ query: { user_id: 'ada' } }, 1],
+  [{ query: { user_id: 'ada', status: 'active' } }, 10],
+  [{ query: { user_id: 'ada', label: 'a=b' } }, 10],
   [{ query: { label: ['a=b', 'c=d'], as_of: '2026-11-20T09:30:00Z' } }, 20],
 ]);
 hold('getSession', [

@@ -12,6 +12,8 @@ import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
+import { registerOrganization } from '#src/commands/register-organization.ts';
+import { stopSessions } from '#src/commands/stop-sessions.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
@@ -110,6 +112,33 @@ describe('the chain of causes of a session’s end', () => {
       'session.stopped',
       'session.stop-requested',
     ]);
+  });
+
+  it('leads from a stop of several sessions to the request for all of them', async () => {
+    const log = await logOf([create, ...launched, activate]);
+    const { organizationId, id } = sessionRef;
+    const asked = { id: organizationId, name: 'Acme', tier: 'max', credits: 60 } as const;
+    await registerOrganization(context(log), asked, newMetadata(user));
+    const done = await stopSessions(context(log), {
+      organizationId,
+      filter: { userId: 'ada' },
+      ids: [id],
+      note: 'deploy',
+      metadata: newMetadata(user),
+      late: new AbortController().signal,
+    });
+    if (isRejection(done)) throw new Error(JSON.stringify(done));
+    expect(done).toMatchObject({ stopped: [id], failed: [] });
+    const warn = (text: string) => expect.unreachable(text);
+    const steps = await readSteps(log, id, warn);
+    const end = steps.at(-1)?.event;
+    if (end === undefined) throw new Error('no life');
+    const chain = causesOf(end, await readRelated(log, steps, warn));
+    expect(chain.map(({ event }) => event?.type)).toEqual([
+      'session.stop-requested',
+      'organization.sessions-stop-requested',
+    ]);
+    expect(chain[1]?.words).toBe('user/ada stopped the one session that matched: deploy');
   });
 
   it('leads from an expiry to the extension that set its moment', async () => {

@@ -34,7 +34,12 @@ describe('concurrent creates of one organization', () => {
     const results = await queue.createMany(MANY);
     for (const [index, result] of results.entries()) {
       const last = await queue.lastOfSession(`ses_${index}`);
-      expect(result).toEqual({ isChanged: true, sequence: last?.sequence, state: last?.state });
+      expect(result).toEqual({
+        isChanged: true,
+        sequence: last?.sequence,
+        state: last?.state,
+        eventId: last?.id,
+      });
     }
     const sequences = results.map((result) => ('sequence' in result ? result.sequence : 0));
     expect(new Set(sequences).size).toBe(MANY);

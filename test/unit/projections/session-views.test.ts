@@ -113,7 +113,9 @@ describe('a row of the organization’s sessions', () => {
   ] as const)('of a session that is %s', async (_, happened, status, more) => {
     const { lists } = await viewAfter(organizationSessions, session, ...happened);
     const labels = ['label/team=shop', `status/${status}/label/team=shop`];
-    const own = ['all', ...labels, `status/${status}`].map((list) => `org_acme/${list}`);
+    const own = ['all', ...labels, `status/${status}`, 'user/user_1'].map(
+      (list) => `org_acme/${list}`,
+    );
     const others = more.map((list) => (list === 'waiting' ? list : `org_acme/${list}`));
     expect(lists).toEqual([...own, ...others].toSorted());
   });
@@ -136,6 +138,19 @@ describe('a row of the organization’s sessions', () => {
       }
     expect(lists).not.toEqual(expect.arrayContaining(sessionLists('org_acme', 'queued', [label])));
     expect(sessionLists('org_acme', 'active', [label, ['run', '1']])).toHaveLength(2);
+  });
+
+  test('is in a list of its user, which alone or with others is asked for', async () => {
+    const { lists } = await viewAfter(organizationSessions, session, requested(), activated());
+    expect(sessionLists('org_acme', null, [], 'user_1')).toHaveLength(1);
+    for (const status of [null, 'active'] as const)
+      for (const labels of [[], [['team', 'shop']]] as const) {
+        const asked = sessionLists('org_acme', status, labels, 'user_1');
+        expect(lists).toEqual(expect.arrayContaining(asked));
+        const others = sessionLists('org_acme', status, labels, 'user_2');
+        expect(others).toHaveLength(asked.length);
+        expect(lists).not.toEqual(expect.arrayContaining(others));
+      }
   });
 
   test('different labels never share a list', () => {

@@ -9,6 +9,7 @@ import {
 } from '#src/commands/create-session.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import { beyondLifetime } from '#src/domain/session/duration.ts';
+import { tooMuchText } from '#src/domain/session/text-size.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Caller } from '../../auth/authenticate.ts';
 import {
@@ -25,7 +26,7 @@ import { arrivedAt } from '../../http/admission.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { spanOf } from '../../http/trace-requests.ts';
-import { CreateSessionBody, readDuration, tooMuchText } from '../../schemas/requests.ts';
+import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { Session } from '../../schemas/sessions.ts';
 import { generateName } from '../../sessions/session-name.ts';

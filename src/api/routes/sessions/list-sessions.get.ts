@@ -1,8 +1,6 @@
 import { Type } from 'typebox';
 import { statuses } from '#events/session.ts';
-import { organizationSessions, sessionLists } from '#projections/organization-sessions.ts';
-import { projectionId } from '#projections/projection.ts';
-import type { Page, PageQuery } from '#projections/store/views.ts';
+import { sessionLists } from '#projections/organization-sessions.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
@@ -11,7 +9,7 @@ import { invalid, itemOf } from '../../http/validation.ts';
 import { Words } from '../../schemas/fields.ts';
 import { LABELS_MAX, labelParameter, readLabel } from '../../schemas/label.ts';
 import { SessionList } from '../../schemas/sessions.ts';
-import { catchingUp, CURRENT_WITHIN_MS } from '../../sessions/read-model-freshness.ts';
+import { currentPage } from '../../sessions/read-model-freshness.ts';
 import { asOfParameter, readAsOf } from '../../time-travel/as-of.ts';
 import type { HistoryReader } from '../../time-travel/history-reader.ts';
 
@@ -51,6 +49,15 @@ const ListQuery = Type.Object(
         ? invalid({}, `At most ${LABELS_MAX} labels can be asked for.`)
         : invalid({ label: itemOf(sent, flaw) }, 'label must be key=value.'),
     ),
+    user_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 256,
+        description: 'only sessions of this user',
+        refusal: (userId: unknown) =>
+          invalid({ user_id: userId }, 'user_id must have 1 to 256 characters.'),
+      }),
+    ),
     ...asOfParameter,
   },
   { additionalProperties: false },
@@ -77,9 +84,16 @@ export function listSessions(
     },
     config: { action: 'read', refusals: [], admission: 'handler', cost: costs.listSessions },
     async handler(request, reply) {
-      const { limit = LIMIT_DEFAULT, offset = 0, status, label = [], as_of } = request.query;
+      const {
+        limit = LIMIT_DEFAULT,
+        offset = 0,
+        status,
+        label = [],
+        user_id,
+        as_of,
+      } = request.query;
       const { organizationId } = request.caller;
-      const lists = sessionLists(organizationId, status ?? null, label.map(readLabel));
+      const lists = sessionLists(organizationId, status ?? null, label.map(readLabel), user_id);
       const query = { lists, limit, offset };
       const at = readAsOf(as_of, dependencies.context.now());
       const read = () => currentPage(dependencies, query);
@@ -99,23 +113,4 @@ export function listSessions(
       );
     },
   });
-}
-
-/**
- * A page that holds every event this process has seen; lists never step back, not even in a
- * rebuild.
- */
-async function currentPage(
-  { views, sessionEvents }: ApiDependencies,
-  query: PageQuery,
-): Promise<Page> {
-  const id = projectionId(organizationSessions);
-  const seen = sessionEvents.position();
-  const page = await views.page(id, query);
-  if (page.checkpoint >= seen) return page;
-  const later = (await views.waitForCheckpoint(id, seen, CURRENT_WITHIN_MS))
-    ? await views.page(id, query)
-    : page;
-  if (later.checkpoint >= seen) return later;
-  throw catchingUp();
 }

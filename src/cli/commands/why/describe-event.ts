@@ -135,7 +135,8 @@ function describeOtherEvent(event: RecordedEvent): string {
       return `the slot was released; ${describeSettlement(event.data)}`;
     case 'organization.sessions-stop-requested': {
       const { by, sessions, note } = event.data;
-      return `${by} stopped ${sessions} sessions at once${note === undefined ? '' : `: ${note}`}`;
+      const what = sessions === 1 ? 'the one session that matched' : `${sessions} sessions at once`;
+      return `${by} stopped ${what}${note === undefined ? '' : `: ${note}`}`;
     }
     case 'server.joined':
       return `server ${server} joined`;

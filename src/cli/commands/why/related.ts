@@ -1,5 +1,5 @@
 import { isOf, type RecordedEvent } from '#events/events.ts';
-import { streamFilter } from '#events/subjects.ts';
+import { streamFilter, subjectOf } from '#events/subjects.ts';
 import { EVENTS_MAX } from '#src/event-store/batch.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { readEvents } from '#src/event-store/read-events.ts';
@@ -31,7 +31,25 @@ export async function readRelated(
       if (!HOUSEKEEPING.includes(event.type)) related.push(event);
     }
   related.push(...(await readLedger(eventStore, steps, warn)));
+  related.push(...(await readJoining(eventStore, steps, warn)));
   return related.toSorted((one, other) => one.sequence - other.sequence);
+}
+
+/** The request that stopped several sessions, this one among them. */
+async function readJoining(
+  eventStore: EventStore,
+  steps: readonly Step[],
+  warn: (text: string) => void,
+): Promise<RecordedEvent[]> {
+  const stop = steps.find(({ event }) => event.type === 'session.stop-requested')?.event;
+  const cause = stop?.metadata.causationId ?? null;
+  if (stop === undefined || cause === null || !isOf('session', stop)) return [];
+  const { organizationId } = stop.aggregate;
+  const type = 'organization.sessions-stop-requested';
+  const subject = subjectOf({ kind: 'organization', organizationId }, type);
+  for await (const event of readEvents(eventStore, [subject], warn, { upTo: stop.sequence }))
+    if (event.id === cause) return [event];
+  return [];
 }
 
 /** Ledger events are appended in one batch with their session event, so read around each. */

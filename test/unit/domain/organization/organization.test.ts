@@ -83,3 +83,42 @@ describe('an API key', () => {
       .then(issued('key_more'));
   });
 });
+
+describe('stopping several sessions', () => {
+  const filter = { labels: { team: 'web' } };
+  const stop = { type: 'StopSessions', filter, sessions: 2, by: 'ada' } as const;
+  const type = 'organization.sessions-stop-requested';
+
+  it('is recorded once for all of them, with the filter, their number and what was said', () => {
+    given(registered)
+      .when({ ...stop, note: 'deploy' })
+      .then({ type, data: { filter, sessions: 2, by: 'ada', note: 'deploy' } });
+    given(registered)
+      .when(stop)
+      .then({ type, data: { filter, sessions: 2, by: 'ada' } });
+  });
+
+  it('is not recorded if no session was found', () => {
+    given(registered)
+      .when({ ...stop, sessions: 0 })
+      .thenNothing();
+  });
+
+  it('is refused without a restriction', () => {
+    for (const nothing of [{}, { labels: {} }])
+      given(registered)
+        .when({ ...stop, filter: nothing })
+        .thenRejected('INVALID_REQUEST', { field: 'filter' });
+    for (const one of [{ status: 'queued' }, { userId: 'ada' }, { createdBefore: CREATED }])
+      given(registered)
+        .when({ ...stop, filter: one })
+        .then({ type, data: { filter: one, sessions: 2, by: 'ada' } });
+  });
+
+  it('changes nothing of the organization', () => {
+    const data = { filter, sessions: 2, by: 'ada' };
+    given(registered, { type, data }).stateIs({ id: 'org_acme', name: 'Acme', keys: [] });
+  });
+});
+
+const CREATED = '2026-11-20T09:30:00.000Z';

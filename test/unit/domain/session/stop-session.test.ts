@@ -20,6 +20,31 @@ const now = T0 + 90_000;
 const stop = { type: 'StopSession', reason: 'user', now } as const;
 const confirm = { type: 'ConfirmStopped', now } as const;
 
+describe('stopping a session only if it is what was meant', () => {
+  it('leaves a session in another status alone', () => {
+    given(requested(), activated())
+      .when({ ...stop, onlyIf: { status: 'queued' } })
+      .thenNothing();
+    given(requested(), activated())
+      .when({ ...stop, onlyIf: { status: 'active' } })
+      .then(stopRequested('user', now));
+  });
+
+  it('leaves a session alone that lacks one of the labels', () => {
+    const updated = {
+      type: 'session.updated',
+      data: { labels: { team: 'web', run: '1' } },
+    } as const;
+    for (const labels of [{ team: 'shop' }, { team: 'web', run: '2' }, { team: 'web', more: '' }])
+      given(requested(), activated(), updated)
+        .when({ ...stop, onlyIf: { labels } })
+        .thenNothing();
+    given(requested(), activated(), updated)
+      .when({ ...stop, onlyIf: { labels: { team: 'web' } } })
+      .then(stopRequested('user', now));
+  });
+});
+
 describe('stopping a session with a browser', () => {
   test.each(['user', 'organization', 'operator'] as const)('is requested by the %s', (reason) => {
     given(requested(), activated())

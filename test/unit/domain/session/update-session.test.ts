@@ -26,6 +26,23 @@ describe('updating a session', () => {
     given(requested({ labels })).when({ type: 'UpdateSession', labels }).thenNothing();
   });
 
+  it('bounds description and labels together, whichever of them changes', () => {
+    const description = 'x'.repeat(1_024);
+    const long = Object.fromEntries(
+      Array.from({ length: 9 }, (_, at) => [`label-${at}`, 'y'.repeat(128)]),
+    );
+    given(requested({ description }))
+      .when({ type: 'UpdateSession', labels: long })
+      .thenRejected('INVALID_REQUEST', {
+        field: 'labels',
+        bytes: { description: 1_024, labels: 1_215 },
+        max_bytes: 2_048,
+      });
+    given(requested({ description, labels: long }))
+      .when({ type: 'UpdateSession', name: 'Checkout' })
+      .then({ type: 'session.updated', data: { name: 'Checkout' } });
+  });
+
   it('is refused once the session ends', () => {
     given(requested(), activated(), stopRequested())
       .when({ type: 'UpdateSession', name: 'Checkout' })
