@@ -7,7 +7,7 @@
  * The folder is for its owner alone; the files in it are for everybody, since each container has
  * another user and gets only its own of them.
  */
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keepEdge, keepInside } from './make-certificates.mjs';
@@ -32,6 +32,7 @@ await chmod(folder, 0o700);
 
 await kept('master_key', () => randomBytes(36).toString('base64url'));
 await kept('metrics_token', () => randomBytes(24).toString('base64url'));
+await kept('audit_key', auditKey);
 await kept('operator_token', () => randomBytes(24).toString('base64url'));
 const redis = await kept('redis', () => randomBytes(24).toString('hex'));
 const lines = [];
@@ -68,6 +69,11 @@ async function written(name, text) {
   await chmod(path, 0o644).catch(() => undefined);
   await writeFile(path, text);
   await chmod(path, 0o444);
+}
+
+/** Signs what the API exports: an Ed25519 key as a JWK. */
+function auditKey() {
+  return JSON.stringify(generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' }));
 }
 
 /** What it holds can be folded again: snapshots are enough, and nothing may be evicted. */

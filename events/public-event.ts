@@ -67,14 +67,8 @@ export const STORE_SEQUENCE = 'ce-sequence';
  * @throws RangeError for an event that organizations do not get
  */
 export function toPublicMessage(event: RecordedEvent, orgSequence: number): Message {
-  const { aggregate, type, sequence, data, state } = event;
+  const { aggregate, type, sequence } = event;
   if (!isPublic(type)) throw new RangeError(`${type} is not for organizations`);
-  const { kind } = aggregate;
-  const body = {
-    data: publicValue(kind, data),
-    state: publicValue(kind, state),
-    stateVersion: aggregates[kind].stateVersion,
-  };
   return {
     subject: publicSubjectOf(aggregate, type),
     headers: {
@@ -82,8 +76,17 @@ export function toPublicMessage(event: RecordedEvent, orgSequence: number): Mess
       [STORE_SEQUENCE]: String(sequence),
       [ORGANIZATION_SEQUENCE]: String(orgSequence),
     },
-    body: new TextEncoder().encode(JSON.stringify(body)),
+    body: new TextEncoder().encode(publicBodyOf(event)),
   };
+}
+
+/** The body of an event's message as organizations get it. */
+export function publicBodyOf({ aggregate: { kind }, data, state }: RecordedEvent): string {
+  return JSON.stringify({
+    data: publicValue(kind, data),
+    state: publicValue(kind, state),
+    stateVersion: aggregates[kind].stateVersion,
+  });
 }
 
 /**
@@ -96,7 +99,7 @@ export function toLiveMessage({ subject, headers, body }: Message): Message {
 }
 
 /** Data or state of an event without its internal parts. */
-function publicValue(kind: AggregateKind, value: unknown): unknown {
+export function publicValue(kind: AggregateKind, value: unknown): unknown {
   return pathsOf[kind].reduce(without, value);
 }
 

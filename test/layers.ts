@@ -48,6 +48,9 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/telemetry',
     ...common,
   ],
+  // What a session's events say: for the API and the command line.
+  'src/history': ['events', 'src/domain', 'src/event-store', ...common],
+  'src/audit': ['events', 'src/event-store', 'src/archive', ...common],
   'src/billing': ['events', 'src/domain', 'src/event-store', ...common],
   projections: [
     'events',
@@ -76,7 +79,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // How a browser's sockets are reached, for the two roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.
-  'src/api': [...core, 'src/operator'],
+  'src/api': [...core, 'src/history', 'src/audit', 'src/operator'],
   'src/provisioner': [...core, 'src/browser-link'],
   'src/timekeeper': core,
   'src/gateway': [...core, 'src/browser-link'],
@@ -86,6 +89,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // What its users have: types of the service alone, which leave nothing behind.
   'src/client': [
     'events',
+    'src/api/schemas/history.ts',
     'src/api/schemas/sessions.ts',
     'src/api/schemas/stop-sessions.ts',
     'src/api/schemas/requests.ts',
@@ -98,6 +102,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/doctor': [...core, 'src/browser-link', 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
     ...core,
+    'src/history',
+    'src/audit',
     'src/operator',
     'src/config',
     'src/embedded',

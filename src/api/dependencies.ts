@@ -13,6 +13,7 @@ import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
+import type { AuditSource } from './audit-export/audit-exports.ts';
 import type { Authenticate, Caller } from './auth/authenticate.ts';
 import type { EventFeed } from './event-stream/event-feed.ts';
 import type { Credentials } from './auth/api-keys.ts';
@@ -50,6 +51,7 @@ export type ApiDependencies = {
   /** Lets a key command wait until this process has applied the change. */
   credentials: Pick<Credentials, 'reached'>;
   feed: EventFeed;
+  audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
   /** The bearer token of the metrics; null: only clients on this machine may read them. */
   metricsToken: string | null;

@@ -1,5 +1,6 @@
 import type { ApiDependencies } from './dependencies.ts';
 import type { ApiServer } from './http/route.ts';
+import { exportAudit } from './routes/organization/export-audit.get.ts';
 import { getOrganization } from './routes/organization/get-organization.get.ts';
 import { issueKey } from './routes/organization/issue-key.post.ts';
 import { listKeys } from './routes/organization/list-keys.get.ts';
@@ -26,6 +27,8 @@ import { getSession } from './routes/sessions/get-session.get.ts';
 import { listSessions } from './routes/sessions/list-sessions.get.ts';
 import { rotateAccess } from './routes/sessions/rotate-access.post.ts';
 import { sessionAccess } from './routes/sessions/session-access.get.ts';
+import { sessionHistory } from './routes/sessions/session-history.get.ts';
+import { sessionWhy } from './routes/sessions/session-why.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { stopSessions } from './routes/sessions/stop-sessions.post.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
@@ -47,6 +50,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   extendSession(server, dependencies);
   updateSession(server, dependencies);
   stopSession(server, dependencies);
+  sessionHistory(server, dependencies);
+  sessionWhy(server, dependencies);
   stopSessions(server, dependencies);
   streamSessionEvents(server, dependencies);
   streamEvents(server, dependencies);
@@ -55,6 +60,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   issueKey(server, dependencies);
   revokeKey(server, dependencies);
   organizationUsage(server, dependencies);
+  exportAudit(server, dependencies);
   organizationPool(server, series);
   organizationQueue(server, waitingPlaces);
   getOperator(server);

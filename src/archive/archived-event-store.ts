@@ -255,9 +255,16 @@ function recordsOf(
   range: Part,
 ): AsyncIterable<RawRecord[]> {
   const [filter = '>', ...others] = subjects;
-  const subject = others.length === 0 ? subjectOfOne(filter) : null;
-  if (subject !== null) return archive.readAggregate(aggregateOf(subject), range);
+  const names = new Set(subjects.map(aggregateIn));
+  const [name = null] = names;
+  if (names.size === 1 && name !== null) return archive.readAggregate(name, range);
   return archive.records.read({ ...range, filter: others.length === 0 ? filter : '>' });
+}
+
+/** The name of the one aggregate that the filter selects; null: it may select several. */
+function aggregateIn(filter: string): string | null {
+  const subject = subjectOfOne(filter);
+  return subject === null ? null : aggregateOf(subject);
 }
 
 /** The aggregate's name in the archive's index. */

@@ -1,6 +1,8 @@
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
+import { withArchivedRecords } from '#src/archive/archived-event-store.ts';
 import { watchArchiveBorder } from '#src/archive/open-once.ts';
 import { startApi } from '#src/api/api.ts';
+import type { AuditSource } from '#src/api/audit-export/audit-exports.ts';
 import type { OperatorParts } from '#src/api/dependencies.ts';
 import { followCredentials, type Credentials } from '#src/api/auth/api-keys.ts';
 import {
@@ -13,10 +15,12 @@ import { createJwtAuthenticator, secretKeys, type JwtKeys } from '#src/api/auth/
 import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
 import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
+import { findAuditKey, openAuditKey } from './audit-key.ts';
 import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import type { JwtConfig } from '#src/config/jwt.ts';
+import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-stream-sizes.ts';
 import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createFeed } from '#src/feed/feed.ts';
@@ -34,7 +38,7 @@ function publicHosts({ publicWsUrl, publicWssUrl }: Infrastructure['config']['ga
 }
 
 export async function composeApi(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
-  const { config, connection, context, redis, log, certificate, metrics } = infrastructure;
+  const { config, context, log, certificate } = infrastructure;
   const rateLimiter = createRedisRateLimiter(infrastructure.rawViews, context.now);
   const credentials = stack.use(
     await followCredentials(context.eventStore, config.tiers, log, infrastructure),
@@ -42,17 +46,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   const health = await composeHealth(infrastructure, () => rateLimiter.isShared(), stack);
   const authenticate = await composeAuthenticate(infrastructure, credentials, stack);
   await startTenantAuth(infrastructure, credentials, stack);
-  registerServiceMetrics(metrics, {
-    views: infrastructure.views,
-    deadLetters: createJetStreamDeadLetters(connection),
-    readStreamSizes: createJetStreamSizes(connection),
-    readMemoryUse: createRedisMemoryUse(redis),
-    isEventStoreConnected: () => connection.isConnected(),
-    now: context.now,
-    queueTimeoutMs: config.queue.timeoutMs,
-    readArchiveSize: createArchiveSize(infrastructure.openArchive, context.now),
-    retainEndedMs: config.archive.retainEndedMs,
-  });
+  composeMetrics(infrastructure);
   const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
   const feed = createFeed({
     eventStore: context.eventStore,
@@ -67,6 +61,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
     health,
     completeFrom: border.completeFrom,
+    audit: composeAudit(infrastructure),
     createWaitMs: config.api.createWaitMs,
     queue: config.queue,
     queueTimeoutMs: config.queue.timeoutMs,
@@ -103,6 +98,34 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       await feed[Symbol.asyncDispose]();
       await api[Symbol.asyncDispose]();
     },
+  };
+}
+
+function composeMetrics(infrastructure: Infrastructure): void {
+  const { config, connection, context, redis, metrics } = infrastructure;
+  registerServiceMetrics(metrics, {
+    views: infrastructure.views,
+    deadLetters: createJetStreamDeadLetters(connection),
+    readStreamSizes: createJetStreamSizes(connection),
+    readMemoryUse: createRedisMemoryUse(redis),
+    isEventStoreConnected: () => connection.isConnected(),
+    now: context.now,
+    queueTimeoutMs: config.queue.timeoutMs,
+    readArchiveSize: createArchiveSize(infrastructure.openArchive, context.now),
+    retainEndedMs: config.archive.retainEndedMs,
+  });
+}
+
+/**
+ * The api processes of an event store have to share the key that signs audits, so only a process
+ * that is alone may make one.
+ */
+function composeAudit({ config, connection, context, openArchive }: Infrastructure): AuditSource {
+  const mayMakeKey = config.natsUrl === null || config.roles.includes('archivist');
+  const stored = createJetStreamRawRecords(connection);
+  return {
+    records: withArchivedRecords(stored, context.eventStore, openArchive),
+    findSigner: () => (mayMakeKey ? openAuditKey(config) : findAuditKey(config)),
   };
 }
 

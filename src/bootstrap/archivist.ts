@@ -3,7 +3,7 @@ import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-
 import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { openArchiveFiles } from './archive-files.ts';
-import { openAuditKey } from './audit-key.ts';
+import { archiveKeyPlace, openAuditKey } from './audit-key.ts';
 import type { Infrastructure } from './infrastructure.ts';
 import { readBackInThread } from './read-back-thread.ts';
 
@@ -32,7 +32,7 @@ export async function archivistDependencies({
     records: createJetStreamRawRecords(connection),
     files: await openArchiveFiles(config.archive.place),
     readBack: readBackInThread(config.archive.place),
-    signer: await openAuditKey(config.dataDir),
+    signer: await openAuditKey(archiveKeyPlace(config)),
     truncation: createJetStreamTruncation(connection),
     views: rawViews,
     leases: await createJetStreamLeases(connection),

@@ -8,24 +8,47 @@ import { loadOrCreateSecret } from '#src/embedded/secrets.ts';
 /** The key that signs the heads of audits and the manifests of the archive. */
 export type AuditKey = Signer & { publicKey: JWK };
 
+/** Where it is: the file that AUDIT_KEY_FILE names, else one in the data folder. */
+export type KeyPlace = { dataDir: string; auditKeyFile: string | null };
+
+/** The archive is one chain with one signer: AUDIT_KEY_FILE is for audits alone. */
+export function archiveKeyPlace({ dataDir }: { dataDir: string }): KeyPlace {
+  return { dataDir, auditKeyFile: null };
+}
+
 /** In the data folder; created by the first audit or archive, readable only by its owner. */
 const FILE = 'audit-key';
 
-export async function openAuditKey(dataDir: string): Promise<AuditKey> {
+/** The key. One of the data folder is made if it is not there; a named one has to be there. */
+export async function openAuditKey({ dataDir, auditKeyFile }: KeyPlace): Promise<AuditKey> {
+  if (auditKeyFile !== null) return createSigner(parse(await readFile(auditKeyFile, 'utf8')));
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const jwk = JSON.parse(await loadOrCreateSecret(dataDir, FILE, newKey)) as JWK;
-  return createSigner(jwk);
+  return createSigner(parse(await loadOrCreateSecret(dataDir, FILE, newKey)));
 }
 
-/** Fingerprint of the data folder's key; null if there is none. */
-export async function knownFingerprint(dataDir: string): Promise<string | null> {
+/** The key; null if there is none. */
+export async function findAuditKey(place: KeyPlace): Promise<AuditKey | null> {
+  const jwk = await readJwk(place);
+  return jwk === null ? null : createSigner(jwk);
+}
+
+/** The key's fingerprint; null if there is none. */
+export async function knownFingerprint(place: KeyPlace): Promise<string | null> {
+  const jwk = await readJwk(place);
+  return jwk === null ? null : calculateJwkThumbprint(publicOf(jwk));
+}
+
+async function readJwk({ dataDir, auditKeyFile }: KeyPlace): Promise<JWK | null> {
   try {
-    const text = await readFile(join(dataDir, FILE), 'utf8');
-    return await calculateJwkThumbprint(publicOf(JSON.parse(text) as JWK));
+    return parse(await readFile(auditKeyFile ?? join(dataDir, FILE), 'utf8'));
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
   }
+}
+
+function parse(text: string): JWK {
+  return JSON.parse(text) as JWK;
 }
 
 function newKey(): string {

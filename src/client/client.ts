@@ -17,6 +17,7 @@ export type {
   Session,
   SessionAccess,
   SessionExtended,
+  SessionHistory,
   SessionList,
   Sessions,
   SessionsStopped,
@@ -24,6 +25,7 @@ export type {
   StopSessions,
   UpdateSession,
   SessionSummary,
+  SessionWhy,
 } from './sessions.ts';
 
 export type ClientOptions = RequesterOptions;

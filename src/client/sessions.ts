@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Role } from '#events/organization.ts';
 import type { SessionStatus } from '#events/session.ts';
 import type { CreateSessionBody, UpdateSessionBody } from '#src/api/schemas/requests.ts';
+import type * as told from '#src/api/schemas/history.ts';
 import type * as schemas from '#src/api/schemas/sessions.ts';
 import type {
   SessionsStopped as Stopped,
@@ -28,6 +29,9 @@ export type SessionList = Omit<Static<typeof schemas.SessionList>, 'sessions'> &
 export type SessionAccess = Worded<Static<typeof schemas.SessionAccess>>;
 export type SessionExtended = Worded<Static<typeof schemas.SessionExtended>>;
 export type SessionStopped = Static<typeof schemas.SessionStopped>;
+/** A page of a session's events, and why it is where it is. */
+export type SessionHistory = Static<typeof told.SessionHistory>;
+export type SessionWhy = Static<typeof told.SessionWhy>;
 export type SessionsStopped = Static<typeof Stopped>;
 /** Fields that are left out stay as they are; `labels` replaces all labels. */
 export type UpdateSession = Static<typeof UpdateSessionBody>;
@@ -79,6 +83,10 @@ export type Sessions = {
    * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED if it has ended
    */
   waitUntilActive(id: string, options?: CallOptions & { waitMs?: number }): Promise<LiveSession>;
+  /** A page of its events, each with what it changed; `next` is `after` of the next page. */
+  history(id: string, query?: HistoryQuery, options?: CallOptions): Promise<SessionHistory>;
+  /** Why it ended, or why it is where it is, in sentences. */
+  why(id: string, options?: CallOptions): Promise<SessionWhy>;
   /** All events of the session, from the first to the last. */
   events(id: string, options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 };
@@ -90,6 +98,8 @@ export type ListQuery = {
   labels?: Record<string, string>;
   user_id?: string;
 };
+
+export type HistoryQuery = { limit?: number; after?: number };
 
 const WAIT_MS = 120_000;
 
@@ -150,10 +160,22 @@ export function createSessions(requester: Requester): Sessions {
       if (settled.status !== 'active') throw ended(settled);
       return settled;
     },
+    ...createHistories(requester),
     events: (id, options = {}) =>
       followEvents(requester, { path: `${pathOf(id)}/events`, isOneSession: true }, options),
   };
   return sessions;
+}
+
+/** What happened to a session. */
+function createHistories(requester: Requester): Pick<Sessions, 'history' | 'why'> {
+  return {
+    history(id, query = {}, options) {
+      const path = `${pathOf(id)}/history`;
+      return requester.json({ method: 'GET', path, query: parametersOf(query), ...options });
+    },
+    why: (id, options) => requester.json({ method: 'GET', path: `${pathOf(id)}/why`, ...options }),
+  };
 }
 
 /** The session with its methods. */
@@ -172,7 +194,7 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
   };
 }
 
-function parametersOf({ labels = {}, ...plain }: ListQuery): [string, string][] {
+function parametersOf({ labels = {}, ...plain }: ListQuery & HistoryQuery): [string, string][] {
   const given = Object.entries(plain).filter(([, value]) => value !== undefined);
   return [
     ...given.map(([name, value]): [string, string] => [name, String(value)]),

@@ -5,6 +5,7 @@ import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import {
   isLoopback,
   isProduction,
+  readText,
   refuseWeakSecrets,
   secretFileVariables,
   withSecretFiles,
@@ -53,6 +54,8 @@ export type Config = StoresConfig & {
   };
   incoming: IncomingConfig;
   dataDir: string;
+  /** The key that signs audits; null: one in the data folder. */
+  auditKeyFile: string | null;
   archive: ArchiveConfig;
   roles: readonly RoleName[];
   browsers: {
@@ -107,6 +110,12 @@ export const variables = {
   DATA_DIR: {
     fallback: '.data',
     meaning: 'folder of the embedded event store, secrets and runtime.json',
+  },
+  AUDIT_KEY_FILE: {
+    fallback: '',
+    meaning:
+      'file of the key that signs exported audits; all api processes need the same; empty: ' +
+      'audit-key in DATA_DIR',
   },
   ...incomingVariables,
   ...storesVariables,
@@ -205,6 +214,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     gateway: readGateway(read, incoming.certificate !== null),
     incoming,
     dataDir: resolve(read('DATA_DIR')),
+    auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
     ...readStores(read),
     archive: readArchive(read),
     roles: readRoles(read('ROLES')),
@@ -240,6 +250,13 @@ function lifetime(read: Read<VariableName>): number {
   const ms = duration('MAX_LIFETIME', read);
   if (ms < LIFETIME_MIN_MS) throw new BadConfig('MAX_LIFETIME: must be at least 1m');
   return ms;
+}
+
+/** The path of a file that is there; null: none is named. */
+function readableFile(name: VariableName, read: (name: VariableName) => string): string | null {
+  const path = read(name) || null;
+  if (path !== null) readText(name, path);
+  return path;
 }
 
 function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway'] {

@@ -10,6 +10,7 @@ import { backfill } from './backfill.ts';
 import { createChannel, type Channel } from './channel.ts';
 import { createSubscriber, type Subscriber } from './subscriber.ts';
 import { createFollower } from './follower.ts';
+import { readPage, type EventPage, type PageDependencies, type PageRequest } from './page.ts';
 import type { EndReason } from './sse-frames.ts';
 import type { Sink } from './sink.ts';
 import { startEviction, type IsAllowed } from './eviction.ts';
@@ -33,10 +34,17 @@ export type StreamRefusal = 'organization-full' | 'process-full' | 'ending' | 'a
 export type Feed = AsyncDisposable & {
   /** Opens a stream; null: it is open. @throws Unavailable if the event store does not answer */
   open(request: StreamRequest): Promise<StreamRefusal | null>;
+  /**
+   * A page of stored events; `ahead`: the event store has not reached the position.
+   * @throws Unavailable
+   */
+  page(request: Omit<PageRequest, 'after'> & Pick<StreamRequest, 'begin'>): Promise<Page>;
   readonly clientsPerOrganizationMax: number;
   /** Number of open streams. */
   clients(): number;
 };
+
+type Page = EventPage | 'ahead';
 
 /** Backlogs read at once, of all organizations and of one; others have turns. */
 const BACKFILLS = { slots: 8, slotsPerOwner: 4 };
@@ -46,7 +54,8 @@ const SKEW_MS = 60_000;
 /** The feed of one process. Disposing ends all streams; clients reconnect to another process. */
 export function createFeed(options: FeedOptions): Feed {
   const { eventStore, logger } = options;
-  const subscribers = createSubscribers(eventStore, logger);
+  const reading = createReading(eventStore, logger);
+  const subscribers = createSubscribers(reading, logger);
   const limiter = createStreamLimiter(options);
   const eviction = startEviction(subscribers.all);
   const follower = createFollower(eventStore, logger, {
@@ -65,7 +74,7 @@ export function createFeed(options: FeedOptions): Feed {
   /** Opens the stream; returns the refusal, or null once the stream is open. */
   async function begin(request: StreamRequest): Promise<StreamRefusal | null> {
     await follower.started();
-    const after = await positionOf(eventStore, request);
+    const after = await positionOf(eventStore, request, await eventStore.lastSequence());
     if (isEnding) return 'ending';
     if (after === null) return 'ahead';
     subscribers.add(request, after, follower.position(), () =>
@@ -88,6 +97,11 @@ export function createFeed(options: FeedOptions): Feed {
         throw error;
       }
     },
+    async page(request) {
+      const end = await eventStore.lastSequence();
+      const after = await positionOf(eventStore, request, end);
+      return after === null ? 'ahead' : readPage(reading, { ...request, after }, end);
+    },
     clientsPerOrganizationMax: options.clientsPerOrganizationMax,
     clients: () => subscribers.all.size,
     async [Symbol.asyncDispose]() {
@@ -99,18 +113,25 @@ export function createFeed(options: FeedOptions): Feed {
   };
 }
 
-/** All subscribers of this process, in one channel per organization. */
-function createSubscribers(eventStore: EventStore, logger: Logger) {
-  const channels = new Map<string, Channel>();
-  const all = new Map<Subscriber, IsAllowed>();
-  const dependencies = {
+/** How stored events are read, for streams and pages together. */
+type Reading = PageDependencies;
+
+function createReading(eventStore: EventStore, logger: Logger): Reading {
+  return {
     eventStore,
     readSlots: createFairSlots(BACKFILLS),
+    now: () => performance.now(),
     onUnreadable(poison: UnreadableEvent) {
       stopAtUnknown(poison);
       logger.error(poison, 'event feed backlog: malformed event skipped');
     },
   };
+}
+
+/** All subscribers of this process, in one channel per organization. */
+function createSubscribers(reading: Reading, logger: Logger) {
+  const channels = new Map<string, Channel>();
+  const all = new Map<Subscriber, IsAllowed>();
 
   function add(
     { subscription, isAllowed, openSink }: StreamRequest,
@@ -134,7 +155,7 @@ function createSubscribers(eventStore: EventStore, logger: Logger) {
     });
     channel.join(subscriber);
     all.set(subscriber, isAllowed);
-    backfill(dependencies, channel, subscriber).catch((error: unknown) => {
+    backfill(reading, channel, subscriber).catch((error: unknown) => {
       if (error instanceof UnknownEvent) return subscriber.end('newer_version');
       logger.warn({ err: error, organizationId, sessionId }, 'event stream backlog failed');
       subscriber.end('interrupted');
@@ -166,13 +187,13 @@ function createSubscribers(eventStore: EventStore, logger: Logger) {
 /** The sequence after which the stream begins; null if the event store has not reached it. */
 async function positionOf(
   eventStore: EventStore,
-  { subscription, begin }: StreamRequest,
+  { subscription, begin }: Pick<StreamRequest, 'subscription' | 'begin'>,
+  end: number,
 ): Promise<number | null> {
   if (begin === 'since') {
     const from = new Date(Date.parse(subscription.since ?? '') - SKEW_MS).toISOString();
     return eventStore.sequenceBefore(from);
   }
-  const end = await eventStore.lastSequence();
   if (begin === 'now') return end;
   return begin > end ? null : begin;
 }

@@ -1,5 +1,5 @@
 import { chainLine, recordText } from '#src/archive/chain.ts';
-import { firstHash, type AuditHead, type AuditScope } from '#src/cli/commands/audit/head.ts';
+import { firstHash, type AuditHead, type AuditScope } from '#src/audit/head.ts';
 import type { AuditKey } from '#src/bootstrap/audit-key.ts';
 import { verifyLines, type Verdict } from '#src/cli/commands/audit/verify-lines.ts';
 import type { RawRecord } from '#src/event-store/raw-records.ts';

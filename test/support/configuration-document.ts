@@ -22,7 +22,13 @@ export const topics: readonly Topic[] = [
   {
     title: 'Process',
     about: 'What this process runs and where it keeps its data.',
-    units: { ROLES: 'names', DATA_DIR: 'path', NODE_ENV: 'word', LOG_LEVEL: 'word' },
+    units: {
+      ROLES: 'names',
+      DATA_DIR: 'path',
+      AUDIT_KEY_FILE: 'path',
+      NODE_ENV: 'word',
+      LOG_LEVEL: 'word',
+    },
   },
   {
     title: 'HTTP API and gateway',

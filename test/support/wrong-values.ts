@@ -84,6 +84,10 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['::/0', /would trust every address/],
   ],
   DATA_DIR: ANY,
+  AUDIT_KEY_FILE: [
+    ['/nowhere/at/all', /cannot be read \(ENOENT\)/],
+    ['/tmp', /cannot be read \(EISDIR\)/],
+  ],
   RETAIN_ENDED: duration,
   RETAIN_EVENTS_MAX: count,
   ARCHIVE_EVERY: duration,

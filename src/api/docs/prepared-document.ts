@@ -52,7 +52,8 @@ function hasMatch(sent: string | undefined, etag: string): boolean {
   return sentTags.some((tag) => tag === '*' || tag === strong);
 }
 
-function acceptsGzip(sent: string | string[] | undefined): boolean {
+/** Whether a client takes gzip, by its Accept-Encoding. */
+export function acceptsGzip(sent: string | string[] | undefined): boolean {
   const offers = String(sent ?? '').split(',');
   return offers.some((offer) => {
     const [coding = '', ...parameters] = offer.split(';').map((part) => part.trim().toLowerCase());

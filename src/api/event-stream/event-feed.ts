@@ -17,4 +17,16 @@ export type EventFeed = {
     isAllowed: () => boolean | Promise<boolean>;
     openSink: () => Sink;
   }): Promise<'organization-full' | 'process-full' | 'ending' | 'ahead' | null>;
+  /**
+   * Stored events as JSON texts, at most `limit`, from `begin` on. All matching events up to `next`
+   * are on this page or before it; there may be fewer than `limit` although more follow. `isMore`:
+   * more may be stored already.
+   * @throws Unavailable
+   */
+  page(request: {
+    subscription: EventQuery['asked'] & { organizationId: string; sessionId: string | null };
+    begin: number | 'since' | 'now';
+    limit: number;
+    signal: AbortSignal;
+  }): Promise<{ events: string[]; next: number; isMore: boolean } | 'ahead'>;
 };

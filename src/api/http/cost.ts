@@ -30,6 +30,13 @@ const FIRST_EVENT = 10;
 /** From another position: reconnects must be cheap. */
 const LATER_EVENT = 2;
 
+/** Events of a page for one unit: so many are read and written in about 3 ms. */
+const EVENTS_OF_A_UNIT = 50;
+const EVENTS_DEFAULT = 100;
+const EVENTS_MAX = 500;
+/** For a label up to 1,000 events are read. */
+const LABELLED_PAGE = 12;
+
 const isNamed = (value: unknown) => value !== undefined && value !== '';
 
 /** Units for the bytes of a body whose texts all later events of the session carry. */
@@ -48,6 +55,20 @@ function unitsOfBacklog({ query, headers }: Asked): number | null {
   if (isNamed(lastId)) return Number(lastId) === 0 ? FIRST_EVENT : LATER_EVENT;
   if (!isNamed(query['from'])) return null;
   return Number(query['from']) > 1 ? LATER_EVENT : FIRST_EVENT;
+}
+
+/** Units for a page of events. */
+function unitsOfPage({ query }: Asked): number {
+  const asked = Number(query['limit'] ?? EVENTS_DEFAULT);
+  const events = asked >= 1 && asked <= EVENTS_MAX ? asked : 0;
+  return 1 + Math.ceil(events / EVENTS_OF_A_UNIT);
+}
+
+/** Whether events are asked for as pages of JSON, and not as a stream. */
+export function wantsPages({ query, headers }: Asked): boolean {
+  if (isNamed(query['format'])) return query['format'] === 'json';
+  const accept = headers.accept ?? '';
+  return accept.includes('application/json') && !accept.includes('text/event-stream');
 }
 
 /**
@@ -89,10 +110,26 @@ export const costs = {
     meaning: 'Costs 1 unit of the rate limit, and 1 for each 10 lines of `limit` that are begun.',
   },
   streamEvents: {
-    units: (asked) => unitsOfBacklog(asked) ?? 1,
+    units(asked) {
+      if (!wantsPages(asked)) return unitsOfBacklog(asked) ?? 1;
+      return isNamed(asked.query['label']) ? LABELLED_PAGE : unitsOfPage(asked);
+    },
     meaning:
       'Costs 10 units of the rate limit from the first event or from a time, 2 from another ' +
-      'position, 1 from now on.',
+      'position, 1 from now on; a page 1 unit, and 1 for each 50 events of `limit` that are ' +
+      'begun, 12 with a label.',
+  },
+  getSessionHistory: {
+    units: unitsOfPage,
+    meaning: 'Costs 1 unit of the rate limit, and 1 for each 50 events of `limit` that are begun.',
+  },
+  getSessionWhy: {
+    units: () => 10,
+    meaning: 'Costs 10 units of the rate limit.',
+  },
+  exportAudit: {
+    units: () => COST_MAX,
+    meaning: 'Costs 20 units of the rate limit.',
   },
   streamSessionEvents: {
     units: (asked) => unitsOfBacklog(asked) ?? FIRST_EVENT,

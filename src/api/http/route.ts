@@ -63,6 +63,17 @@ export function response(
   };
 }
 
+/** The response with a second type of content, JSON. */
+export function responses(first: unknown, description: string, schema: TSchema): unknown {
+  const { description: other, content, ...rest } = first as Described;
+  return {
+    ...rest,
+    description: `${other}; ${description}`,
+    content: { ...content, 'application/json': { schema } },
+  };
+}
+type Described = { description: string; content: object };
+
 export function emptyResponse(description: string): unknown {
   return { type: 'null', description };
 }

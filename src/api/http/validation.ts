@@ -43,7 +43,8 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
  */
 function looseOf(schema: TSchema): TSchema {
   const text = JSON.stringify(schema, (key, value: unknown) => {
-    if (key === 'format') return undefined;
+    // A property may have the name, too.
+    if (key === 'format' && typeof value === 'string') return undefined;
     if (typeof value !== 'object' || value === null) return value;
     if (CHECKED_BY_HANDLER in value) return {};
     if (!('properties' in value && 'required' in value)) return value;

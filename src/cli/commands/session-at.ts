@@ -5,6 +5,7 @@ import { evolve } from '#src/domain/session/session.ts';
 import { reject } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
+import { fleetIn } from '#src/history/fleet.ts';
 import { parseId, parseTime, integer } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../errors.ts';
@@ -71,23 +72,11 @@ export async function readSteps(
 
 /** Subject filters of the browsers that were assigned to a session, and of their servers. */
 export function fleetOf(steps: readonly Step[]): { workloads: string[]; servers: string[] } {
-  const places = steps.flatMap(({ state }) =>
-    [state.workload ?? [], state.assignment ?? []].flat(),
-  );
+  const { workloadIds, serverIds } = fleetIn(steps.map(({ state }) => state));
   return {
-    workloads: filtersOf(
-      'workload',
-      places.map(({ workloadId }) => workloadId),
-    ),
-    servers: filtersOf(
-      'server',
-      places.map(({ serverId }) => serverId),
-    ),
+    workloads: workloadIds.map((id) => streamFilter({ kind: 'workload', id })),
+    servers: serverIds.map((id) => streamFilter({ kind: 'server', id })),
   };
-}
-
-function filtersOf(kind: 'workload' | 'server', ids: readonly string[]): string[] {
-  return [...new Set(ids)].map((id) => streamFilter({ kind, id }));
 }
 
 /**

@@ -1,7 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { RecordedEvent } from '#events/events.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { reject } from '#src/errors.ts';
+import { fieldChanges } from '#src/history/field-changes.ts';
 import { parseId } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { formatElapsed, formatTable, formatDuration, printable } from '../output.ts';
@@ -86,26 +86,10 @@ function msBetween(before: RecordedEvent, after: RecordedEvent): number {
   return Date.parse(after.time) - Date.parse(before.time);
 }
 
-/** A changed field of a state; `from` is left out if the field did not exist before. */
-export type FieldChange = { field: string; from?: unknown; to: unknown };
-
-/** The changed fields. A new field that is empty does not count as a change. */
-export function fieldChanges(before: object, after: object): FieldChange[] {
-  const old = new Map<string, unknown>(Object.entries(before));
-  return Object.entries(after)
-    .filter(([field, value]) => !isDeepStrictEqual(old.get(field), value))
-    .filter(([field, value]) => old.has(field) || !isEmpty(value))
-    .map(([field, to]) => (old.has(field) ? { field, from: old.get(field), to } : { field, to }));
-}
-
 /** One line for each changed field: `status: "creating" → "active"`. */
-export function changesBetween(before: object, after: object): string[] {
+function changesBetween(before: object, after: object): string[] {
   return fieldChanges(before, after).map((change) => {
     const from = 'from' in change ? `${JSON.stringify(change.from)} → ` : '';
     return `${change.field}: ${from}${JSON.stringify(change.to)}`;
   });
-}
-
-function isEmpty(value: unknown): boolean {
-  return value === null || value === '' || JSON.stringify(value) === '{}';
 }

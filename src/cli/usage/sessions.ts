@@ -48,6 +48,6 @@ export const sessionCommands: readonly KnownCommand[] = [
     summary: 'Explain in plain words why a session ended',
     operands: ['SESSION-ID'],
     options: {},
-    load: async () => (await import('../commands/why/why.ts')).showWhy,
+    load: async () => (await import('../commands/why.ts')).showWhy,
   },
 ];

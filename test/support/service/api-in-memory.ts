@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { pino } from 'pino';
 import { createReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
@@ -8,6 +9,8 @@ import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
+import type { Caller } from '#src/api/auth/authenticate.ts';
+import { createSigner } from '#src/archive/signature.ts';
 import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
@@ -28,6 +31,7 @@ import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import { openMetrics } from '#src/telemetry/metrics.ts';
@@ -35,6 +39,8 @@ import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
 import { eventually } from './service.ts';
 
 const ORGANIZATION = 'acme';
+/** An organization that has nothing to do with the first, once it is registered. */
+const OTHER = 'umbrella';
 const CREDITS = 10_000;
 const usual = {
   limits: {
@@ -47,6 +53,7 @@ const usual = {
 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
+const JWK = { format: 'jwk' } as const;
 
 /** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
 export async function readOpenApi(): Promise<OpenApiDocument> {
@@ -83,6 +90,14 @@ export async function startApp(
     keyHash: null,
     limits,
   } as const;
+  /** By bearer: any other one is of the first organization's owner. */
+  const callers: Record<string, Caller> = {
+    viewer: { ...owner, role: 'viewer', userId: 'victor' },
+    member: { ...owner, role: 'member', userId: 'mia' },
+    admin: { ...owner, role: 'admin', userId: 'alan' },
+    other: { ...owner, organizationId: OTHER, userId: 'olga' },
+  };
+  const authenticate = (bearer: string) => callers[bearer] ?? owner;
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
@@ -147,6 +162,7 @@ export async function startApp(
   await registerOrganization(context, asked, newMetadata('test'));
 
   const take = createLocalLimiter(now);
+  const signer = await createSigner(generateKeyPairSync('ed25519').privateKey.export(JWK));
   const dependencies: ApiDependencies = {
     ...infrastructure,
     createWaitMs: 10_000,
@@ -169,12 +185,16 @@ export async function startApp(
     metricsToken: null,
     ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
-    authenticate: () => owner,
+    audit: {
+      records: createMemoryRecords(context.eventStore),
+      findSigner: () => Promise.resolve(signer),
+    },
+    authenticate,
   };
   const server = buildServer({
     routes: (scope) => registerRoutes(scope, dependencies),
     gatekeeper: {
-      authenticate: () => owner,
+      authenticate,
       rateLimiter: {
         take: (...asked) => Promise.resolve(take(...asked)),
         isShared: () => true,
@@ -188,6 +208,12 @@ export async function startApp(
   stack.defer(() => server.close());
   const all = stack.move();
 
+  /** The answer as bytes. */
+  async function download(path: string, further: Record<string, string> = {}) {
+    const headers = { authorization: 'Bearer any', ...further };
+    const reply = await server.inject({ method: 'GET', url: path, headers });
+    return { status: reply.statusCode, headers: reply.headers, bytes: reply.rawPayload };
+  }
   async function request(
     method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE',
     path: string,
@@ -200,6 +226,10 @@ export async function startApp(
   }
   return {
     request,
+    download,
+    registerOther: () =>
+      registerOrganization(context, { ...asked, id: OTHER }, newMetadata('test')),
+    signer,
     /** Listens on the network; resolves with the address. */
     listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,

@@ -60,6 +60,22 @@ hold('streamEvents', [
   [{ query: { from: '71204' } }, 2],
   [{ query: { from: '2026-11-20T09:30:00Z' } }, 10],
 ]);
+hold('streamEvents', [
+  [{ query: { format: 'json' } }, 3],
+  [{ query: { format: 'json', limit: '1', from: '1' } }, 2],
+  [{ query: { limit: '500' }, headers: { accept: 'application/json' } }, 11],
+  [{ query: { format: 'json', limit: '1', label: 'a=b' } }, 12],
+  [{ query: { format: 'sse' }, headers: { accept: 'application/json' } }, 1],
+  [{ headers: { accept: 'text/event-stream, application/json' } }, 1],
+]);
+hold('getSessionHistory', [
+  [{}, 3],
+  [{ query: { limit: '50' } }, 2],
+  [{ query: { limit: '500', after: '70000' } }, 11],
+  [{ query: { limit: 'many' } }, 1],
+]);
+hold('getSessionWhy', [[{}, 10]]);
+hold('exportAudit', [[{}, 20]]);
 hold('streamSessionEvents', [
   [{}, 10],
   [{ headers: { 'last-event-id': '' } }, 10],

@@ -3,16 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { knownFingerprint, openAuditKey, type AuditKey } from '#src/bootstrap/audit-key.ts';
+import {
+  knownFingerprint,
+  openAuditKey,
+  type AuditKey,
+  type KeyPlace,
+} from '#src/bootstrap/audit-key.ts';
 import { readLines } from '#src/cli/commands/audit/verify.ts';
 import { verifyLines } from '#src/cli/commands/audit/verify-lines.ts';
 import { auditOf, fileOf, found, recordOf, verdictOnFile } from '#test/support/audit-file.ts';
 
 let dataDir: string;
+let place: KeyPlace;
 let key: AuditKey;
+const placeAt = (name: string) => ({ dataDir: join(dataDir, name), auditKeyFile: null });
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'bss-audit-'));
-  key = await openAuditKey(dataDir);
+  place = { dataDir, auditKeyFile: null };
+  key = await openAuditKey(place);
 });
 afterAll(() => rm(dataDir, { recursive: true }));
 
@@ -141,7 +149,7 @@ describe('a forger', () => {
   });
 
   it('who signs with another key is known by its fingerprint', async () => {
-    const foreign = await openAuditKey(join(dataDir, 'forger'));
+    const foreign = await openAuditKey(placeAt('forger'));
     const verdict = await verdictOnFile(fileOf(await auditOf(foreign, [recordOf(1, 'forged')])));
     expect(verdict).toMatchObject({ isWhole: true, fingerprint: foreign.fingerprint });
     expect(foreign.fingerprint).not.toBe(key.fingerprint);
@@ -150,13 +158,22 @@ describe('a forger', () => {
 
 describe('the key', () => {
   it('is created once and kept', async () => {
-    const [again, known] = await Promise.all([openAuditKey(dataDir), knownFingerprint(dataDir)]);
+    const [again, known] = await Promise.all([openAuditKey(place), knownFingerprint(place)]);
     expect([again.fingerprint, known]).toEqual([key.fingerprint, key.fingerprint]);
     expect(again.publicKey).not.toHaveProperty('d');
     expect((await stat(join(dataDir, 'audit-key'))).mode & 0o777).toBe(0o600);
   });
 
+  it('is the one of a named file, which is never made', async () => {
+    const named = { ...placeAt('other'), auditKeyFile: join(dataDir, 'audit-key') };
+    const [opened, known] = await Promise.all([openAuditKey(named), knownFingerprint(named)]);
+    expect([opened.fingerprint, known]).toEqual([key.fingerprint, key.fingerprint]);
+    const missing = { ...placeAt('other'), auditKeyFile: join(dataDir, 'none') };
+    await expect(openAuditKey(missing)).rejects.toThrow('ENOENT');
+    expect(await knownFingerprint(missing)).toBeNull();
+  });
+
   it('is not created by reading its fingerprint', async () => {
-    expect(await knownFingerprint(join(dataDir, 'no-such-folder'))).toBeNull();
+    expect(await knownFingerprint(placeAt('no-such-folder'))).toBeNull();
   });
 });

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { AggregateRef } from '#events/subjects.ts';
 import type { CommandSession } from '#src/cli/command.ts';
-import { readSteps } from '#src/cli/commands/session-at.ts';
-import { showWhy } from '#src/cli/commands/why/why.ts';
-import { causesOf } from '#src/cli/commands/why/chain.ts';
-import { readRelated } from '#src/cli/commands/why/related.ts';
+import { sessionAnywhere } from '#events/subjects.ts';
+import { showWhy } from '#src/cli/commands/why.ts';
+import { causesOf } from '#src/history/chain.ts';
+import { readRelated } from '#src/history/related.ts';
+import { readStory } from '#src/history/story.ts';
 import { readArguments } from '#src/cli/read-arguments.ts';
 import { usageOf } from '#src/cli/usage/all.ts';
 import { isRejection } from '#src/errors.ts';
@@ -97,13 +98,18 @@ async function textOf(...life: Step[]): Promise<string> {
 
 /** The chain as types of its events, and the timers; the end first. */
 async function chainOf(...life: Step[]): Promise<string[]> {
-  const log = await logOf(life);
-  const warn = (text: string) => expect.unreachable(text);
-  const steps = await readSteps(log, sessionRef.id, warn);
-  const related = await readRelated(log, steps, warn);
-  const end = steps.at(-1)?.event;
-  if (end === undefined) throw new Error('no life');
-  return causesOf(end, related).map(({ event, words }) => event?.type ?? words);
+  const chain = await chainIn(await logOf(life));
+  return chain.map(({ event, words }) => event?.type ?? words);
+}
+
+async function chainIn(log: Awaited<ReturnType<typeof logOf>>) {
+  const onUnreadable = (poison: object) => expect.unreachable(JSON.stringify(poison));
+  const subjects = [sessionAnywhere(sessionRef.id)];
+  const story = await readStory(log.read({ subjects, onUnreadable }));
+  if (story === null) throw new Error('no life');
+  const { now } = context(log);
+  const related = await readRelated(log, story, { now, onUnreadable });
+  return causesOf(story.last, related);
 }
 
 describe('the chain of causes of a session’s end', () => {
@@ -129,11 +135,7 @@ describe('the chain of causes of a session’s end', () => {
     });
     if (isRejection(done)) throw new Error(JSON.stringify(done));
     expect(done).toMatchObject({ stopped: [id], failed: [] });
-    const warn = (text: string) => expect.unreachable(text);
-    const steps = await readSteps(log, id, warn);
-    const end = steps.at(-1)?.event;
-    if (end === undefined) throw new Error('no life');
-    const chain = causesOf(end, await readRelated(log, steps, warn));
+    const chain = await chainIn(log);
     expect(chain.map(({ event }) => event?.type)).toEqual([
       'session.stop-requested',
       'organization.sessions-stop-requested',
@@ -184,6 +186,23 @@ describe('the chain of causes of a session’s end', () => {
       'session.stop-requested',
       'the timer "idle" fired',
       'session.accessed',
+    ]);
+  });
+
+  it('leads from a hand-off that expired to its request', async () => {
+    const ask: Step = {
+      by: user,
+      session: {
+        ...{ type: 'RequestHandoff', handoffId: 'hof_1', instructions: 'sign in', by: 'ada' },
+        ...{ timeoutMs: MINUTE, now: T0 + MINUTE },
+      },
+    };
+    const expire: Step = {
+      by: 'timekeeper/handoff',
+      session: { type: 'ExpireHandoff', now: T0 + 2 * MINUTE },
+    };
+    expect(await chainOf(create, ...launched, activate, ask, expire)).toEqual([
+      ...['session.handoff-expired', 'the timer "handoff" fired', 'session.handoff-requested'],
     ]);
   });
 

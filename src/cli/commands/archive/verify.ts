@@ -1,6 +1,6 @@
 import { verifyArchive, type ArchiveVerdict } from '#src/archive/verify/verify.ts';
 import { openArchiveFiles } from '#src/bootstrap/archive-files.ts';
-import { knownFingerprint } from '#src/bootstrap/audit-key.ts';
+import { archiveKeyPlace, knownFingerprint } from '#src/bootstrap/audit-key.ts';
 import { readConfig, type Config } from '#src/config/config.ts';
 import { integer, textUpTo } from '../../arguments.ts';
 import type { Command, Output } from '../../command.ts';
@@ -35,7 +35,7 @@ function readAsked(options: Parameters<Command['read']>[0]): Asked {
 
 /** @param endSequence the archive must reach it, as the event store begins behind it */
 async function verify(config: Config, asked: Asked, endSequence: number): Promise<Output> {
-  const signer = asked.key ?? (await knownFingerprint(config.dataDir));
+  const signer = asked.key ?? (await knownFingerprint(archiveKeyPlace(config)));
   if (signer === null)
     throw new UsageError('--key is needed: this data folder has no key, so it has signed nothing');
   const verdict = await verifyArchive(await openArchiveFiles(config.archive.place), {

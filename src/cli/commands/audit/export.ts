@@ -1,13 +1,13 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { chainLine, recordText } from '#src/archive/chain.ts';
+import { firstHash, firstLine, type AuditHead, type AuditScope } from '#src/audit/head.ts';
+import { chainedLines } from '#src/audit/records.ts';
+import { scopeOf } from '#src/audit/scope.ts';
 import { openAuditKey } from '#src/bootstrap/audit-key.ts';
 import { isRejection } from '#src/errors.ts';
-import { sequenceAt } from '#src/event-store/load-state.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
-import { firstHash, type AuditHead, type AuditScope } from './head.ts';
-import type { Command, CommandSession } from '../../command.ts';
+import type { Command } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
 import { parseId, textUpTo, parseTimeOrDate } from '../../arguments.ts';
 import { findOrganization } from '../../organization.ts';
@@ -26,10 +26,11 @@ export const exportAudit: Command = {
         const known = await findOrganization(session.context.eventStore, organization);
         if (isRejection(known)) return known;
       }
-      const scope = await scopeOf(session, { from, to, organization });
-      const key = await openAuditKey(session.config.dataDir);
-      const head = await writeRecords(session.records, scope, `${file}.records`);
-      await writeFile(file, head, await key.sign(JSON.stringify(head)));
+      const scope = await scopeOf(session.context, { from, to, organization });
+      const key = await openAuditKey(session.config);
+      const written = await writeRecords(session.records, scope, `${file}.records`);
+      const { head, line } = await firstLine(scope, written, key);
+      await writeFile(file, line);
       const { fingerprint } = key;
       const text = [
         `${head.records} records written to ${file}`,
@@ -40,54 +41,28 @@ export const exportAudit: Command = {
   },
 };
 
-async function scopeOf(
-  { context }: CommandSession,
-  asked: { from: number | null; to: number | null; organization: string | null },
-): Promise<AuditScope> {
-  const { from, organization } = asked;
-  const to = Math.min(asked.to ?? Infinity, context.now());
-  const { id } = await context.eventStore.info();
-  return {
-    format: 'bss-audit-1',
-    log: id,
-    organization,
-    from: from === null ? null : new Date(from).toISOString(),
-    to: new Date(to).toISOString(),
-    after: from === null ? 0 : await sequenceAt(context, from - 1),
-    up_to: await sequenceAt(context, to - 1),
-  };
-}
-
 /** Writes the records to a file of their own; the head can be written only after all of them. */
 async function writeRecords(
   source: RawRecords,
   scope: AuditScope,
   path: string,
-): Promise<AuditHead> {
-  let tip = firstHash(scope);
-  let count = 0;
+): Promise<Pick<AuditHead, 'records' | 'tip'>> {
+  const written = { records: 0, tip: firstHash(scope) };
   async function* lines() {
-    const { after, up_to: upTo, organization: organizationId } = scope;
-    for await (const batch of source.read({ after, upTo, organizationId })) {
-      let text = '';
-      for (const record of batch) {
-        const { line, hash } = chainLine(tip, recordText(record));
-        text += `${line}\n`;
-        tip = hash;
-      }
-      count += batch.length;
+    for await (const { text, records, tip } of chainedLines(source, scope)) {
+      Object.assign(written, { records, tip });
       yield text;
     }
   }
-  await pipeline(lines, createWriteStream(path, { mode: 0o600 }));
-  return { ...scope, exported_at: new Date().toISOString(), records: count, tip };
+  await pipeline(lines(), createWriteStream(path, { mode: 0o600 }));
+  return written;
 }
 
 /** Writes head and records; the file gets its name only once it is complete. */
-async function writeFile(file: string, head: AuditHead, signature: string): Promise<void> {
+async function writeFile(file: string, firstLine: string): Promise<void> {
   const [records, unnamed] = [`${file}.records`, `${file}.new`];
   async function* parts() {
-    yield `{"head":${JSON.stringify(head)},"signature":"${signature}"}\n`;
+    yield firstLine;
     yield* createReadStream(records);
   }
   await pipeline(parts, createWriteStream(unnamed, { mode: 0o600 }));

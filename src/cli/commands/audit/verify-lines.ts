@@ -1,6 +1,6 @@
 import { readLine, sha256 } from '#src/archive/chain.ts';
 import { signerOf } from '#src/archive/signature.ts';
-import { firstHash, type AuditHead } from './head.ts';
+import { firstHash, type AuditHead } from '#src/audit/head.ts';
 
 /** Result of a verification. `line` counts from 1; null if no single line is at fault. */
 export type Verdict =

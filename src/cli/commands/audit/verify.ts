@@ -1,7 +1,8 @@
 import { knownFingerprint } from '#src/bootstrap/audit-key.ts';
 import { createReadStream } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { recordText } from '#src/archive/chain.ts';
+import type { AuditHead } from '#src/audit/head.ts';
+import { recordTexts } from '#src/audit/records.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { readConfig } from '#src/config/config.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
@@ -9,7 +10,6 @@ import type { RawRecords } from '#src/event-store/raw-records.ts';
 import { textUpTo } from '../../arguments.ts';
 import type { Command, Output } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
-import type { AuditHead } from './head.ts';
 import { verifyLines, type InspectRecord, type Verdict } from './verify-lines.ts';
 
 export const verifyAudit: Command = {
@@ -19,7 +19,7 @@ export const verifyAudit: Command = {
     const wanted = options.optional('key', textUpTo(64));
     return async () => {
       await requireFile(file);
-      const trusted = wanted ?? (await knownFingerprint(readConfig(process.env).dataDir));
+      const trusted = wanted ?? (await knownFingerprint(readConfig(process.env)));
       return present(await verifyLines(readLines(file)), trusted);
     };
   },
@@ -28,7 +28,7 @@ export const verifyAudit: Command = {
     const wanted = options.optional('key', textUpTo(64));
     return async (session) => {
       await requireFile(file);
-      const trusted = wanted ?? (await knownFingerprint(session.config.dataDir));
+      const trusted = wanted ?? (await knownFingerprint(session.config));
       const log = compareWithStore(session.context, session.records);
       const verdict = await verifyLines(readLines(file), log.inspect);
       return present(verdict.isWhole ? await log.end(verdict) : verdict, trusted);
@@ -44,7 +44,7 @@ function compareWithStore(context: CommandContext, records: RawRecords) {
     if (stored === null) {
       const { id } = await context.eventStore.info();
       if (id !== head.log) return 'it is of another event store';
-      stored = recordTexts(records, head);
+      stored = textsOf(records, head);
     }
     const { value } = await stored.next();
     if (value === undefined) return 'the event store no longer has this record';
@@ -54,7 +54,7 @@ function compareWithStore(context: CommandContext, records: RawRecords) {
   };
   async function end(verdict: Verdict & { isWhole: true }): Promise<Verdict> {
     const { head } = verdict;
-    const rest = await (stored ?? recordTexts(records, head)).next();
+    const rest = await (stored ?? textsOf(records, head)).next();
     if (rest.done !== true)
       return {
         isWhole: false,
@@ -69,13 +69,8 @@ function compareWithStore(context: CommandContext, records: RawRecords) {
   return { inspect, end };
 }
 
-async function* recordTexts(
-  records: RawRecords,
-  head: AuditHead,
-): AsyncGenerator<string, void, void> {
-  const { after, up_to: upTo, organization: organizationId } = head;
-  for await (const batch of records.read({ after, upTo, organizationId }))
-    yield* batch.map(recordText);
+async function* textsOf(records: RawRecords, head: AuditHead): AsyncGenerator<string, void, void> {
+  for await (const batch of recordTexts(records, head)) yield* batch;
 }
 
 async function requireFile(file: string): Promise<void> {

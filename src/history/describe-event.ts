@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import type { SessionEvent, StopReason } from '#events/session.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
-import { formatDuration } from '../../output.ts';
+import { formatDuration } from './elapsed.ts';
 
 /**
  * The event as a sentence about the session. The last lines of a browser's output follow it, on

@@ -53,6 +53,7 @@ type Last = (...types: string[]) => RecordedEvent | null;
 /** The event that set the timer: the newest of those that reschedule it. */
 function armedBy(timer: string, last: Last): RecordedEvent | null {
   if (timer === 'idle') return last('session.accessed', 'session.activated');
+  if (timer.startsWith('handoff')) return last('session.handoff-requested');
   if (timer.startsWith('queue')) return last('session.requested', 'session.requeued');
   return last('session.extended', 'session.requested');
 }

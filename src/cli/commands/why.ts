@@ -1,41 +1,41 @@
 import type { RecordedEvent } from '#events/events.ts';
+import { sessionAnywhere } from '#events/subjects.ts';
 import { reject } from '#src/errors.ts';
 import { isFinal } from '#src/domain/session/session.ts';
-import type { Command, Output } from '../../command.ts';
-import { parseId } from '../../arguments.ts';
-import {
-  formatElapsed,
-  formatTable,
-  formatDuration,
-  printable,
-  printableLines,
-} from '../../output.ts';
-import { readSteps, type Step } from '../session-at.ts';
-import { causesOf, type Link } from './chain.ts';
-import { readRelated } from './related.ts';
-import { describeEvent } from './describe-event.ts';
+import { describeUnreadable } from '#src/event-store/read-events.ts';
+import { causesOf, type Link } from '#src/history/chain.ts';
+import { describeEvent } from '#src/history/describe-event.ts';
+import { readRelated } from '#src/history/related.ts';
+import { readStory, summaryOf, withoutUses, type Story } from '#src/history/story.ts';
+import type { Command, Output } from '../command.ts';
+import { parseId } from '../arguments.ts';
+import { formatElapsed, formatTable, printable, printableLines } from '../output.ts';
 
 export const showWhy: Command = {
   read(options) {
     const id = options.operand(0, parseId);
     return async ({ context, warn }) => {
-      const steps = await readSteps(context.eventStore, id, warn);
-      const last = steps.findLast(({ event }) => isChange(event)) ?? steps.at(-1);
-      if (last === undefined) return reject('SESSION_NOT_FOUND', { session_id: id });
-      const related = await readRelated(context.eventStore, steps, warn);
-      return presentWhy(steps, last, { chain: causesOf(last.event, related), related });
+      const { eventStore, now } = context;
+      const onUnreadable: OnUnreadable = (poison) => warn(describeUnreadable(poison));
+      const subjects = [sessionAnywhere(id)];
+      const own = eventStore.read({ subjects, includesArchive: true, onUnreadable });
+      const story = await readStory(own);
+      if (story === null) return reject('SESSION_NOT_FOUND', { session_id: id });
+      const related = await readRelated(eventStore, story, { now, onUnreadable });
+      return presentWhy(story, { chain: causesOf(story.end, related), related });
     };
   },
 };
 
+type OnUnreadable = Parameters<typeof readRelated>[2]['onUnreadable'];
+
 function presentWhy(
-  steps: readonly Step[],
-  { state }: Step,
+  story: Story,
   { chain, related }: { chain: readonly Link[]; related: readonly RecordedEvent[] },
 ): Output {
-  const lastUse = related.findLast(isUse);
-  const timeline = related.filter((event) => !isUse(event) || event === lastUse);
-  const summary = summaryOf(steps, state);
+  const { state } = story;
+  const timeline = withoutUses(related);
+  const summary = summaryOf(story);
   const json = {
     session_id: state.id,
     organization_id: state.organizationId,
@@ -56,19 +56,6 @@ function presentWhy(
     ...describeTimeline(timeline),
   ];
   return { json, text: text.map(printable).join('\n') };
-}
-
-function summaryOf(steps: readonly Step[], state: Step['state']): string {
-  const { id, organizationId, status, endedReason, startedAt, createdAt, endedAt } = state;
-  const who = `Session ${id} of organization ${organizationId}`;
-  const events = `${steps.length} events`;
-  if (endedAt === null) return `${who} has not ended: it is ${status} (${events}).`;
-  const whole = formatDuration(Date.parse(endedAt) - Date.parse(createdAt));
-  const active =
-    startedAt === null
-      ? 'and never had a browser'
-      : `${formatDuration(Date.parse(endedAt) - Date.parse(startedAt))} of it with a browser`;
-  return `${who} ${status} (${endedReason}) at ${endedAt}, after ${whole}, ${active} (${events}).`;
 }
 
 function describeLink({ words, event }: Link, because: string): readonly string[] {
@@ -96,14 +83,4 @@ function describeActor({ metadata: { actor } }: RecordedEvent): string {
 
 function presentEvent({ sequence, type, time, metadata }: RecordedEvent) {
   return { sequence, type, time, actor: metadata.actor };
-}
-
-/** Neither use nor a state that was carried forward explains where a session is. */
-function isChange(event: RecordedEvent): boolean {
-  return !isUse(event) && event.type !== 'session.carried-forward';
-}
-
-/** Every minute of use is an event; the output shows only the last. */
-function isUse({ type }: RecordedEvent): boolean {
-  return type === 'session.accessed';
 }

@@ -17,6 +17,8 @@ export type AuditScope = {
   /** The sequences of the span: above `after`, up to and including `up_to`. */
   after: number;
   up_to: number;
+  /** The records are those that organizations get (`records.ts`); absent: as they are stored. */
+  form?: 'public';
 };
 
 /** The signed first line. */
@@ -26,6 +28,20 @@ export type AuditHead = AuditScope & {
   /** The hash of the last line; without records, `firstHash` of the scope. */
   tip: string;
 };
+
+/** Signs heads; `fingerprint` is the public key's. */
+export type AuditSigner = { fingerprint: string; sign(text: string): Promise<string> };
+
+/** The first line of an audit, with its line feed. */
+export async function firstLine(
+  scope: AuditScope,
+  { records, tip }: Pick<AuditHead, 'records' | 'tip'>,
+  signer: AuditSigner,
+): Promise<{ head: AuditHead; line: string }> {
+  const head: AuditHead = { ...scope, exported_at: new Date().toISOString(), records, tip };
+  const text = JSON.stringify(head);
+  return { head, line: `{"head":${text},"signature":"${await signer.sign(text)}"}\n` };
+}
 
 export function firstHash(scope: AuditScope): string {
   const { format, log, organization, from, to, after, up_to } = scope;
