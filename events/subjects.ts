@@ -313,3 +313,8 @@ export function parkedSubject(projection: string, sequence: number): string {
 export function retrySubject(stream: string, queue: string): string {
   return `retry.${token(stream)}.${token(queue)}`;
 }
+
+/** The subject on which a server is asked for the screenshot of a session that it runs. */
+export function screenshotSubject(serverId: string): string {
+  return `ask.screenshot.${token(serverId)}`;
+}

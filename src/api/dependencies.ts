@@ -8,6 +8,7 @@ import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import type { Screenshots } from '#src/messaging/screenshots.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -50,6 +51,8 @@ export type ApiDependencies = {
   maxLifetimeMs: number;
   /** Lets a key command wait until this process has applied the change. */
   credentials: Pick<Credentials, 'reached'>;
+  /** Screenshots of sessions, by the servers that run them. */
+  screenshots: Pick<Screenshots, 'ask'>;
   feed: EventFeed;
   audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;

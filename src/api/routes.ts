@@ -29,6 +29,7 @@ import { rotateAccess } from './routes/sessions/rotate-access.post.ts';
 import { sessionAccess } from './routes/sessions/session-access.get.ts';
 import { sessionHistory } from './routes/sessions/session-history.get.ts';
 import { sessionWhy } from './routes/sessions/session-why.get.ts';
+import { sessionScreenshot } from './routes/sessions/session-screenshot.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { stopSessions } from './routes/sessions/stop-sessions.post.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
@@ -53,6 +54,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   sessionHistory(server, dependencies);
   sessionWhy(server, dependencies);
   stopSessions(server, dependencies);
+  sessionScreenshot(server, dependencies);
   streamSessionEvents(server, dependencies);
   streamEvents(server, dependencies);
   getOrganization(server, dependencies);

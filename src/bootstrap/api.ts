@@ -25,6 +25,7 @@ import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-strea
 import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -68,6 +69,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     pace: startQueuePace(infrastructure.sessionEvents, context.now),
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
+    screenshots: createJetStreamScreenshots(infrastructure.connection),
     operator: operatorParts(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
+import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
@@ -22,22 +23,30 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   await claim(leases, infrastructure);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
-  const starting = startProvisioner({
+  const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
     leases,
     browsers: measureLaunches(browsers, metrics),
+    screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),
-  });
-  return starting.catch(async (error: unknown) => {
+  }).catch(async (error: unknown) => {
     // Open handles of the browsers would keep the process from exiting.
     await (browsers.leave?.() ?? browsers[Symbol.asyncDispose]());
     throw error;
   });
+  const answering = createJetStreamScreenshots(connection).serve(serverId, provisioner.screenshot);
+  return {
+    ...provisioner,
+    async [Symbol.asyncDispose]() {
+      answering[Symbol.dispose]();
+      await provisioner[Symbol.asyncDispose]();
+    },
+  };
 }
 
 /** @throws LeaseTaken, saying what to do */

@@ -14,6 +14,8 @@ export type {
   CreateOptions,
   CreateSession,
   LiveSession,
+  Screenshot,
+  ScreenshotOptions,
   Session,
   SessionAccess,
   SessionExtended,

@@ -32,10 +32,13 @@ export type Request = CallOptions & {
 export type Requester = {
   /** The response's JSON. @throws ServiceError, NoAnswer, or the reason of the aborted signal */
   json<Answer>(request: Request): Promise<Answer>;
+  /** What `read` makes of the response, which may be a 304. @throws as `json` */
+  read<Answer>(request: Request, read: (response: Response) => Promise<Answer>): Promise<Answer>;
   /** One try without a timeout, for a streamed response. @throws ServiceError, NoAnswer */
   open(request: Request): Promise<Response>;
 };
 
+const NOT_MODIFIED = 304;
 const TIMEOUT_MS = 60_000;
 const RETRIES_MAX = 3;
 const BACKOFF_MS = 250;
@@ -70,25 +73,31 @@ export function createRequester(options: RequesterOptions): Requester {
       ...(signal === undefined ? {} : { signal }),
     };
     const response = await fetch(`${base}${path}${search && `?${search}`}`, init);
-    if (!response.ok) throw await readRefusal(response);
+    if (!response.ok && response.status !== NOT_MODIFIED) throw await readRefusal(response);
     return response;
   }
 
-  async function attempt<Answer>(request: Request): Promise<Answer> {
+  async function attempt<Answer>(
+    request: Request,
+    read: (response: Response) => Promise<Answer>,
+  ): Promise<Answer> {
     const time = AbortSignal.timeout(request.timeoutMs ?? timeoutMs);
     const signal = AbortSignal.any([time, ...(request.signal ? [request.signal] : [])]);
     try {
-      return (await (await open({ ...request, signal })).json()) as Answer;
+      return await read(await open({ ...request, signal }));
     } catch (error) {
       throw failureOf(error, request);
     }
   }
 
-  async function json<Answer>(request: Request): Promise<Answer> {
+  async function read<Answer>(
+    request: Request,
+    how: (response: Response) => Promise<Answer>,
+  ): Promise<Answer> {
     const mayRepeat = request.method !== 'POST' || request.idempotencyKey !== undefined;
     for (let retry = 0; ; retry += 1) {
       try {
-        return await attempt<Answer>(request);
+        return await attempt(request, how);
       } catch (error) {
         const afterMs = retry < retriesMax && mayRepeat ? pauseAfter(error, retry) : null;
         if (afterMs === null) throw error;
@@ -96,7 +105,11 @@ export function createRequester(options: RequesterOptions): Requester {
       }
     }
   }
-  return { json, open };
+  return {
+    json: <Answer>(request: Request) => read(request, (answer) => answer.json() as Promise<Answer>),
+    read,
+    open,
+  };
 }
 
 /** The error that the caller gets for a failed try. */

@@ -10,7 +10,7 @@ import type {
 } from '#src/api/schemas/stop-sessions.ts';
 import { ServiceError } from './failures.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
-import type { CallOptions, Requester } from './requester.ts';
+import type { CallOptions, Request, Requester } from './requester.ts';
 
 /** Fields whose schema is an enum of event data, so that no literal type can be derived. */
 type Worded<Answer> = {
@@ -42,6 +42,20 @@ export type CreateSession = Omit<Static<typeof CreateSessionBody>, 'duration' | 
   idle_timeout?: string;
 };
 
+/** A JPEG picture. */
+export type Screenshot = {
+  bytes: Uint8Array<ArrayBuffer>;
+  /** Names the picture; the same picture has the same one. */
+  etag: string;
+};
+
+export type ScreenshotOptions = CallOptions & {
+  /** The picture's greatest width in pixels, 64 to 3840; default 1280. */
+  maxWidth?: number;
+  /** The etag of the picture that the caller has. */
+  etag?: string;
+};
+
 export type CreateOptions = CallOptions & {
   /** Idempotency key; default: a random UUID. */
   idempotencyKey?: string;
@@ -55,6 +69,7 @@ export type LiveSession = Session & {
   extend(duration: string, options?: CallOptions): Promise<SessionExtended>;
   access(options?: CallOptions): Promise<SessionAccess>;
   rotateAccess(options?: CallOptions): Promise<SessionAccess>;
+  screenshot(options?: ScreenshotOptions): Promise<Screenshot | null>;
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 } & AsyncDisposable;
 
@@ -79,6 +94,8 @@ export type Sessions = {
   access(id: string, options?: CallOptions): Promise<SessionAccess>;
   /** Replaces the session's addresses; those of before are refused, and connections closed. */
   rotateAccess(id: string, options?: CallOptions): Promise<SessionAccess>;
+  /** What the session's browser shows; null: still the picture of `etag`. */
+  screenshot(id: string, options?: ScreenshotOptions): Promise<Screenshot | null>;
   /**
    * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED if it has ended
    */
@@ -152,6 +169,7 @@ export function createSessions(requester: Requester): Sessions {
       requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
     rotateAccess: (id, options) =>
       requester.json({ method: 'POST', path: `${pathOf(id)}/rotate-access`, ...options }),
+    screenshot: (id, options = {}) => requester.read(screenshotRequest(id, options), readPicture),
     async waitUntilActive(id, { waitMs = WAIT_MS, ...options } = {}) {
       const session = await sessions.get(id, options);
       if (session.status === 'active') return session;
@@ -187,11 +205,27 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
     extend: (duration, options) => sessions.extend(id, duration, options),
     access: (options) => sessions.access(id, options),
     rotateAccess: (options) => sessions.rotateAccess(id, options),
+    screenshot: (options) => sessions.screenshot(id, options),
     events: (options) => sessions.events(id, options),
     async [Symbol.asyncDispose]() {
       await sessions.stop(id);
     },
   };
+}
+
+function screenshotRequest(id: string, { maxWidth, etag, ...options }: ScreenshotOptions): Request {
+  return {
+    method: 'GET',
+    path: `${pathOf(id)}/screenshot`,
+    query: maxWidth === undefined ? [] : [['max_width', String(maxWidth)]],
+    headers: etag === undefined ? {} : { 'if-none-match': etag },
+    ...options,
+  };
+}
+
+async function readPicture(response: Response): Promise<Screenshot | null> {
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  return response.status === 200 ? { bytes, etag: response.headers.get('etag') ?? '' } : null;
 }
 
 function parametersOf({ labels = {}, ...plain }: ListQuery & HistoryQuery): [string, string][] {

@@ -11,9 +11,11 @@ import type { LaunchedBuild } from '#events/server.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import type { CommandContext, CommandResult } from '#src/commands/handle-command.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import type { AnswerScreenshot } from '#src/messaging/screenshots.ts';
 import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { startAutoscaler } from './pool/autoscale.ts';
 import type { Browsers } from './browsers/browsers.ts';
@@ -31,6 +33,7 @@ import { replaceOutdated } from './pool/rollover.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
+import { createScreenshots } from './screenshots/screenshots.ts';
 import { createReporter, type Reporter } from './reporter.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
 import { requestsWaitingAt } from './pool/earlier-requests.ts';
@@ -57,6 +60,8 @@ export type ProvisionerDependencies = {
   /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
   onLogReconnect: (listener: () => void) => () => void;
   log: Logger;
+  /** Called after each screenshot, with its duration. */
+  screenshotMade?: Metrics['screenshotMade'];
   /** null: nothing is traced. */
   tracer?: Tracer | null;
 };
@@ -70,6 +75,8 @@ export type Provisioner = {
   leaks(): Reconciled['leaks'];
   /** Reconciles now; for a caller that may have missed the end of a browser. */
   reconcileSoon: () => void;
+  /** Answers questions for screenshots of the sessions that it runs. */
+  screenshot: AnswerScreenshot;
 } & AsyncDisposable;
 
 /** Reports that are pending at shutdown are given up after this; the next start reconciles. */
@@ -100,11 +107,9 @@ export async function startProvisioner(
   const hasOthers = createOtherServersCheck(dependencies);
   const pool = createPool({ ...dependencies, now: context.now, reporter, hasOthers });
   browsers.onExit((exit) => {
+    const { workloadId } = exit;
     handleExit(pool, exit).catch((error: unknown) =>
-      log.error(
-        { err: error, workloadId: exit.workloadId },
-        'failed to report the end of a browser',
-      ),
+      log.error({ err: error, workloadId }, 'failed to report the end of a browser'),
     );
   });
   browsers.onAvailable?.((isAvailable) => {
@@ -153,6 +158,7 @@ export async function startProvisioner(
     warm: () => warm(pool, signal),
     leaks: () => reconciler.last().leaks,
     reconcileSoon: reconciler.soon,
+    screenshot: createScreenshots({ ...dependencies, pool }),
     [Symbol.asyncDispose]: dispose,
   };
 }

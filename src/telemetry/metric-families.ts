@@ -26,6 +26,8 @@ export type Family = {
 
 /** From one append (2 ms) to a launch on a busy machine (15 s). */
 const PHASE_SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15];
+/** A page that changes nothing takes 10 ms; a browser that has no picture is given up after 3 s. */
+const SCREENSHOT_SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3];
 const LAUNCH_SECONDS = [0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30];
 
 export const createPhases = ['admission', 'append', 'placement', 'launch', 'first_cdp'] as const;
@@ -174,6 +176,15 @@ export const families = {
       'failed.',
     label: { name: 'outcome', values: ['launched', 'failed'] },
     buckets: LAUNCH_SECONDS,
+  },
+  bss_screenshot_seconds: {
+    kind: 'histogram',
+    of: ['provisioner'],
+    help:
+      'Duration of this server’s screenshots, until the browser has made the picture or is given ' +
+      'up.',
+    label: { name: 'outcome', values: ['made', 'failed'] },
+    buckets: SCREENSHOT_SECONDS,
   },
   bss_browser_age_seconds: {
     kind: 'gauge',

@@ -23,6 +23,7 @@ export type Metrics = {
   refused(error: ErrorName): void;
   sessionStarted(start: 'warm' | 'cold'): void;
   browserLaunched(outcome: 'launched' | 'failed', ms: number): void;
+  screenshotMade(outcome: 'made' | 'failed', ms: number): void;
   gatewayRefused(status: number): void;
   /**
    * Registers a function that reads metrics at each scrape. If it throws or takes longer than 3 s,
@@ -82,6 +83,7 @@ export function openMetrics(options: { roles: string; owners: readonly FamilyOwn
     refused: (error) => count('bss_refusals_total', error),
     sessionStarted: (start) => count('bss_session_starts_total', start),
     browserLaunched: (outcome, ms) => observe('bss_browser_launch_seconds', outcome, ms),
+    screenshotMade: (outcome, ms) => observe('bss_screenshot_seconds', outcome, ms),
     gatewayRefused: (status) => count('bss_gateway_refusals_total', `${status}`),
     watch: (gives, read) => void watched.push({ gives, read }),
     text,

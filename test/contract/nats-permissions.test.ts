@@ -8,6 +8,7 @@ import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-
 import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { handleServerCommand } from '#src/operator/servers.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
@@ -87,6 +88,8 @@ const work = {
 };
 const timers = ['tmr.acme.ses_1.expiry', 'tmr.fired.acme.ses_1.expiry'];
 const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
+/** The API asks, the servers answer. */
+const questions = ['ask.screenshot.srv_1'];
 const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
 const everybody = [...ruin, '_INBOX.somebody', 'anything.else', 'live.fleet.server.srv_1.joined'];
 
@@ -117,6 +120,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   projector: [
+    ...questions,
     ...allBut(),
     ...money,
     ...people,
@@ -130,6 +134,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   provisioner: [
+    ...questions,
     ...allBut('assigned', 'requeued', 'activated', 'stop-requested', 'stopped', 'failed'),
     ...money,
     ...people,
@@ -141,6 +146,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   gateway: [
+    ...questions,
     ...allBut('accessed'),
     ...money,
     ...people,
@@ -155,6 +161,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   timekeeper: [
+    ...questions,
     ...allBut('queued', 'expiry-warning', 'stop-requested', 'stopped', 'failed'),
     ...money,
     ...people,
@@ -168,6 +175,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   archivist: [
+    ...questions,
     ...allBut(),
     ...money,
     ...people,
@@ -182,6 +190,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   operator: [
+    ...questions,
     ...allBut(),
     'evt.acme.ledger.slot-reserved',
     ...fleet,
@@ -223,7 +232,16 @@ describe.each(natsUsers)('%s', (user) => {
 
   test('may subscribe only to its own inbox', async () => {
     const nc = await connectAs(user);
-    const wanted = ['>', 'evt.>', 'live.>', '$JS.>', '$KV.>', '_INBOX.>', ...inboxes(user)];
+    const wanted = [
+      '>',
+      'evt.>',
+      'live.>',
+      '$JS.>',
+      '$KV.>',
+      'ask.>',
+      '_INBOX.>',
+      ...inboxes(user),
+    ];
     const refusals = wanted.map(async (subject) => {
       const { promise, resolve } = Promise.withResolvers<string | null>();
       nc.subscribe(subject, { callback: (error) => resolve(error?.name ?? null) });
@@ -261,6 +279,24 @@ test('api may do what an operator decides by it', async () => {
     expect(
       await handleServerCommand(contextOf(connection), 'srv_9', { type }, newMetadata('test')),
     ).toMatchObject({ status: type === 'Drain' ? 'draining' : 'live' });
+});
+
+test.each([
+  ['api', 'provisioner'],
+  ['service', 'service'],
+] as const)('%s may ask for a screenshot, and %s answer it', async (asking, answering) => {
+  await using one = await connectJetStream({
+    ...{ url: nats.urlOf(asking), makesStreams: false, ...inboxOf(asking) },
+  });
+  await using other = await connectJetStream({
+    ...{ url: nats.urlOf(answering), makesStreams: false, ...inboxOf(answering) },
+  });
+  const picture = { kind: 'image', etag: 'one', bytes: Buffer.alloc(300_000, 1) } as const;
+  using _ = createJetStreamScreenshots(other).serve('srv_1', async () => picture);
+  const asked = { organizationId: 'acme', sessionId: 'ses_1', workloadId: 'wl_1' };
+  const question = { ...asked, maxWidth: 640, known: [] };
+  const ask = () => createJetStreamScreenshots(one).ask('srv_1', question);
+  await eventually(async () => (await ask()).kind === 'image', 'it is answered');
 });
 
 test.each(['archivist', 'service'] as const)(

@@ -7,7 +7,12 @@ import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import {
+  DEV_KEY,
+  eventually,
+  startService,
+  type RunningService,
+} from '#test/support/service/service.ts';
 import { failToStart } from '#test/support/service/main-process.ts';
 import { createWarm, type CreatedSession } from '#test/support/service/real-session.ts';
 
@@ -40,6 +45,13 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     const session = await createWarm(service);
     using cdp = await attach(session);
     const page = await attachPage(cdp);
+    const screenshot = await fetch(`${service.apiUrl}/api/sessions/${session.id}/screenshot`, {
+      headers: { authorization: `Bearer ${DEV_KEY}` },
+    });
+    expect([screenshot.status, (await screenshot.arrayBuffer()).byteLength > 500]).toEqual([
+      200,
+      true,
+    ]);
     const format = '{{(index .IPAM.Config 0).Gateway}}';
     const gateway = docker('network', 'inspect', '--format', format, testNetwork());
     const { gateway_ws_url: plain, gateway_wss_url: tls } = service.runtime;

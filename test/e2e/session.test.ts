@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RfbRefused } from '#test/support/clients/rfb-client.ts';
-import { eventually } from '#test/support/service/service.ts';
+import { DEV_KEY, eventually } from '#test/support/service/service.ts';
+import { decodeScript, isNear, type Decoded } from '#test/support/clients/jpeg.ts';
 import { visit } from '#test/support/clients/visit.ts';
 import { bss } from '#test/support/clients/command-line.ts';
 import { auditLog, movesOf, nameOf } from '#test/support/service/audit-event-store.ts';
@@ -48,6 +49,30 @@ test(`a warm create answers active, and its browser answers the first command, $
     expect(stopped.status).toBe(200);
     await driver.closed;
   }
+});
+
+test('a screenshot shows what the driver shows, also to who only looks', async () => {
+  const session = await createWarm(service);
+  const url = `${service.apiUrl}/api/sessions/${session.id}/screenshot?max_width=320`;
+  const ask = (headers: Record<string, string> = {}) =>
+    fetch(url, { headers: { authorization: `Bearer ${DEV_KEY}`, ...headers } });
+  const middleOf = (bytes: ArrayBuffer) =>
+    onPage(session, (page) => page.evaluate(decodeScript(new Uint8Array(bytes))));
+  for (const colour of [RED, GREEN]) {
+    await onPage(session, (page) => page.goto(pageOf(colour)));
+    const isShown = async () => {
+      const { middle, width } = (await middleOf(await (await ask()).arrayBuffer())) as Decoded;
+      return width === 320 && isNear(middle, colour);
+    };
+    await eventually(isShown, `the screenshot shows ${colour}`);
+  }
+  const etag = (await ask()).headers.get('etag') ?? '';
+  const isSame = async () => (await ask({ 'if-none-match': etag })).status === 304;
+  // Beyond the second in which it is kept.
+  const later = performance.now() + 1_500;
+  await eventually(async () => performance.now() > later && isSame(), 'the same page is 304');
+  await service.request('DELETE', `/api/sessions/${session.id}`);
+  expect((await ask()).status).toBe(410);
 });
 
 test('a viewer with the password of the session sees what its driver shows', async () => {

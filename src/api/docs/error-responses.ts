@@ -41,6 +41,7 @@ const headersOf: Partial<Record<ErrorName, string>> = {
   SESSION_NOT_READY: 'Retry-After',
   RATE_LIMIT_EXCEEDED: 'Retry-After',
   STREAM_LIMIT_EXCEEDED: 'Retry-After',
+  BROWSER_UNREACHABLE: 'Retry-After',
   NO_SERVERS_AVAILABLE: 'Retry-After',
   UNAVAILABLE: 'Retry-After',
 };

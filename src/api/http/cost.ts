@@ -30,6 +30,9 @@ const FIRST_EVENT = 10;
 /** From another position: reconnects must be cheap. */
 const LATER_EVENT = 2;
 
+/** Screenshots that are no wider are thumbnails. */
+const THUMBNAIL_MAX = 640;
+
 /** Events of a page for one unit: so many are read and written in about 3 ms. */
 const EVENTS_OF_A_UNIT = 50;
 const EVENTS_DEFAULT = 100;
@@ -144,6 +147,10 @@ export const costs = {
   getQueue: {
     units: () => 5,
     meaning: 'Costs 5 units of the rate limit.',
+  },
+  getScreenshot: {
+    units: ({ query }) => (Number(query['max_width'] ?? Infinity) > THUMBNAIL_MAX ? 2 : 1),
+    meaning: 'Costs 1 unit of the rate limit with a `max_width` of at most 640, else 2.',
   },
   changeKey: {
     units: () => 10,

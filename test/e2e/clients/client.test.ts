@@ -27,7 +27,12 @@ describe('the client', () => {
     expect(rotated).toMatchObject({ session_id: session.id, status: 'active' });
     expect(rotated.cdp_url).not.toBe(cdp_url);
     expect((await session.access()).cdp_url).toBe(rotated.cdp_url);
+    const picture = await session.screenshot({ maxWidth: 64 });
+    const { bytes = Uint8Array.of(), etag = '' } = picture ?? {};
+    expect([...bytes.subarray(0, 2)]).toEqual([0xff, 0xd8]);
+    expect(await session.screenshot({ maxWidth: 64, etag })).toBeNull();
     expect(await session.stop()).toMatchObject({ session_id: session.id });
+    await expect(session.screenshot()).rejects.toMatchObject({ error: 'SESSION_ENDED' });
     await expect(session.access()).rejects.toMatchObject({ error: 'SESSION_ENDED', code: 410 });
     await expect(sessions.get('ses_none')).rejects.toMatchObject({
       error: 'SESSION_NOT_FOUND',

@@ -28,6 +28,7 @@ describe('the document', () => {
       'GET /api/sessions/{id}/history',
       'GET /api/sessions/{id}/why',
       'POST /api/sessions/stop',
+      'GET /api/sessions/{id}/screenshot',
       'GET /api/sessions/{id}/events',
       'GET /api/events',
       'GET /api/organization',

@@ -8,7 +8,7 @@ import { EVENTS_STREAM } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { families, type Family } from '#src/telemetry/metric-families.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
-import { eventually, type RunningService } from '#test/support/service/service.ts';
+import { DEV_KEY, eventually, type RunningService } from '#test/support/service/service.ts';
 import { scrape, type Scraped } from '#test/support/service/metrics-text.ts';
 import {
   sendBytes,
@@ -221,6 +221,17 @@ test('a gateway counts its connections, their bytes, and refusals', async () => 
   expect(all.value('bss_gateway_bytes_total', { direction: 'out' })).toBe(bytes.out);
   expect(all.value('bss_gateway_refusals_total', { status: '404' })).toBe(1);
   expect(phases(all, 'first_cdp')).toBe(1);
+});
+
+test('screenshots are timed where they are made: one for all who ask within a second', async () => {
+  const url = `${front.apiUrl}/api/sessions/${created[0]}/screenshot?max_width=64`;
+  const ask = () => fetch(url, { headers: { authorization: `Bearer ${DEV_KEY}` } });
+  const replies = await Promise.all([ask(), ask(), ask()]);
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
+  const counted = (all: Scraped, outcome: string) =>
+    all.value('bss_screenshot_seconds_count', { outcome }) ?? 0;
+  const theirs = await atWorkers();
+  expect([counted(theirs, 'made'), counted(theirs, 'failed')]).toEqual([1, 0]);
 });
 
 test('after traffic there are no leaks, no dead letters and no projection lag', async () => {

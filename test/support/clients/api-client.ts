@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
-import { text as readText } from 'node:stream/consumers';
+import { buffer as readBuffer, text as readText } from 'node:stream/consumers';
 import { expect } from 'vitest';
 import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
@@ -97,7 +97,9 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
       request.end(bytes);
       const [response] = (await answered) as [import('node:http').IncomingMessage];
       const { statusCode: status = 0, headers: own } = response;
-      return hold(method, path, { status, headers: own, body: parse(await readText(response)) });
+      const isPicture = own['content-type']?.startsWith('image/') === true && method !== 'HEAD';
+      const answer = isPicture ? await readBuffer(response) : parse(await readText(response));
+      return hold(method, path, { status, headers: own, body: answer });
     }
     return {
       send,

@@ -27,6 +27,7 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
+import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
@@ -139,7 +140,8 @@ export async function startApp(
     }),
   );
   const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
-  stack.use(
+  const screenshots = createMemoryScreenshots();
+  const provisioner = stack.use(
     await startProvisioner({
       ...infrastructure,
       vncPasswordOf,
@@ -151,6 +153,7 @@ export async function startApp(
       onLogReconnect: () => () => undefined,
     }),
   );
+  const serving = stack.use(screenshots.serve('srv_1', provisioner.screenshot));
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
   const asked = {
@@ -180,6 +183,7 @@ export async function startApp(
     readers: createReaderWatch(),
     completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
+    screenshots,
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     operator: { stores, deadLetters, tiers: defaultTiers },
     metricsToken: null,
@@ -233,6 +237,8 @@ export async function startApp(
     /** Listens on the network; resolves with the address. */
     listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,
+    /** The server answers no more questions for screenshots. */
+    stopServing: () => serving[Symbol.dispose](),
     context,
     browsers,
     deadLetters,

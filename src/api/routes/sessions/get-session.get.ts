@@ -1,14 +1,14 @@
 import { isId } from '#events/subjects.ts';
-import { projectionId } from '#projections/projection.ts';
-import { sessionKey, sessionView } from '#projections/session-view.ts';
-import { reject, Unavailable, type Rejection } from '#src/errors.ts';
-import { loadSession, type ApiDependencies } from '../../dependencies.ts';
+import { sessionKey } from '#projections/session-view.ts';
+import { reject, type Rejection } from '#src/errors.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { createRenderer, presentSession } from '../../schemas/present-session.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 import { Session } from '../../schemas/sessions.ts';
+import { currentSessionView } from '../../sessions/current-session.ts';
 import { queuePlace } from '../../sessions/queue-place.ts';
 import { AsOfQuery, readAsOf } from '../../time-travel/as-of.ts';
 import type { HistoryReader } from '../../time-travel/history-reader.ts';
@@ -48,7 +48,7 @@ export function getSession(
       const at = readAsOf(request.query.as_of, dependencies.context.now());
       const [rejection, current] = await Promise.all([
         request.admitted,
-        at === null ? currentView(dependencies, organizationId, id) : null,
+        at === null ? currentSessionView(dependencies, organizationId, id) : null,
       ]);
       if (rejection !== null) return sendRejection(reply, rejection);
       if (at !== null && typeof at !== 'number') return sendRejection(reply, at);
@@ -72,27 +72,4 @@ export function getSession(
 
 function notFound(id: string): Rejection {
   return reject('SESSION_NOT_FOUND', { session_id: id });
-}
-
-/**
- * The session's view as JSON text; null if the organization has no session of that id. The read
- * model answers only while it holds all that this process has seen, so that no reader steps back in
- * time; the event store decides on sessions that it does not have.
- */
-async function currentView(
-  { context, views, sessionEvents }: ApiDependencies,
-  organizationId: string,
-  id: string,
-): Promise<string | null> {
-  if (!isId(id)) return null;
-  const seen = sessionEvents.position();
-  try {
-    const key = sessionKey(organizationId, id);
-    const { view, checkpoint } = await views.readWithCheckpoint(projectionId(sessionView), key);
-    if (view !== null && checkpoint >= seen) return view;
-  } catch (error) {
-    if (!(error instanceof Unavailable)) throw error;
-  }
-  const session = await loadSession(context, organizationId, id);
-  return session === null ? null : JSON.stringify(session.state);
 }

@@ -2,18 +2,15 @@ import type { SessionState } from '#events/session.ts';
 import type { EventMetadata } from '#events/envelope.ts';
 import { isRejection, reject } from '#src/errors.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
-import { isFinal } from '#src/domain/session/session.ts';
 import { requestMetadata, loadSession, type ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { presentAccess } from '../../schemas/present-session.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 import { SessionAccess } from '../../schemas/sessions.ts';
+import { notActive } from '../../sessions/current-session.ts';
 import { untilReadable } from '#src/commands/read-your-writes.ts';
 import type { Caller } from '../../auth/authenticate.ts';
-
-/** Seconds after which a waiting session may have its browser. */
-const RETRY_AFTER_SECONDS = 1;
 
 /** GET /api/sessions/{id}/access: the addresses to connect to; counts as use of the session. */
 export function sessionAccess(server: ApiServer, dependencies: ApiDependencies): void {
@@ -52,14 +49,6 @@ export function sessionAccess(server: ApiServer, dependencies: ApiDependencies):
       return reply.send(presentAccess(current, caller, dependencies.addresses));
     },
   });
-}
-
-function notActive({ id, status, endedReason }: SessionState) {
-  if (status === 'active') return null;
-  if (status === 'stopping' || isFinal(status))
-    return reject('SESSION_ENDED', { session_id: id, status, ended_reason: endedReason });
-  const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
-  return reject('SESSION_NOT_READY', { session_id: id, status }, retry);
 }
 
 /**

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { WebSocket } from 'ws';
-import { connectToBrowser } from '#src/browser-link/browser-link.ts';
 import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
+import { openCdp } from './cdp.ts';
 
 /** Width and height, CSS pixels. */
 type Size = readonly [width: number, height: number];
@@ -59,47 +57,3 @@ export async function openWindow(
 
 type Targets = { targetInfos: { type: string; targetId: string }[] };
 type Evaluated = { result: { value: Sizes } };
-type Answer = { id?: number; result?: unknown; error?: { message: string } };
-
-async function openCdp(address: RunningBrowser['cdp'], signal: AbortSignal) {
-  signal.throwIfAborted();
-  const { host, port, path } = address;
-  const socket = new WebSocket(`ws://${host}:${port}${path}`, {
-    perMessageDeflate: false,
-    createConnection: () => connectToBrowser(address),
-  });
-  const pending = new Map<number, PromiseWithResolvers<unknown>>();
-  function end(error: Error): void {
-    for (const { reject } of pending.values()) reject(error);
-    pending.clear();
-    socket.terminate();
-  }
-  const abort = (): void => end(signal.reason as Error);
-  signal.addEventListener('abort', abort, { once: true });
-  socket.on('error', end);
-  socket.on('close', () => {
-    signal.removeEventListener('abort', abort);
-    end(new Error('Chromium closed the CDP socket'));
-  });
-  socket.on('message', (data) => {
-    const { id = 0, result, error } = JSON.parse((data as Buffer).toString()) as Answer;
-    const waiter = pending.get(id);
-    pending.delete(id);
-    if (error === undefined) waiter?.resolve(result);
-    else waiter?.reject(new Error(error.message));
-  });
-  await once(socket, 'open', { signal });
-
-  let lastId = 0;
-  return {
-    async send<Result>(method: string, params: object = {}, sessionId?: string): Promise<Result> {
-      if (socket.readyState !== WebSocket.OPEN) throw new Error('the CDP socket has closed');
-      lastId += 1;
-      const answer = Promise.withResolvers<unknown>();
-      pending.set(lastId, answer);
-      socket.send(JSON.stringify({ id: lastId, method, params, sessionId }));
-      return (await answer.promise) as Result;
-    },
-    [Symbol.dispose]: () => socket.terminate(),
-  };
-}

@@ -5,6 +5,7 @@ import { createServer as createListener, type Server as Listener, type Socket } 
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { SIZES_SCRIPT } from '../chromium/window.ts';
+import { simulatedPicture } from './picture.ts';
 
 /**
  * One CDP server for all simulated browsers. Each listens on a port of its own, so that documents
@@ -37,7 +38,12 @@ type Command = {
   id?: unknown;
   method?: unknown;
   sessionId?: unknown;
-  params?: { expression?: unknown; bounds?: Partial<Screen>; targetId?: unknown };
+  params?: {
+    expression?: unknown;
+    bounds?: Partial<Screen>;
+    targetId?: unknown;
+    maxWidth?: unknown;
+  };
 };
 
 /** Called for commands that end a browser, after the reply has been sent. */
@@ -213,6 +219,10 @@ function replies(command: Command | null, target: Target): unknown[] {
     case 'Browser.setWindowBounds':
       Object.assign(target.window, command.params?.bounds);
       return [{ ...head, result: {} }];
+    case 'Page.captureScreenshot':
+      return [{ ...head, result: { data: pictureOf(target).toString('base64') } }];
+    case 'Page.startScreencast':
+      return [{ ...head, result: {} }, ...screencast(command, target)];
     case 'Runtime.evaluate':
       return [{ ...head, result: { result: evaluate(command, target) } }];
     default: {
@@ -220,6 +230,22 @@ function replies(command: Command | null, target: Target): unknown[] {
       return [{ ...head, error: { code: METHOD_NOT_FOUND, message } }];
     }
   }
+}
+
+/** The page is visible, and shows one frame. */
+function screencast({ sessionId, params }: Command, target: Target): unknown[] {
+  const data = pictureOf(target, Number(params?.maxWidth)).toString('base64');
+  return [
+    { method: 'Page.screencastVisibilityChanged', params: { visible: true }, sessionId },
+    { method: 'Page.screencastFrame', params: { data, metadata: {}, sessionId: 1 }, sessionId },
+  ];
+}
+
+/** A JPEG, no wider than asked for and than the page. */
+function pictureOf({ workloadId, window }: Target, maxWidth = window.width): Buffer {
+  const scale = maxWidth > 0 ? Math.min(1, maxWidth / window.width) : 1;
+  const [width, height] = [window.width, window.height].map((side) => Math.round(side * scale));
+  return simulatedPicture(workloadId, { width: width ?? 1, height: height ?? 1 });
 }
 
 /** Evaluates the only script that the simulation knows. */

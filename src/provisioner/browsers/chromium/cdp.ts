@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { WebSocket } from 'ws';
+import { connectToBrowser } from '#src/browser-link/browser-link.ts';
+import type { RunningBrowser } from '../browsers.ts';
+
+/** A connection to a browser's CDP; what it has begun ends with it. */
+export type Cdp = {
+  /** @throws Error where the browser refuses, or has not answered when the connection ends */
+  send<Result>(method: string, params?: object, sessionId?: string): Promise<Result>;
+  /** Calls the listener for each event of an attached target, until another one is set. */
+  onEvent(listener: (event: CdpEvent) => void): void;
+  isOpen(): boolean;
+  /** Rejects when the connection has ended. */
+  closed: Promise<never>;
+} & Disposable;
+
+export type CdpEvent = { method: string; params: Record<string, unknown>; sessionId?: string };
+
+type Answer = { id?: number; result?: unknown; error?: { message: string } };
+
+/** The largest is a picture of a page of 3840 x 7680 pixels, in base64. */
+const MESSAGE_BYTES_MAX = 32 * 1024 ** 2;
+
+/**
+ * Connects to a browser; the connection ends when the signal aborts.
+ * @throws Error if it does not answer before that
+ */
+export async function openCdp(address: RunningBrowser['cdp'], signal: AbortSignal): Promise<Cdp> {
+  signal.throwIfAborted();
+  const { host, port, path } = address;
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, {
+    perMessageDeflate: false,
+    maxPayload: MESSAGE_BYTES_MAX,
+    createConnection: () => connectToBrowser(address),
+  });
+  let onEvent: ((event: CdpEvent) => void) | null = null;
+  const pending = new Map<number, PromiseWithResolvers<unknown>>();
+  const closed = Promise.withResolvers<never>();
+  closed.promise.catch(() => undefined);
+  function end(error: Error): void {
+    closed.reject(error);
+    for (const { reject } of pending.values()) reject(error);
+    pending.clear();
+    socket.terminate();
+  }
+  const abort = (): void => end(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  socket.on('error', end);
+  socket.on('close', () => {
+    signal.removeEventListener('abort', abort);
+    end(new Error('Chromium closed the CDP socket'));
+  });
+  function receive(message: Answer | CdpEvent): void {
+    if ('method' in message) return onEvent?.(message);
+    const { id = 0, result, error } = message;
+    const waiter = pending.get(id);
+    if (error === undefined) waiter?.resolve(result);
+    else waiter?.reject(new Error(error.message));
+    pending.delete(id);
+  }
+  socket.on('message', (data) => {
+    try {
+      receive(JSON.parse((data as Buffer).toString()) as Answer | CdpEvent);
+    } catch (error) {
+      // A browser that a page has taken over may send anything.
+      end(error as Error);
+    }
+  });
+  await once(socket, 'open', { signal });
+  const isOpen = () => socket.readyState === WebSocket.OPEN;
+
+  let lastId = 0;
+  return {
+    async send<Result>(method: string, params: object = {}, sessionId?: string): Promise<Result> {
+      if (!isOpen()) throw new Error('the CDP socket has closed');
+      lastId += 1;
+      const answer = Promise.withResolvers<unknown>();
+      pending.set(lastId, answer);
+      socket.send(JSON.stringify({ id: lastId, method, params, sessionId }));
+      return (await answer.promise) as Result;
+    },
+    isOpen,
+    closed: closed.promise,
+    onEvent: (listener) => void (onEvent = listener),
+    [Symbol.dispose]: () => socket.terminate(),
+  };
+}

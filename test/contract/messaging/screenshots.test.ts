@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { Unavailable } from '#src/errors.ts';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
+import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
+import {
+  PICTURE_BYTES_MAX,
+  type AnswerScreenshot,
+  type ScreenshotAnswer,
+  type ScreenshotQuestion,
+  type Screenshots,
+} from '#src/messaging/screenshots.ts';
+import { freshId } from '#test/support/events.fixture.ts';
+import { natsServers, type Server } from '#test/support/servers/containers.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+type Opened = AsyncDisposable & {
+  screenshots: Screenshots;
+  /** The same port in another process. */
+  other: Screenshots;
+};
+const ANSWER_MS = 300;
+
+const adapters: { adapter: string; open: () => Promise<Opened> }[] = [
+  {
+    adapter: 'memory',
+    async open() {
+      const screenshots = createMemoryScreenshots({ answerMs: ANSWER_MS });
+      return { screenshots, other: screenshots, async [Symbol.asyncDispose]() {} };
+    },
+  },
+  ...natsServers.map(({ where, start }) => ({
+    adapter: `JetStream in a ${where}`,
+    open: async () => openReal(await start()),
+  })),
+];
+
+async function openReal(nats: Server): Promise<Opened> {
+  await using stack = new AsyncDisposableStack();
+  stack.use(nats);
+  const [one, two] = await Promise.all([1, 2].map(() => connectJetStream({ url: nats.url })));
+  if (one === undefined || two === undefined) throw new Error('two connections are open');
+  stack.use(one);
+  stack.use(two);
+  const all = stack.move();
+  return {
+    screenshots: createJetStreamScreenshots(one, { answerMs: ANSWER_MS }),
+    other: createJetStreamScreenshots(two, { answerMs: ANSWER_MS }),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+const question: ScreenshotQuestion = {
+  organizationId: 'acme',
+  sessionId: 'ses_1',
+  workloadId: 'wl_1',
+  maxWidth: 640,
+  known: ['abc', 'def'],
+};
+const imageOf = (length: number): ScreenshotAnswer => {
+  const bytes = Uint8Array.from({ length }, (_, at) => (at * 7) % 256);
+  return { kind: 'image', etag: 'an-etag_1', bytes };
+};
+
+describe.each(adapters)('screenshots in $adapter', ({ open }) => {
+  let opened: Opened;
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  /** A server that answers until the test has ended. */
+  async function serve(answer: AnswerScreenshot): Promise<string> {
+    const server = freshId('server');
+    const serving = opened.other.serve(server, answer);
+    onTestFinished(() => serving[Symbol.dispose]());
+    const isThere = async () =>
+      (await opened.screenshots.ask(server, question)).kind !== 'no-server';
+    await eventually(isThere, 'the server listens');
+    return server;
+  }
+
+  test('are asked of the server that is named, with the whole question', async () => {
+    const asked: unknown[] = [];
+    const server = await serve(async (received, bytesMax) => {
+      asked.push(received);
+      expect(bytesMax).toBeGreaterThan(512 * 1024);
+      return imageOf(1_000);
+    });
+    const neighbour = await serve(async () => ({ kind: 'not-here' }));
+    const given = await opened.screenshots.ask(server, question);
+    expect(given).toMatchObject({ kind: 'image', etag: 'an-etag_1' });
+    const bytes = given.kind === 'image' ? Buffer.from(given.bytes) : null;
+    const wanted = imageOf(1_000);
+    expect(bytes?.equals(wanted.kind === 'image' ? wanted.bytes : Buffer.of())).toBe(true);
+    expect(asked).toEqual(asked.map(() => question));
+    expect(await opened.screenshots.ask(neighbour, question)).toEqual({ kind: 'not-here' });
+  });
+
+  test.each<ScreenshotAnswer>([
+    { kind: 'unchanged', etag: 'abc' },
+    { kind: 'not-here' },
+    { kind: 'no-picture', retryAfterMs: 5_000 },
+    { kind: 'busy', retryAfterMs: 1_000 },
+  ])('may be answered without a picture: %j', async (answer) => {
+    const server = await serve(async () => answer);
+    expect(await opened.screenshots.ask(server, question)).toEqual(answer);
+  });
+
+  test('may be as large as is promised; a larger one, and a failure, is no picture', async () => {
+    const largest = await serve(async (_, bytesMax) => imageOf(bytesMax));
+    const given = await opened.screenshots.ask(largest, question);
+    expect(given.kind === 'image' && given.bytes.length).toBe(PICTURE_BYTES_MAX);
+    const larger = await serve(async (_, bytesMax) => imageOf(bytesMax + 1));
+    const failing = await serve(async () => Promise.reject(new Error('no browser')));
+    for (const server of [larger, failing])
+      expect(await opened.screenshots.ask(server, question)).toMatchObject({ kind: 'no-picture' });
+  });
+
+  test('are answered side by side', async () => {
+    const first = Promise.withResolvers<void>();
+    const server = await serve(async ({ maxWidth }) => {
+      if (maxWidth === 100) await first.promise;
+      return { kind: 'not-here' };
+    });
+    const slow = opened.screenshots.ask(server, { ...question, maxWidth: 100 });
+    expect(await opened.screenshots.ask(server, question)).toEqual({ kind: 'not-here' });
+    first.resolve();
+    expect(await slow).toEqual({ kind: 'not-here' });
+  });
+
+  test('of a server that is not there, or does not answer, are no-server', async () => {
+    expect(await opened.screenshots.ask(freshId('server'), question)).toEqual({
+      kind: 'no-server',
+    });
+    let isSilent = false;
+    const server = await serve(async () =>
+      isSilent ? new Promise(() => undefined) : { kind: 'not-here' },
+    );
+    isSilent = true;
+    expect(await opened.screenshots.ask(server, question)).toEqual({ kind: 'no-server' });
+  });
+
+  test('end with their server', async () => {
+    const server = freshId('server');
+    const serving = opened.other.serve(server, async () => ({ kind: 'not-here' }));
+    const kind = async () => (await opened.screenshots.ask(server, question)).kind;
+    await eventually(async () => (await kind()) === 'not-here', 'it listens');
+    serving[Symbol.dispose]();
+    await eventually(async () => (await kind()) === 'no-server', 'it has gone');
+  });
+});
+
+test('while NATS is away a question is refused, and is answered once it is back', async () => {
+  await using nats = await startNats();
+  await using connection = await connectJetStream({ url: nats.url });
+  const screenshots = createJetStreamScreenshots(connection);
+  using _ = screenshots.serve('srv_1', async () => ({ kind: 'not-here' }));
+  const kind = () => screenshots.ask('srv_1', question).then((answer) => answer.kind);
+  await eventually(async () => (await kind()) === 'not-here', 'it listens');
+  await nats.kill();
+  await eventually(() => !connection.isConnected(), 'the connection is lost');
+  await expect(kind()).rejects.toThrow(Unavailable);
+  await nats.restart();
+  const isBack = async () => (await kind().catch(() => null)) === 'not-here';
+  await eventually(isBack, 'it answers again');
+});
