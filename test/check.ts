@@ -16,6 +16,7 @@ const checks: readonly [name: string, command: string, ...args: string[]][] = [
   ['format', 'oxfmt', '--check', '.'],
   ['lint', 'oxlint', '--type-aware'],
   ['types', 'tsc', '-p', '.'],
+  ['types of the dashboard', 'tsc', '-p', 'src/dashboard'],
   ['dead code', 'knip'],
   ['layers and fast tests', 'vitest', 'run', '--config', 'test/vitest.config.ts', ...FAST_TIERS],
 ];

@@ -79,13 +79,20 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // How a browser's sockets are reached, for the two roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.
-  'src/api': [...core, 'src/history', 'src/audit', 'src/operator'],
+  'src/api': [...core, 'src/history', 'src/audit', 'src/operator', 'src/dashboard/pages.ts'],
   'src/provisioner': [...core, 'src/browser-link'],
   'src/timekeeper': core,
   'src/gateway': [...core, 'src/browser-link'],
   'src/feed': core,
   'src/tenants': core,
   'src/archivist': [...core, 'src/archive'],
+  // It runs in a browser: of the service it has types, and the sentences about events.
+  'src/dashboard': [
+    'events/session.ts',
+    'events/cloud-event.ts',
+    'events/events.ts',
+    'src/history/describe-event.ts',
+  ],
   // What its users have: types of the service alone, which leave nothing behind.
   'src/client': [
     'events',
@@ -196,7 +203,11 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
   ws: ['src/gateway', 'simulated', 'src/provisioner/browsers/chromium'],
   selfsigned: ['src/gateway'],
-  '@novnc': ['src/gateway'],
+  '@novnc': ['src/gateway', 'src/dashboard'],
+  preact: ['src/dashboard'],
+  '@preact': ['src/dashboard'],
+  '@tanstack': ['src/dashboard'],
+  vite: ['src/dashboard/vite.config.ts'],
   pino: ['src/telemetry'],
   'pino-pretty': ['src/telemetry'],
   'prom-client': ['src/telemetry'],

@@ -138,15 +138,15 @@ describe('files', () => {
 
   it('are named in kebab-case, for what they are about', () => {
     const banned = /^(utils?|helpers?|common|services|managers?|types?|index|misc|shared)\./;
-    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*\.ts$/;
+    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*\.tsx?$/;
     const names = files.filter(({ name }) => !kebab.test(name) || banned.test(name));
     expect(names.map(({ path }) => path)).toEqual([]);
   });
 
   it('have named exports only', () => {
-    // vitest takes its configuration and its reporter by their default export.
+    // vite and vitest take their configuration and its reporter by their default export.
     const judged = files.filter(
-      ({ path }) => !/^test\/(?:vitest\.|support\/(?:summary|soak-record))/.test(path),
+      ({ path }) => !/^test\/(?:vitest\.|support\/(?:summary|soak-record))|vite\.config/.test(path),
     );
     expect(codeWith(judged, /^export default\b|\bas default\b/)).toEqual([]);
   });
@@ -175,7 +175,7 @@ it('functions have at most 70 lines: the linter sees to it', () => {
 
 it('sentences hold no banned phrase, in code or documents', () => {
   const judged = textFiles().filter(
-    ({ path }) => /\.(?:ts|mjs|md)$/.test(path) && path !== 'test/words.ts',
+    ({ path }) => /\.(?:tsx?|mjs|md)$/.test(path) && path !== 'test/words.ts',
   );
   expect(judged.map(({ path }) => path)).toContain('test/tidy.test.ts');
   expect(BANNED_PHRASES.every((phrase) => bannedPhrase.test(`So ${phrase}.`))).toBe(true);

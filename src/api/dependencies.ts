@@ -16,6 +16,7 @@ import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { AuditSource } from './audit-export/audit-exports.ts';
 import type { Authenticate, Caller } from './auth/authenticate.ts';
+import type { DashboardFiles } from './dashboard/dashboard-files.ts';
 import type { EventFeed } from './event-stream/event-feed.ts';
 import type { Credentials } from './auth/api-keys.ts';
 import type { HealthMonitor } from './health/health-monitor.ts';
@@ -64,6 +65,7 @@ export type ApiDependencies = {
   operator: OperatorParts;
   /** Checks whether the credential of an open stream is still valid. */
   authenticate: Authenticate;
+  dashboard: DashboardFiles;
 };
 
 /** A caller's request as the cause of events. */

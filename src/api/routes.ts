@@ -16,6 +16,7 @@ import { operatorPool } from './routes/operator/pool.ts';
 import { operatorQueue } from './routes/operator/queue.get.ts';
 import { operatorReadModels } from './routes/operator/read-models.ts';
 import { operatorServers } from './routes/operator/servers.ts';
+import { serveDashboard } from './routes/service/dashboard.get.ts';
 import { serveDocuments } from './routes/service/documents.get.ts';
 import { serviceHealth } from './routes/service/health.get.ts';
 import { serviceMetrics } from './routes/service/metrics.get.ts';
@@ -78,4 +79,5 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   serviceReady(server, dependencies);
   serviceMetrics(server, dependencies);
   serveDocuments(server);
+  serveDashboard(server, dependencies.dashboard);
 }

@@ -1,6 +1,8 @@
+import { fileURLToPath } from 'node:url';
 import { createRedisMemoryUse } from '#projections/store/redis/redis-memory-use.ts';
 import { withArchivedRecords } from '#src/archive/archived-event-store.ts';
 import { watchArchiveBorder } from '#src/archive/open-once.ts';
+import { loadDashboard } from '#src/api/dashboard/dashboard-files.ts';
 import { startApi } from '#src/api/api.ts';
 import type { AuditSource } from '#src/api/audit-export/audit-exports.ts';
 import type { OperatorParts } from '#src/api/dependencies.ts';
@@ -19,6 +21,7 @@ import { findAuditKey, openAuditKey } from './audit-key.ts';
 import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
+import { dashboardFolder } from '#src/embedded/dashboard.mjs';
 import type { JwtConfig } from '#src/config/jwt.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-stream-sizes.ts';
@@ -32,6 +35,15 @@ import type { Infrastructure } from './infrastructure.ts';
 
 /** Connections of a process that are no event streams; a client keeps its own for 72 s. */
 const REQUESTS_MAX = 10_000;
+
+/** The top folder of the checkout or image. */
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The built dashboard, which may open the gateway's sockets. */
+function readDashboard({ config: { gateway } }: Infrastructure) {
+  const sockets = [gateway.publicWsUrl, gateway.publicWssUrl].map((url) => new URL(url).origin);
+  return loadDashboard(dashboardFolder(ROOT), [...new Set(sockets)]);
+}
 
 /** The host names of the addresses that clients get. */
 function publicHosts({ publicWsUrl, publicWssUrl }: Infrastructure['config']['gateway']): string[] {
@@ -71,6 +83,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     credentials,
     screenshots: createJetStreamScreenshots(infrastructure.connection),
     operator: operatorParts(infrastructure),
+    dashboard: await readDashboard(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {
       authenticate,

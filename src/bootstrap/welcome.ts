@@ -19,6 +19,9 @@ export function welcomeText(
   const lines = [
     '',
     `  Browser Session Service is ready:  ${apiUrl}   (documentation: ${apiUrl}/docs)`,
+    ...('apiKey' in access
+      ? [`  Dashboard, signed in:              ${apiUrl}/#key=${encodeURIComponent(access.apiKey)}`]
+      : []),
     ...('apiKey' in access ? [`  API key of the organization "dev": ${access.apiKey}`] : []),
     `  ${BROWSERS[config.browsers.kind]}`,
     '',

@@ -14,6 +14,7 @@ import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { enableCompileCache } from './compile-cache.mjs';
+import { buildDashboard } from './dashboard.mjs';
 import { CannotInstall } from './npm.mjs';
 import { NODE_MAJOR_MIN, installNode } from './install-node.mjs';
 import { installPackages } from './packages.mjs';
@@ -46,8 +47,18 @@ export async function launch(args) {
     return;
   }
   endWithParent();
+  if (isNew && args[0] === 'start') await tryBuildDashboard();
   if (isNew) await runHere(target);
   else process.exitCode = await runUnder(node, args);
+}
+
+/** The service starts without a dashboard, too. */
+async function tryBuildDashboard() {
+  try {
+    await buildDashboard(ROOT, print);
+  } catch (error) {
+    print(`The dashboard could not be built: ${error.message}`);
+  }
 }
 
 function targetOf([what, ...rest]) {

@@ -1,9 +1,11 @@
 /**
  * Before all tests: installs missing programs, finds out whether a Docker engine answers, and
- * builds the browser image there. Workers inherit the environment.
+ * builds the browser image there, and builds the dashboard. Workers inherit the environment.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { buildDashboard } from '#src/embedded/dashboard.mjs';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { removeContainers } from '#test/support/servers/containers.ts';
 import {
@@ -13,6 +15,8 @@ import {
   removeNetwork,
   testNetwork,
 } from '#test/support/servers/docker-engine.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Tests find a program by the same variable that an operator sets. */
 const VARIABLES = {
@@ -28,6 +32,7 @@ export async function setup(): Promise<void> {
   const names = Object.keys(VARIABLES) as (keyof typeof VARIABLES)[];
   const paths = await ensurePrograms(names, (line) => console.error(line));
   for (const name of names) process.env[VARIABLES[name]] = paths[name];
+  await buildDashboard(ROOT, (line) => console.error(line));
   process.env['TEST_DOCKER'] = (await findDocker()) ? 'yes' : 'no';
   process.env['TEST_DOCKER_NETWORK'] = `bss-test-${process.pid}`;
   process.env['TEST_RUN'] = String(process.pid);

@@ -22,7 +22,7 @@ const foreign = new Set(['node_modules', '.git', '.data', '.tools', 'coverage'])
 export function sourceFiles(): SourceFile[] {
   return folders
     .flatMap((folder) => walk(folder))
-    .filter((path) => path.endsWith('.ts'))
+    .filter((path) => /\.tsx?$/.test(path))
     .map(readSource);
 }
 

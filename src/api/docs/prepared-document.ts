@@ -41,23 +41,23 @@ export function sendDocument(
   void reply.headers(document.headers);
   if (hasMatch(headers['if-none-match'], document.headers['etag'] ?? ''))
     return reply.removeHeader('content-type').code(304).send();
-  if (!acceptsGzip(headers['accept-encoding'])) return reply.send(document.plain);
+  if (!acceptsCoding(headers['accept-encoding'], 'gzip')) return reply.send(document.plain);
   return reply.header('content-encoding', 'gzip').send(document.compressed);
 }
 
-function hasMatch(sent: string | undefined, etag: string): boolean {
+export function hasMatch(sent: string | undefined, etag: string): boolean {
   if (sent === undefined) return false;
   const strong = etag.slice('W/'.length);
   const sentTags = sent.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return sentTags.some((tag) => tag === '*' || tag === strong);
 }
 
-/** Whether a client takes gzip, by its Accept-Encoding. */
-export function acceptsGzip(sent: string | string[] | undefined): boolean {
+/** Whether a client accepts a content coding, by its `Accept-Encoding`. */
+export function acceptsCoding(sent: string | string[] | undefined, wanted: string): boolean {
   const offers = String(sent ?? '').split(',');
   return offers.some((offer) => {
     const [coding = '', ...parameters] = offer.split(';').map((part) => part.trim().toLowerCase());
     const isRefused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return coding === 'gzip' && !isRefused;
+    return coding === wanted && !isRefused;
   });
 }

@@ -73,6 +73,10 @@ export const Organization = Type.Object(
   {
     id: Type.String({ examples: ['acme'] }),
     name: Type.String({ examples: ['Acme'] }),
+    organization_role: Words(
+      Role.anyOf.map((role) => role.const),
+      { description: 'role of the caller', examples: ['member'] },
+    ),
     tier: Words(tierNames, { examples: ['pro'] }),
     limits: Type.Object({ requests_per_minute: Count(500), concurrent_sessions: Count(50) }),
     concurrent_sessions: Type.Integer({

@@ -194,7 +194,8 @@ describe('GET /api/organization', () => {
     const caller = anybody.as(await log.issueKey('initech', 'member', anybody));
     const viewer = anybody.as(await log.issueKey('initech', 'viewer', anybody));
     const limits = { requests_per_minute: 100_000, concurrent_sessions: 7 };
-    const about = { id: 'initech', name: 'initech', tier: 'pro', limits };
+    const named = { id: 'initech', name: 'initech', organization_role: 'viewer' };
+    const about = { ...named, tier: 'pro', limits };
     const credits = { balance: 500, reserved: 0, used: 0, granted: 500 };
     const before = await viewer.get('/api/organization');
     expect(before.body).toEqual({ ...about, concurrent_sessions: 0, credits });

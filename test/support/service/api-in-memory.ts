@@ -194,6 +194,7 @@ export async function startApp(
       findSigner: () => Promise.resolve(signer),
     },
     authenticate,
+    dashboard: new Map(),
   };
   const server = buildServer({
     routes: (scope) => registerRoutes(scope, dependencies),

@@ -4,7 +4,7 @@ import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { MOMENT_OR_DATE_PATTERN, readMomentOrDate } from '#src/moment.ts';
 import { createAuditExports } from '../../audit-export/audit-exports.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
-import { acceptsGzip } from '../../docs/prepared-document.ts';
+import { acceptsCoding } from '../../docs/prepared-document.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
@@ -73,7 +73,7 @@ export function exportAudit(
       const { organizationId } = request.caller;
       const asked = readSpan(request.query);
       if (isRejection(asked)) return sendRejection(reply, asked);
-      const isGzip = acceptsGzip(request.headers['accept-encoding']);
+      const isGzip = acceptsCoding(request.headers['accept-encoding'], 'gzip');
       const headers = {
         'content-type': 'application/x-ndjson',
         'content-disposition': `attachment; filename="audit-${organizationId}.ndjson"`,

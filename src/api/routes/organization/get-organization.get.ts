@@ -17,11 +17,12 @@ export function getOrganization(
       tags: ['Organization'],
       summary: "The caller's organization",
       description:
-        'Its tier with the limits, the sessions that count towards them, and its credits.',
+        'Its tier with the limits, the sessions that count towards them, its credits, and the ' +
+        'role of the caller.',
       response: { 200: response('The organization', Organization) },
     },
     config: { action: 'read', refusals: [] },
-    async handler({ caller: { organizationId, limits } }, reply) {
+    async handler({ caller: { organizationId, role, limits } }, reply) {
       const { eventStore } = context;
       const leader = { fromLeader: true };
       const [{ state: organization }, { state: ledger }] = await Promise.all([
@@ -35,6 +36,7 @@ export function getOrganization(
       return reply.send({
         id: organizationId,
         name: organization.name,
+        organization_role: role,
         tier: organization.tier,
         limits: {
           requests_per_minute: limits.requestsPerMinute,

@@ -1,0 +1,95 @@
+import { useEffect, useState } from 'preact/hooks';
+import { followOrganization, connection } from './live/organization-events.ts';
+import { componentOf, loadPage } from './page-components.ts';
+import { PAGES, type PageName, type PageProps, type Place } from './pages.ts';
+import { sentenceOf } from './shell/api-client.ts';
+import { caller, may, type Caller } from './shell/caller.ts';
+import { CommandPalette } from './shell/command-palette.tsx';
+import { credential } from './shell/credential.ts';
+import { Link } from './shell/link.tsx';
+import { OperatorSignIn } from './shell/operator-sign-in.tsx';
+import { place } from './shell/router.ts';
+import { SignIn } from './shell/sign-in.tsx';
+import { Empty, Failure, Loading } from './shell/states.tsx';
+import { TopBar } from './shell/top-bar.tsx';
+import { useResource } from './shell/use-resource.ts';
+
+/** Without a credential the sign-in, else the page that the address names. */
+export function App() {
+  const key = credential.value;
+  return key === null ? <SignIn /> : <SignedIn key={key} />;
+}
+
+function SignedIn() {
+  useEffect(() => followOrganization(), []);
+  const { data } = useResource<Caller>('/api/organization');
+  useEffect(() => {
+    caller.value = data;
+  }, [data]);
+  const { broken } = connection.value;
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
+      <TopBar />
+      <main id="main" tabIndex={-1}>
+        {broken !== null && (
+          <p class="notice warn" role="alert">
+            Not live: {broken} The dashboard connects again by itself and then catches up.
+          </p>
+        )}
+        <Shown at={place.value} />
+      </main>
+      <CommandPalette />
+    </>
+  );
+}
+
+function Shown({ at }: { at: Place | null }) {
+  const title = at === null ? 'No such page' : PAGES[at.name].title;
+  useEffect(() => {
+    document.title = `${title} – Browser Session Service`;
+  }, [title]);
+  if (at === null)
+    return (
+      <Empty title="There is no page here">
+        <Link to="/">All sessions</Link>
+      </Empty>
+    );
+  const { needs } = PAGES[at.name];
+  if (needs === 'operator' && !may(needs)) return <OperatorSignIn />;
+  if (caller.value !== null && !may(needs))
+    return (
+      <Empty title={`${title}: for the role ${needs} and above`}>
+        <p class="muted">
+          Your key has the role {caller.value.organization_role}. An owner can issue another:
+          <code> ./bss keys issue --role {needs}</code>
+        </p>
+      </Empty>
+    );
+  return <LoadedPage key={at.name} name={at.name} parameters={at.parameters} />;
+}
+
+function LoadedPage({ name, parameters }: PageProps & { name: PageName }) {
+  const [, setLoaded] = useState(false);
+  const [failure, setFailure] = useState<string | null>(null);
+  async function load() {
+    setFailure(null);
+    try {
+      await loadPage(name);
+      setLoaded(true);
+    } catch (error) {
+      setFailure(sentenceOf(error));
+    }
+  }
+  const Component = componentOf(name);
+  useEffect(() => {
+    if (Component === null) void load();
+  }, [name]);
+  if (Component !== null) return <Component parameters={parameters} />;
+  if (failure === null) return <Loading what={PAGES[name].title.toLowerCase()} />;
+  return (
+    <Failure what="The page could not be loaded" failure={failure} retry={() => void load()} />
+  );
+}

@@ -1,0 +1,25 @@
+/** A message of Server-Sent Events; without data it tells a position alone. */
+export type Message = { id: string; data: string | null };
+
+/**
+ * Splits the text of a stream of Server-Sent Events into its messages, in whatever parts it
+ * arrives. Comments, such as heartbeats, are no messages.
+ */
+export function createMessageParser(): (text: string) => Message[] {
+  let rest = '';
+  return (text) => {
+    const blocks = (rest + text).split('\n\n');
+    rest = blocks.pop() ?? '';
+    return blocks.flatMap((block) => {
+      const fields = new Map(block.split('\n').map(fieldOf));
+      const [id = '', data = null] = [fields.get('id'), fields.get('data')];
+      return id === '' && data === null ? [] : [{ id, data }];
+    });
+  };
+}
+
+function fieldOf(line: string): [name: string, value: string] {
+  const colon = line.indexOf(':');
+  if (colon === -1) return [line, ''];
+  return [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
+}

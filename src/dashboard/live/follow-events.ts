@@ -1,0 +1,78 @@
+import type { CloudEvent } from '#events/cloud-event.ts';
+import { RequestFailed, send, sentenceOf } from '../shell/api-client.ts';
+import { createMessageParser } from './event-stream.ts';
+
+/** The service sends a heartbeat far more often; a stream that is silent for longer is broken. */
+const SILENCE_MS = 60_000;
+const WAIT_MIN_MS = 500;
+const WAIT_MAX_MS = 15_000;
+
+export type Listener = {
+  /**
+   * A stream is open. `isGap`: no event before it told a position to go on from, so what happened
+   * until now has to be read.
+   */
+  onOpen(isGap: boolean): void;
+  onEvent(event: CloudEvent): void;
+  /** The stream ended; it is opened again by itself. */
+  onBroken(reason: string): void;
+};
+
+/**
+ * Follows the organization's events until it is stopped. Each new stream goes on after the last
+ * event received. fetch, because an EventSource cannot send a credential.
+ */
+export function followEvents(listener: Listener): () => void {
+  const stop = new AbortController();
+  void followUntil(stop.signal, listener);
+  return () => stop.abort();
+}
+
+async function followUntil(stopped: AbortSignal, listener: Listener): Promise<void> {
+  let last: string | null = null;
+  let waitMs = WAIT_MIN_MS;
+  while (!stopped.aborted) {
+    const silence = new AbortController();
+    try {
+      const signal = AbortSignal.any([stopped, silence.signal]);
+      const headers = last === null ? {} : { 'last-event-id': last };
+      const answer = await send('/api/events', { headers, signal });
+      waitMs = WAIT_MIN_MS;
+      listener.onOpen(last === null);
+      for await (const { id, data } of messagesOf(answer, silence)) {
+        if (data !== null) listener.onEvent(JSON.parse(data) as CloudEvent);
+        last = id;
+      }
+      if (!stopped.aborted) listener.onBroken('The service ended the stream of events.');
+    } catch (error) {
+      if (stopped.aborted) return;
+      listener.onBroken(reasonOf(error));
+      if (error instanceof RequestFailed && error.status === 401) return;
+    }
+    await pause(waitMs * (0.75 + Math.random() / 2), stopped);
+    waitMs = Math.min(2 * waitMs, WAIT_MAX_MS);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof RequestFailed ? sentenceOf(error) : 'The connection was lost.';
+}
+
+async function* messagesOf(answer: Response, silence: AbortController) {
+  const parse = createMessageParser();
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) return;
+  for (;;) {
+    const late = setTimeout(() => silence.abort(), SILENCE_MS);
+    const { done, value } = await reader.read().finally(() => clearTimeout(late));
+    if (done) return;
+    yield* parse(value);
+  }
+}
+
+function pause(ms: number, stopped: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+    stopped.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

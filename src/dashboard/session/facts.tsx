@@ -1,0 +1,78 @@
+import type { ComponentChildren } from 'preact';
+import type { SessionState } from '#events/session.ts';
+import { formatSpan, Time } from '../shell/time.tsx';
+import type { Details } from './use-session.ts';
+
+/** What is shown of a session, now or at a moment. */
+export type Facts = {
+  id: string;
+  name: string;
+  description: string;
+  status: SessionState['status'];
+  userId: string;
+  labels: Readonly<Record<string, string>>;
+  createdAt: string;
+  startedAt: string | null;
+  expiresAt: string;
+  endedAt: string | null;
+  endedReason: string | null;
+  serverId: string | null;
+};
+
+export function factsOfDetails(details: Details): Facts {
+  return {
+    id: details.id,
+    name: details.session_name,
+    description: details.description,
+    status: details.status,
+    userId: details.user_id,
+    labels: details.labels,
+    createdAt: details.created_at,
+    startedAt: details.started_at,
+    expiresAt: details.expires_at,
+    endedAt: details.ended_at,
+    endedReason: details.ended_reason,
+    serverId: details.autoscaler_server_id,
+  };
+}
+
+export function factsOfState(state: SessionState): Facts {
+  return { ...state, serverId: state.workload?.serverId ?? null };
+}
+
+export function FactList({ facts }: { facts: Facts }) {
+  const rows: [name: string, value: ComponentChildren][] = [
+    ['Id', <code key="id">{facts.id}</code>],
+    ['User', facts.userId],
+    ['Labels', <Labels key="labels" labels={facts.labels} />],
+    ['Created', <Time key="created" at={facts.createdAt} />],
+    ['Got a browser', <Started key="started" facts={facts} />],
+    [
+      facts.endedAt === null ? 'Expires' : 'Ended',
+      <Time key="end" at={facts.endedAt ?? facts.expiresAt} />,
+    ],
+    ...(facts.endedReason === null ? [] : [['Reason', facts.endedReason] as [string, string]]),
+    ...(facts.serverId === null ? [] : [['Server', facts.serverId] as [string, string]]),
+  ];
+  return (
+    <dl class="facts card">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Started({ facts: { createdAt, startedAt } }: { facts: Facts }) {
+  if (startedAt === null) return <>not yet</>;
+  return <>{formatSpan(Date.parse(startedAt) - Date.parse(createdAt))} after its request</>;
+}
+
+function Labels({ labels }: { labels: Facts['labels'] }) {
+  const all = Object.entries(labels);
+  if (all.length === 0) return <>none</>;
+  return <>{all.map(([name, value]) => `${name}=${value}`).join(', ')}</>;
+}

@@ -1,0 +1,147 @@
+import { signal } from '@preact/signals';
+import { listen } from '../live/organization-events.ts';
+import { credential } from '../shell/credential.ts';
+import { read, sentenceOf } from '../shell/api-client.ts';
+import {
+  byCreation,
+  rowOfDetails,
+  rowOfEvent,
+  rowOfListed,
+  type ListedSession,
+  type Row,
+  type SessionDetails,
+} from './rows.ts';
+
+const PAGE = 100;
+const ROWS_MAX = 10_000;
+
+/** All rows, newest first. */
+export const rows = signal<readonly Row[]>([]);
+export const state = signal<{ loading: boolean; failure: string | null }>({
+  loading: true,
+  failure: null,
+});
+/** Sessions of the organization beyond those that are loaded. */
+export const leftOut = signal(0);
+
+const byId = new Map<string, Row>();
+/** Sessions of which an event has told: a page of the list may be older than the event. */
+const told = new Set<string>();
+/** Sessions whose details have been read. */
+const asked = new Set<string>();
+let isScheduled = false;
+let hasNew = true;
+let generation = 0;
+
+/** The organization's sessions: loaded once, then kept current by its events. */
+export const sessionList = { start, load, readDetails, readLabel };
+
+let startedWith: string | null = null;
+let stop = () => {};
+
+/** Starts at the first look at the list, and goes on until another key signs in. */
+function start(): void {
+  if (startedWith === credential.value) return;
+  startedWith = credential.value;
+  stop();
+  byId.clear();
+  told.clear();
+  asked.clear();
+  hasNew = true;
+  rows.value = [];
+  state.value = { loading: true, failure: null };
+  stop = listen({
+    // The stream is open first: what changes while the pages are read arrives as an event.
+    onOpen(isGap) {
+      if (!isGap) return;
+      told.clear();
+      void load();
+    },
+    onEvent(event) {
+      const row = rowOfEvent(event);
+      if (row === null) return;
+      told.add(row.id);
+      put(row);
+    },
+    onBroken() {
+      state.value = { ...state.value, loading: false };
+    },
+  });
+}
+
+/** Reads the list page by page, newest first; a row that moved to a later page is read twice. */
+async function load(): Promise<void> {
+  generation += 1;
+  const mine = generation;
+  state.value = { ...state.value, loading: true, failure: null };
+  try {
+    let total = 1;
+    for (let offset = 0; offset < Math.min(total, ROWS_MAX); offset += PAGE) {
+      const page = await readPage(offset, '');
+      if (mine !== generation) return;
+      total = page.total;
+      for (const listed of page.sessions)
+        if (!told.has(listed.id)) put(rowOfListed(listed, byId.get(listed.id)));
+    }
+    leftOut.value = Math.max(0, total - ROWS_MAX);
+    state.value = { ...state.value, loading: false };
+  } catch (error) {
+    if (mine === generation)
+      state.value = { ...state.value, loading: false, failure: sentenceOf(error) };
+  }
+}
+
+function readPage(offset: number, more: string) {
+  return read<{ sessions: ListedSession[]; total: number }>(
+    `/api/sessions?limit=${PAGE}&offset=${offset}${more}`,
+  );
+}
+
+/** Learns which sessions have a label: the list of the API does not show labels. */
+async function readLabel(label: string): Promise<void> {
+  const border = label.indexOf('=');
+  const own = { [label.slice(0, border)]: label.slice(border + 1) };
+  let total = 1;
+  for (let offset = 0; offset < Math.min(total, ROWS_MAX); offset += PAGE) {
+    const page = await readPage(offset, `&label=${encodeURIComponent(label)}`);
+    total = page.total;
+    for (const listed of page.sessions) {
+      const known = byId.get(listed.id);
+      const row = told.has(listed.id) && known ? known : rowOfListed(listed, known);
+      put({ ...row, labels: { ...row.labels, ...own } });
+    }
+  }
+}
+
+/** Reads what the list does not tell of rows that are looked at, each once. */
+async function readDetails(shown: readonly Row[]): Promise<void> {
+  for (const { id } of shown) {
+    if (asked.has(id) || (byId.get(id)?.userId ?? null) !== null) continue;
+    asked.add(id);
+    const details = await read<SessionDetails>(`/api/sessions/${encodeURIComponent(id)}`).catch(
+      () => null,
+    );
+    if (details === null) asked.delete(id);
+    else if ((byId.get(id)?.userId ?? null) === null) put(rowOfDetails(details));
+  }
+}
+
+/** Shows all that has changed at the next frame, together. */
+function put(row: Row): void {
+  hasNew ||= !byId.has(row.id);
+  byId.set(row.id, row);
+  if (isScheduled) return;
+  isScheduled = true;
+  // A tab in the background has no frames.
+  const show = document.hidden
+    ? (task: () => void) => setTimeout(task, 250)
+    : requestAnimationFrame;
+  show(() => {
+    isScheduled = false;
+    // A row never moves: its creation does not change.
+    rows.value = hasNew
+      ? [...byId.values()].toSorted(byCreation)
+      : rows.value.map((known) => byId.get(known.id) ?? known);
+    hasNew = false;
+  });
+}

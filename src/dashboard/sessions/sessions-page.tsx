@@ -1,0 +1,78 @@
+import { useEffect, useState } from 'preact/hooks';
+import { query } from '../shell/router.ts';
+import { connection } from '../live/organization-events.ts';
+import { CopyBlock } from '../shell/copy-block.tsx';
+import { Empty, Failure } from '../shell/states.tsx';
+import './sessions.css';
+import { BulkActions } from './bulk-actions.tsx';
+import { clearFilters, FilterBar } from './filter-bar.tsx';
+import { applyFilters, filtersOf, toggled } from './filters.ts';
+import { leftOut, rows, sessionList, state } from './session-list.ts';
+import { SessionTable } from './session-table.tsx';
+
+export function SessionsPage() {
+  const [ids, setIds] = useState<readonly string[]>([]);
+  const filters = filtersOf(query.value);
+  const all = rows.value;
+  const shown = applyFilters(all, filters);
+  const { loading, failure } = state.value;
+  useEffect(() => sessionList.start(), []);
+  useEffect(() => {
+    for (const label of filters.labels) void sessionList.readLabel(label).catch(() => undefined);
+  }, [filters.labels.join()]);
+  const selected = {
+    has: (id: string) => ids.includes(id),
+    toggle: (id: string) => setIds(toggled(ids, id)),
+  };
+  const isEmpty = all.length === 0 && !loading && failure === null && connection.value.isOpen;
+  return (
+    <div class="page list-page">
+      <div class="title">
+        <h1>Sessions</h1>
+        <p class="muted numbers" role="status">
+          {loading ? `Loading… ${all.length}` : `${shown.length} of ${all.length}`}
+          {leftOut.value > 0 && `, the newest; ${leftOut.value} older ones are not shown`}
+        </p>
+      </div>
+      <Failure
+        what="The sessions could not be read"
+        failure={failure}
+        retry={() => void sessionList.load()}
+      />
+      {isEmpty ? (
+        <Teach />
+      ) : (
+        <>
+          <FilterBar />
+          <BulkActions ids={ids} clear={() => setIds([])} />
+          {shown.length === 0 && !loading ? (
+            <Empty title="No session matches">
+              <button type="button" onClick={clearFilters}>
+                Clear the filters
+              </button>
+            </Empty>
+          ) : (
+            <SessionTable rows={shown} selected={selected} />
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+function Teach() {
+  const create = [
+    `curl -X POST ${location.origin}/api/sessions \\`,
+    '  -H "Authorization: Bearer $API_KEY" \\',
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d '{"session_name": "my-first-session"}'`,
+  ].join('\n');
+  return (
+    <Empty title="No session yet">
+      <p class="muted">
+        A session is one browser of your own. Create one; it appears here by itself.
+      </p>
+      <CopyBlock title="Create a session" text={create} />
+    </Empty>
+  );
+}

@@ -1,0 +1,13 @@
+import type { ComponentChildren } from 'preact';
+import { follow } from './router.ts';
+
+type LinkProps = { to: string; class?: string; children: ComponentChildren };
+
+/** A link to a page of the dashboard. */
+export function Link({ to, class: name, children }: LinkProps) {
+  return (
+    <a href={to} class={name ?? ''} onClick={follow}>
+      {children}
+    </a>
+  );
+}

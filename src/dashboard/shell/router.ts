@@ -1,0 +1,49 @@
+import { computed, signal } from '@preact/signals';
+import { placeOf } from '../pages.ts';
+
+/** The address of the page: path and query. */
+export const address = signal(location.pathname + location.search);
+addEventListener('popstate', () => {
+  address.value = location.pathname + location.search;
+});
+
+const url = computed(() => new URL(address.value, location.origin));
+
+/** The page that the address names; null: there is none. */
+export const place = computed(() => placeOf(url.value.pathname));
+
+export const query = computed(() => url.value.searchParams);
+
+export function go(to: string): void {
+  history.pushState(null, '', to);
+  address.value = to;
+  scrollTo(0, 0);
+  // Where the keyboard goes on: at the new page's content, not at a link that is gone.
+  document.getElementById('main')?.focus({ preventScroll: true });
+}
+
+/** Changes the query of the page in place: Back leads to the page before. */
+export function setQuery(parameters: URLSearchParams): void {
+  const text = parameters.toString();
+  const to = location.pathname + (text === '' ? '' : `?${text}`);
+  history.replaceState(null, '', to);
+  address.value = to;
+}
+
+/** Changes one parameter of the query in place; null removes it. */
+export function setParameter(name: string, value: string | null): void {
+  const parameters = new URLSearchParams(query.value);
+  if (value === null) parameters.delete(name);
+  else parameters.set(name, value);
+  setQuery(parameters);
+}
+
+/** Follows a link within the dashboard without loading the page anew. */
+export function follow(event: MouseEvent): void {
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  const { href } = event.currentTarget as HTMLAnchorElement;
+  event.preventDefault();
+  go(href.slice(location.origin.length));
+}
+
+export const sessionPath = (id: string) => `/sessions/${encodeURIComponent(id)}`;

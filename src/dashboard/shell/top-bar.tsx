@@ -1,0 +1,57 @@
+import { PAGES } from '../pages.ts';
+import { openPalette } from './command-palette.tsx';
+import { caller, menuPages } from './caller.ts';
+import { signOut } from './credential.ts';
+import { Icon } from './icons.tsx';
+import { follow, place } from './router.ts';
+import { nextTheme, theme } from './theme.ts';
+
+export function TopBar() {
+  const current = place.value?.name;
+  return (
+    <header class="bar">
+      <a class="brand" href="/" onClick={follow}>
+        <span class="mark" aria-hidden="true" />
+        Browser sessions
+        <span class="muted">{caller.value?.name}</span>
+      </a>
+      <nav aria-label="Pages">
+        {menuPages().map((name) => (
+          <a
+            key={name}
+            href={PAGES[name].path}
+            onClick={follow}
+            aria-current={name === current ? 'page' : undefined}
+          >
+            {PAGES[name].title}
+          </a>
+        ))}
+        <a href="/docs">API</a>
+      </nav>
+      <div class="tools">
+        <button type="button" class="quiet" aria-label="Commands Ctrl K" onClick={openPalette}>
+          <Icon name="search" />
+          <span class="word">Commands</span> <kbd>Ctrl K</kbd>
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Theme: ${theme.value}`}
+          title={`Theme: ${theme.value}`}
+          onClick={nextTheme}
+        >
+          <Icon name="theme" />
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-label="Sign out"
+          title="Sign out"
+          onClick={() => signOut(null)}
+        >
+          <Icon name="leave" />
+        </button>
+      </div>
+    </header>
+  );
+}

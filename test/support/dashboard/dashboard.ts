@@ -1,0 +1,103 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { AxeBuilder } from '@axe-core/playwright';
+import { chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** Where the tests leave pictures of the pages, to be looked at. */
+const PICTURES = join(ROOT, '.tools', 'pictures');
+const HEIGHT = 900;
+
+export const OPERATOR_TOKEN = 'test-token-of-the-operator';
+
+/** What each page is tested in: `it.each(LOOKS)('%s', (look) => …)`. */
+export const LOOKS = (['light', 'dark'] as const).flatMap((theme) =>
+  [390, 1440].map((width) => ({ theme, width, toString: () => `${theme}, ${width} px` })),
+);
+export type Look = { theme: 'light' | 'dark'; width: number };
+
+type Opened = {
+  page: Page;
+  /** Errors of the page, and violations of its policy. */
+  faults: string[];
+} & AsyncDisposable;
+
+type Opening = Partial<Look> & {
+  /** The key to sign in with; default: the owner's; null: signed out. */
+  key?: string | null;
+  /** Whether the operator's token is given, too. */
+  isOperator?: boolean;
+};
+
+/** The whole service with a real Chromium that opens its dashboard; one for each file of tests. */
+export type Dashboard = {
+  service: RunningService;
+  /** Opens a page in a tab of its own, signed in. */
+  open(path: string, opening?: Opening): Promise<Opened>;
+  create(body: object): Promise<{ id: string }>;
+} & AsyncDisposable;
+
+/** @param env variables of the service; its browsers are simulated unless they say otherwise */
+export async function startDashboard(env: Record<string, string> = {}): Promise<Dashboard> {
+  await mkdir(PICTURES, { recursive: true });
+  await using stack = new AsyncDisposableStack();
+  const service = stack.use(
+    await startService({
+      POOL_MIN_IDLE: '2',
+      POOL_MAX_IDLE: '4',
+      POOL_MAX: '40',
+      OPERATOR_TOKEN,
+      TIERS: JSON.stringify({
+        max: { requests_per_minute: 100_000 },
+        free: { requests_per_minute: 100_000 },
+      }),
+      ...env,
+    }),
+  );
+  const executablePath = process.env['CHROMIUM'];
+  if (executablePath === undefined) throw new Error('CHROMIUM: set before all tests');
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  stack.defer(() => browser.close());
+  const all = stack.move();
+  return {
+    service,
+    async open(path, { theme = 'light', width = 1440, key = DEV_KEY, isOperator = false } = {}) {
+      const context = await browser.newContext({
+        colorScheme: theme,
+        viewport: { width, height: HEIGHT },
+      });
+      const page = await context.newPage();
+      const faults: string[] = [];
+      page.on('pageerror', (error) => faults.push(error.message));
+      page.on('console', (message) => {
+        if (message.type() === 'error') faults.push(message.text());
+      });
+      const token = JSON.stringify(OPERATOR_TOKEN);
+      if (isOperator) await page.addInitScript(`sessionStorage.setItem('bss-operator', ${token})`);
+      await page.goto(service.apiUrl + path + (key === null ? '' : `#key=${key}`));
+      return { page, faults, [Symbol.asyncDispose]: () => context.close() };
+    },
+    async create(body) {
+      const answer = await service.request('POST', '/api/sessions', body);
+      expect([answer.status, answer.body]).toEqual([
+        expect.toSatisfy((status) => status < 300),
+        expect.anything(),
+      ]);
+      return answer.body as { id: string };
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** Saves a picture; axe must find nothing, and the page must not be wider than its window. */
+export async function inspect(page: Page, name: string, { theme, width }: Look): Promise<void> {
+  await page.screenshot({ path: join(PICTURES, `${name}-${theme}-${width}.png`) });
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  const found = violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]);
+  expect([name, found]).toEqual([name, []]);
+  const isWide = 'document.documentElement.scrollWidth > innerWidth';
+  expect([name, await page.evaluate(isWide)]).toEqual([name, false]);
+}
