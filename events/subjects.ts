@@ -55,6 +55,7 @@ export const timerKinds = [
   'expiry',
   'expiry-warning',
   'idle',
+  'handoff',
 ] as const;
 export type TimerKind = (typeof timerKinds)[number];
 
@@ -181,9 +182,15 @@ export const filters = {
   /** Events after which a session waits for a server. */
   sessionRequests: ['evt.*.session.*.requested', 'evt.*.session.*.requeued'],
   /** Events after which a session's timers change. */
-  sessionTimers: ['requested', 'requeued', 'activated', 'extended', 'stopped', 'failed'].map(
-    (event) => `evt.*.session.*.${event}`,
-  ),
+  sessionTimers: [
+    'requested',
+    'requeued',
+    'activated',
+    'extended',
+    'handoff-requested',
+    'stopped',
+    'failed',
+  ].map((event) => `evt.*.session.*.${event}`),
   organizations: ['evt.*.organization.>'],
   ledgersAndSessions: ['evt.*.ledger.>', 'evt.*.session.>'],
   servers: ['fleet.server.>'],

@@ -1,3 +1,4 @@
+import { createAllowedOrigins } from '#src/gateway/access/allowed-origins.ts';
 import { ensureCertificate, keepRenewing } from '#src/gateway/certificate.ts';
 import { gatewayMetrics, watchGateway } from '#src/gateway/metrics.ts';
 import { startGateway } from '#src/gateway/gateway.ts';
@@ -5,6 +6,7 @@ import {
   closeWhenEnded,
   createAccessRecorder,
   createSessionDirectory,
+  createShareRecorder,
 } from '#src/gateway/access/session-lookup.ts';
 import { followKeys } from '#src/gateway/access/key-lookup.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
@@ -31,7 +33,9 @@ export async function composeGateway(infrastructure: Infrastructure) {
     tickets: createTickets(Buffer.from(masterKey)),
     sessions: createSessionDirectory(context, { reception, linkKeys }),
     keys,
+    allowedOrigins: createAllowedOrigins(context.eventStore),
     onAccess: createAccessRecorder(context, log),
+    onShareUse: createShareRecorder(context, log),
     metrics: gatewayMetrics(metrics),
     log,
   });

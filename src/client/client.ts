@@ -8,6 +8,7 @@ import { createSessions, type Sessions } from './sessions.ts';
 
 export { connect, type PlaywrightLike, type PuppeteerLike } from './connect.ts';
 export { NoAnswer, ServiceError, type ErrorName } from './failures.ts';
+export type { Handoff, HandoffOptions, RequestHandoff } from './handoff.ts';
 export type { EventsOptions, ServiceEvent } from './follow-events.ts';
 export type { CallOptions } from './requester.ts';
 export type {

@@ -10,6 +10,12 @@ import type {
 } from '#src/api/schemas/stop-sessions.ts';
 import { ServiceError } from './failures.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
+import {
+  requestHandoff,
+  type Handoff,
+  type HandoffOptions,
+  type RequestHandoff,
+} from './handoff.ts';
 import type { CallOptions, Request, Requester } from './requester.ts';
 
 /** Fields whose schema is an enum of event data, so that no literal type can be derived. */
@@ -64,11 +70,14 @@ export type CreateOptions = CallOptions & {
 };
 
 /** A session with its methods; `await using` stops it. */
-export type LiveSession = Session & {
+export type LiveSession = Omit<Session, 'handoff'> & {
+  /** `handoff` in the API; null: there was none. */
+  lastHandoff: Handoff | null;
   stop(options?: CallOptions): Promise<SessionStopped>;
   extend(duration: string, options?: CallOptions): Promise<SessionExtended>;
   access(options?: CallOptions): Promise<SessionAccess>;
   rotateAccess(options?: CallOptions): Promise<SessionAccess>;
+  handoff(asked: RequestHandoff, options?: HandoffOptions): Promise<Handoff>;
   screenshot(options?: ScreenshotOptions): Promise<Screenshot | null>;
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
 } & AsyncDisposable;
@@ -97,6 +106,12 @@ export type Sessions = {
   /** What the session's browser shows; null: still the picture of `etag`. */
   screenshot(id: string, options?: ScreenshotOptions): Promise<Screenshot | null>;
   /**
+   * Asks a person for help, and resolves when that is over: `status` is `completed`, with the
+   * person's `note` and `success`, or `expired`. CDP commands that are sent meanwhile wait while a
+   * person has the browser.
+   */
+  handoff(id: string, asked: RequestHandoff, options?: HandoffOptions): Promise<Handoff>;
+  /**
    * @throws ServiceError with SESSION_NOT_READY after `waitMs`, SESSION_ENDED if it has ended
    */
   waitUntilActive(id: string, options?: CallOptions & { waitMs?: number }): Promise<LiveSession>;
@@ -121,7 +136,6 @@ export type HistoryQuery = { limit?: number; after?: number };
 const WAIT_MS = 120_000;
 
 export function createSessions(requester: Requester): Sessions {
-  const enliven = (session: Session) => withMethods(sessions, session);
   const sessions: Sessions = {
     async create(asked = {}, { waitMs = WAIT_MS, ...options } = {}) {
       const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
@@ -133,7 +147,7 @@ export function createSessions(requester: Requester): Sessions {
         idempotencyKey,
         ...(waitMs === 0 ? { headers: { prefer: 'respond-async' } } : {}),
       });
-      if (waitMs === 0 || session.status === 'active') return enliven(session);
+      if (waitMs === 0 || session.status === 'active') return withMethods(sessions, session);
       try {
         return await sessions.waitUntilActive(session.id, { ...options, waitMs });
       } catch (error) {
@@ -143,7 +157,10 @@ export function createSessions(requester: Requester): Sessions {
       }
     },
     async get(id, options) {
-      return enliven(await requester.json({ method: 'GET', path: pathOf(id), ...options }));
+      return withMethods(
+        sessions,
+        await requester.json({ method: 'GET', path: pathOf(id), ...options }),
+      );
     },
     list: (query = {}, options) =>
       requester.json({
@@ -161,7 +178,10 @@ export function createSessions(requester: Requester): Sessions {
     stop: (id, options) => requester.json({ method: 'DELETE', path: pathOf(id), ...options }),
     async update(id, changes, options) {
       const path = pathOf(id);
-      return enliven(await requester.json({ method: 'PATCH', path, body: changes, ...options }));
+      return withMethods(
+        sessions,
+        await requester.json({ method: 'PATCH', path, body: changes, ...options }),
+      );
     },
     stopAll: (asked, options) =>
       requester.json({ method: 'POST', path: '/api/sessions/stop', body: asked, ...options }),
@@ -169,6 +189,7 @@ export function createSessions(requester: Requester): Sessions {
       requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
     rotateAccess: (id, options) =>
       requester.json({ method: 'POST', path: `${pathOf(id)}/rotate-access`, ...options }),
+    handoff: (id, asked, options) => requestHandoff(requester, pathOf(id), asked, options),
     screenshot: (id, options = {}) => requester.read(screenshotRequest(id, options), readPicture),
     async waitUntilActive(id, { waitMs = WAIT_MS, ...options } = {}) {
       const session = await sessions.get(id, options);
@@ -198,13 +219,16 @@ function createHistories(requester: Requester): Pick<Sessions, 'history' | 'why'
 
 /** The session with its methods. */
 function withMethods(sessions: Sessions, session: Session): LiveSession {
-  const { id } = session;
+  const { id, handoff: lastHandoff, ...fields } = session;
   return {
-    ...session,
+    ...fields,
+    id,
+    lastHandoff,
     stop: (options) => sessions.stop(id, options),
     extend: (duration, options) => sessions.extend(id, duration, options),
     access: (options) => sessions.access(id, options),
     rotateAccess: (options) => sessions.rotateAccess(id, options),
+    handoff: (asked, options) => sessions.handoff(id, asked, options),
     screenshot: (options) => sessions.screenshot(id, options),
     events: (options) => sessions.events(id, options),
     async [Symbol.asyncDispose]() {
@@ -257,7 +281,7 @@ async function untilSettled(
   }
 }
 
-function ended({ id, status, ended_reason }: Session): ServiceError {
+function ended({ id, status, ended_reason }: LiveSession): ServiceError {
   const message = `The session has ended: ${ended_reason ?? status}.`;
   const context = { session_id: id, status, ended_reason };
   return new ServiceError({ error: 'SESSION_ENDED', message, code: 410, context });

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket, type AddressInfo } from 'node:net';
 import { reject } from '#src/errors.ts';
+import type { AllowedOrigins } from './access/allowed-origins.ts';
 import { createRequestCounter } from './access/request-counter.ts';
 import { createTicketAdmission, type TicketAdmission } from './access/ticket-admission.ts';
 import type { ConnectionSummary } from './connections/connection.ts';
@@ -10,10 +11,11 @@ import { createSocketPlaces } from './connections/socket-places.ts';
 import { rejectUpgrade } from './error-response.ts';
 import { createHttpHandler } from './http.ts';
 import { defaultLimits, type GatewayLimits } from './connections/limits.ts';
+import type { Hold } from './connections/steering.ts';
 import { startListener, type Handlers, type ListenOn } from './listeners.ts';
 import type { KeyDirectory } from './access/key-directory.ts';
 import type { SessionDirectory } from './access/session-directory.ts';
-import type { Ticket, TicketKind, Tickets } from './access/ticket.ts';
+import type { Grant, Ticket, TicketKind, Tickets } from './access/ticket.ts';
 import { leaveOutWorthless, type WorthlessTickets } from './access/worthless-tickets.ts';
 import { createUpgradeHandler } from './upgrade.ts';
 import { trustProxies } from './proxies.ts';
@@ -40,12 +42,16 @@ export type GatewayOptions = {
   tickets: Tickets;
   sessions: SessionDirectory;
   keys: KeyDirectory;
+  /** Default: no page may embed a shared screen. */
+  allowedOrigins?: AllowedOrigins;
   limits?: Partial<GatewayLimits>;
   /**
    * Called when a session is in use: at each connect, then at most once a minute while bytes flow.
    * Must not throw.
    */
   onAccess: (session: { organizationId: string; sessionId: string }, via: TicketKind) => void;
+  /** Called at each connection by the address of a share. Must not throw. */
+  onShareUse?: (session: { organizationId: string; sessionId: string }, shareId: string) => void;
   log: Logger;
   metrics?: GatewayMetrics;
   /** Milliseconds since the epoch, for the windows of the rate limit; default Date.now. */
@@ -64,6 +70,13 @@ export type Gateway = {
   closeSession(organizationId: string, sessionId: string, reason: string): number;
   /** Ends the session's connections whose tickets are of a lower epoch; returns how many. */
   closeRotated(organizationId: string, sessionId: string, epoch: number): number;
+  /** Ends the session's connections of a share or a hand-off that is over; returns how many. */
+  closeGrant(organizationId: string, sessionId: string, grant: Grant): number;
+  /**
+   * A person has taken the session, as of this event; null: no person has. While a person has it,
+   * CDP is not read, and other viewers only watch.
+   */
+  hold(organizationId: string, sessionId: string, hold: Hold | null, sequence: number): void;
   /** Ends the organization's connections of keys that are not live; returns how many. */
   closeRevoked(organizationId: string, liveHolders: ReadonlySet<string>): number;
   /** From now on new requests get 503; open connections stay open until disposal. */
@@ -85,14 +98,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits = { ...defaultLimits, ...options.limits };
   const refusedByStatus: Record<number, number> = {};
   let isDraining = false;
-  const connections = createConnections(limits, connectionHooks(options));
-  const tickets = leaveOutWorthless(options.tickets, options.now ?? Date.now);
+  const now = options.now ?? Date.now;
+  const connections = createConnections(limits, connectionHooks(options), now);
+  const tickets = leaveOutWorthless(options.tickets, now);
   const admission = createTicketAdmission({
     tickets,
     sessions: options.sessions,
     keys: options.keys,
     connections,
     lookupTimeoutMs: limits.lookupTimeoutMs,
+    now,
     isDraining: () => isDraining,
     log,
   });
@@ -120,6 +135,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       connections.endSession(organizationId, sessionId, reason),
     closeRotated: (organizationId, sessionId, epoch) =>
       connections.endSession(organizationId, sessionId, 'access_rotated', epoch),
+    closeGrant: (organizationId, sessionId, grant) =>
+      connections.endGrant(organizationId, sessionId, grant),
+    hold: (organizationId, sessionId, hold, sequence) =>
+      connections.hold({ organizationId, sessionId }, hold, sequence),
     closeRevoked: (organizationId, liveHolders) =>
       connections.endRevoked(organizationId, liveHolders, 'key_revoked'),
     drain() {
@@ -137,7 +156,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
 /** What the listeners call: limits first, then plain requests and handshakes. */
 async function createHandlers(
-  { trustedProxies = [], log, now = Date.now }: GatewayOptions,
+  { trustedProxies = [], log, now = Date.now, allowedOrigins = nowhere }: GatewayOptions,
   parts: {
     tickets: WorthlessTickets;
     admission: TicketAdmission;
@@ -157,6 +176,7 @@ async function createHandlers(
     onRequest: createHttpHandler({
       ...shared,
       viewer: await createViewer(),
+      allowedOrigins,
       prefixFor: (request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws'](),
     }),
     onUpgrade: createUpgradeHandler({ ...shared, vnc: createVncGate(limits), clientOf }),
@@ -169,10 +189,16 @@ async function createHandlers(
   };
 }
 
-function connectionHooks({ log, metrics, onAccess }: GatewayOptions) {
+async function nowhere(): Promise<readonly string[]> {
+  return [];
+}
+
+function connectionHooks({ log, metrics, onAccess, onShareUse }: GatewayOptions) {
   return {
-    opened: ({ kind, sessionId }: Ticket, joinedMs: number) =>
-      metrics?.opened(kind, sessionId, joinedMs),
+    opened({ kind, organizationId, sessionId, grant }: Ticket, joinedMs: number) {
+      metrics?.opened(kind, sessionId, joinedMs);
+      if (grant?.kind === 'share') onShareUse?.({ organizationId, sessionId }, grant.id);
+    },
     closed({ organizationId, sessionId, kind }: Ticket, fact: ConnectionSummary) {
       log.debug({ organizationId, sessionId, kind, ...fact }, 'connection closed');
       metrics?.closed(kind, fact);

@@ -1,6 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { within } from '#src/async/timeout.ts';
+import type { AllowedOrigins } from './access/allowed-origins.ts';
+import { modeOf } from './access/grant.ts';
 import type { RequestCounter } from './access/request-counter.ts';
+import type { Ticket, Tickets } from './access/ticket.ts';
 import { ofAddress, type Refused, type TicketAdmission } from './access/ticket-admission.ts';
 import { readDocument } from './cdp/devtools-json.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
@@ -12,6 +16,8 @@ import type { Viewer, ViewerFile } from './vnc/viewer.ts';
 export type HttpOptions = {
   admission: TicketAdmission;
   viewer: Viewer;
+  tickets: Pick<Tickets, 'open'>;
+  allowedOrigins: AllowedOrigins;
   /** The gateway's public `ws://host:port`, or `wss:` if this request came by TLS. */
   prefixFor: (request: IncomingMessage) => string;
   dialTimeoutMs: number;
@@ -121,23 +127,51 @@ async function socketOnly(
     : reject('INVALID_REQUEST', {}, { message: 'Connect here by WebSocket.' });
 }
 
-/** The page is sent for ended sessions too: it shows why the session ended. */
+/**
+ * The page is sent for ended sessions too: it shows why the session ended. That of a share that has
+ * ended is sent with 410.
+ */
 async function sendViewer(
   route: Extract<Route, { to: 'viewer' | 'viewer-state' }>,
   { response, countForAddress }: Pick<Asked, 'response' | 'countForAddress'>,
-  { admission, viewer }: HttpOptions,
+  options: HttpOptions,
 ): Promise<Refused | null> {
+  const { admission, viewer } = options;
   const found = await admission.check('vnc', route.ticket);
-  const isShown = ['SESSION_NOT_READY', 'SESSION_ENDED'];
+  const isShown = ['SESSION_NOT_READY', 'SESSION_ENDED', 'SHARE_ENDED'];
   if (isRejection(found) && (route.to === 'viewer-state' || !isShown.includes(found.code)))
     return found;
   if (isRejection(found) && found.isOfAddress) {
     const refusal = countForAddress();
     if (refusal !== null) return refusal;
   }
-  if (route.to === 'viewer') return sendFile(response, viewer.page);
-  sendJson(response, JSON.stringify({ status: 'active' }));
-  return null;
+  const ticket = options.tickets.open(route.ticket);
+  if (!isRejection(found) && route.to === 'viewer-state') {
+    const mode = modeOf(found, ticket?.grant ?? null);
+    sendJson(response, JSON.stringify({ status: 'active', mode }));
+    return null;
+  }
+  const page = viewer.page(await embeddersOf(ticket, options));
+  const isOver = isRejection(found) && found.code === 'SHARE_ENDED';
+  return sendFile(response, page, isOver ? 410 : 200);
+}
+
+/** How long the page waits for the origins that may embed it; then none may. */
+const ORIGINS_MS = 2_000;
+
+/** Only a share's page may be embedded, where its organization says so. */
+async function embeddersOf(
+  ticket: Ticket | null,
+  { allowedOrigins, log }: HttpOptions,
+): Promise<readonly string[]> {
+  if (ticket?.grant?.kind !== 'share') return [];
+  const { organizationId } = ticket;
+  try {
+    return await within(ORIGINS_MS, allowedOrigins(organizationId));
+  } catch (error) {
+    log.warn({ err: error, organizationId }, 'failed to read the origins that may embed shares');
+    return [];
+  }
 }
 
 async function sendDocument(
@@ -173,9 +207,13 @@ export function noHost(): Refused {
   return ofAddress(reject('INVALID_REQUEST', {}, { message: 'There is no Host.' }));
 }
 
-function sendFile(response: ServerResponse, file: ViewerFile | undefined): Rejection | null {
+function sendFile(
+  response: ServerResponse,
+  file: ViewerFile | undefined,
+  status = 200,
+): Rejection | null {
   if (file === undefined) return reject('NOT_FOUND');
-  response.writeHead(200, file.headers).end(file.body);
+  response.writeHead(status, file.headers).end(file.body);
   return null;
 }
 

@@ -14,7 +14,7 @@ export type Route =
 /** The DevTools documents that the gateway serves. */
 export type JsonDocument = 'version' | 'list' | 'protocol';
 
-const TICKET = '([A-Za-z0-9_-]{24,226})';
+const TICKET = '([A-Za-z0-9_-]{24,314})';
 const BROWSER = new RegExp(`^/devtools/browser/${TICKET}/?$`);
 const PAGE = new RegExp(`^/devtools/page/${TICKET}/([A-Za-z0-9-]{1,64})/?$`);
 /**

@@ -2,6 +2,7 @@ import type { EventWithState } from '#events/events.ts';
 import type { SessionState } from '#events/session.ts';
 import type { TimerKind } from '#events/subjects.ts';
 import { EXPIRY_WARNING_MS, idleAt } from '#src/domain/session/decide.ts';
+import { handoffEndsAt } from '#src/domain/session/handoff.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 
 /** A change of a session's timers: set one at a time (ms since the epoch), or cancel all. */
@@ -28,6 +29,8 @@ export function timersAfter(event: EventWithState<'session'>, queue: QueueTimes)
   const warning = { kind: 'expiry-warning', at: expiry.at - EXPIRY_WARNING_MS } as const;
   if (event.type === 'session.extended')
     return state.status === 'active' ? [expiry, warning] : [expiry];
+  if (event.type === 'session.handoff-requested')
+    return [{ kind: 'handoff', at: Date.parse(event.data.expiresAt) }];
   if (event.type !== 'session.activated') return [];
   const idle = idleAt(state);
   return idle === null ? [warning] : [warning, { kind: 'idle', at: idle }];
@@ -61,6 +64,8 @@ export function timersOf(
   if (session.status === 'active') {
     const idle = idleAt(session);
     if (idle !== null) timers.push({ kind: 'idle', at: idle });
+    const handoff = handoffEndsAt(session);
+    if (handoff !== null) timers.push({ kind: 'handoff', at: handoff });
   } else if (session.assignment === null) {
     const createdAt = Date.parse(session.createdAt);
     if (session.status === 'creating')

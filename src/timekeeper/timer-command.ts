@@ -2,6 +2,7 @@ import type { SessionState } from '#events/session.ts';
 import type { TimerKind } from '#events/subjects.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { EXPIRY_WARNING_MS, idleAt } from '#src/domain/session/decide.ts';
+import { handoffEndsAt } from '#src/domain/session/handoff.ts';
 import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
 
 /** What a timer's decision depends on beside the session. */
@@ -20,6 +21,8 @@ export function timerCommand(kind: TimerKind, { now, queueTimeoutMs }: TimerTime
       return { type: 'ExpireSession', now };
     case 'idle':
       return { type: 'StopIdleSession', now };
+    case 'handoff':
+      return { type: 'ExpireHandoff', now };
     case 'expiry-warning':
       return { type: 'WarnOfExpiry', now };
   }
@@ -53,6 +56,7 @@ function dueAt(kind: TimerKind, session: SessionState, now: number): number | nu
   const expiresAt = Date.parse(session.expiresAt);
   if (kind === 'expiry') return expiresAt;
   if (kind === 'idle') return idleAt(session);
+  if (kind === 'handoff') return handoffEndsAt(session);
   if (kind !== 'expiry-warning') return null;
   // From the end on it is too late for a warning.
   const isWarned = session.expiryWarnedFor === session.expiresAt || now >= expiresAt;

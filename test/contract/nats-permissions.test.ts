@@ -41,11 +41,19 @@ const life = [
   'access-rotated',
   'expiry-warning',
   'accessed',
+  'handoff-requested',
+  'handoff-taken',
+  'handoff-completed',
+  'handoff-expired',
+  'share-created',
+  'share-used',
+  'share-revoked',
   'updated',
   'stop-requested',
   'stopped',
   'failed',
 ];
+const handoff = ['handoff-requested', 'handoff-taken', 'handoff-completed', 'handoff-expired'];
 const allBut = (...mine: string[]) => life.filter((type) => !mine.includes(type)).map(session);
 
 const money = ['evt.acme.ledger.credits-granted', 'evt.acme.ledger.slot-reserved'];
@@ -100,13 +108,9 @@ const inboxes = (me: NatsUser) =>
 const forbidden: Record<NatsUser, string[]> = {
   api: [
     ...allBut(
-      'requested',
-      'extended',
-      'access-rotated',
-      'accessed',
-      'updated',
-      'stop-requested',
-      'stopped',
+      ...['requested', 'extended', 'access-rotated', 'accessed', 'updated'],
+      ...['stop-requested', 'stopped'],
+      ...[...handoff, 'share-created', 'share-revoked'],
     ),
     ...fleet,
     ...work.provisioner,
@@ -147,7 +151,7 @@ const forbidden: Record<NatsUser, string[]> = {
   ],
   gateway: [
     ...questions,
-    ...allBut('accessed'),
+    ...allBut('accessed', 'share-used'),
     ...money,
     ...people,
     ...fleet,
@@ -162,7 +166,9 @@ const forbidden: Record<NatsUser, string[]> = {
   ],
   timekeeper: [
     ...questions,
-    ...allBut('queued', 'expiry-warning', 'stop-requested', 'stopped', 'failed'),
+    ...allBut(
+      ...['queued', 'expiry-warning', 'handoff-expired', 'stop-requested', 'stopped', 'failed'],
+    ),
     ...money,
     ...people,
     ...fleet,

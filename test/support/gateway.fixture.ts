@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket, WebSocketServer } from 'ws';
 import { startGateway, type GatewayOptions } from '#src/gateway/gateway.ts';
 import type { SessionLookup } from '#src/gateway/access/session-directory.ts';
-import { createTickets } from '#src/gateway/access/ticket.ts';
+import { createTickets, type Grant } from '#src/gateway/access/ticket.ts';
 import { createUrls } from '#src/gateway/access/urls.ts';
 
 /** Waits for a fact; names it in the error. The time-out is for hangs, not for slow machines. */
@@ -105,8 +105,8 @@ export async function startScreen() {
 
 export const MASTER_KEY = Buffer.alloc(32, 7);
 
-/** Of which epoch an address is, and of which key (its SHA-256 in hex). */
-type IssuedTo = { epoch?: number; keyHash?: string | null };
+/** Of which epoch an address is, of which key (its SHA-256 in hex), and for what. */
+type IssuedTo = { epoch?: number; keyHash?: string | null; grant?: Grant };
 
 /**
  * A gateway over a directory that the test fills; `lookups`, `accesses` and `logged` record its
@@ -156,9 +156,9 @@ export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
     cdpUrl: (sessionId: string, { epoch = 0, keyHash = null }: IssuedTo = {}) =>
       urls.cdpUrl({ organizationId: 'org', id: sessionId, accessEpoch: epoch }, keyHash),
     /** On the plain listener. */
-    vncUrl: (sessionId: string, { epoch = 0, keyHash = null }: IssuedTo = {}) =>
+    vncUrl: (sessionId: string, { epoch = 0, keyHash = null, grant }: IssuedTo = {}) =>
       urls
-        .vncUrl({ organizationId: 'org', id: sessionId, accessEpoch: epoch }, keyHash)
+        .vncUrl({ organizationId: 'org', id: sessionId, accessEpoch: epoch }, keyHash, grant)
         .replace(/^wss:..[^/]*/, `ws://127.0.0.1:${port}`),
     [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
   };
@@ -254,11 +254,14 @@ export function handshake(url: string): string {
 }
 
 /** A bare TCP socket after a WebSocket handshake, for clients that break the protocol. */
-export async function openRaw(url: string): Promise<Socket> {
+export async function openRaw(
+  url: string,
+  begin: Buffer | string = handshake(url),
+): Promise<Socket> {
   const { port } = new URL(url);
   const socket = connect({ host: '127.0.0.1', port: Number(port), allowHalfOpen: true });
   socket.on('error', () => {});
-  socket.write(handshake(url));
+  socket.write(begin);
   const answer = await new Promise<Buffer>((resolve) => socket.once('data', resolve));
   if (!answer.toString('latin1').startsWith('HTTP/1.1 101 ')) throw new Error(String(answer));
   return socket;

@@ -36,6 +36,11 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     servers: [{ url: '/' }],
     tags: [
       { name: 'Sessions', description: 'Create, use and stop browser sessions.' },
+      {
+        name: 'Hand-offs',
+        description: 'Automation asks a person for help, waits, and goes on.',
+      },
+      { name: 'Shares', description: 'Addresses of a session’s screen for others.' },
       { name: 'Events', description: 'Streams of events in real time.' },
       {
         name: 'Organization',

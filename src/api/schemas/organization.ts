@@ -69,6 +69,23 @@ export const IssueKeyBody = Type.Object(
   },
 );
 
+const ORIGINS_MAX = 16;
+const originsField = {
+  allowed_origins: Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+    maxItems: ORIGINS_MAX,
+    examples: [['https://app.example.com']],
+    description: 'origins of pages that may embed the page of a share',
+  }),
+};
+
+export const AllowedOrigins = Type.Object(originsField, { title: 'AllowedOrigins' });
+
+export const AllowOriginsBody = Type.Object(originsField, {
+  title: 'AllowOrigins',
+  additionalProperties: false,
+  examples: [{ allowed_origins: ['https://app.example.com'] }],
+});
+
 export const Organization = Type.Object(
   {
     id: Type.String({ examples: ['acme'] }),
@@ -96,6 +113,7 @@ export const Organization = Type.Object(
       used: Count(230),
       granted: Count(30_000),
     }),
+    ...originsField,
   },
   { title: 'Organization' },
 );

@@ -2,6 +2,7 @@ import type { SessionState } from '#events/session.ts';
 import { formatDuration } from '#src/domain/session/duration.ts';
 import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
 import type { Caller } from '../auth/authenticate.ts';
+import { presentHandoff } from './steering.ts';
 
 /**
  * Port: the addresses of a session's browser for clients. They are issued to a caller: `keyHash` is
@@ -10,11 +11,19 @@ import type { Caller } from '../auth/authenticate.ts';
  */
 export type Addresses = {
   cdpUrl(session: SessionState, keyHash: string | null): string;
-  vncUrl(session: SessionState, keyHash: string | null): string;
+  vncUrl(session: SessionState, keyHash: string | null, grant?: Grant): string;
   vncPassword(workloadId: string): string;
   /** A page that shows the browser's screen; takes the password in its fragment. */
-  viewerUrl(session: SessionState, keyHash: string | null, vncPassword: string): string;
+  viewerUrl(
+    session: SessionState,
+    keyHash: string | null,
+    vncPassword: string,
+    grant?: Grant,
+  ): string;
 };
+
+/** The share or the hand-off that an address ends with. */
+type Grant = { kind: 'share' | 'handoff'; id: string };
 
 type Connection = {
   vncUrl: string | null;
@@ -94,6 +103,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     headless: session.browser.headless ?? false,
     credits_reserved: session.creditsReserved,
     credits_used: session.creditsUsed,
+    handoff: session.handoff === undefined ? null : presentHandoff(session, session.handoff),
   };
 }
 

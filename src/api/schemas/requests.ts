@@ -16,7 +16,7 @@ export const KeyPath = Type.Object({
  */
 export const LINE = '[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]';
 /** The same with tabs and line feeds. */
-const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
+export const LINES = '[^\\u0000-\\u0008\\u000b-\\u001f\\u007f\\ud800-\\udfff]';
 
 /**
  * `30m`, `1h`, `1h30m` as the service writes them, and minutes alone up to `1440m`. parseDuration

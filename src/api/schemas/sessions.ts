@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { Role } from '#events/organization.ts';
 import { FailureReason, statuses, StopReason } from '#events/session.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
+import { Handoff } from './steering.ts';
 
 /** Schemas of answers about sessions and the service; `examples` become the document's examples. */
 
@@ -99,6 +100,7 @@ export const Session = Type.Object(
     headless: Type.Boolean({ description: 'true: the browser has no screen', examples: [false] }),
     credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
     credits_used: Nullable(Type.Integer(), ENDED),
+    handoff: Nullable(Handoff, { examples: [null], description: 'the last one; null: none' }),
     queue_position: Type.Optional(
       Type.Integer({
         minimum: 1,

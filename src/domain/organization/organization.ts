@@ -15,6 +15,7 @@ export type OrganizationCommand =
   | { type: 'ChangeTier'; tier: Tier }
   | { type: 'IssueKey'; key: ApiKey }
   | { type: 'RevokeKey'; keyId: string }
+  | { type: 'AllowOrigins'; origins: string[] }
   /** `sessions`: how many were found; `note`: what the caller says about the reason. */
   | {
       type: 'StopSessions';
@@ -48,6 +49,11 @@ export function decideOrganization(
       if (!organization.keys.some((key) => key.keyId === command.keyId))
         return reject('NOT_FOUND', { key_id: command.keyId }, { message: 'No such live key.' });
       return [{ type: 'organization.key-revoked', data: { keyId: command.keyId } }];
+    case 'AllowOrigins': {
+      const { origins } = command;
+      const isSame = JSON.stringify(origins) === JSON.stringify(organization.allowedOrigins ?? []);
+      return isSame ? [] : [{ type: 'organization.origins-allowed', data: { origins } }];
+    }
     case 'StopSessions':
       return stopSessions(command);
   }

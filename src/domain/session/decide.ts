@@ -8,6 +8,7 @@ import type {
   UpdateSession,
 } from './commands.ts';
 import { decideHandoff } from './decide-handoff.ts';
+import { handoffEndsAt } from './handoff.ts';
 import { hasEnded } from './rejections.ts';
 import { decideShare } from './decide-share.ts';
 import { beyondLifetime, minutesOf } from './duration.ts';
@@ -332,8 +333,10 @@ function settle(session: SessionState, now: number, leastUsed = 0) {
 export function idleAt(session: SessionState): number | null {
   if (session.status !== 'active' || session.idleTimeoutMs === null) return null;
   const usedAt = Date.parse(session.lastAccessedAt ?? session.startedAt);
+  // A session whose automation waits for a person is not idle.
+  const handoffUntil = handoffEndsAt(session) ?? 0;
   // Use is recorded once a minute, so the last record may be that much older than the last use.
-  return usedAt + session.idleTimeoutMs + ACCESS_SAMPLE_MS;
+  return Math.max(usedAt + session.idleTimeoutMs + ACCESS_SAMPLE_MS, handoffUntil);
 }
 
 function isIdle(session: SessionState, now: number): boolean {

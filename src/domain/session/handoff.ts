@@ -33,6 +33,11 @@ export function isOpenHandoff(handoff: Handoff | undefined): handoff is Handoff 
   return handoff?.status === 'requested' || handoff?.status === 'taken';
 }
 
+/** When the open hand-off expires (ms since the epoch); null: none is open. */
+export function handoffEndsAt({ handoff }: Pick<SessionState, 'handoff'>): number | null {
+  return isOpenHandoff(handoff) ? Date.parse(handoff.expiresAt) : null;
+}
+
 /** An open hand-off ends with its session. */
 export function endedHandoff({ handoff }: Pick<SessionState, 'handoff'>, endedAt: string) {
   return isOpenHandoff(handoff)

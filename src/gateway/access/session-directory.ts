@@ -1,3 +1,5 @@
+import type { Handoff } from '#events/handoff.ts';
+import type { Share } from '#events/share.ts';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 
 /** Port: looks up a session's browser. The gateway asks at every connect. */
@@ -5,6 +7,12 @@ import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 export type SessionLookup = {
   /** Tickets of a lower epoch are worthless; absent: none, like 0. */
   accessEpoch?: number;
+  /** Those that are not revoked; some may have expired. Absent: none. */
+  shares?: readonly Pick<Share, 'id' | 'mode' | 'expiresAt'>[];
+  /** The sequence of the event as of which this is; absent: unknown, older than any. */
+  sequence?: number;
+  /** The session's last hand-off. */
+  handoff?: Pick<Handoff, 'id' | 'status' | 'expiresAt'>;
 } & (
   | {
       status: 'active';

@@ -9,6 +9,7 @@ import type { SessionState } from '#events/session.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { holdOf } from './grant.ts';
 import type { SessionDirectory } from './session-directory.ts';
 
 /** Whether this process receives the ends of sessions. */
@@ -44,7 +45,7 @@ export function createSessionDirectory(
   async function load(session: RefOf<'session'>) {
     const loaded = await loadCurrent(eventStore, session);
     if (loaded.state !== null) stateCache?.set(session, loaded);
-    return loaded.state;
+    return loaded;
   }
   function mayBelieve({ status }: SessionState, fromLeader: boolean): boolean {
     if (isFinal(status)) return true; // it does not change any more
@@ -54,19 +55,21 @@ export function createSessionDirectory(
   return {
     async find(organizationId, id, { fromLeader = false } = {}) {
       const session = { kind: 'session', organizationId, id } as const;
-      const remembered = stateCache?.get<'session'>(session)?.state ?? null;
-      const isBelieved = remembered !== null && mayBelieve(remembered, fromLeader);
-      const state = isBelieved ? remembered : await load(session);
+      const remembered = stateCache?.get<'session'>(session);
+      const isBelieved = remembered?.state && mayBelieve(remembered.state, fromLeader);
+      const { state, sequence } = isBelieved ? remembered : await load(session);
       if (state === null) return null;
-      const { accessEpoch = 0 } = state;
+      const { accessEpoch = 0, shares = [], handoff } = state;
+      const last = handoff === undefined ? {} : { handoff };
+      const granted = { accessEpoch, sequence, shares, ...last };
       if (state.status === 'active') {
         const { cdp, vnc } = addressesOf(state.workload, linkKeys);
         const screen = state.browser.headless === true ? null : vnc;
-        return { status: 'active', accessEpoch, cdp, vnc: screen };
+        return { status: 'active', ...granted, cdp, vnc: screen };
       }
       return state.endedReason === null
-        ? { status: 'waiting', accessEpoch }
-        : { status: 'ended', accessEpoch, reason: state.endedReason };
+        ? { status: 'waiting', ...granted }
+        : { status: 'ended', ...granted, reason: state.endedReason };
     },
   };
 }
@@ -94,15 +97,39 @@ export function createAccessRecorder(context: CommandContext, log: Logger) {
   };
 }
 
+/** Records the use of a share at each connection by its address; like `createAccessRecorder`. */
+export function createShareRecorder(context: CommandContext, log: Logger) {
+  return function record(
+    { organizationId, sessionId: id }: { organizationId: string; sessionId: string },
+    shareId: string,
+  ): void {
+    const command = { type: 'RecordShareUse', shareId, now: context.now() } as const;
+    const metadata = newMetadata('gateway/vnc');
+    void handleSessionCommand(context, { organizationId, id }, command, metadata).catch(
+      (error: unknown) =>
+        log.warn({ err: error, sessionId: id, shareId }, 'failed to record the use of a share'),
+    );
+  };
+}
+
 /**
- * Closes a session's connections as soon as an event says that it ends, and those with older
- * addresses as soon as one says that they were replaced.
+ * Closes a session's connections as soon as an event says that it ends, those with older addresses
+ * as soon as one says that they were replaced, and those of a share or a hand-off as soon as one
+ * says that it was revoked or is over. Tells the gateway which person holds a session.
  */
 export function closeWhenEnded(
   sessionEvents: SessionEvents,
-  gateway: Pick<Gateway, 'closeSession' | 'closeRotated'>,
+  gateway: Pick<Gateway, 'closeSession' | 'closeRotated' | 'closeGrant' | 'hold'>,
 ): () => void {
-  return sessionEvents.watchAll(({ state }) => {
+  return sessionEvents.watchAll((event) => {
+    const { state } = event;
+    const { organizationId, id, handoff } = state;
+    if (event.type === 'session.share-revoked')
+      gateway.closeGrant(organizationId, id, { kind: 'share', id: event.data.shareId });
+    // The person's connections end before automation goes on.
+    if (handoff?.status === 'completed' || handoff?.status === 'expired')
+      gateway.closeGrant(organizationId, id, { kind: 'handoff', id: handoff.id });
+    gateway.hold(organizationId, id, holdOf(state), event.sequence);
     // Every event carries the epoch: if one is skipped as unreadable, the next one closes them.
     if (state.accessEpoch !== undefined)
       gateway.closeRotated(state.organizationId, state.id, state.accessEpoch);

@@ -1,10 +1,12 @@
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { within } from '#src/async/timeout.ts';
+import { endOfGrant } from '../connections/close-codes.ts';
 import type { Connection } from '../connections/connection.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { KeyDirectory } from './key-directory.ts';
 import type { SessionDirectory, SessionLookup } from './session-directory.ts';
+import { endOf as endOfGranted, holdOf, modeOf } from './grant.ts';
 import type { Ticket, TicketKind } from './ticket.ts';
 import type { WorthlessTickets } from './worthless-tickets.ts';
 
@@ -44,45 +46,27 @@ const END_REASON_MS = 300;
 /** Time-out of `unreachable`'s question: the client has waited for the browser already. */
 const WHY_UNREACHABLE_MS = 1_000;
 
-/** Decides whether a ticket is admitted: valid ticket, free connection, session with a browser. */
-export function createTicketAdmission(options: {
+type AdmissionOptions = {
   tickets: WorthlessTickets;
   sessions: SessionDirectory;
   keys: KeyDirectory;
   connections: Connections;
   lookupTimeoutMs: number;
+  /** Milliseconds since the epoch. */
+  now: () => number;
   isDraining(): boolean;
   log: Logger;
-}): TicketAdmission {
-  const { tickets, sessions, keys, connections, log } = options;
+};
+
+/** Decides whether a ticket is admitted: valid ticket, free connection, session with a browser. */
+export function createTicketAdmission(options: AdmissionOptions): TicketAdmission {
+  const { tickets, sessions, connections } = options;
+  const find = createFinder(options);
 
   function check(kind: TicketKind, ticket: string): Ticket | Refused {
     if (options.isDraining()) return draining();
     const opened = tickets.open(ticket);
-    return opened === null || opened.kind !== kind ? worthless() : opened;
-  }
-
-  async function find(ticket: Ticket, text: string): Promise<ActiveSession | Refused> {
-    const { organizationId, sessionId, epoch, holder } = ticket;
-    try {
-      const [found, isLive] = await within(
-        options.lookupTimeoutMs,
-        Promise.all([
-          sessions.find(organizationId, sessionId),
-          holder === null || keys.isLive(organizationId, holder),
-        ]),
-      );
-      // A ticket that was taken back is refused like one that never was. A higher epoch than that
-      // of the session is one of which this process has not heard yet: only the service seals it.
-      if (found === null || epoch < (found.accessEpoch ?? 0) || !isLive) {
-        tickets.remember(text);
-        return worthless();
-      }
-      return browserOf(found, ticket);
-    } catch (error) {
-      log.error({ err: error, organizationId, sessionId }, 'session lookup failed');
-      return reject('UNAVAILABLE', {}, { retryAfterSeconds: 1 });
-    }
+    return opened !== null && isFor(opened, kind) ? opened : worthless();
   }
 
   /** The session's end reason by the event store; null: not ended, or no answer in time. */
@@ -108,7 +92,11 @@ export function createTicketAdmission(options: {
       }
       // Counted before the lookup: if the session ends meanwhile, the connection's signal aborts.
       const session = await find(ticket, text);
-      if (!isRejection(session)) return { connection, session };
+      if (!isRejection(session)) {
+        connections.hold(connection, holdOf(session), session.sequence ?? 0);
+        bound(connection, session, options.now());
+        return { connection, session };
+      }
       connection.closed();
       return session;
     },
@@ -123,6 +111,60 @@ export function createTicketAdmission(options: {
       return reason === null ? reject('BROWSER_UNREACHABLE', context) : ended(reason);
     },
   };
+}
+
+/** Looks up the session of a ticket, and refuses the ticket if it is worth nothing. */
+function createFinder(options: AdmissionOptions) {
+  const { tickets, sessions, keys, log } = options;
+  return async function find(ticket: Ticket, text: string): Promise<ActiveSession | Refused> {
+    const { organizationId, sessionId, epoch, holder } = ticket;
+    try {
+      const [found, isLive] = await within(
+        options.lookupTimeoutMs,
+        Promise.all([
+          findGranted(sessions, ticket),
+          holder === null || keys.isLive(organizationId, holder),
+        ]),
+      );
+      // A ticket that was taken back is refused like one that never was. A higher epoch than that
+      // of the session is one of which this process has not heard yet: only the service seals it.
+      if (found === null || epoch < (found.accessEpoch ?? 0) || !isLive) {
+        tickets.remember(text);
+        return worthless();
+      }
+      if (found.status !== 'ended' && endOfGranted(found, ticket.grant) <= options.now())
+        return ofAddress(reject('SHARE_ENDED'));
+      return browserOf(found, ticket);
+    } catch (error) {
+      log.error({ err: error, organizationId, sessionId }, 'session lookup failed');
+      return reject('UNAVAILABLE', {}, { retryAfterSeconds: 1 });
+    }
+  };
+}
+
+/** Shares and hand-offs are of the screen. */
+function isFor(ticket: Ticket, kind: TicketKind): boolean {
+  return ticket.kind === kind && (ticket.grant === null || kind === 'vnc');
+}
+
+/** A share or a hand-off of which this process has not heard is looked up at the leader. */
+async function findGranted(
+  sessions: SessionDirectory,
+  { organizationId, sessionId, grant }: Ticket,
+): Promise<SessionLookup | null> {
+  const found = await sessions.find(organizationId, sessionId);
+  if (grant === null || found === null || found.status === 'ended') return found;
+  return endOfGranted(found, grant) > 0
+    ? found
+    : await sessions.find(organizationId, sessionId, { fromLeader: true });
+}
+
+/** What its share or its hand-off allows a connection, and for how long. */
+function bound(connection: Connection, session: ActiveSession, now: number): void {
+  const { grant } = connection;
+  if (grant === null) return;
+  connection.endIn(endOfGranted(session, grant) - now, endOfGrant[grant.kind]);
+  if (modeOf(session, grant) === 'view') connection.onlyWatches();
 }
 
 /** The session, if it has what this ticket is for. */
@@ -145,7 +187,9 @@ export function refusalOf(connection: Connection): Refused {
     ? draining()
     : reason === 'access_rotated' || reason === 'key_revoked'
       ? worthless()
-      : ended(reason);
+      : reason === endOfGrant.share || reason === endOfGrant.handoff
+        ? ofAddress(reject('SHARE_ENDED'))
+        : ended(reason);
 }
 
 /** The rejection for a ticket that leads nowhere: the same for all of them. */

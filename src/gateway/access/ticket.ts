@@ -16,14 +16,23 @@ export type IssuedTo = {
   epoch: number;
   /** The API key that it was issued to, by `holderOf`; null: to no key (a JWT). */
   holder: string | null;
+  /** The share or the hand-off whose address it is; null or absent: the session's own address. */
+  grant?: Grant | null;
 };
 
-export type Ticket = IssuedTo & { kind: TicketKind; organizationId: string; sessionId: string };
+/** What a ticket is worth something for: it ends with its share or its hand-off. */
+export type Grant = { kind: 'share' | 'handoff'; id: string };
+
+export type Ticket = Required<IssuedTo> & {
+  kind: TicketKind;
+  organizationId: string;
+  sessionId: string;
+};
 
 export type Tickets = {
   /**
    * The session's ticket of this kind for this holder; by default for none, at epoch 0. Always the
-   * same one. @throws RangeError if an id, the epoch or the holder is invalid.
+   * same one. @throws RangeError if an id, the epoch, the holder or the grant is invalid.
    */
   issue(kind: TicketKind, organizationId: string, sessionId: string, to?: IssuedTo): string;
   /** Decrypts a ticket; null: not issued with this key. */
@@ -31,15 +40,17 @@ export type Tickets = {
 };
 
 const TAG_BYTES = 16;
-/** Tag, kind, two ids of at most 64 characters, epoch, holder and three dots: 169 bytes. */
-const TICKET_CHARS_MAX = 226;
+/** Tag, kind, two ids of at most 64 characters, epoch, holder, grant, four dots: 235 bytes. */
+const TICKET_CHARS_MAX = 314;
 /**
- * Epoch and holder are left out if the session was never rotated and the holder is no key. Tickets
- * of before they existed have this form.
+ * Epoch and holder are left out if the session was never rotated, the holder is no key and there is
+ * no grant. Tickets of before they existed have this form, and those of before there were grants
+ * have none.
  */
 const SESSION = String.raw`([cv])([A-Za-z0-9_-]{1,64})\.([A-Za-z0-9_-]{1,64})`;
 const ISSUED_TO = String.raw`\.(0|[1-9]\d{0,8})\.([A-Za-z0-9_-]{12})?`;
-const PLAIN = new RegExp(`^${SESSION}(?:${ISSUED_TO})?$`);
+const GRANT = String.raw`\.([sh])([A-Za-z0-9_-]{1,64})`;
+const PLAIN = new RegExp(`^${SESSION}(?:${ISSUED_TO}(?:${GRANT})?)?$`);
 const TO_ANYBODY: IssuedTo = { epoch: 0, holder: null };
 /** Bytes of a key's hash that name it: 200 keys of an organization do not meet in 72 bits. */
 const HOLDER_BYTES = 9;
@@ -65,8 +76,8 @@ export function createTickets(masterKey: Uint8Array): Tickets {
   }
 
   return {
-    issue(kind, organizationId, sessionId, { epoch, holder } = TO_ANYBODY) {
-      const ticket = { kind, organizationId, sessionId, epoch, holder };
+    issue(kind, organizationId, sessionId, { epoch, holder, grant = null } = TO_ANYBODY) {
+      const ticket = { kind, organizationId, sessionId, epoch, holder, grant };
       const plain = Buffer.from(plainOf(ticket), 'latin1');
       const tag = tagOf(plain);
       const cipher = createCipheriv('aes-256-ctr', cipherKey, tag);
@@ -86,16 +97,20 @@ export function createTickets(masterKey: Uint8Array): Tickets {
   };
 }
 
-function plainOf({ kind, organizationId, sessionId, epoch, holder }: Ticket): string {
+function plainOf({ kind, organizationId, sessionId, epoch, holder, grant }: Ticket): string {
   if (!isId(organizationId) || !isId(sessionId)) throw new RangeError('not an id');
   const session = `${kind[0]}${organizationId}.${sessionId}`;
-  const plain = epoch === 0 && holder === null ? session : `${session}.${epoch}.${holder ?? ''}`;
-  if (holder === '' || !PLAIN.test(plain)) throw new RangeError('not an epoch, or not a holder');
+  const isPlain = epoch === 0 && holder === null && grant === null;
+  const to = isPlain ? '' : `.${epoch}.${holder ?? ''}`;
+  const plain = `${session}${to}${grant === null ? '' : `.${grant.kind[0]}${grant.id}`}`;
+  if (holder === '' || grant?.id === '' || !PLAIN.test(plain))
+    throw new RangeError('not an epoch, not a holder, or not a grant');
   return plain;
 }
 
 function parse(plain: string): Ticket | null {
-  const [, kind, organizationId, sessionId, epoch = '0', holder = null] = PLAIN.exec(plain) ?? [];
+  const [, kind, organizationId, sessionId, epoch = '0', holder = null, of, id] =
+    PLAIN.exec(plain) ?? [];
   if (organizationId === undefined || sessionId === undefined) return null;
   return {
     kind: kind === 'c' ? 'cdp' : 'vnc',
@@ -103,6 +118,7 @@ function parse(plain: string): Ticket | null {
     sessionId,
     epoch: Number(epoch),
     holder,
+    grant: id === undefined ? null : { kind: of === 's' ? 'share' : 'handoff', id },
   };
 }
 

@@ -1,17 +1,23 @@
 import type { SessionState } from '#events/session.ts';
-import { holderOf, type TicketKind, type Tickets } from './ticket.ts';
+import { holderOf, type Grant, type TicketKind, type Tickets } from './ticket.ts';
 
 /**
  * A session's addresses. Each is a credential for the browser, of the caller that it is issued to:
- * `keyHash` is the SHA-256 (hex) of the caller's API key, null if it has none.
+ * `keyHash` is the SHA-256 (hex) of the caller's API key, null if it has none, and for the address
+ * of a share: that outlives its maker's key. `grant`: the address ends with the share or hand-off.
  */
 export type Urls = {
   /** `ws://host:port/devtools/browser/<ticket>` */
   cdpUrl(session: RotatedSession, keyHash: string | null): string;
   /** `wss://host:port/vnc/<ticket>/websockify` */
-  vncUrl(session: RotatedSession, keyHash: string | null): string;
+  vncUrl(session: RotatedSession, keyHash: string | null, grant?: Grant): string;
   /** The viewer page. The password goes into the fragment, which browsers never send. */
-  viewerUrl(session: RotatedSession, keyHash: string | null, vncPassword?: string): string;
+  viewerUrl(
+    session: RotatedSession,
+    keyHash: string | null,
+    vncPassword?: string,
+    grant?: Grant,
+  ): string;
 };
 
 /** What an address needs of a session's state. */
@@ -32,15 +38,17 @@ export function createUrls(options: { wsUrl: string; wssUrl: string; tickets: Ti
     kind: TicketKind,
     { organizationId, id, accessEpoch = 0 }: RotatedSession,
     keyHash: string | null,
+    grant: Grant | null = null,
   ): string {
     const holder = keyHash === null ? null : holderOf(keyHash);
-    return tickets.issue(kind, organizationId, id, { epoch: accessEpoch, holder });
+    return tickets.issue(kind, organizationId, id, { epoch: accessEpoch, holder, grant });
   }
   return {
     cdpUrl: (session, keyHash) => `${ws}/devtools/browser/${ticketOf('cdp', session, keyHash)}`,
-    vncUrl: (session, keyHash) => `${wss}/vnc/${ticketOf('vnc', session, keyHash)}/websockify`,
-    viewerUrl(session, keyHash, vncPassword) {
-      const url = `${page}/vnc/${ticketOf('vnc', session, keyHash)}/`;
+    vncUrl: (session, keyHash, grant) =>
+      `${wss}/vnc/${ticketOf('vnc', session, keyHash, grant)}/websockify`,
+    viewerUrl(session, keyHash, vncPassword, grant) {
+      const url = `${page}/vnc/${ticketOf('vnc', session, keyHash, grant)}/`;
       return vncPassword === undefined ? url : `${url}#password=${encodeURIComponent(vncPassword)}`;
     },
   };

@@ -43,8 +43,7 @@ export async function connectCdp(
   }
   const client = request.socket;
   client.write(withHeaders(answer.bytes, headers));
-  if (head.length > 0) browser.write(head);
-  splice(client, browser, connection);
+  splice(client, browser, connection, head);
   return null;
 }
 
@@ -73,12 +72,17 @@ function withHeaders(answer: Buffer, headers: Record<string, number>): Buffer {
 /**
  * Splices two sockets. The pipes give back-pressure (64 KiB per direction, then the sender waits).
  * The end, half-close, error or reset of either socket ends both, and so does the connection's
- * signal.
+ * signal. While a person holds the session, the client is not read: what it sends waits in the
+ * socket, in order, and the client waits once 64 KiB and the kernel's buffers are full.
+ * @param head what the client sent after its handshake
  */
-function splice(client: Socket, browser: Socket, connection: Connection): void {
+function splice(client: Socket, browser: Socket, connection: Connection, head: Buffer): void {
   let isEnding = false;
+  let isRead = false;
   const before = { client: client.bytesRead, browser: browser.bytesRead };
-  client.pipe(browser, { end: false });
+  if (head.length > 0 && !client.readableEnded) client.unshift(head);
+  connection.onSteering(steer);
+  steer();
   browser.pipe(client, { end: false });
   for (const leg of [client, browser]) {
     leg.once('end', finish);
@@ -95,6 +99,16 @@ function splice(client: Socket, browser: Socket, connection: Connection): void {
   });
   if (connection.signal.aborted || client.destroyed || browser.destroyed) cut();
 
+  function steer(): void {
+    if (isEnding || connection.maySteer() === isRead) return;
+    isRead = !isRead;
+    if (isRead) {
+      client.pipe(browser, { end: false });
+    } else {
+      client.unpipe(browser);
+      client.pause();
+    }
+  }
   function finish(): void {
     if (isEnding) return;
     isEnding = true;

@@ -24,7 +24,16 @@ export const closeCodes = {
   wrong_password: { code: 4018, sentence: 'That was not the password of this session.' },
   access_rotated: { code: 4019, sentence: 'This link was replaced by another.' },
   key_revoked: { code: 4020, sentence: 'The API key that this link was issued to was revoked.' },
+  share_ended: { code: 4021, sentence: 'This shared link has expired or was taken back.' },
+  handoff_ended: { code: 4022, sentence: 'The hand-off that this link was for is over.' },
+  not_understood: {
+    code: 4023,
+    sentence: 'This viewer sent something unknown while it may only watch.',
+  },
 } as const;
+
+/** Why a connection of a share or a hand-off ends with it. */
+export const endOfGrant = { share: 'share_ended', handoff: 'handoff_ended' } as const;
 
 type CloseReason = keyof typeof closeCodes;
 

@@ -18,6 +18,17 @@ export type Connection = Readonly<Ticket> & {
   readonly endedBy: string | null;
   /** Only the first reason counts. */
   end(reason: string): void;
+  /** Ends it in so many ms, unless it is closed before. */
+  endIn(ms: number, reason: string): void;
+  /** From now on it never steers: it is that of a share which shows the screen alone. */
+  onlyWatches(): void;
+  /**
+   * Whether its client steers the browser now. While a person holds the session, only that person's
+   * connections to the screen do.
+   */
+  maySteer(): boolean;
+  /** Calls the listener whenever `maySteer` may have changed; there is one listener. */
+  onSteering(listener: () => void): void;
   /** Call it when bytes start to flow. */
   spliced(flow: Flow): void;
   /** Call it when both sockets are closed, or if there never were two. Idempotent. */
@@ -40,16 +51,53 @@ export type MonitoredConnection = Connection & {
   /** Whether bytes moved since the last call; ends the connection if it exceeds a limit. */
   look(nowMs: number): 'moved' | 'still';
   bytes(): { fromClient: number; fromBrowser: number };
+  /** Call it when a person took the session, or gave it back. */
+  steeringChanged(): void;
 };
+
+type Hooks = {
+  onSpliced(nowMs: number): void;
+  onClosed(fact: ConnectionSummary | null): void;
+  /** The session's hand-off that is taken; null: none. */
+  heldBy(): string | null;
+};
+
+type Steered = Pick<
+  MonitoredConnection,
+  'onlyWatches' | 'maySteer' | 'onSteering' | 'steeringChanged'
+>;
+
+function createSteered({ grant }: Ticket, { heldBy }: Pick<Hooks, 'heldBy'>): Steered {
+  let isWatching = false;
+  let onSteering: (() => void) | null = null;
+  return {
+    onlyWatches() {
+      isWatching = true;
+    },
+    maySteer() {
+      const handoff = heldBy();
+      const isThePersons = grant?.kind === 'handoff' && grant.id === handoff;
+      return !isWatching && (handoff === null || isThePersons);
+    },
+    onSteering(listener) {
+      onSteering = listener;
+    },
+    steeringChanged: () => onSteering?.(),
+  };
+}
+
+/** The longest delay of a timer; no session lives for so long. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export function createConnection(
   ticket: Ticket,
   limits: IdleLimits,
-  hooks: { onSpliced(nowMs: number): void; onClosed(fact: ConnectionSummary | null): void },
+  hooks: Hooks,
 ): MonitoredConnection {
   const controller = new AbortController();
   let endedBy: string | null = null;
   let isClosed = false;
+  let timer: NodeJS.Timeout | undefined;
   let watch: IdleWatch | null = null;
   let splicedAtMs = 0;
 
@@ -66,6 +114,11 @@ export function createConnection(
       return endedBy;
     },
     end,
+    endIn(ms, reason) {
+      clearTimeout(timer);
+      if (!isClosed) timer = setTimeout(() => end(reason), Math.min(ms, TIMER_MS_MAX)).unref();
+    },
+    ...createSteered(ticket, hooks),
     spliced(flow) {
       splicedAtMs = performance.now();
       watch = createIdleWatch(flow, limits, splicedAtMs);
@@ -74,6 +127,7 @@ export function createConnection(
     closed() {
       if (isClosed) return;
       isClosed = true;
+      clearTimeout(timer);
       const bytes = watch?.bytes();
       hooks.onClosed(
         bytes === undefined

@@ -6,8 +6,10 @@ import {
   type ConnectionSummary,
   type MonitoredConnection,
 } from './connection.ts';
-import type { Ticket, TicketKind } from '../access/ticket.ts';
+import { endOfGrant } from './close-codes.ts';
+import type { Grant, Ticket, TicketKind } from '../access/ticket.ts';
 import type { IdleLimits } from './idle-watch.ts';
+import { createSteering, type Hold, type Steering } from './steering.ts';
 
 export type ConnectionLimits = IdleLimits & {
   /** Maximum of this process, including connections that are still being dialled. */
@@ -52,6 +54,14 @@ export type Connections = {
     reason: string,
     belowEpoch?: number,
   ): number;
+  /** Ends a session's connections of this share or hand-off; returns how many. */
+  endGrant(organizationId: string, sessionId: string, grant: Grant): number;
+  /** The hand-off that is taken in a session, as of an event; null: none. */
+  hold(
+    session: Pick<Ticket, 'organizationId' | 'sessionId'>,
+    hold: Hold | null,
+    sequence: number,
+  ): void;
   /** Ends an organization's connections whose holder is a key that is not live. */
   endRevoked(organizationId: string, liveHolders: ReadonlySet<string>, reason: string): number;
   endAll(reason: string): void;
@@ -59,12 +69,30 @@ export type Connections = {
 } & Disposable;
 
 /** One session's connections. */
-type Group = { connections: Set<MonitoredConnection>; accessedAtMs: number };
+type Group = {
+  connections: Set<MonitoredConnection>;
+  accessedAtMs: number;
+  steering: Steering;
+};
+
+/** @param now ms since the epoch */
+function createGroup(now: () => number): Group {
+  const connections = new Set<MonitoredConnection>();
+  const steering = createSteering(now, () => {
+    for (const connection of connections) connection.steeringChanged();
+  });
+  return { connections, accessedAtMs: 0, steering };
+}
 
 /**
  * All connections of this gateway: their limits, their byte counts, and the timer that checks them.
+ * @param now ms since the epoch
  */
-export function createConnections(limits: ConnectionLimits, hooks: ConnectionHooks): Connections {
+export function createConnections(
+  limits: ConnectionLimits,
+  hooks: ConnectionHooks,
+  now: () => number,
+): Connections {
   const groups = new Map<string, Group>();
   const byOrganization = new Map<string, number>();
   const open = { cdp: 0, vnc: 0 };
@@ -83,6 +111,7 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
   function add(ticket: Ticket, key: string, group: Group): Connection {
     const admittedAtMs = performance.now();
     const connection = createConnection(ticket, limits, {
+      heldBy: () => group.steering.heldBy(),
       onSpliced(nowMs) {
         total[ticket.kind] += 1;
         group.accessedAtMs = nowMs;
@@ -93,7 +122,10 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
         open[ticket.kind] -= 1;
         countOf(ticket.organizationId, -1);
         group.connections.delete(connection);
-        if (group.connections.size === 0) groups.delete(key);
+        if (group.connections.size === 0) {
+          groups.delete(key);
+          group.steering[Symbol.dispose]();
+        }
         if (fact === null) return;
         gone.in += fact.bytesIn;
         gone.out += fact.bytesOut;
@@ -110,7 +142,7 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
   return {
     admit(ticket) {
       const key = keyOf(ticket.organizationId, ticket.sessionId);
-      const group = groups.get(key) ?? { connections: new Set(), accessedAtMs: 0 };
+      const group = groups.get(key) ?? createGroup(now);
       if (group.connections.size >= limits.connectionsPerSession)
         return tooMany('session', limits.connectionsPerSession);
       if (countOf(ticket.organizationId, 0) >= limits.connectionsPerOrganization)
@@ -118,13 +150,28 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
       if (open.cdp + open.vnc >= limits.connections) return tooMany('gateway', limits.connections);
       return add(ticket, key, group);
     },
+    ...endingsOf(groups),
+    hold: ({ organizationId, sessionId }, hold, sequence) =>
+      groups.get(keyOf(organizationId, sessionId))?.steering.set(hold, sequence),
+    counters: () => ({ open: { ...open }, total: { ...total }, ...bytesOf(all(groups), gone) }),
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+function endingsOf(
+  groups: ReadonlyMap<string, Group>,
+): Pick<Connections, 'endSession' | 'endGrant' | 'endRevoked' | 'endAll'> {
+  const ofSession = (organizationId: string, sessionId: string) => [
+    ...(groups.get(keyOf(organizationId, sessionId))?.connections ?? []),
+  ];
+  return {
     endSession(organizationId, sessionId, reason, belowEpoch = Infinity) {
-      const group = groups.get(keyOf(organizationId, sessionId));
-      const ofSession = [...(group?.connections ?? [])];
-      return end(
-        ofSession.filter(({ epoch }) => epoch < belowEpoch),
-        reason,
-      );
+      const isBelow = ({ epoch }: Ticket) => epoch < belowEpoch;
+      return end(ofSession(organizationId, sessionId).filter(isBelow), reason);
+    },
+    endGrant(organizationId, sessionId, { kind, id }) {
+      const isOf = ({ grant }: Ticket) => grant?.kind === kind && grant.id === id;
+      return end(ofSession(organizationId, sessionId).filter(isOf), endOfGrant[kind]);
     },
     endRevoked: (organizationId, liveHolders, reason) =>
       end(
@@ -132,8 +179,6 @@ export function createConnections(limits: ConnectionLimits, hooks: ConnectionHoo
         reason,
       ),
     endAll: (reason) => void end(all(groups), reason),
-    counters: () => ({ open: { ...open }, total: { ...total }, ...bytesOf(all(groups), gone) }),
-    [Symbol.dispose]: () => clearInterval(timer),
   };
 }
 
@@ -162,7 +207,7 @@ function bytesOf(connections: readonly MonitoredConnection[], gone: { in: number
 }
 
 /** A copy: ending a connection removes it from its group. */
-function all(groups: Map<string, Group>): MonitoredConnection[] {
+function all(groups: ReadonlyMap<string, Group>): MonitoredConnection[] {
   return [...groups.values()].flatMap((group) => [...group.connections]);
 }
 

@@ -9,8 +9,11 @@ import { closeCodes } from '../connections/close-codes.ts';
 export type ViewerFile = { headers: Record<string, string | number>; body: Buffer };
 
 export type Viewer = {
-  /** The page itself; the same for every session. */
-  page: ViewerFile;
+  /**
+   * The page itself, the same for every session.
+   * @param embedders origins of pages that may frame it
+   */
+  page(embedders: readonly string[]): ViewerFile;
   /** A file below `/viewer/`; undefined: no such file. */
   file(name: string): ViewerFile | undefined;
 };
@@ -39,25 +42,35 @@ export async function createViewer(): Promise<Viewer> {
     }
   }
   const page = fileOf('index.html', await readFile(join(own, 'index.html')));
+  const inline = inlineScriptOf(page.body.toString());
   return {
-    page: { ...page, headers: { ...page.headers, ...pageHeaders(page.body.toString()) } },
+    page: (embedders) => ({
+      ...page,
+      headers: { ...page.headers, ...pageHeaders(inline, embedders) },
+    }),
     file: (name) => files.get(name),
   };
 }
 
-/**
- * The page may load scripts, styles and sockets of its own origin only, and run its one inline
- * script. No other page may frame it. Its address contains the ticket, so no referrer is sent.
- */
-function pageHeaders(page: string): Record<string, string> {
+/** The hash of the page's one inline script. */
+function inlineScriptOf(page: string): string {
   const [, inline] = INLINE_SCRIPT.exec(page) ?? [];
   if (inline === undefined) throw new Error('the viewer page has no inline script');
-  const hash = createHash('sha256').update(inline).digest('base64');
+  return createHash('sha256').update(inline).digest('base64');
+}
+
+/**
+ * The page may load scripts, styles and sockets of its own origin only, and run its one inline
+ * script. Only pages of these origins may frame it. Its address contains the ticket, so no referrer
+ * is sent.
+ */
+function pageHeaders(inlineHash: string, embedders: readonly string[]): Record<string, string> {
+  const ancestors = embedders.length === 0 ? "'none'" : embedders.join(' ');
   return {
     'content-security-policy':
-      `default-src 'none'; script-src 'self' 'sha256-${hash}'; style-src 'self'; ` +
+      `default-src 'none'; script-src 'self' 'sha256-${inlineHash}'; style-src 'self'; ` +
       "connect-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'none'; " +
-      "frame-ancestors 'none'",
+      `frame-ancestors ${ancestors}`,
     'referrer-policy': 'no-referrer',
     'cache-control': 'no-store',
   };

@@ -9,6 +9,7 @@ import type { Connection } from '../connections/connection.ts';
 import { dial, DialFailed } from '../connections/dial.ts';
 import type { ClientHandshake } from '../connections/handshake.ts';
 import { rejectUpgrade } from '../error-response.ts';
+import { createRfbFilter } from './rfb-filter.ts';
 import { observeHandshake } from './rfb-handshake.ts';
 
 export type VncLimits = {
@@ -125,18 +126,14 @@ function bridge(
     if (screen.isPaused() && viewer.bufferedAmount <= limits.bufferedBytesMax / 2) screen.resume();
   }
 
-  viewer.on('message', (data: RawData, isBinary: boolean) => {
-    if (isClosing) return;
-    if (!isBinary) {
-      viewer.close(1003, 'RFB is binary');
-      return;
-    }
-    const chunk = data as Buffer; // binaryType is nodebuffer
-    bytes.fromClient += chunk.length;
-    handshake.observe('viewer', chunk);
-    if (!screen.write(chunk)) viewer.pause();
+  fromViewer(viewer, screen, connection, {
+    isClosing: () => isClosing,
+    onRefused: () => close('not_understood'),
+    onChunk(chunk) {
+      bytes.fromClient += chunk.length;
+      handshake.observe('viewer', chunk);
+    },
   });
-  screen.on('drain', () => viewer.resume());
 
   screen.once('end', onScreenGone);
   screen.once('close', onScreenGone);
@@ -177,6 +174,35 @@ function bridge(
   });
   if (connection.signal.aborted) close(connection.endedBy ?? '');
   else if (screen.destroyed || screen.readableEnded) onScreenGone();
+}
+
+/** Passes on what the viewer sends, but for what it may not send. */
+function fromViewer(
+  viewer: WebSocket,
+  screen: Socket,
+  connection: Connection,
+  hooks: { isClosing(): boolean; onChunk(chunk: Buffer): void; onRefused(): void },
+): void {
+  const filter = createRfbFilter(() => connection.maySteer());
+  viewer.on('message', (data: RawData, isBinary: boolean) => {
+    if (hooks.isClosing()) return;
+    if (!isBinary) {
+      viewer.close(1003, 'RFB is binary');
+      return;
+    }
+    const chunk = data as Buffer; // binaryType is nodebuffer
+    hooks.onChunk(chunk);
+    const passed = filter.take(chunk);
+    if (passed === null) {
+      hooks.onRefused();
+      return;
+    }
+    for (const bytes of passed) if (!screen.write(bytes)) viewer.pause();
+  });
+  screen.on('drain', () => viewer.resume());
+  connection.onSteering(() => {
+    if (filter.isRefused()) hooks.onRefused();
+  });
 }
 
 /**

@@ -125,25 +125,20 @@ describe('without a valid credential every route except the public ones is UNAUT
 });
 
 describe('paths and methods', () => {
-  test.each([
-    '/',
-    '/api',
-    '/api/',
-    '/api/session',
-    '/api/sessions/a/b/c',
-    '/api/v1/sessions',
-    '/x',
-  ])('%s is not found', async (path) => {
-    const reply = await api.get(path);
-    expect(errorOf(reply)).toBe('404 NOT_FOUND');
-    expect(reply.body.context).toEqual({ path });
-  });
+  test.each(['/api', '/api/', '/api/session', '/api/sessions/a/b/c', '/api/v1/sessions', '/x'])(
+    '%s is not found',
+    async (path) => {
+      const reply = await api.get(path);
+      expect(errorOf(reply)).toBe('404 NOT_FOUND');
+      expect(reply.body.context).toEqual({ path });
+    },
+  );
 
   test.each([
     ['PUT', '/api/sessions', 'POST, GET, HEAD'],
     ['DELETE', '/api/sessions', 'POST, GET, HEAD'],
-    ['PATCH', `/api/sessions/${UNKNOWN_ID}`, 'GET, HEAD, DELETE'],
-    ['POST', `/api/sessions/${UNKNOWN_ID}`, 'GET, HEAD, DELETE'],
+    ['PUT', `/api/sessions/${UNKNOWN_ID}`, 'GET, HEAD, PATCH, DELETE'],
+    ['POST', `/api/sessions/${UNKNOWN_ID}`, 'GET, HEAD, PATCH, DELETE'],
     ['GET', `/api/sessions/${UNKNOWN_ID}/extend`, 'POST'],
     ['POST', `/api/sessions/${UNKNOWN_ID}/access`, 'GET, HEAD'],
     ['POST', '/api/status', 'GET, HEAD'],

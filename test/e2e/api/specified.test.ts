@@ -69,6 +69,7 @@ function full(): Record<string, unknown> {
     headless: false,
     credits_reserved: 90,
     credits_used: null,
+    handoff: null,
   };
 }
 

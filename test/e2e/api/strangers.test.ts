@@ -74,7 +74,7 @@ function comparable(answer: string, id: string): string {
 
 async function answerTo(
   { ask }: RawConnection,
-  { method, path }: { method: string; path: string },
+  { method, path }: Route,
   id: string,
   sent: { body?: unknown; headers?: Record<string, string> } = {},
 ): Promise<string> {
@@ -82,9 +82,26 @@ async function answerTo(
   return comparable(await ask(request), id);
 }
 
+type Route = { method: string; path: string };
+
+function takesBody({ method }: Route): boolean {
+  return method === 'POST' || method === 'PATCH';
+}
+
+/** Stands for the route's own. */
+const VALID = { valid: true };
+
+function validBodyOf({ method, path }: Route): object {
+  if (method === 'PATCH') return { description: 'Another one.' };
+  if (path.endsWith('/handoffs')) return { instructions: 'Sign in.' };
+  if (path.endsWith('/complete')) return { success: true };
+  if (path.endsWith('/shares')) return { mode: 'view', expires_in: '1h' };
+  return { duration: '1h' };
+}
+
 describe('the API', () => {
   const requests: [what: string, sent: { body?: unknown; headers?: Record<string, string> }][] = [
-    ['with a valid body', { body: { duration: '1h' } }],
+    ['with a valid body', { body: VALID }],
     ['without a body', {}],
     ['with a wrong body', { body: { duration: '25h' } }],
     ['with an unknown field', { body: { duration: '1h', x: 1 } }],
@@ -96,7 +113,8 @@ describe('the API', () => {
     using connection = await openRaw(service.apiUrl);
     for (const route of routes) {
       // The API reads and refuses a GET or DELETE with a body before it looks for the session.
-      const own = route.method === 'POST' ? sent : { ...sent, body: undefined };
+      const body = sent.body === VALID ? validBodyOf(route) : sent.body;
+      const own = { ...sent, body: takesBody(route) ? body : undefined };
       const never = await answerTo(connection, route, newId('ses'), own);
       expect(never).toMatch(/^HTTP\/1\.1 40[04] /);
       for (const [at, id] of Object.entries(sessions))
@@ -106,9 +124,8 @@ describe('the API', () => {
 
   it('answers SESSION_NOT_FOUND on every route', async () => {
     using connection = await openRaw(service.apiUrl);
-    const sent = { body: { duration: '1h' } };
     for (const route of routes) {
-      const own = route.method === 'POST' ? sent : {};
+      const own = takesBody(route) ? { body: validBodyOf(route) } : {};
       const answer = await answerTo(connection, route, sessions['active'] ?? '', own);
       expect(answer).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
       const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -130,6 +131,33 @@ describe('role by role', () => {
     const history = await bss('session', 'history', id);
     for (const type of ['requested', 'activated', 'accessed', 'extended', 'updated', 'stopped'])
       expect(history).toContain(`session.${type}`);
+  });
+
+  test('a session is handed to a person and shared, and a hand-off expires', async () => {
+    const { api } = services;
+    const { id } = (await api.request('POST', '/api/sessions', { duration: '30m' })).body;
+    const path = `/api/sessions/${id}`;
+    const shared = await api.request('POST', `${path}/shares`, { mode: 'view', expires_in: '10m' });
+    expect(shared.status).toBe(201);
+    const { url } = shared.body as { url: string };
+    const viewer = new WebSocket(url.replace(/^http/, 'ws').replace(/#.*$/, 'websockify'));
+    await once(viewer, 'open');
+    const isUsed = async () =>
+      (await api.request('GET', `${path}/shares`)).body.shares[0].used as boolean;
+    await eventually(isUsed, 'its use is recorded');
+    viewer.terminate();
+    const share = `${path}/shares/${shared.body.id}`;
+    expect((await api.request('DELETE', share)).status).toBe(200);
+
+    const ask = { instructions: 'Sign in.', timeout: '1m' };
+    const asked = (await api.request('POST', `${path}/handoffs`, ask)).body;
+    const own = `${path}/handoffs/${asked.id}`;
+    expect((await api.request('POST', `${own}/take`)).status).toBe(200);
+    expect((await api.request('POST', `${own}/complete`, { success: true })).status).toBe(200);
+    const late = `${path}/handoffs/${(await api.request('POST', `${path}/handoffs`, ask)).body.id}`;
+    const hasExpired = async () => (await api.request('GET', late)).body.status === 'expired';
+    await eventually(hasExpired, 'the timekeeper has expired it');
+    await api.request('DELETE', path);
   });
 
   test('sessions are queued for a browser, and get it', async () => {

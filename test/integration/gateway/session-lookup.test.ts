@@ -31,6 +31,8 @@ test('when a session ends, its connections are closed and no others', async () =
       return 0;
     },
     closeRotated: () => 0,
+    closeGrant: () => 0,
+    hold: () => undefined,
   });
   const acme = { id: 'acme', name: 'Acme', tier: 'max', credits: 10_000 } as const;
   await registerOrganization(context, acme, newMetadata('test'));
@@ -70,6 +72,8 @@ test('when access is rotated, connections with older addresses are closed', asyn
   closeWhenEnded(tail, {
     closeSession: () => 0,
     closeRotated: (...session) => rotated.push(session),
+    closeGrant: () => 0,
+    hold: () => undefined,
   });
   const find = () => directory.find('acme', 'a', { fromLeader: true });
   expect(await find()).toMatchObject({ status: 'active', accessEpoch: 0 });

@@ -9,11 +9,11 @@ import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { Views } from '#projections/store/views.ts';
 import { workloads } from '#projections/workloads.ts';
-import type { Caller } from '#src/api/auth/authenticate.ts';
 import { createSigner } from '#src/archive/signature.ts';
 import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
+import type { Caller } from '#src/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/http/rate-window.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
@@ -84,21 +84,21 @@ export async function startApp(
   operatorToken: string | null = null,
 ) {
   const { limits, maxLifetimeMs } = { ...usual, ...changes };
-  const owner = {
+  const owner: Caller = {
     organizationId: ORGANIZATION,
     role: 'owner',
     userId: 'ada',
     keyHash: null,
     limits,
-  } as const;
-  /** By bearer: any other one is of the first organization's owner. */
+  };
+  /** By bearer; beside them `role/user` of the first organization, and its owner. */
   const callers: Record<string, Caller> = {
     viewer: { ...owner, role: 'viewer', userId: 'victor' },
     member: { ...owner, role: 'member', userId: 'mia' },
     admin: { ...owner, role: 'admin', userId: 'alan' },
     other: { ...owner, organizationId: OTHER, userId: 'olga' },
   };
-  const authenticate = (bearer: string) => callers[bearer] ?? owner;
+  const authenticate = (bearer: string) => callers[bearer] ?? callerOf(bearer, owner);
   await using stack = new AsyncDisposableStack();
   let offsetMs = 0;
   const now = () => Date.now() + offsetMs;
@@ -175,8 +175,8 @@ export async function startApp(
     maxLifetimeMs,
     addresses: {
       cdpUrl: ({ id }) => `ws://host:1/devtools/browser/${id}`,
-      vncUrl: ({ id }) => `wss://host:2/vnc/${id}/websockify`,
-      viewerUrl: ({ id }) => `http://host:1/vnc/${id}/`,
+      vncUrl: ({ id }, _keyHash, grant) => `wss://host:2/vnc/${grant?.id ?? id}/websockify`,
+      viewerUrl: ({ id }, _keyHash, _password, grant) => `http://host:1/vnc/${grant?.id ?? id}/`,
       vncPassword: vncPasswordOf,
     },
     health: healthy,
@@ -220,7 +220,7 @@ export async function startApp(
     return { status: reply.statusCode, headers: reply.headers, bytes: reply.rawPayload };
   }
   async function request(
-    method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE',
+    method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
     payload?: object,
     further: Record<string, string> = {},
@@ -257,6 +257,12 @@ export async function startApp(
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** `role/user`: another caller of the first organization. */
+function callerOf(credential: string, owner: Caller): Caller {
+  const [role = '', userId] = credential.split('/');
+  return userId === undefined ? owner : { ...owner, role: role as Caller['role'], userId };
 }
 
 function vncPasswordOf(workloadId: string): string {

@@ -120,9 +120,10 @@ export async function openScreen(
 ): Promise<{ rfb: RfbClient; socket: WebSocket; closed: Promise<number> }> {
   const socket = new WebSocket(url, ['binary'], { rejectUnauthorized: false });
   const closed = once(socket, 'close').then(([code]) => code as number);
-  await once(socket, 'open');
+  // The screen's first bytes may come together with the answer to the handshake.
   const stream = createWebSocketStream(socket);
   stream.on('error', () => {});
+  await once(socket, 'open');
   return { rfb: await connectRfb(stream, password), socket, closed };
 }
 

@@ -74,6 +74,8 @@ it('connections of a session are closed when it ends, and not before', async () 
     closeSession: (organizationId, sessionId, reason) =>
       closed.push(`${organizationId} ${sessionId} ${reason}`),
     closeRotated: () => 0,
+    closeGrant: () => 0,
+    hold: () => undefined,
   });
   for (const command of [createSession(), activate]) await ask(command);
   await expect.poll(() => sessionEvents.position()).toBeGreaterThan(2);

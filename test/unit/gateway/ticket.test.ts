@@ -20,15 +20,18 @@ test('a ticket opens in every process with the same key', () => {
       sessionId: ids[1],
       epoch: 0,
       holder: null,
+      grant: null,
     });
   }
 });
 
-test('a ticket keeps its epoch and its holder', () => {
+test('a ticket keeps its epoch, its holder and its grant', () => {
   for (const to of [
     { epoch: 0, holder },
     { epoch: 1, holder: null },
     { epoch: 999_999_999, holder },
+    { epoch: 0, holder: null, grant: { kind: 'share', id: 's-1' } as const },
+    { epoch: 2, holder, grant: { kind: 'handoff', id: 'h_1' } as const },
   ])
     expect(tickets.open(tickets.issue('vnc', ...ids, to))).toMatchObject(to);
 });
@@ -52,6 +55,13 @@ test('an invalid epoch or holder gets no ticket', () => {
     expect(() => tickets.issue('cdp', ...ids, { epoch: 0, holder: odd })).toThrow(RangeError);
 });
 
+test('an invalid grant gets no ticket', () => {
+  for (const id of ['', 'a.b', 'x'.repeat(65)])
+    expect(() =>
+      tickets.issue('vnc', ...ids, { epoch: 0, holder, grant: { kind: 'share', id } }),
+    ).toThrow(RangeError);
+});
+
 test('the same caller always gets the same ticket, and no two contents share one', () => {
   expect(tickets.issue('cdp', ...ids)).toBe(tickets.issue('cdp', ...ids));
   const all = [
@@ -61,6 +71,9 @@ test('the same caller always gets the same ticket, and no two contents share one
     tickets.issue('cdp', ...ids, { epoch: 1, holder: null }),
     tickets.issue('cdp', ...ids, { epoch: 0, holder }),
     tickets.issue('cdp', ...ids, { epoch: 1, holder }),
+    tickets.issue('cdp', ...ids, { epoch: 0, holder: null, grant: { kind: 'share', id: 'a' } }),
+    tickets.issue('cdp', ...ids, { epoch: 0, holder: null, grant: { kind: 'handoff', id: 'a' } }),
+    tickets.issue('cdp', ...ids, { epoch: 0, holder, grant: { kind: 'share', id: 'a' } }),
     tickets.issue('cdp', 'a', 'b'),
     tickets.issue('cdp', 'b', 'a'),
     createTickets(Buffer.alloc(32, 2)).issue('cdp', ...ids),
@@ -89,7 +102,7 @@ test('every ticket with one changed character is refused', () => {
     `${ticket}=`,
     ` ${ticket}`,
     '',
-    'A'.repeat(226),
+    'A'.repeat(314),
     'A'.repeat(1e6),
   ])
     expect(tickets.open(odd)).toBeNull();
@@ -97,9 +110,13 @@ test('every ticket with one changed character is refused', () => {
 
 test('the longest ids fit; an invalid id gets no ticket', () => {
   const long = 'x'.repeat(64);
-  const longest = tickets.issue('vnc', long, long, { epoch: 999_999_999, holder });
-  expect(longest).toHaveLength(226);
-  expect(tickets.open(longest)).toMatchObject({ sessionId: long, holder });
+  const longest = tickets.issue('vnc', long, long, {
+    epoch: 999_999_999,
+    holder,
+    grant: { kind: 'share', id: long },
+  });
+  expect(longest).toHaveLength(314);
+  expect(tickets.open(longest)).toMatchObject({ sessionId: long, holder, grant: { id: long } });
   expect(parseRoute(`/vnc/${longest}/`)).toEqual({ to: 'viewer', ticket: longest });
   for (const odd of ['', 'a.b', 'a/b', 'x'.repeat(65)]) {
     expect(() => tickets.issue('cdp', odd, 'a')).toThrow(RangeError);
@@ -155,6 +172,18 @@ test('a URL has the session’s epoch and the caller’s key', () => {
     const [ticket = ''] = /[\w-]{90,}/.exec(url) ?? [];
     expect(tickets.open(ticket)).toMatchObject({ sessionId: ids[1], epoch: 3, holder });
   }
+});
+
+test('the URLs of a share and of a hand-off have their grant', () => {
+  const urls = createUrls({ wsUrl: 'ws://b.example', wssUrl: 'wss://b.example', tickets });
+  for (const grant of [{ kind: 'share', id: 'a' } as const, { kind: 'handoff', id: 'b' } as const])
+    for (const url of [
+      urls.vncUrl(session, null, grant),
+      urls.viewerUrl(session, null, 'password', grant),
+    ]) {
+      const [ticket = ''] = /[\w-]{30,}/.exec(url) ?? [];
+      expect(tickets.open(ticket)).toMatchObject({ kind: 'vnc', holder: null, grant });
+    }
 });
 
 test('on loopback the viewer’s URL is plain HTTP, since browsers reject the certificate', () => {

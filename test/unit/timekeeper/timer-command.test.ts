@@ -6,6 +6,7 @@ import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import {
   activated,
   assigned,
+  handedOff,
   HOUR,
   MINUTE,
   queued,
@@ -28,6 +29,13 @@ describe('a timer that fired too early, by the clock of a timekeeper that is beh
   const idle = [requested({ idleTimeoutMs: 5 * MINUTE }), activated()];
 
   it('is set again for its time', () => {
+    const [asked, taken, completed] = handedOff;
+    for (const open of [[asked], [asked, taken]])
+      expect(rescheduled('handoff', T0 + 7 * MINUTE, requested(), activated(), ...open)).toBe(
+        T0 + 16 * MINUTE,
+      );
+    expect(rescheduled('handoff', T0, requested(), activated(), ...handedOff)).toBeNull();
+    expect(completed.data.handoffId).toBe(asked.data.handoffId);
     const now = T0 + SECOND;
     expect(rescheduled('expiry', now, requested(), activated())).toBe(END);
     expect(rescheduled('expiry-warning', now, requested(), activated())).toBe(END - MINUTE);

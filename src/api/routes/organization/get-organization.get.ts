@@ -18,7 +18,7 @@ export function getOrganization(
       summary: "The caller's organization",
       description:
         'Its tier with the limits, the sessions that count towards them, its credits, and the ' +
-        'role of the caller.',
+        'origins of pages that may embed shares. `organization_role` is the role of the caller.',
       response: { 200: response('The organization', Organization) },
     },
     config: { action: 'read', refusals: [] },
@@ -49,6 +49,7 @@ export function getOrganization(
           used: creditsUsed,
           granted: creditsGranted,
         },
+        allowed_origins: organization.allowedOrigins ?? [],
       });
     },
   });

@@ -59,15 +59,21 @@ async function attempt() {
     return;
   }
   const body = await answer.json().catch(() => ({}));
-  if (answer.ok) open();
+  if (answer.ok) open(body.mode);
   else if (answer.status === 409) wait('Starting', 'The session has no browser yet.', 1000);
+  else if (body.error === 'SHARE_ENDED') end('This link is no longer valid', body.message);
   else if (answer.status === 410) end('The session has ended', sentences[body.context?.reason]);
   else if (answer.status === 404) end('Nothing here', 'This link is not, or no longer, valid.');
   else if (answer.status === 429) end('Not now', body.message, true);
   else retry(body.message);
 }
 
-function open() {
+/** With a share of mode `view` the gateway drops what would touch the browser. */
+function open(mode) {
+  if (mode === 'view') {
+    part['view-only'].setAttribute('aria-pressed', 'true');
+    part['view-only'].hidden = part.paste.hidden = true;
+  }
   const url = new URL('websockify', location.href);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   url.hash = '';
@@ -142,9 +148,9 @@ function onClose(code, failure) {
   if (why === undefined) retry('The connection was lost.');
   else if (why.reason === 'gateway_closing') retry(why.sentence);
   else if (why.reason === 'browser_gone') void explain(why.sentence);
-  else if (['slow_client', 'connection_idle', 'client_gone'].includes(why.reason))
+  else if (['slow_client', 'connection_idle', 'client_gone', 'not_understood'].includes(why.reason))
     end('Disconnected', why.sentence, true);
-  else if (['access_rotated', 'key_revoked'].includes(why.reason))
+  else if (['access_rotated', 'key_revoked', 'share_ended', 'handoff_ended'].includes(why.reason))
     end('This link is no longer valid', why.sentence);
   else end('The session has ended', why.sentence);
 }
@@ -156,6 +162,7 @@ async function explain(sentence) {
     const answer = await fetch('state', { cache: 'no-store' }).catch(() => null);
     if (answer?.status === 410) {
       const body = await answer.json().catch(() => ({}));
+      if (body.error === 'SHARE_ENDED') return end('This link is no longer valid', body.message);
       end('The session has ended', sentences[body.context?.reason]);
       return;
     }

@@ -84,6 +84,20 @@ describe('an API key', () => {
   });
 });
 
+describe('the origins of pages that may embed shares', () => {
+  const origins = ['https://app.example.com'];
+  const allowed = { type: 'organization.origins-allowed', data: { origins } } as const;
+
+  it('are replaced as a whole, and the same ones change nothing', () => {
+    given(registered).when({ type: 'AllowOrigins', origins }).then(allowed);
+    given(registered, allowed).when({ type: 'AllowOrigins', origins }).thenNothing();
+    given(registered, allowed)
+      .when({ type: 'AllowOrigins', origins: [] })
+      .then({ ...allowed, data: { origins: [] } });
+    given(registered).when({ type: 'AllowOrigins', origins: [] }).thenNothing();
+  });
+});
+
 describe('stopping several sessions', () => {
   const filter = { labels: { team: 'web' } };
   const stop = { type: 'StopSessions', filter, sessions: 2, by: 'ada' } as const;

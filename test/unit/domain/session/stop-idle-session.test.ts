@@ -5,6 +5,7 @@ import { foldAll, session, sessionRef } from '#test/support/given-when-then.ts';
 import {
   accessed,
   activated,
+  handedOff,
   MINUTE,
   queued,
   requested,
@@ -26,6 +27,19 @@ function idle(now: number) {
 describe('a session with an idle timeout', () => {
   const unused = [requested({ idleTimeoutMs }), activated(started)];
   const used = [...unused, accessed(started + 5 * MINUTE, 'cdp')];
+
+  it('is not stopped while a hand-off is open', () => {
+    const [asked, taken, completed] = handedOff;
+    const end = Date.parse(asked.data.expiresAt);
+    const waiting = [requested({ idleTimeoutMs: MINUTE }), activated(started), asked];
+    for (const events of [waiting, [...waiting, taken]]) {
+      given(...events)
+        .when(idle(end - 1))
+        .thenNothing();
+      expect(idleAtAfter(...events)).toBe(end);
+    }
+    expect(idleAtAfter(...waiting, taken, completed)).toBeLessThan(end);
+  });
 
   it('is stopped if it was not used since its start', () => {
     given(...unused)

@@ -1,0 +1,183 @@
+import { createPressed } from './rfb-pressed.ts';
+import { messageTypes, shapes } from './rfb-messages.ts';
+
+/**
+ * Follows what a viewer sends (RFC 6143, 7.1, 7.3 and 7.5) in pieces of any length, and lets no
+ * message through that steers the browser while the viewer may not. Whether a message passes is
+ * decided at its first byte; one that has begun is completed, or the screen would take what comes
+ * next for its rest.
+ *
+ * A viewer that may steer is only followed: whatever it sends passes. Once it has sent what is not
+ * known here, it is lost where its messages begin, and it is refused as soon as it may not steer.
+ */
+export type RfbFilter = {
+  /** What goes to the screen in place of these bytes; null: the viewer has to be closed. */
+  take(chunk: Buffer): readonly Buffer[] | null;
+  /** Whether the viewer has to be closed, now that it may not steer any more. */
+  isRefused(): boolean;
+};
+
+/** A part of what the viewer sends. */
+type Part = {
+  length: number;
+  passes: boolean;
+  /** Called with the whole part; what comes next, or null: that is not known. */
+  end: (bytes: Buffer) => { begin: Begin; instead?: Buffer | undefined } | null;
+};
+/** The part that begins with this byte; null: none does that is known. */
+type Begin = (first: number) => Part | null;
+
+/** Longer messages are not sent: the screen reads 256 KiB of a clipboard. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+/** Of longer parts only the length counts. */
+const KEPT_BYTES_MAX = 256 * 1024 + 4;
+
+/** @param maySteer whether the viewer may steer now */
+export function createRfbFilter(maySteer: () => boolean): RfbFilter {
+  let begin: Begin = beginVersion(maySteer);
+  let part: Part | null = null;
+  let left = 0;
+  let kept: Buffer[] = [];
+  let isLost = false;
+  /** A part of a message was dropped whose rest is not known. */
+  let isTorn = false;
+  const isRefused = (): boolean => isLost && (isTorn || !maySteer());
+
+  /** Reads bytes of one part. @returns how many; null: they are not known */
+  function read(bytes: Buffer, passed: Buffer[]): number | null {
+    if (part === null) {
+      part = begin(bytes.readUInt8());
+      if (part === null) return null;
+      left = part.length;
+      kept = [];
+    }
+    const some = bytes.subarray(0, left);
+    left -= some.length;
+    if (part.length <= KEPT_BYTES_MAX) kept.push(some);
+    if (part.passes) passed.push(some);
+    if (left > 0) return some.length;
+    const after = part.end(Buffer.concat(kept));
+    if (after === null) isLost = true;
+    else begin = after.begin;
+    isTorn = isLost && !part.passes;
+    part = null;
+    if (after?.instead !== undefined) passed.push(after.instead);
+    return some.length;
+  }
+
+  return {
+    take(chunk) {
+      const passed: Buffer[] = [];
+      let at = 0;
+      while (at < chunk.length && !isLost) {
+        const length = read(chunk.subarray(at), passed);
+        if (length === null) isLost = true;
+        else at += length;
+      }
+      if (!isLost) return passed;
+      if (isRefused()) return null;
+      return at < chunk.length ? [...passed, chunk.subarray(at)] : passed;
+    },
+    isRefused,
+  };
+}
+
+const VERSION = 'RFB 003.00';
+/** The versions in which the viewer chooses the security type; in 3.3 the screen does. */
+const MINOR_VERSIONS = '78';
+const NO_PASSWORD = 1;
+const VNC_AUTH = 2;
+const RESPONSE_BYTES = 16;
+
+/** Byte by byte: what is no RFB is known at its first byte, and not held back. */
+function beginVersion(maySteer: () => boolean, at = 0): Begin {
+  const expected = `${VERSION}?\n`;
+  return (byte) => {
+    const character = String.fromCharCode(byte);
+    const isExpected =
+      at === VERSION.length ? MINOR_VERSIONS.includes(character) : character === expected[at];
+    if (!isExpected) return null;
+    const begin =
+      at + 1 < expected.length ? beginVersion(maySteer, at + 1) : beginSecurity(maySteer);
+    return { length: 1, passes: true, end: () => ({ begin }) };
+  };
+}
+
+/** Other security types encrypt what follows. */
+function beginSecurity(maySteer: () => boolean): Begin {
+  return (type) => {
+    const begin = type === VNC_AUTH ? beginResponse(maySteer) : beginInit(maySteer);
+    if (type !== VNC_AUTH && type !== NO_PASSWORD) return null;
+    return { length: 1, passes: true, end: () => ({ begin }) };
+  };
+}
+
+function beginResponse(maySteer: () => boolean): Begin {
+  return () => ({
+    length: RESPONSE_BYTES,
+    passes: true,
+    end: () => ({ begin: beginInit(maySteer) }),
+  });
+}
+
+/** With a 0 the viewer asks the screen to close all others: one that only watches may not. */
+function beginInit(maySteer: () => boolean): Begin {
+  return () => {
+    const passes = maySteer();
+    const begin = messagesOf(maySteer);
+    return {
+      length: 1,
+      passes,
+      end: () => (passes ? { begin } : { begin, instead: Buffer.from([1]) }),
+    };
+  };
+}
+
+/** The messages after the handshake: each a head, and a rest whose length the head tells. */
+function messagesOf(maySteer: () => boolean): Begin {
+  const pressed = createPressed();
+  let hasExtendedButtons = false;
+
+  function begin(type: number): Part | null {
+    const shape = shapes[type];
+    if (shape === undefined) return null;
+    const passes = !shape.steers || maySteer();
+    return {
+      length: shape.head,
+      passes,
+      end(head) {
+        if (hasExtendedButtons && type === messageTypes.pointer && isExtended(head)) return null;
+        const more = shape.more === undefined ? 0 : shape.more(head);
+        if (more === null || more > MESSAGE_BYTES_MAX) return null;
+        if (more > 0) return { begin: () => restOf(type, more, passes) };
+        if (!passes) return { begin, instead: pressed.releasedBy(head) };
+        pressed.passed(head);
+        return { begin };
+      },
+    };
+  }
+  function restOf(type: number, length: number, passes: boolean): Part {
+    return {
+      length,
+      passes,
+      end(bytes) {
+        if (type === messageTypes.setEncodings) hasExtendedButtons = namesExtended(bytes);
+        return { begin };
+      },
+    };
+  }
+  return begin;
+}
+
+/** A byte more follows if the screen knows the encoding, too, which it says to the viewer alone. */
+function isExtended(pointer: Buffer): boolean {
+  return (pointer.readUInt8(1) & 0x80) !== 0;
+}
+
+const EXTENDED_MOUSE_BUTTONS = -316;
+
+function namesExtended(encodings: Buffer): boolean {
+  for (let at = 0; at < encodings.length; at += 4)
+    if (encodings.readInt32BE(at) === EXTENDED_MOUSE_BUTTONS) return true;
+  return false;
+}
