@@ -74,6 +74,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/messaging',
     'src/commands',
     'src/billing',
+    'src/archive',
     ...common,
   ],
   // How a browser's sockets are reached, for the two roles that reach them.

@@ -4,6 +4,8 @@ import { isId } from '#events/subjects.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import type { Views } from '#projections/store/views.ts';
 import type { FastifyRequest } from 'fastify';
+import type { ArchiveReport } from '#src/operator/audit-archive.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
@@ -30,6 +32,10 @@ export type OperatorParts = {
   stores: Views & StoreMaintenance;
   deadLetters: DeadLetterStore;
   tiers: Tiers;
+  /** Has a line of each decision that leaves no event. */
+  log: Pick<Logger, 'info'>;
+  /** Verifies the archived part of the log: what `bss archive verify` says. */
+  verifyArchive: () => Promise<ArchiveReport>;
 };
 
 /** The dependencies of the routes. */

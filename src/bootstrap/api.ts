@@ -17,7 +17,8 @@ import { createJwtAuthenticator, secretKeys, type JwtKeys } from '#src/api/auth/
 import { createRedisRateLimiter } from '#src/api/auth/rate-limit.redis.ts';
 import { watchCatchUp } from '#src/api/health/catch-up.ts';
 import { startHealthMonitor, type HealthMonitor } from '#src/api/health/health-monitor.ts';
-import { findAuditKey, openAuditKey } from './audit-key.ts';
+import { openArchiveFiles } from './archive-files.ts';
+import { archiveKeyPlace, findAuditKey, knownFingerprint, openAuditKey } from './audit-key.ts';
 import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
@@ -29,6 +30,7 @@ import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
+import { auditArchive } from '#src/operator/audit-archive.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -144,9 +146,16 @@ function composeAudit({ config, connection, context, openArchive }: Infrastructu
   };
 }
 
-function operatorParts({ rawViews, connection, config }: Infrastructure): OperatorParts {
+function operatorParts(infrastructure: Infrastructure): OperatorParts {
+  const { rawViews, connection, config, context, log } = infrastructure;
+  const verifyArchive = () =>
+    auditArchive({
+      eventStore: context.eventStore,
+      openFiles: () => openArchiveFiles(config.archive.place),
+      findSigner: () => knownFingerprint(archiveKeyPlace(config)),
+    });
   const deadLetters = createJetStreamDeadLetters(connection);
-  return { stores: rawViews, deadLetters, tiers: config.tiers };
+  return { stores: rawViews, deadLetters, tiers: config.tiers, log, verifyArchive };
 }
 
 async function composeHealth(

@@ -48,20 +48,16 @@ export async function start(
       onEvent: (event) => log.info(event, 'embedded server changed'),
     }),
   );
-  const masterKey =
-    config.masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret));
   const natsUrl = config.natsUrl ?? embedded.natsUrl ?? '';
   const redisUrl = config.redisUrl ?? embedded.redisUrl ?? '';
-  const serverId = await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv'));
+  const kept = await findKept(config);
   const service = stack.use(
     await compose({
       config,
       log,
       natsUrl,
       redisUrl,
-      masterKey,
-      operatorToken: await findOperatorToken(config),
-      serverId,
+      ...kept,
       programs,
       print,
       issuer,
@@ -88,7 +84,11 @@ export async function start(
       if (failure !== null) log.error({ failure }, 'launch failed: no idle browser is ready');
       return failure;
     },
-    welcome: welcomeText(config, service),
+    welcome: welcomeText(
+      config,
+      service,
+      config.operatorToken === null ? kept.operatorToken : null,
+    ),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -153,6 +153,16 @@ async function findIssuer({ dataDir, natsUrl, tenants }: Config): Promise<Issuer
   const issuer = readIssuer(seed);
   if (issuer === null) throw new BadConfig('NATS_ISSUER_SEED: its checksum is wrong');
   return issuer;
+}
+
+/** What is generated and kept in the data folder, where the configuration does not give it. */
+async function findKept(config: Config) {
+  const { dataDir, masterKey } = config;
+  return {
+    masterKey: masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret)),
+    operatorToken: await findOperatorToken(config),
+    serverId: await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv')),
+  };
 }
 
 /** OPERATOR_TOKEN; with an embedded event store one that is generated and kept. */

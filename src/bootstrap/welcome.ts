@@ -10,19 +10,18 @@ const BROWSERS: Record<Config['browsers']['kind'], string> = {
 /**
  * The text printed once the service is ready: its address, the key and three commands to try; or,
  * without a key, the command that issues one. Null where no key was to be issued.
+ * @param madeToken the operator's token if this installation made it; null: OPERATOR_TOKEN is set
  */
 export function welcomeText(
   config: Config,
-  { apiUrl, developmentAccess: access }: Service,
+  { apiUrl, developmentAccess: access }: Pick<Service, 'apiUrl' | 'developmentAccess'>,
+  madeToken: string | null,
 ): string | null {
   if (access === null) return null;
   const lines = [
     '',
     `  Browser Session Service is ready:  ${apiUrl}   (documentation: ${apiUrl}/docs)`,
-    ...('apiKey' in access
-      ? [`  Dashboard, signed in:              ${apiUrl}/#key=${encodeURIComponent(access.apiKey)}`]
-      : []),
-    ...('apiKey' in access ? [`  API key of the organization "dev": ${access.apiKey}`] : []),
+    ...('apiKey' in access ? credentials(apiUrl, access.apiKey, madeToken) : []),
     `  ${BROWSERS[config.browsers.kind]}`,
     '',
     ...('apiKey' in access ? commandsToTry(apiUrl, access.apiKey) : howToIssueKey(access.refusal)),
@@ -30,6 +29,24 @@ export function welcomeText(
     '',
   ];
   return lines.join('\n');
+}
+
+/** A token that the operator has set is not repeated: who set it has it, and logs are kept. */
+function credentials(apiUrl: string | null, apiKey: string, madeToken: string | null): string[] {
+  const key = `key=${encodeURIComponent(apiKey)}`;
+  const dashboard = [
+    `  Dashboard, signed in:              ${apiUrl}/#${key}`,
+    `  API key of the organization "dev": ${apiKey}`,
+  ];
+  if (madeToken === null)
+    return [...dashboard, `  For operators (OPERATOR_TOKEN):    ${apiUrl}/operator#${key}`];
+  const token = `operator=${encodeURIComponent(madeToken)}`;
+  return [
+    ...dashboard,
+    `  For operators, signed in:          ${apiUrl}/operator#${key}&${token}`,
+    `  Token of operators:                ${madeToken}`,
+    '  The key opens one organization, the token the whole service: keep both to yourself.',
+  ];
 }
 
 function commandsToTry(apiUrl: string | null, apiKey: string): string[] {

@@ -13,6 +13,7 @@ const sources: Record<PageName, Source> = {
   // The first page is in the first script: a chunk of its own would come a round trip later.
   sessions: { load: () => Promise.resolve(SessionsPage), loaded: SessionsPage },
   session: lazy(async () => (await import('./session/session-page.tsx')).SessionPage),
+  operator: lazy(async () => (await import('./operator/operator-page.tsx')).OperatorPage),
 };
 
 /** A page's component; null: it has to be loaded first. */

@@ -15,6 +15,7 @@ export type PageRow = {
 const pages = {
   sessions: { path: '/', title: 'Sessions', menu: true, needs: 'viewer' },
   session: { path: '/sessions/:id', title: 'Session', menu: false, needs: 'viewer' },
+  operator: { path: '/operator', title: 'Operator', menu: true, needs: 'operator' },
 } as const satisfies Record<string, PageRow>;
 
 export type PageName = keyof typeof pages;

@@ -10,7 +10,7 @@ export function createMemoryDeadLetters(now: () => number = Date.now): DeadLette
     async add(event) {
       if (events.has(keyOf(event))) return;
       const at = new Date(now()).toISOString();
-      const more = { kind: 'projection', stream: EVENTS_STREAM, at } as const;
+      const more = { kind: 'projection', stream: EVENTS_STREAM, at, attempts: 1 } as const;
       events.set(keyOf(event), { ...event, ...more });
     },
     async list() {
@@ -20,6 +20,10 @@ export function createMemoryDeadLetters(now: () => number = Date.now): DeadLette
     },
     async redeliver() {
       return { outcome: 'fails', reason: 'no work queue has parked it' };
+    },
+    async failedAgain(event) {
+      const known = events.get(keyOf(event));
+      if (known !== undefined) events.set(keyOf(event), { ...known, attempts: known.attempts + 1 });
     },
     async skip(event) {
       skipped.add(keyOf(event));

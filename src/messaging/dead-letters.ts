@@ -17,6 +17,8 @@ export type DeadLetterStore = {
    * success it is a dead letter no more. Waits 30 s at most.
    */
   redeliver(event: DeadLetter): Promise<Redelivered>;
+  /** Counts one more attempt that failed; nothing if there is no such dead letter. */
+  failedAgain(event: DeadLetterRef): Promise<void>;
   /**
    * Skips the event for good: it is not listed again, even if it is skipped again later.
    * @param reason the operator's, kept with the record of a projection's dead letter
@@ -43,6 +45,8 @@ export type DeadLetter = NewDeadLetter & {
   stream: string;
   /** ISO 8601, when it was first skipped. */
   at: string;
+  /** How often it could not be handled: deliveries of a work queue, else folds and retries. */
+  attempts: number;
 };
 
 /** How many dead letters `list` returns at most. */

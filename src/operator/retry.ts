@@ -25,5 +25,8 @@ export async function retryEvent(parts: RetryParts, event: DeadLetter): Promise<
     return { outcome: 'mended' };
   }
   const views = await openViews();
-  return retryDeadLetter({ projection, event, eventStore, views, deadLetters, signal });
+  const retry = { projection, event, eventStore, views, deadLetters, signal };
+  const retried = await retryDeadLetter(retry);
+  if (retried.outcome === 'fails') await deadLetters.failedAgain(event);
+  return retried;
 }

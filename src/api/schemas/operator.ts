@@ -187,6 +187,7 @@ const deadLetterFields = {
   subject: Nullable(Type.String(), { examples: [null] }),
   reason: Text('its data does not fit the schema'),
   at: Timestamp(AT),
+  attempts: Count(1, 'how often it could not be handled'),
 };
 export const DeadLetters = list(
   'dead_letters',
@@ -221,6 +222,14 @@ const AuditedOrganization = Type.Object(
   },
   { title: 'AuditedOrganization' },
 );
+const Finding = Type.Object(
+  {
+    segment: Count(1),
+    line: Nullable(Type.Integer(), { examples: [17] }),
+    problem: Text('its hash is not the one that the next line names'),
+  },
+  { title: 'ArchiveFinding' },
+);
 export const Audits = Type.Object(
   {
     ledgers: Nullable(
@@ -239,6 +248,30 @@ export const Audits = Type.Object(
           ),
         },
         { title: 'LedgerAudit', description: 'the last audit of this process' },
+      ),
+    ),
+    archive: Nullable(
+      Type.Object(
+        {
+          ...taskFields,
+          result: Nullable(
+            Type.Object({
+              agrees: Type.Boolean({ examples: [true] }),
+              segments: Count(12),
+              records: Count(48_000, 'events in them'),
+              signer: Nullable(Type.String(), {
+                description:
+                  'fingerprint of the key that must have signed; null: nothing is archived',
+                examples: ['kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
+              }),
+              findings: Type.Array(Finding, { description: 'at most 1,000', examples: [[]] }),
+            }),
+          ),
+        },
+        {
+          title: 'ArchiveAudit',
+          description: 'hashes, chain and signatures of the archived log; the last of this process',
+        },
       ),
     ),
   },

@@ -34,8 +34,10 @@ export const listParked: Command = {
   },
 };
 
-export function presentParked({ by, kind, stream, sequence, subject, reason, at }: DeadLetter) {
-  return { sequence, stream, parked_by: by, kind, subject: subject || null, reason, since: at };
+export function presentParked(letter: DeadLetter) {
+  const { by, kind, stream, sequence, subject, reason, at: since, attempts } = letter;
+  const place = { sequence, stream, parked_by: by, kind, subject: subject || null };
+  return { ...place, reason, since, attempts };
 }
 
 export const showParked: Command = {

@@ -29,11 +29,18 @@ export function setOperatorToken(token: string | null): void {
   operatorToken.value = token;
 }
 
-/** Signs in with the key of `#key=…`, and removes it from the address and the history at once. */
+/**
+ * Signs in with the key of `#key=…`, and takes the operator's token of `#operator=…` or of
+ * `#key=…&operator=…`; removes them from the address and the history at once.
+ */
 export function takeKeyFromAddress(): void {
   const { hash, pathname, search } = location;
-  if (!hash.startsWith('#key=')) return;
+  if (!/^#(key|operator)=/.test(hash)) return;
   history.replaceState(null, '', pathname + search);
-  const key = decodeURIComponent(hash.slice('#key='.length));
-  if (key !== '') signIn(key);
+  for (const part of hash.slice(1).split('&')) {
+    const [name, value = ''] = part.split('=');
+    if (value === '') continue;
+    if (name === 'key') signIn(decodeURIComponent(value));
+    if (name === 'operator') setOperatorToken(decodeURIComponent(value));
+  }
 }

@@ -17,7 +17,8 @@ export function OperatorSignIn() {
         <h1>For operators</h1>
         <p class="muted">
           This page shows all organizations and servers. It needs the operator’s token: the variable
-          OPERATOR_TOKEN, or the file <code>operator-token</code> in the data folder.
+          OPERATOR_TOKEN, or the file <code>operator-token</code> in the data folder.{' '}
+          <code>npm start</code> prints an address that brings it along.
         </p>
         <Failure what="Not signed in" failure={failure} />
         <label>

@@ -13,6 +13,7 @@ import {
   deadLettersMax,
   type NewDeadLetter,
   type DeadLetter,
+  type DeadLetterRef,
   type DeadLetterStore,
 } from '../dead-letters.ts';
 
@@ -24,9 +25,14 @@ const GONE = 10037;
 
 /**
  * The stored record. `skippedBy`: the operator who decided to skip it; null without a decision.
- * `skippedFor`: why, if the operator said so.
+ * `skippedFor`: why, if the operator said so. `attempts`: those that failed; absent: one.
  */
-type Record = NewDeadLetter & { at: string; skippedBy: string | null; skippedFor?: string };
+type Record = NewDeadLetter & {
+  at: string;
+  skippedBy: string | null;
+  skippedFor?: string;
+  attempts?: number;
+};
 type Advisory = {
   stream: string;
   consumer: string;
@@ -42,19 +48,12 @@ type Advisory = {
  * removes the advisory.
  */
 export function createJetStreamDeadLetters(connection: JetStreamConnection): DeadLetterStore {
-  const { js, jsm } = connection;
+  const { jsm } = connection;
+  const put = (record: Record, isFirst: boolean) => putRecord(connection, record, isFirst);
 
-  async function put(record: Record, isFirst: boolean): Promise<void> {
-    const expect = isFirst ? { expect: { lastSubjectSequence: 0 } } : {};
-    const subject = parkedSubject(record.by, record.sequence);
-    try {
-      await requestWithRetry(connection, ANSWER_MS, () =>
-        js.publish(subject, JSON.stringify(record), expect),
-      );
-    } catch (error) {
-      const isKnown = isFirst && isWrongLastSequence(error);
-      if (!isKnown) throw error;
-    }
+  async function recordOf({ by, sequence }: DeadLetterRef): Promise<Record | undefined> {
+    const found = (await records()).map(({ record }) => record);
+    return found.find((record) => record.by === by && record.sequence === sequence);
   }
 
   async function remove(stream: string, sequence: number): Promise<void> {
@@ -101,11 +100,13 @@ export function createJetStreamDeadLetters(connection: JetStreamConnection): Dea
       if (redelivered.outcome === 'mended') await removeAdvisories(event.by, event.sequence);
       return redelivered;
     },
+    async failedAgain(event) {
+      const known = await recordOf(event);
+      if (known !== undefined) await put({ ...known, attempts: (known.attempts ?? 1) + 1 }, false);
+    },
     async skip({ by, sequence }, operator, reason) {
-      const known = (await records()).find(
-        ({ record }) => record.by === by && record.sequence === sequence,
-      );
-      if (known !== undefined) await put(skipped(known.record, operator, reason), false);
+      const known = await recordOf({ by, sequence });
+      if (known !== undefined) await put(skipped(known, operator, reason), false);
       await removeAdvisories(by, sequence);
     },
     async resolve({ by, sequence }) {
@@ -120,15 +121,34 @@ function skipped(record: Record, skippedBy: string, skippedFor?: string): Record
   return { ...record, skippedBy, ...(skippedFor !== undefined && { skippedFor }) };
 }
 
-function ofProjection({ by, sequence, subject, reason, at }: Record): DeadLetter {
-  return { by, kind: 'projection', stream: EVENTS_STREAM, sequence, subject, reason, at };
+function ofProjection({ by, sequence, subject, reason, at, attempts = 1 }: Record): DeadLetter {
+  const place = { stream: EVENTS_STREAM, sequence, subject };
+  return { by, kind: 'projection', ...place, reason, at, attempts };
 }
 
 function ofAdvisory(advisory: Advisory): DeadLetter {
-  const { stream, consumer, stream_seq: sequence, deliveries, timestamp } = advisory;
-  const reason = advisory.reason ?? `given up after ${deliveries} deliveries`;
+  const { stream, consumer, stream_seq: sequence, deliveries: attempts, timestamp } = advisory;
+  const reason = advisory.reason ?? `given up after ${attempts} deliveries`;
   const at = new Date(timestamp).toISOString();
-  return { by: consumer, kind: 'inbox', stream, sequence, subject: '', reason, at };
+  return { by: consumer, kind: 'inbox', stream, sequence, subject: '', reason, at, attempts };
+}
+
+/** Stores the record of a dead letter. @param isFirst a record that is there already stays */
+async function putRecord(
+  connection: JetStreamConnection,
+  record: Record,
+  isFirst: boolean,
+): Promise<void> {
+  const expect = isFirst ? { expect: { lastSubjectSequence: 0 } } : {};
+  const subject = parkedSubject(record.by, record.sequence);
+  try {
+    await requestWithRetry(connection, ANSWER_MS, () =>
+      connection.js.publish(subject, JSON.stringify(record), expect),
+    );
+  } catch (error) {
+    const isKnown = isFirst && isWrongLastSequence(error);
+    if (!isKnown) throw error;
+  }
 }
 
 /** The messages of a stream, oldest first; at most `deadLettersMax`. */

@@ -58,6 +58,7 @@ describe.each(adapters)('dead letters in $adapter', ({ open }) => {
         kind: 'projection',
         stream: 'EVENTS',
         at: expect.stringMatching(/^\d{4}-.*Z$/),
+        attempts: 1,
       })),
     );
   });
@@ -67,6 +68,17 @@ describe.each(adapters)('dead letters in $adapter', ({ open }) => {
     await deadLetters.add(event);
     await deadLetters.add({ ...event, reason: 'again' });
     expect((await listed(event.by)).map(({ reason }) => reason)).toEqual(['not like this']);
+  });
+
+  test('each attempt that fails is counted, and nothing where there is no dead letter', async () => {
+    const event = anEvent(7);
+    await deadLetters.add(event);
+    await deadLetters.failedAgain(event);
+    await deadLetters.failedAgain(event);
+    expect((await listed(event.by)).map(({ attempts }) => attempts)).toEqual([3]);
+    const other = anEvent(8);
+    await deadLetters.failedAgain(other);
+    expect(await listed(other.by)).toEqual([]);
   });
 
   test('a skipped event is not listed again, however often it fails', async () => {

@@ -81,6 +81,17 @@ test('organizations come by id, page by page', async () => {
   expect(none).toEqual({ organizations: [], next: null });
 });
 
+test.each([
+  ['ACM', ['acme']],
+  ['cme', ['acme']],
+  [' acme ', ['acme']],
+  ['', ['acme']],
+  ['nothing', []],
+])('organizations whose id or name contains %j are found', async (q, ids) => {
+  const { body } = await get(`/api/operator/organizations?q=${encodeURIComponent(q)}`);
+  expect(body.organizations.map(({ id }: { id: string }) => id)).toEqual(ids);
+});
+
 test('a server is drained and undrained, by the operator', async () => {
   const { body } = await get('/api/operator/servers');
   expect(body.servers).toMatchObject([{ id: 'srv_1', status: 'live', pool_max: 20 }]);
@@ -179,7 +190,9 @@ test('a dead letter is retried, and skipped with a reason', async () => {
   expect(body).toMatchObject({
     total: 2,
     next: '1',
-    dead_letters: [{ id: '1.gone:v1', parked_by: 'gone:v1', reason: 'cannot be read' }],
+    dead_letters: [
+      { id: '1.gone:v1', parked_by: 'gone:v1', reason: 'cannot be read', attempts: 1 },
+    ],
   });
   const { body: retried } = await post('/api/operator/dead-letters/1.gone:v1/retry');
   expect(retried).toMatchObject({ outcome: 'mended', failure: null });
@@ -193,12 +206,31 @@ test('a dead letter is retried, and skipped with a reason', async () => {
   expect((await post('/api/operator/dead-letters/2.gone:v1/retry')).status).toBe(404);
 });
 
+test('a retry that fails is counted, and each decision has a line with its actor', async () => {
+  const { deadLetters, decided } = app;
+  const letter = { by: 'servers:v2', sequence: 999_999, subject: 'fleet.server.srv_1.joined' };
+  await deadLetters.add({ ...letter, reason: 'cannot be read' });
+  const path = '/api/operator/dead-letters/999999.servers:v2';
+  const { body: retried } = await post(`${path}/retry`);
+  expect(retried).toMatchObject({ outcome: 'fails', failure: 'it cannot be read' });
+  const { body } = await get('/api/operator/dead-letters');
+  expect(body.dead_letters).toMatchObject([{ id: '999999.servers:v2', attempts: 2 }]);
+  await post(`${path}/skip`, { reason: 'a test event', operator: 'ada' });
+  const about = { id: '999999.servers:v2' };
+  expect(decided().slice(-2)).toMatchObject([
+    { ...about, msg: 'dead letter retried', actor: 'operator:api', outcome: 'fails' },
+    { ...about, msg: 'dead letter skipped', actor: 'operator:ada', skipped_for: 'a test event' },
+  ]);
+});
+
 test('an audit compares the ledgers with the sessions', async () => {
-  expect((await get('/api/operator/audits')).body).toEqual({ ledgers: null });
+  expect((await get('/api/operator/audits')).body).toEqual({ ledgers: null, archive: null });
   expect((await post('/api/operator/audits')).status).toBe(202);
   const done = async () => (await get('/api/operator/audits')).body.ledgers.state === 'done';
   await eventually(done, 'the audit has ended');
-  const { ledgers } = (await get('/api/operator/audits')).body;
+  const { ledgers, archive } = (await get('/api/operator/audits')).body;
+  const nothing = { agrees: true, segments: 0, records: 0, signer: null, findings: [] };
+  expect(archive).toMatchObject({ state: 'done', failure: null, result: nothing });
   expect(ledgers.result).toMatchObject({
     agrees: true,
     unreadable: 0,

@@ -54,6 +54,7 @@ const usual = {
 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
+const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] };
 const JWK = { format: 'jwk' } as const;
 
 /** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
@@ -111,6 +112,7 @@ export async function startApp(
   const sessionEvents = stack.use(await subscribeToSessions(context.eventStore, rethrow));
   const stop = new AbortController();
   const deadLetters = createMemoryDeadLetters();
+  const decisions: string[] = [];
   const common = {
     eventStore: context.eventStore,
     views,
@@ -185,7 +187,11 @@ export async function startApp(
     credentials: { reached: () => Promise.resolve() },
     screenshots,
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
-    operator: { stores, deadLetters, tiers: defaultTiers },
+    operator: {
+      ...{ stores, deadLetters, tiers: defaultTiers },
+      log: pino({ base: null }, { write: (line: string) => decisions.push(line) }),
+      verifyArchive: async () => ({ ...NOTHING_ARCHIVED, signer: null }),
+    },
     metricsToken: null,
     ownHosts: ['browsers.example'],
     feed: stack.use(createFeed({ ...FEED_LIMITS, eventStore: context.eventStore, logger: log })),
@@ -243,6 +249,8 @@ export async function startApp(
     context,
     browsers,
     deadLetters,
+    /** The lines of the operator's decisions that leave no event. */
+    decided: () => decisions.map((line) => JSON.parse(line) as unknown),
     ledger: async () =>
       (
         await loadState<'ledger'>(context.eventStore, {

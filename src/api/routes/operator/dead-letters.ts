@@ -95,8 +95,11 @@ function retry(server: ApiServer, dependencies: Parts): void {
         },
         event,
       );
-      const failure = retried.outcome === 'fails' ? retried.reason.slice(0, REASON_MAX) : null;
-      return reply.send({ ...present(event), outcome: retried.outcome, failure });
+      const { outcome } = retried;
+      const failure = outcome === 'fails' ? retried.reason.slice(0, REASON_MAX) : null;
+      const actor = actorOf(OPERATOR_ID);
+      operator.log.info({ actor, ...present(event), outcome, failure }, 'dead letter retried');
+      return reply.send({ ...present(event), outcome, failure });
     },
   });
 }
@@ -118,7 +121,10 @@ function skip(server: ApiServer, dependencies: Parts): void {
       const event = await find(dependencies, request.params.id);
       if (isRejection(event)) return sendRejection(reply, event);
       const { reason, operator = OPERATOR_ID } = request.body;
-      await dependencies.operator.deadLetters.skip(event, operator, reason);
+      const { deadLetters, log } = dependencies.operator;
+      await deadLetters.skip(event, operator, reason);
+      const actor = actorOf(operator);
+      log.info({ actor, ...present(event), skipped_for: reason }, 'dead letter skipped');
       return reply.send({ ...present(event), outcome: 'skipped', failure: null });
     },
   });
@@ -130,12 +136,15 @@ async function find({ operator }: Parts, id: string): Promise<DeadLetter | Rejec
   return found ?? reject('NOT_FOUND', { dead_letter_id: id }, { message });
 }
 
+/** As events name it: `operator:ada`. */
+const actorOf = (operator: string) => `operator:${operator}`;
+
 function idOf({ sequence, by }: DeadLetter): string {
   return `${sequence}.${by}`;
 }
 
 function present(event: DeadLetter) {
-  const { by, kind, stream, sequence, subject, reason, at } = event;
+  const { by, kind, stream, sequence, subject, reason, at, attempts } = event;
   return {
     id: idOf(event),
     kind,
@@ -145,5 +154,6 @@ function present(event: DeadLetter) {
     subject: subject || null,
     reason: reason.slice(0, REASON_MAX),
     at,
+    attempts,
   };
 }

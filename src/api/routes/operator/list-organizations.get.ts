@@ -13,6 +13,9 @@ const AT_ONCE = 8;
 
 const Query = Type.Object(
   {
+    q: Type.Optional(
+      Type.String({ maxLength: 64, description: 'those whose id or name contains it' }),
+    ),
     limit: limitParameter(LIMIT.default, LIMIT.max),
     after: Type.Optional(
       Type.String({ maxLength: 64, description: '`next` of the previous page: an id' }),
@@ -20,6 +23,12 @@ const Query = Type.Object(
   },
   { additionalProperties: false },
 );
+
+/** Small and capital letters are the same. */
+function matcherOf(q: string): (organization: { id: string; name: string }) => boolean {
+  const wanted = q.trim().toLowerCase();
+  return ({ id, name }) => [id, name].some((text) => text.toLowerCase().includes(wanted));
+}
 
 /** GET /api/operator/organizations: a page of all organizations, ordered by id. */
 export function listOrganizations(
@@ -39,9 +48,10 @@ export function listOrganizations(
     config: { action: 'operator', refusals: [] },
     async handler(request, reply) {
       const { context, operator } = dependencies;
-      const { limit = LIMIT.default, after = '' } = request.query;
+      const { limit = LIMIT.default, after = '', q = '' } = request.query;
+      const isWanted = matcherOf(q);
       const known = (await readOrganizations(context.eventStore, () => undefined))
-        .filter(({ state }) => state.id > after)
+        .filter(({ state }) => state.id > after && isWanted(state))
         .toSorted((a, b) => (a.state.id < b.state.id ? -1 : 1));
       const page = known.slice(0, limit);
       const ledgers: (typeof emptyLedger)[] = [];
