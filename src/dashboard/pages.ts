@@ -15,6 +15,8 @@ export type PageRow = {
 const pages = {
   sessions: { path: '/', title: 'Sessions', menu: true, needs: 'viewer' },
   session: { path: '/sessions/:id', title: 'Session', menu: false, needs: 'viewer' },
+  usage: { path: '/usage', title: 'Usage', menu: true, needs: 'viewer' },
+  keys: { path: '/keys', title: 'Keys', menu: true, needs: 'admin' },
   operator: { path: '/operator', title: 'Operator', menu: true, needs: 'operator' },
 } as const satisfies Record<string, PageRow>;
 
