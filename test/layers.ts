@@ -92,6 +92,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'events/session.ts',
     'events/cloud-event.ts',
     'events/events.ts',
+    'events/pool.ts',
     'src/history/describe-event.ts',
   ],
   // What its users have: types of the service alone, which leave nothing behind.
@@ -208,6 +209,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   preact: ['src/dashboard'],
   '@preact': ['src/dashboard'],
   '@tanstack': ['src/dashboard'],
+  uplot: ['src/dashboard/pool'],
   vite: ['src/dashboard/vite.config.ts'],
   pino: ['src/telemetry'],
   'pino-pretty': ['src/telemetry'],

@@ -163,6 +163,12 @@ test('decisions come newest first, page by page, with their inputs', async () =>
   const { body: whole } = await get('/api/operator/pool/decisions?server=srv_1');
   expect(whole.decisions).toEqual(all);
   expect((await get('/api/operator/pool/decisions?server=srv_9')).body.decisions).toEqual([]);
+  const { body: then } = await get(`/api/operator/pool/decisions?as_of=${all[0].time}`);
+  expect(then.decisions.at(-1)).toEqual(all.at(-1));
+  const { body: early } = await get('/api/operator/pool/decisions?as_of=2020-01-01T00:00:00.000Z');
+  expect(early).toEqual({ decisions: [], next: null });
+  const { status } = await get('/api/operator/pool/decisions?as_of=2999-01-01T00:00:00.000Z');
+  expect(status).toBe(400);
 });
 
 test('read models are rebuilt one at a time, and tell how far they are', async () => {

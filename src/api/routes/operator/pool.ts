@@ -3,6 +3,7 @@ import { isOf, type RecordedOf } from '#events/events.ts';
 import { filters, streamFilter } from '#events/subjects.ts';
 import { isRejection } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
+import { sequenceAt } from '#src/event-store/load-state.ts';
 import { refuseUnknown } from '#src/event-store/unreadable.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
@@ -11,6 +12,7 @@ import { invalid } from '../../http/validation.ts';
 import { PoolQuery, type createPoolSeries } from '../../operator/pool-query.ts';
 import { PoolDecisions, PoolSeries } from '../../schemas/operator.ts';
 import { limitParameter } from '../../schemas/paging.ts';
+import { asOfParameter, readAsOf } from '../../time-travel/as-of.ts';
 
 const LIMIT = { default: 50, max: 200 };
 
@@ -28,6 +30,7 @@ const DecisionsQuery = Type.Object(
           invalid({ before }, 'before must be what a page gave as next.'),
       }),
     ),
+    ...asOfParameter,
   },
   { additionalProperties: false },
 );
@@ -66,9 +69,13 @@ export function operatorPool(
     },
     config: { action: 'operator', refusals: [] },
     async handler(request, reply) {
-      const { server: id, limit = LIMIT.default, before } = request.query;
-      const { eventStore } = dependencies.context;
-      const upTo = before === undefined ? await eventStore.lastSequence() : Number(before) - 1;
+      const { context } = dependencies;
+      const { eventStore } = context;
+      const { server: id, limit = LIMIT.default, before, as_of } = request.query;
+      const at = readAsOf(as_of, context.now());
+      if (at !== null && typeof at !== 'number') return sendRejection(reply, at);
+      const last = at === null ? await eventStore.lastSequence() : await sequenceAt(context, at);
+      const upTo = before === undefined ? last : Math.min(last, Number(before) - 1);
       const { found, reached } = await readBackwards(eventStore, id ?? null, upTo, limit);
       const decisions = found.map(({ sequence, time, aggregate, data }) => ({
         sequence,
