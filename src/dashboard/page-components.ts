@@ -13,6 +13,7 @@ const sources: Record<PageName, Source> = {
   // The first page is in the first script: a chunk of its own would come a round trip later.
   sessions: { load: () => Promise.resolve(SessionsPage), loaded: SessionsPage },
   session: lazy(async () => (await import('./session/session-page.tsx')).SessionPage),
+  wall: lazy(async () => (await import('./wall/wall-page.tsx')).WallPage),
   pool: lazy(async () => (await import('./pool/pool-page.tsx')).PoolPage),
   usage: lazy(async () => (await import('./usage/usage-page.tsx')).UsagePage),
   keys: lazy(async () => (await import('./keys/keys-page.tsx')).KeysPage),
