@@ -59,6 +59,7 @@ async function untilOver(
   );
   try {
     for await (const { type, data } of events) {
+      if (type === 'session.stopped' || type === 'session.failed') return;
       const isEnd = type === 'session.handoff-completed' || type === 'session.handoff-expired';
       if (isEnd && data.handoffId === handoff.id) return;
     }
