@@ -51,8 +51,8 @@ const changes: readonly (readonly [file: string, before: string, after: string])
   ],
   [
     'src/domain/session/session.ts',
-    '  switch (event.type) {',
-    "  if ((event.type as string) === 'session.noted') return session;\n  switch (event.type) {",
+    '  if (session === null) throw incomplete(event.type);\n',
+    "  if (session === null) throw incomplete(event.type);\n  if ((event.type as string) === 'session.noted') return session;\n",
   ],
 ];
 
