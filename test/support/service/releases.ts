@@ -51,8 +51,9 @@ const changes: readonly (readonly [file: string, before: string, after: string])
   ],
   [
     'src/domain/session/session.ts',
-    '  if (session === null) throw incomplete(event.type);\n',
-    "  if (session === null) throw incomplete(event.type);\n  if ((event.type as string) === 'session.noted') return session;\n",
+    '  if (session === null) throw',
+    "  if ((event.type as string) === 'session.noted' && session !== null) return session;\n" +
+      '  if (session === null) throw',
   ],
 ];
 
