@@ -169,14 +169,18 @@ describe('the raw records', () => {
     expect(found).toEqual(Array.from({ length: 3_000 }, (_, at) => at + 1));
   });
 
-  it('are an outage, not fewer, if the server stops while they are read', async () => {
+  it('are an outage, not fewer, if the server is gone before they are all read', async () => {
     await using opened = await openRealLog();
-    await appendEach(opened.eventStore, aSession(), 3_000);
-    const reading = createJetStreamRawRecords(opened.connection).readAll({ after: 0, upTo: 3_000 });
-    const read = async () => {
-      for await (const _ of reading) await opened.nats.kill();
-    };
-    await expect(read()).rejects.toThrow(Unavailable);
+    const session = aSession();
+    await appendEach(opened.eventStore, session, 3_000);
+    const history = await historyOf(opened.eventStore, session);
+    await using proxy = await startFlakyTcpProxy(opened.nats.port);
+    const url = `nats://127.0.0.1:${proxy.port}`;
+    await using connection = await connectJetStream({ url });
+    proxy.endOn(history[2_300]?.id ?? '');
+    const reading = createJetStreamRawRecords(connection).readAll({ after: 0, upTo: 3_000 });
+    await expect(Array.fromAsync(reading)).rejects.toThrow(Unavailable);
+    expect(proxy.breaks()).toBe(1);
   });
 
   it('end where they are to end, though more follow, and are refused before they are all stored', async () => {

@@ -11,6 +11,8 @@ export type FlakyTcpProxy = AsyncDisposable & {
    * when it sends the texts that follow.
    */
   breakOn(...texts: string[]): void;
+  /** Breaks all connections when the server sends this text, and accepts none from then on. */
+  endOn(text: string): void;
   /** How often connections were broken. */
   breaks(): number;
   /** Passes no byte on, either way, and closes nothing, until `thaw`. */
@@ -29,6 +31,8 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
   let breaking: string[] = [];
   let breaks = 0;
   let isFrozen = false;
+  let isLast = false;
+  let isOver = false;
   let target = targetPort;
   let sent = 0;
 
@@ -37,6 +41,10 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
   }
 
   const server = createServer((near) => {
+    if (isOver) {
+      near.destroy();
+      return;
+    }
     const far = connect({ port: target, host: '127.0.0.1' });
     for (const socket of [near, far]) {
       sockets.add(socket);
@@ -65,6 +73,7 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
       }
       breaking.shift();
       breaks += 1;
+      isOver = isLast;
       cut();
     });
   });
@@ -78,6 +87,10 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
     },
     breakOn(...texts) {
       breaking = texts;
+    },
+    endOn(text) {
+      breaking = [text];
+      isLast = true;
     },
     breaks: () => breaks,
     freeze() {
