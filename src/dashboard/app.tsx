@@ -71,25 +71,49 @@ function Shown({ at }: { at: Place | null }) {
   return <LoadedPage key={at.name} name={at.name} parameters={at.parameters} />;
 }
 
+const RELOAD_MS = 3_000;
+/** In the tab's storage from a reload until a page has loaded, so that a failure has one reload. */
+const RELOADED = 'reloaded';
+
+/**
+ * Reloads the tab once the service answers. Only a reload helps: the browser keeps a failed import
+ * as failed, and a script of a former version no longer exists.
+ */
+function reloadOnceServed(): (() => void) | undefined {
+  if (sessionStorage.getItem(RELOADED) !== null) return undefined;
+  const timer = setInterval(() => void reloadIfServed(), RELOAD_MS);
+  return () => clearInterval(timer);
+}
+
+async function reloadIfServed() {
+  const answer = await fetch(location.pathname, { method: 'HEAD' }).catch(() => null);
+  if (answer?.ok !== true) return;
+  sessionStorage.setItem(RELOADED, 'yes');
+  location.reload();
+}
+
 function LoadedPage({ name, parameters }: PageProps & { name: PageName }) {
   const [, setLoaded] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
-  async function load() {
-    setFailure(null);
-    try {
-      await loadPage(name);
-      setLoaded(true);
-    } catch (error) {
-      setFailure(sentenceOf(error));
-    }
-  }
   const Component = componentOf(name);
   useEffect(() => {
-    if (Component === null) void load();
+    if (Component !== null) return;
+    loadPage(name).then(
+      () => setLoaded(true),
+      (error: unknown) => setFailure(sentenceOf(error)),
+    );
   }, [name]);
+  useEffect(() => (failure === null ? undefined : reloadOnceServed()), [failure]);
+  useEffect(() => {
+    if (Component !== null) sessionStorage.removeItem(RELOADED);
+  }, [Component]);
   if (Component !== null) return <Component parameters={parameters} />;
   if (failure === null) return <Loading what={PAGES[name].title.toLowerCase()} />;
   return (
-    <Failure what="The page could not be loaded" failure={failure} retry={() => void load()} />
+    <Failure
+      what="The page could not be loaded"
+      failure={failure}
+      retry={() => location.reload()}
+    />
   );
 }

@@ -183,6 +183,17 @@ it.each(LOOKS)('%s: no finding of axe on any page', async (look) => {
   expect(faults).toEqual([]);
 });
 
+it('loads a page again by itself after its script could not be loaded', async () => {
+  await using tab = await dashboard.open('/');
+  const { page } = tab;
+  for (const address of ['**/assets/keys-page*.js', '**/keys'])
+    await page.route(address, (route) => route.abort());
+  await page.getByRole('link', { name: 'Keys' }).click();
+  await page.getByRole('alert').filter({ hasText: 'The page could not be loaded' }).waitFor();
+  await page.unrouteAll();
+  await page.getByLabel('Name of its user').waitFor();
+});
+
 it('tells of a killed service, and shows all that happened once the service is back', async () => {
   const before = await create({ session_name: 'before-the-kill' });
   await using tab = await dashboard.open('/');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AxeBuilder } from '@axe-core/playwright';
 import { chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { expect, onTestFailed } from 'vitest';
 import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -78,7 +78,16 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
       const token = JSON.stringify(OPERATOR_TOKEN);
       if (isOperator) await page.addInitScript(`sessionStorage.setItem('bss-operator', ${token})`);
       await page.goto(service.apiUrl + path + (key === null ? '' : `#key=${key}`));
-      return { page, faults, [Symbol.asyncDispose]: () => context.close() };
+      let text = '';
+      onTestFailed(() => console.error(`${path} showed:\n${text}\nFaults: ${faults.join('; ')}`));
+      return {
+        page,
+        faults,
+        async [Symbol.asyncDispose]() {
+          text = await page.innerText('body', { timeout: 1_000 }).catch(String);
+          await context.close();
+        },
+      };
     },
     async create(body) {
       const answer = await service.request('POST', '/api/sessions', body);
