@@ -81,11 +81,17 @@ export function PoolChart(props: ChartProps) {
   );
 }
 
-/** A colour of the stylesheet, as of the theme when it is used. */
-const colour = (name: string) => () =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/**
+ * A colour of the stylesheet, as of the theme when it is used. The variable itself holds those of
+ * both themes; the computed style of an element has one.
+ */
+const coloursOf = (box: HTMLElement) => (name: string) => () => {
+  box.style.color = `var(${name})`;
+  return getComputedStyle(box).color;
+};
 
 function createChart(box: HTMLDivElement, latest: { readonly current: ChartProps }) {
+  const colour = coloursOf(box);
   const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 } };
   const chart = new UPlot(
     {

@@ -1,14 +1,21 @@
-import { fieldOf } from '../shell/form-field.ts';
 import { query, setQuery } from '../shell/router.ts';
-import { filtersOf, isFiltered, queryOf, STATUSES, toggled, type Filters } from './filters.ts';
+import {
+  filtersOf,
+  isFiltered,
+  queryOf,
+  STATUSES,
+  toggled,
+  withLabel,
+  type Filters,
+} from './filters.ts';
+import { LabelFilter } from './label-filter.tsx';
 
 function change(part: Partial<Filters>): void {
   setQuery(queryOf({ ...filtersOf(query.value), ...part }));
 }
 
 export function addLabelFilter(label: string): void {
-  const { labels } = filtersOf(query.value);
-  if (label.indexOf('=') > 0 && !labels.includes(label)) change({ labels: [...labels, label] });
+  change({ labels: withLabel(filtersOf(query.value).labels, label) });
 }
 
 export function clearFilters(): void {
@@ -42,30 +49,7 @@ export function FilterBar() {
           </button>
         ))}
       </div>
-      <div class="chips" role="group" aria-label="Labels">
-        {labels.map((label) => (
-          <button
-            key={label}
-            type="button"
-            class="chip"
-            aria-pressed="true"
-            title="Remove this filter"
-            onClick={() => change({ labels: toggled(labels, label) })}
-          >
-            {label} ×
-          </button>
-        ))}
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            const form = event.currentTarget;
-            addLabelFilter(fieldOf(form, 'label'));
-            form.reset();
-          }}
-        >
-          <input name="label" class="label" aria-label="Label" placeholder="label=value" />
-        </form>
-      </div>
+      <LabelFilter labels={labels} onChange={(labels) => change({ labels })} />
       <button
         type="button"
         class="quiet"

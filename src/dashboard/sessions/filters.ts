@@ -64,3 +64,8 @@ function matches(row: Row, { statuses, labels, text }: Filters): boolean {
 export function toggled<Value>(values: readonly Value[], value: Value): readonly Value[] {
   return values.includes(value) ? values.filter((other) => other !== value) : [...values, value];
 }
+
+/** Adds a label. Text that is not `key=value`, or a label that is there, changes nothing. */
+export function withLabel(labels: readonly string[], label: string): readonly string[] {
+  return label.indexOf('=') > 0 && !labels.includes(label) ? [...labels, label] : labels;
+}

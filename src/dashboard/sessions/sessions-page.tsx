@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { query } from '../shell/router.ts';
 import { connection } from '../live/organization-events.ts';
-import { CopyBlock } from '../shell/copy-block.tsx';
+import { FirstSession } from '../shell/first-session.tsx';
 import { Empty, Failure } from '../shell/states.tsx';
 import './sessions.css';
 import { BulkActions } from './bulk-actions.tsx';
@@ -61,18 +61,12 @@ export function SessionsPage() {
 }
 
 function Teach() {
-  const create = [
-    `curl -X POST ${location.origin}/api/sessions \\`,
-    '  -H "Authorization: Bearer $API_KEY" \\',
-    `  -H 'Content-Type: application/json' \\`,
-    `  -d '{"session_name": "my-first-session"}'`,
-  ].join('\n');
   return (
     <Empty title="No session yet">
       <p class="muted">
         A session is one browser of your own. Create one; it appears here by itself.
       </p>
-      <CopyBlock title="Create a session" text={create} />
+      <FirstSession />
     </Empty>
   );
 }

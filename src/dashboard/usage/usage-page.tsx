@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { listen } from '../live/organization-events.ts';
 import { read, sentenceOf } from '../shell/api-client.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
+import { FirstSession } from '../shell/first-session.tsx';
 import { Link } from '../shell/link.tsx';
 import { moment } from '../shell/moment.ts';
 import { query, sessionPath, setParameter } from '../shell/router.ts';
@@ -223,18 +224,13 @@ function Lines({ range, first }: { range: Range; first: Usage }) {
 }
 
 function Teach() {
-  const create = [
-    `curl -X POST ${location.origin}/api/sessions \\`,
-    '  -H "Authorization: Bearer $API_KEY" \\',
-    `  -H 'Content-Type: application/json' -d '{"session_name": "my-first-session"}'`,
-  ].join('\n');
   return (
     <Empty title="No session was billed in this range">
       <p class="muted">
         A session reserves credits when it is created. It is billed when it ends: it pays the
         minutes with its browser, and the rest is returned.
       </p>
-      <CopyBlock title="Create a session" text={create} />
+      <FirstSession />
     </Empty>
   );
 }

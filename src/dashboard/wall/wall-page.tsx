@@ -4,9 +4,9 @@ import { LiveScreen } from '../session/live-screen.tsx';
 import '../session/session.css';
 import type { Details } from '../session/use-session.ts';
 import { toggled } from '../sessions/filters.ts';
+import { LabelFilter } from '../sessions/label-filter.tsx';
 import { rows, sessionList, state } from '../sessions/session-list.ts';
-import { CopyBlock } from '../shell/copy-block.tsx';
-import { fieldOf } from '../shell/form-field.ts';
+import { FirstSession } from '../shell/first-session.tsx';
 import { Link } from '../shell/link.tsx';
 import { moment, setMoment } from '../shell/moment.ts';
 import { query, setQuery } from '../shell/router.ts';
@@ -129,32 +129,7 @@ function WallBar({ view }: { view: WallView }) {
         value={text}
         onInput={(event) => change({ text: event.currentTarget.value })}
       />
-      <div class="chips" role="group" aria-label="Labels">
-        {labels.map((label) => (
-          <button
-            key={label}
-            type="button"
-            class="chip"
-            aria-pressed="true"
-            title="Remove this filter"
-            onClick={() => change({ labels: toggled(labels, label) })}
-          >
-            {label} ×
-          </button>
-        ))}
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            const form = event.currentTarget;
-            const label = fieldOf(form, 'label');
-            if (label.indexOf('=') > 0 && !labels.includes(label))
-              change({ labels: [...labels, label] });
-            form.reset();
-          }}
-        >
-          <input name="label" class="wall-label" aria-label="Label" placeholder="label=value" />
-        </form>
-      </div>
+      <LabelFilter labels={labels} onChange={(labels) => change({ labels })} />
     </section>
   );
 }
@@ -181,19 +156,13 @@ function Teach({ view }: { view: WallView }) {
         </button>
       </Empty>
     );
-  const create = [
-    `curl -X POST ${location.origin}/api/sessions \\`,
-    '  -H "Authorization: Bearer $API_KEY" \\',
-    `  -H 'Content-Type: application/json' \\`,
-    `  -d '{"session_name": "my-first-session"}'`,
-  ].join('\n');
   return (
     <Empty title="No active session">
       <p class="muted">
         The wall shows what the browsers of active sessions show. Create one; its screen appears
         here by itself.
       </p>
-      <CopyBlock title="Create a session" text={create} />
+      <FirstSession />
     </Empty>
   );
 }

@@ -1,33 +1,19 @@
 import { Type, type Static } from 'typebox';
 import { scopeOf } from '#src/audit/scope.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
-import { MOMENT_OR_DATE_PATTERN, readMomentOrDate } from '#src/moment.ts';
+import { readMomentOrDate } from '#src/moment.ts';
 import { createAuditExports } from '../../audit-export/audit-exports.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { acceptsCoding } from '../../docs/prepared-document.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
-import { invalid } from '../../http/validation.ts';
-
-const time = (name: string, description: string) =>
-  Type.Optional(
-    Type.String({
-      pattern: MOMENT_OR_DATE_PATTERN,
-      examples: ['2026-11-01', '2026-11-20T09:30:00.000Z'],
-      description,
-      refusal: (sent: unknown) =>
-        invalid(
-          { field: name, [name]: sent },
-          `${name} must be a date, or a time like 2026-11-20T09:30:00.000Z.`,
-        ),
-    }),
-  );
+import { timeParameter } from '../../schemas/time-parameter.ts';
 
 const AuditQuery = Type.Object(
   {
-    from: time('from', 'RFC 3339, or a date in UTC; default: the first event'),
-    to: time('to', 'up to there, not included; default: now'),
+    from: timeParameter('from', 'RFC 3339, or a date in UTC; default: the first event'),
+    to: timeParameter('to', 'up to there, not included; default: now'),
   },
   { additionalProperties: false },
 );

@@ -1,32 +1,19 @@
 import { Type, type Static } from 'typebox';
 import { isRejection, type Rejection } from '#src/errors.ts';
-import { MOMENT_OR_DATE_PATTERN, readMomentOrDate } from '#src/moment.ts';
+import { readMomentOrDate } from '#src/moment.ts';
 import { spanOf, usageLines, usageTotals, type UsageLine } from '#src/billing/usage.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { invalid } from '../../http/validation.ts';
+import { timeParameter } from '../../schemas/time-parameter.ts';
 import { Usage } from '../../schemas/usage.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
 const DAY_MS = 86_400_000;
 const RANGE_MAX_DAYS = 366;
-
-const timeParameter = (name: string, description: string) =>
-  Type.Optional(
-    Type.String({
-      pattern: MOMENT_OR_DATE_PATTERN,
-      examples: ['2026-11-01', '2026-11-20T09:30:00.000Z'],
-      description,
-      refusal: (sent: unknown) =>
-        invalid(
-          { [name]: sent },
-          `${name} must be a date, or a time like 2026-11-20T09:30:00.000Z.`,
-        ),
-    }),
-  );
 
 const UsageQuery = Type.Object(
   {
