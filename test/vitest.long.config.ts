@@ -5,6 +5,7 @@ import shared, { LONG, project } from './vitest.config.ts';
 const MEASURED = [
   'test/faults/parts-gone.long.test.ts',
   'test/faults/docker/docker-faults.long.test.ts',
+  'test/load/dashboard-load.soak.test.ts',
   'test/load/docker-rounds.soak.test.ts',
   'test/load/million-events.soak.test.ts',
   'test/load/timing-side-channel.long.test.ts',

@@ -1,18 +1,20 @@
-import { useEffect, useState } from 'preact/hooks';
-import { followOrganization, connection } from './live/organization-events.ts';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
+import { followInbox } from './handoffs/inbox.ts';
+import { followOrganization } from './live/organization-events.ts';
 import { componentOf, loadPage } from './page-components.ts';
 import { PAGES, type PageName, type PageProps, type Place } from './pages.ts';
-import { sentenceOf } from './shell/api-client.ts';
-import { caller, may, type Caller } from './shell/caller.ts';
+import { sentenceOf } from './api/api-client.ts';
+import { caller, may, type Caller } from './api/caller.ts';
 import { CommandPalette } from './shell/command-palette.tsx';
-import { credential } from './shell/credential.ts';
+import { credential } from './api/credential.ts';
 import { Link } from './shell/link.tsx';
+import { ServiceHealth } from './live/service-health.tsx';
 import { OperatorSignIn } from './shell/operator-sign-in.tsx';
 import { place } from './shell/router.ts';
 import { SignIn } from './shell/sign-in.tsx';
 import { Empty, Failure, Loading } from './shell/states.tsx';
 import { TopBar } from './shell/top-bar.tsx';
-import { useResource } from './shell/use-resource.ts';
+import { useResource } from './api/use-resource.ts';
 
 /** Without a credential the sign-in, else the page that the address names. */
 export function App() {
@@ -21,12 +23,13 @@ export function App() {
 }
 
 function SignedIn() {
-  useEffect(() => followOrganization(), []);
+  // Before the first frame: what the page shows takes the stream and then the list.
+  useLayoutEffect(() => followOrganization(), []);
+  useEffect(() => followInbox(), []);
   const { data } = useResource<Caller>('/api/organization');
   useEffect(() => {
     caller.value = data;
   }, [data]);
-  const { broken } = connection.value;
   return (
     <>
       <a class="skip" href="#main">
@@ -34,11 +37,7 @@ function SignedIn() {
       </a>
       <TopBar />
       <main id="main" tabIndex={-1}>
-        {broken !== null && (
-          <p class="notice warn" role="alert">
-            Not live: {broken} The dashboard connects again by itself and then catches up.
-          </p>
-        )}
+        <ServiceHealth />
         <Shown at={place.value} />
       </main>
       <CommandPalette />

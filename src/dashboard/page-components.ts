@@ -14,6 +14,7 @@ const sources: Record<PageName, Source> = {
   sessions: { load: () => Promise.resolve(SessionsPage), loaded: SessionsPage },
   session: lazy(async () => (await import('./session/session-page.tsx')).SessionPage),
   wall: lazy(async () => (await import('./wall/wall-page.tsx')).WallPage),
+  handoffs: lazy(async () => (await import('./handoffs/handoffs-page.tsx')).HandoffsPage),
   pool: lazy(async () => (await import('./pool/pool-page.tsx')).PoolPage),
   usage: lazy(async () => (await import('./usage/usage-page.tsx')).UsagePage),
   keys: lazy(async () => (await import('./keys/keys-page.tsx')).KeysPage),

@@ -15,6 +15,7 @@ export type PageRow = {
 const pages = {
   sessions: { path: '/', title: 'Sessions', menu: true, needs: 'viewer' },
   wall: { path: '/wall', title: 'Wall', menu: true, needs: 'viewer' },
+  handoffs: { path: '/handoffs', title: 'Hand-offs', menu: true, needs: 'viewer' },
   pool: { path: '/pool', title: 'Pool and queue', menu: true, needs: 'viewer' },
   session: { path: '/sessions/:id', title: 'Session', menu: false, needs: 'viewer' },
   usage: { path: '/usage', title: 'Usage', menu: true, needs: 'viewer' },

@@ -47,7 +47,7 @@ async function build(root, hash, print) {
       configFile: join(root, 'src', 'dashboard', 'vite.config.ts'),
       root: join(root, 'src', 'dashboard'),
       logLevel: 'warn',
-      build: { outDir: fresh, emptyOutDir: true, manifest: true },
+      build: { outDir: fresh, emptyOutDir: true },
     }),
   );
   for (const name of filesBelow(fresh)) {
@@ -75,18 +75,14 @@ async function inProduction(work) {
 
 /**
  * Bytes that a browser loads before the list of sessions is there, with gzip: the page and what it
- * names.
+ * names, which includes the scripts that its script imports.
  */
 export async function firstLoadOf(folder) {
-  const manifest = JSON.parse(await readFile(join(folder, '.vite', 'manifest.json'), 'utf8'));
-  const files = new Set(['index.html', ...filesOf(manifest, 'index.html')]);
+  const page = await readFile(join(folder, 'index.html'), 'utf8');
+  const named = page.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/g);
+  const files = new Set(['index.html', ...[...named].map(([, name]) => name)]);
   const sizes = [...files].map((name) => statSync(join(folder, `${name}.gz`)).size);
   return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-function filesOf(manifest, name) {
-  const { file, css = [], assets = [], imports = [] } = manifest[name];
-  return [file, ...css, ...assets, ...imports.flatMap((other) => filesOf(manifest, other))];
 }
 
 function isBuilt(root, hash) {

@@ -15,6 +15,7 @@ import { measureApiContention, measureContention } from './contention.ts';
 import { benchControlPlane } from './control-plane/control-plane.ts';
 import { traceCreates } from './create/create-trace.ts';
 import { profileCreates } from './create/profile.ts';
+import { benchDashboard } from './dashboard/dashboard-bench.ts';
 import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
@@ -97,7 +98,11 @@ async function benchFeed(): Promise<Verdict[]> {
   return [atMost('append → client p50 ÷ NATS publish → subscriber', ratio, 10)];
 }
 
-const { chromium, Xtigervnc } = await ensurePrograms(['chromium', 'Xtigervnc'], print);
+const programs = ['chromium', 'Xtigervnc', 'nats-server', 'redis-server'] as const;
+const { chromium, Xtigervnc, ...servers } = await ensurePrograms([...programs], print);
+process.env['CHROMIUM'] ??= chromium;
+process.env['NATS_SERVER'] ??= servers['nats-server'];
+process.env['REDIS_SERVER'] ??= servers['redis-server'];
 const browsers = {
   programs: { chromium, xvnc: Xtigervnc },
   env: { BROWSERS: 'process', TIERS, POOL_MAX: '10' },
@@ -122,6 +127,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   strangers: () => benchStrangers(print),
   pool: async () => benchPool(print),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
+  dashboard: () => benchDashboard(print),
   events: () => benchEvents(print),
   'bss-start': () => benchBssStart(print),
   many: () => benchMany(print, TIERS),

@@ -94,6 +94,7 @@ export const Organization = Type.Object(
       Role.anyOf.map((role) => role.const),
       { description: 'role of the caller', examples: ['member'] },
     ),
+    user_id: Type.String({ examples: ['ada'], description: 'the caller, as hand-offs name it' }),
     tier: Words(tierNames, { examples: ['pro'] }),
     limits: Type.Object({ requests_per_minute: Count(500), concurrent_sessions: Count(50) }),
     concurrent_sessions: Type.Integer({

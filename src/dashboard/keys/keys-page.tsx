@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { post, remove, sentenceOf } from '../shell/api-client.ts';
-import { caller, type Role } from '../shell/caller.ts';
+import { post, remove, sentenceOf } from '../api/api-client.ts';
+import { caller, type Role } from '../api/caller.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { fieldOf } from '../shell/form-field.ts';
@@ -8,7 +8,8 @@ import { moment } from '../shell/moment.ts';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
+import { Origins } from './origins.tsx';
 import './keys.css';
 
 type Key = { key_id: string; role: Role; user_id: string; issued_at: string | null };
@@ -66,6 +67,7 @@ export function KeysPage() {
       {data !== null && data.keys.length > 0 && (
         <Table label="Keys" columns={columns(ask)} rows={data.keys} keyOf={(key) => key.key_id} />
       )}
+      {(data !== null || failure !== null) && <Origins />}
       {asking !== null && (
         <Confirm
           question={`Revoke the key of ${asking.user_id}?`}

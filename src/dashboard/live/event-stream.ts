@@ -1,5 +1,8 @@
-/** A message of Server-Sent Events; without data it tells a position alone. */
-export type Message = { id: string; data: string | null };
+/**
+ * A message of Server-Sent Events; without data it tells a position alone. The type `end` tells why
+ * the service ends the stream, and has no position.
+ */
+export type Message = { id: string; type: string; data: string | null };
 
 /**
  * Splits the text of a stream of Server-Sent Events into its messages, in whatever parts it
@@ -12,8 +15,10 @@ export function createMessageParser(): (text: string) => Message[] {
     rest = blocks.pop() ?? '';
     return blocks.flatMap((block) => {
       const fields = new Map(block.split('\n').map(fieldOf));
-      const [id = '', data = null] = [fields.get('id'), fields.get('data')];
-      return id === '' && data === null ? [] : [{ id, data }];
+      const [id = '', type = '', data = null] = ['id', 'event', 'data'].map((name) =>
+        fields.get(name),
+      );
+      return id === '' && data === null ? [] : [{ id, type, data }];
     });
   };
 }

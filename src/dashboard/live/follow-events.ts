@@ -1,5 +1,5 @@
 import type { CloudEvent } from '#events/cloud-event.ts';
-import { RequestFailed, send, sentenceOf } from '../shell/api-client.ts';
+import { RequestFailed, send, sentenceOf } from '../api/api-client.ts';
 import { createMessageParser } from './event-stream.ts';
 
 /** The service sends a heartbeat far more often; a stream that is silent for longer is broken. */
@@ -39,19 +39,36 @@ async function followUntil(stopped: AbortSignal, listener: Listener): Promise<vo
       const answer = await send('/api/events', { headers, signal });
       waitMs = WAIT_MIN_MS;
       listener.onOpen(last === null);
-      for await (const { id, data } of messagesOf(answer, silence)) {
-        if (data !== null) listener.onEvent(JSON.parse(data) as CloudEvent);
-        last = id;
+      let reason: string | null = null;
+      for await (const { id, type, data } of messagesOf(answer, silence)) {
+        if (type === 'end') reason = data;
+        else {
+          // The position first: an event that a page cannot show must not come again for ever.
+          last = id;
+          if (data !== null) listener.onEvent(JSON.parse(data) as CloudEvent);
+        }
       }
-      if (!stopped.aborted) listener.onBroken('The service ended the stream of events.');
+      if (!stopped.aborted) listener.onBroken(endOf(reason));
     } catch (error) {
       if (stopped.aborted) return;
       listener.onBroken(reasonOf(error));
       if (error instanceof RequestFailed && error.status === 401) return;
+      if (isRefusal(error)) last = null;
     }
     await pause(waitMs * (0.75 + Math.random() / 2), stopped);
     waitMs = Math.min(2 * waitMs, WAIT_MAX_MS);
   }
+}
+
+/** @param data of the message `end`; null: the stream ended without */
+function endOf(data: string | null): string {
+  const { message } = JSON.parse(data ?? '{}') as { message?: string };
+  return message ?? 'The service ended the stream of events.';
+}
+
+/** Whether the service does not know the position: the events are another store's, or archived. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof RequestFailed && !error.isTransient && error.status !== 403;
 }
 
 function reasonOf(error: unknown): string {

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { post, sentenceOf } from '../shell/api-client.ts';
+import { post, sentenceOf } from '../api/api-client.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import type { ArchiveResult, AuditedLedger, Audits, LedgerResult } from './answers.ts';
 import { TaskProgress } from './task-progress.tsx';
 import { archiveVerdictOf, numberOf, verdictOf } from './words.ts';

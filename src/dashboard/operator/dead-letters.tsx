@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
-import { post, sentenceOf } from '../shell/api-client.ts';
+import { post, sentenceOf } from '../api/api-client.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { query, setParameter } from '../shell/router.ts';
 import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import type { DeadLetter, DeadLetters, DecidedDeadLetter } from './answers.ts';
 import { SkipDialog, type SkipAnswer } from './skip-dialog.tsx';
 import { countOf, outcomeOf, placeOf } from './words.ts';

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact';
-import { setOperatorToken } from '../shell/credential.ts';
+import { setOperatorToken } from '../api/credential.ts';
 import { Link } from '../shell/link.tsx';
 import { moment } from '../shell/moment.ts';
 import { query } from '../shell/router.ts';

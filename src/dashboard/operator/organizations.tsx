@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
-import { caller } from '../shell/caller.ts';
+import { caller } from '../api/caller.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Link } from '../shell/link.tsx';
 import { query, setQuery } from '../shell/router.ts';
 import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import type { Organization, Organizations } from './answers.ts';
 import { countOf, numberOf } from './words.ts';
 

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { post, sentenceOf } from '../shell/api-client.ts';
+import { post, sentenceOf } from '../api/api-client.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import type { ReadModel, ReadModels } from './answers.ts';
 import { TaskProgress } from './task-progress.tsx';
 import { countOf, lagOf, numberOf, purposeOf } from './words.ts';

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { read, sentenceOf } from '../shell/api-client.ts';
+import { read, sentenceOf } from '../api/api-client.ts';
 import { query, setParameter } from '../shell/router.ts';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import { factsOfInputs, merged, sentenceOfDecision, type Decision } from './decisions.ts';
 
 const EVERY_MS = 10_000;

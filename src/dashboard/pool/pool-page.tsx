@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { listen, sessionOf } from '../live/organization-events.ts';
-import { operatorToken } from '../shell/credential.ts';
+import { operatorToken } from '../api/credential.ts';
 import { moment } from '../shell/moment.ts';
 import { OperatorSignIn } from '../shell/operator-sign-in.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import './pool.css';
 import { DecisionsSection } from './decisions-section.tsx';
 import { momentMs, PoolSection } from './pool-section.tsx';

@@ -5,7 +5,7 @@ import { toggled } from '../sessions/filters.ts';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
 import { formatTime, Time, useNow } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import { PoolChart } from './pool-chart.tsx';
 import {
   COUNTERS,

@@ -1,11 +1,11 @@
-import { caller } from '../shell/caller.ts';
+import { caller } from '../api/caller.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Link } from '../shell/link.tsx';
 import { sessionPath } from '../shell/router.ts';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
 import { formatSpan, Time, useNow } from '../shell/time.tsx';
-import type { Resource } from '../shell/use-resource.ts';
+import type { Resource } from '../api/use-resource.ts';
 import { formatEstimate } from './units.ts';
 
 /** A session of GET /api/queue. */

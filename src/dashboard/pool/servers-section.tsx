@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { post, sentenceOf } from '../shell/api-client.ts';
+import { post, sentenceOf } from '../api/api-client.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import { formatShare } from './units.ts';
 
 /** A server of GET /api/operator/servers. */

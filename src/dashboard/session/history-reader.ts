@@ -1,5 +1,5 @@
 import { listen, sessionOf } from '../live/organization-events.ts';
-import { read, sentenceOf } from '../shell/api-client.ts';
+import { read, sentenceOf } from '../api/api-client.ts';
 import type { HistoryEvent } from './history.ts';
 
 /** Events in one answer; a page that only looks for news needs few. */

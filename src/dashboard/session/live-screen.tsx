@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import './live-screen.css';
 
 type ScreenProps = { viewerUrl: string; password: string; close: () => void };
 
@@ -30,7 +31,9 @@ export function LiveScreen({ viewerUrl, password, close }: ScreenProps) {
       socket.addEventListener('close', ({ reason }) => {
         if (!signal.aborted) setState(reason === '' ? 'Disconnected' : `Disconnected: ${reason}`);
       });
-      signal.addEventListener('abort', () => rfb.disconnect());
+      signal.addEventListener('abort', () => {
+        if (socket.readyState !== WebSocket.CLOSED) rfb.disconnect();
+      });
     }
   }, [viewerUrl, password, times]);
   useEffect(() => {

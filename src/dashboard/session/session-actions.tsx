@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { sentenceOf } from '../shell/api-client.ts';
-import { may } from '../shell/caller.ts';
+import { sentenceOf } from '../api/api-client.ts';
+import { may } from '../api/caller.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { Failure } from '../shell/states.tsx';
 import { ACTIONS, type ActionName } from '../sessions/actions.ts';

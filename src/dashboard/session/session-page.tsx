@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { PageProps } from '../pages.ts';
+import { may } from '../api/caller.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Link } from '../shell/link.tsx';
 import { moment, setMoment } from '../shell/moment.ts';
@@ -9,7 +10,9 @@ import { Cost } from './cost.tsx';
 import { FactList, factsOfDetails, factsOfState, type Facts } from './facts.tsx';
 import { countAt, timelineOf, type HistoryEvent } from './history.ts';
 import { LiveScreen } from './live-screen.tsx';
+import { HandoffBanner } from './handoff-banner.tsx';
 import { SessionActions } from './session-actions.tsx';
+import { Shares } from './shares.tsx';
 import { snippetsFor } from './snippets.ts';
 import { TimeSlider } from './time-slider.tsx';
 import { Timeline } from './timeline.tsx';
@@ -43,6 +46,9 @@ export function SessionPage({ parameters: { id = '' } }: PageProps) {
       <Failure what="Its history could not be read" failure={isThere ? history.failure : null} />
       {!isThere && details.failure === null && <Loading what="the session" />}
       {facts !== null && <Head facts={facts} isNow={count === null} />}
+      {session !== null && count === null && (
+        <HandoffBanner key={session.handoff?.id} handoff={session.handoff} />
+      )}
       {at !== null && facts === null && isThere && (
         <p class="notice warn">
           The session did not exist at this moment.
@@ -135,6 +141,7 @@ function Live({ session }: { session: Details }) {
           </div>
         </details>
       )}
+      {!session.headless && may('member') && <Shares session={session} />}
     </>
   );
 }

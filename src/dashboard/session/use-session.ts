@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CloudEvent } from '#events/cloud-event.ts';
+import type { Handoff } from '../handoffs/handoff.ts';
 import { listen, sessionOf } from '../live/organization-events.ts';
-import { useResource, type Resource } from '../shell/use-resource.ts';
+import { useResource, type Resource } from '../api/use-resource.ts';
 import type { SessionDetails } from '../sessions/rows.ts';
 import { followHistory, NOTHING_READ, type History, type HistoryReader } from './history-reader.ts';
 import type { Why } from './history.ts';
@@ -15,6 +16,8 @@ export type Details = SessionDetails & {
   viewer_url: string | null;
   cdp_url: string | null;
   headless: boolean;
+  /** The last one. */
+  handoff: Handoff | null;
   autoscaler_server_id: string | null;
   credits_reserved: number;
   credits_used: number | null;

@@ -1,7 +1,7 @@
 import type { SessionState } from '#events/session.ts';
 import { Failure } from '../shell/states.tsx';
 import { formatTime } from '../shell/time.tsx';
-import type { Resource } from '../shell/use-resource.ts';
+import type { Resource } from '../api/use-resource.ts';
 import { chainOf, type HistoryEvent, type Why } from './history.ts';
 import { readable, withoutName } from './sentence.ts';
 import { anchorOf } from './timeline.tsx';

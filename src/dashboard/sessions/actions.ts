@@ -1,4 +1,4 @@
-import { post, remove } from '../shell/api-client.ts';
+import { post, remove } from '../api/api-client.ts';
 
 const pathOf = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 

@@ -1,14 +1,21 @@
 import { useState } from 'preact/hooks';
-import { sentenceOf } from '../shell/api-client.ts';
+import { sentenceOf } from '../api/api-client.ts';
+import { may } from '../api/caller.ts';
 import { Confirm } from '../shell/confirm.tsx';
+import { query } from '../shell/router.ts';
 import { ACTIONS, type ActionName } from './actions.ts';
 import { eachOf } from './bounded.ts';
+import { filtersOf } from './filters.ts';
+import { stopFilterOf } from './stop-filter.ts';
+import { StopMatching } from './stop-matching.tsx';
 
 const AT_ONCE = 4;
 /** What can be done with the selected sessions; each asks first, with the count. */
 export function BulkActions({ ids, clear }: { ids: readonly string[]; clear: () => void }) {
   const [asking, ask] = useState<ActionName | null>(null);
   const [report, setReport] = useState<string | null>(null);
+  const filter = stopFilterOf(filtersOf(query.value));
+  if (!may('member')) return null;
   async function run(name: ActionName) {
     ask(null);
     const { run: act, done } = ACTIONS[name];
@@ -36,6 +43,9 @@ export function BulkActions({ ids, clear }: { ids: readonly string[]; clear: () 
             Clear selection
           </button>
         </>
+      )}
+      {ids.length === 0 && filter !== null && (
+        <StopMatching key={JSON.stringify(filter)} filter={filter} tell={setReport} />
       )}
       {ids.length === 0 && report}
       {asking !== null && (

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals';
+import { untilUnitsAreSpare } from '../api/allowance.ts';
 import { listen } from '../live/organization-events.ts';
-import { credential } from '../shell/credential.ts';
-import { read, sentenceOf } from '../shell/api-client.ts';
+import { credential } from '../api/credential.ts';
+import { read, RequestFailed, sentenceOf } from '../api/api-client.ts';
 import {
   byCreation,
   rowOfDetails,
@@ -14,6 +15,9 @@ import {
 
 const PAGE = 100;
 const ROWS_MAX = 10_000;
+/** Rows beyond that are dropped together. */
+const ROWS_SPARE = 100;
+const RETRY_MS = 3000;
 
 /** All rows, newest first. */
 export const rows = signal<readonly Row[]>([]);
@@ -32,9 +36,11 @@ const asked = new Set<string>();
 let isScheduled = false;
 let hasNew = true;
 let generation = 0;
+/** Sessions that the organization has, shown or not. */
+let total = 0;
 
 /** The organization's sessions: loaded once, then kept current by its events. */
-export const sessionList = { start, load, readDetails, readLabel };
+export const sessionList = { start, reload: () => load(0), readDetails, readLabel };
 
 let startedWith: string | null = null;
 let stop = () => {};
@@ -48,6 +54,8 @@ function start(): void {
   told.clear();
   asked.clear();
   hasNew = true;
+  total = 0;
+  leftOut.value = 0;
   rows.value = [];
   state.value = { loading: true, failure: null };
   stop = listen({
@@ -55,44 +63,63 @@ function start(): void {
     onOpen(isGap) {
       if (!isGap) return;
       told.clear();
-      void load();
+      void load(0);
     },
     onEvent(event) {
       const row = rowOfEvent(event);
       if (row === null) return;
       told.add(row.id);
+      if (!byId.has(row.id) && event.type === 'session.requested') total += 1;
       put(row);
     },
     onBroken() {
       state.value = { ...state.value, loading: false };
     },
   });
+  void showFirst();
 }
 
-/** Reads the list page by page, newest first; a row that moved to a later page is read twice. */
-async function load(): Promise<void> {
+/** Shows the newest rows while the stream of events is being opened; then they are read again. */
+async function showFirst(): Promise<void> {
+  const key = startedWith;
+  const page = await readPage(0, '').catch(() => null);
+  if (page === null || key !== startedWith) return;
+  for (const listed of page.sessions) if (!byId.has(listed.id)) put(rowOfListed(listed, undefined));
+}
+
+/**
+ * Reads the list page by page, newest first; a row that moved to a later page is read twice. After
+ * a failure for a passing reason it goes on with the page that failed.
+ */
+async function load(from: number): Promise<void> {
   generation += 1;
   const mine = generation;
   state.value = { ...state.value, loading: true, failure: null };
+  let offset = from;
   try {
-    let total = 1;
-    for (let offset = 0; offset < Math.min(total, ROWS_MAX); offset += PAGE) {
+    let count = Infinity;
+    for (; offset < Math.min(count, ROWS_MAX); offset += PAGE) {
       const page = await readPage(offset, '');
       if (mine !== generation) return;
-      total = page.total;
+      count = page.total;
       for (const listed of page.sessions)
         if (!told.has(listed.id)) put(rowOfListed(listed, byId.get(listed.id)));
     }
-    leftOut.value = Math.max(0, total - ROWS_MAX);
+    total = count;
     state.value = { ...state.value, loading: false };
+    showSoon();
   } catch (error) {
-    if (mine === generation)
-      state.value = { ...state.value, loading: false, failure: sentenceOf(error) };
+    if (mine !== generation) return;
+    state.value = { ...state.value, loading: false, failure: sentenceOf(error) };
+    if (!(error instanceof RequestFailed && error.isTransient)) return;
+    setTimeout(() => mine === generation && void load(offset), error.retryAfterMs ?? RETRY_MS);
   }
 }
 
-function readPage(offset: number, more: string) {
-  return read<{ sessions: ListedSession[]; total: number }>(
+/** The first page is waited for; later ones leave half of the rate limit to others. */
+async function readPage(offset: number, more: string) {
+  if (offset > 0) await untilUnitsAreSpare();
+  return await read<{ sessions: ListedSession[]; total: number }>(
     `/api/sessions?limit=${PAGE}&offset=${offset}${more}`,
   );
 }
@@ -101,10 +128,10 @@ function readPage(offset: number, more: string) {
 async function readLabel(label: string): Promise<void> {
   const border = label.indexOf('=');
   const own = { [label.slice(0, border)]: label.slice(border + 1) };
-  let total = 1;
-  for (let offset = 0; offset < Math.min(total, ROWS_MAX); offset += PAGE) {
+  let count = 1;
+  for (let offset = 0; offset < Math.min(count, ROWS_MAX); offset += PAGE) {
     const page = await readPage(offset, `&label=${encodeURIComponent(label)}`);
-    total = page.total;
+    count = page.total;
     for (const listed of page.sessions) {
       const known = byId.get(listed.id);
       const row = told.has(listed.id) && known ? known : rowOfListed(listed, known);
@@ -118,6 +145,7 @@ async function readDetails(shown: readonly Row[]): Promise<void> {
   for (const { id } of shown) {
     if (asked.has(id) || (byId.get(id)?.userId ?? null) !== null) continue;
     asked.add(id);
+    await untilUnitsAreSpare();
     const details = await read<SessionDetails>(`/api/sessions/${encodeURIComponent(id)}`).catch(
       () => null,
     );
@@ -126,10 +154,14 @@ async function readDetails(shown: readonly Row[]): Promise<void> {
   }
 }
 
-/** Shows all that has changed at the next frame, together. */
 function put(row: Row): void {
   hasNew ||= !byId.has(row.id);
   byId.set(row.id, row);
+  showSoon();
+}
+
+/** Shows all that has changed at the next frame, together. */
+function showSoon(): void {
   if (isScheduled) return;
   isScheduled = true;
   // A tab in the background has no frames.
@@ -140,8 +172,17 @@ function put(row: Row): void {
     isScheduled = false;
     // A row never moves: its creation does not change.
     rows.value = hasNew
-      ? [...byId.values()].toSorted(byCreation)
+      ? bounded([...byId.values()].toSorted(byCreation))
       : rows.value.map((known) => byId.get(known.id) ?? known);
     hasNew = false;
+    leftOut.value = Math.max(0, total - rows.value.length);
   });
+}
+
+/** A tab that stays open for days keeps the newest rows, as many as it loads. */
+function bounded(sorted: Row[]): readonly Row[] {
+  if (sorted.length <= ROWS_MAX + ROWS_SPARE) return sorted;
+  for (const { id } of sorted.slice(ROWS_MAX))
+    for (const known of [byId, told, asked]) known.delete(id);
+  return sorted.slice(0, ROWS_MAX);
 }

@@ -10,7 +10,8 @@ import { useVirtualRows } from './virtual-rows.ts';
 const DETAILS_AFTER_MS = 250;
 const narrow = matchMedia('(max-width: 900px)');
 
-type Selection = { has(id: string): boolean; toggle(id: string): void };
+/** Of sessions to act on; null: the user may only see. */
+type Selection = { has(id: string): boolean; toggle(id: string): void } | null;
 
 /** The rows in a table that scrolls by itself; only those in view are in the document. */
 export function SessionTable({ rows, selected }: { rows: readonly Row[]; selected: Selection }) {
@@ -29,7 +30,7 @@ export function SessionTable({ rows, selected }: { rows: readonly Row[]; selecte
     if (key === 'Escape') return clearFilters();
     const row = rows[current];
     if (key === 'Enter') return row && go(sessionPath(row.id));
-    if (key === 'x') return row && selected.toggle(row.id);
+    if (key === 'x') return row && selected?.toggle(row.id);
     const next = Math.min(rows.length - 1, Math.max(0, current + (key === 'j' ? 1 : -1)));
     setCurrent(next);
     virtualizer.scrollToIndex(next);
@@ -79,12 +80,14 @@ function Cells({ row, now, selected }: { row: Row; now: number; selected: Select
   return (
     <>
       <span role="cell" class="select">
-        <input
-          type="checkbox"
-          aria-label={`Select ${row.name}`}
-          checked={selected.has(row.id)}
-          onChange={() => selected.toggle(row.id)}
-        />
+        {selected !== null && (
+          <input
+            type="checkbox"
+            aria-label={`Select ${row.name}`}
+            checked={selected.has(row.id)}
+            onChange={() => selected.toggle(row.id)}
+          />
+        )}
       </span>
       <span role="cell" class="name">
         <a href={sessionPath(row.id)} onClick={follow}>

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { may } from '../api/caller.ts';
 import { query } from '../shell/router.ts';
 import { connection } from '../live/organization-events.ts';
 import { FirstSession } from '../shell/first-session.tsx';
@@ -20,10 +21,12 @@ export function SessionsPage() {
   useEffect(() => {
     for (const label of filters.labels) void sessionList.readLabel(label).catch(() => undefined);
   }, [filters.labels.join()]);
-  const selected = {
-    has: (id: string) => ids.includes(id),
-    toggle: (id: string) => setIds(toggled(ids, id)),
-  };
+  const selected = may('member')
+    ? {
+        has: (id: string) => ids.includes(id),
+        toggle: (id: string) => setIds(toggled(ids, id)),
+      }
+    : null;
   const isEmpty = all.length === 0 && !loading && failure === null && connection.value.isOpen;
   return (
     <div class="page list-page">
@@ -37,7 +40,7 @@ export function SessionsPage() {
       <Failure
         what="The sessions could not be read"
         failure={failure}
-        retry={() => void sessionList.load()}
+        retry={() => void sessionList.reload()}
       />
       {isEmpty ? (
         <Teach />

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { PAGES } from '../pages.ts';
-import { menuPages } from './caller.ts';
-import { signOut } from './credential.ts';
+import { menuPages } from '../api/caller.ts';
+import { signOut } from '../api/credential.ts';
 import { go, sessionPath } from './router.ts';
 import { nextTheme } from './theme.ts';
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { setOperatorToken } from './credential.ts';
+import { setOperatorToken } from '../api/credential.ts';
 import { fieldOf } from './form-field.ts';
 import { Failure } from './states.tsx';
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { signedOutBecause, signIn } from './credential.ts';
-import { sentenceOf } from './api-client.ts';
+import { signedOutBecause, signIn } from '../api/credential.ts';
+import { sentenceOf } from '../api/api-client.ts';
 import { fieldOf } from './form-field.ts';
 
 export function SignIn() {

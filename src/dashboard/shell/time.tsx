@@ -12,9 +12,12 @@ export function Time({ at }: { at: string | null }) {
   );
 }
 
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+/** Made at the first use: it takes ten milliseconds, in which the first page would not be there. */
+let day: Intl.DateTimeFormat | undefined;
+let clock: Intl.DateTimeFormat | undefined;
 
 export function formatTime(at: string): string {
+  day ??= new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
   return day.format(new Date(at));
 }
 
@@ -30,13 +33,12 @@ export function useNow(everyMs = 1000): number {
 
 /** `09:30:00.041`: the time of day, to the millisecond. */
 export function formatClock(at: string): string {
+  clock ??= new Intl.DateTimeFormat(undefined, {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    fractionalSecondDigits: 3,
+    hourCycle: 'h23',
+  });
   return clock.format(new Date(at));
 }
-
-const clock = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  fractionalSecondDigits: 3,
-  hourCycle: 'h23',
-});

@@ -1,7 +1,8 @@
+import { waitingCount } from '../handoffs/inbox.ts';
 import { PAGES } from '../pages.ts';
 import { openPalette } from './command-palette.tsx';
-import { caller, menuPages } from './caller.ts';
-import { signOut } from './credential.ts';
+import { caller, menuPages } from '../api/caller.ts';
+import { signOut } from '../api/credential.ts';
 import { Icon } from './icons.tsx';
 import { follow, place } from './router.ts';
 import { nextTheme, theme } from './theme.ts';
@@ -24,6 +25,12 @@ export function TopBar() {
             aria-current={name === current ? 'page' : undefined}
           >
             {PAGES[name].title}
+            {name === 'handoffs' && waitingCount.value > 0 && (
+              <span class="count">
+                {waitingCount.value}
+                <span class="hidden"> waiting</span>
+              </span>
+            )}
           </a>
         ))}
         <a href="/docs">API</a>

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { listen } from '../live/organization-events.ts';
-import { read, sentenceOf } from '../shell/api-client.ts';
+import { read, sentenceOf } from '../api/api-client.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { FirstSession } from '../shell/first-session.tsx';
 import { Link } from '../shell/link.tsx';
@@ -9,7 +9,7 @@ import { query, sessionPath, setParameter } from '../shell/router.ts';
 import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import { daysOf, rangeOf, type Range } from './ranges.ts';
 import { useBars, usagePath, type Bar, type Usage, type UsageLine } from './usage-reader.ts';
 import './usage.css';

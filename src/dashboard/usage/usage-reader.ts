@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { eachOf } from '../sessions/bounded.ts';
-import { read, RequestFailed, sentenceOf } from '../shell/api-client.ts';
+import { read, RequestFailed, sentenceOf } from '../api/api-client.ts';
 import { partsOf, type Range } from './ranges.ts';
 
 export type UsageLine = {

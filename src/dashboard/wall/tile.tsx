@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { isOver, type Row } from '../sessions/rows.ts';
 import { StatusBadge } from '../sessions/status-badge.tsx';
-import { may } from '../shell/caller.ts';
+import { may } from '../api/caller.ts';
 import { Link } from '../shell/link.tsx';
 import { sessionPath } from '../shell/router.ts';
 import { formatSpan } from '../shell/time.tsx';

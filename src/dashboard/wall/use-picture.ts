@@ -1,6 +1,6 @@
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { RequestFailed, send, sentenceOf } from '../shell/api-client.ts';
+import { RequestFailed, send, sentenceOf } from '../api/api-client.ts';
 import { createTurns } from './in-turn.ts';
 
 /** One width for all walls: the pictures of a session are made once a second for all of them. */

@@ -12,7 +12,7 @@ import { moment, setMoment } from '../shell/moment.ts';
 import { query, setQuery } from '../shell/router.ts';
 import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { formatSpan, useNow } from '../shell/time.tsx';
-import { useResource } from '../shell/use-resource.ts';
+import { useResource } from '../api/use-resource.ts';
 import {
   candidatesOf,
   intervalOf,
@@ -61,7 +61,7 @@ export function WallPage() {
       <Failure
         what="The sessions could not be read"
         failure={failure}
-        retry={() => void sessionList.load()}
+        retry={() => void sessionList.reload()}
       />
       <WallBar view={view} />
       {!isEmpty && <CostLine tiles={shown.length} everyMs={everyMs} limit={limit} />}

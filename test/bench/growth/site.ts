@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { EVENTS_STREAM, filters } from '#events/subjects.ts';
+import { EVENTS_STREAM } from '#events/subjects.ts';
 import type { ArchiveRun } from '#src/archivist/archive-run.ts';
 import { allProjections } from '#projections/all-projections.ts';
 import { projectionId } from '#projections/projection.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import { roles, type RoleName } from '#src/config/config.ts';
-import { ensurePrograms } from '#src/embedded/programs.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import {
   fillWithEndedSessions,
+  passWorkQueues,
   type KnownOrganization,
 } from '#test/support/events/ended-sessions.ts';
 import { bssWith } from '#test/support/clients/command-line.ts';
@@ -89,7 +89,6 @@ export async function openSite(
   sessions: number,
   print: (line: string) => void,
 ): Promise<Site & AsyncDisposable> {
-  await findServers(print);
   await using stack = new AsyncDisposableStack();
   const { path: archive } = stack.use(await scratchDir());
   const nats = stack.use(await startNats());
@@ -156,31 +155,12 @@ export async function archiveAllBut(kept: number, site: Site): Promise<ArchiveRu
   return run;
 }
 
-async function findServers(print: (line: string) => void): Promise<void> {
-  const found = await ensurePrograms(['nats-server', 'redis-server'], print);
-  process.env['NATS_SERVER'] ??= found['nats-server'];
-  process.env['REDIS_SERVER'] ??= found['redis-server'];
-}
-
 function filledLine(sessions: number, { events, seconds, projectedSeconds }: Site['filled']) {
   const took = (s: number) => `${s.toFixed(1)} s (${(events / s).toFixed(0)} a second)`;
   return (
     `${sessions} sessions: ${events} events stored in ${took(seconds)}, ` +
     `in the read models after ${took(projectedSeconds)}`
   );
-}
-
-/**
- * Work queues that have handled all of it, as those of a service that has run since the first
- * session.
- */
-async function passWorkQueues({ jsm }: JetStreamConnection): Promise<void> {
-  const queues = { timekeeper: filters.sessionTimers, provisioner: filters.sessionRequests };
-  for (const [name, subjects] of Object.entries(queues))
-    await jsm.consumers.add(EVENTS_STREAM, {
-      ...{ durable_name: name, ack_policy: 'explicit', deliver_policy: 'new' },
-      filter_subjects: subjects,
-    });
 }
 
 async function untilProjected(views: RedisViews, sequence: number): Promise<void> {

@@ -194,8 +194,9 @@ describe('GET /api/organization', () => {
     const caller = anybody.as(await log.issueKey('initech', 'member', anybody));
     const viewer = anybody.as(await log.issueKey('initech', 'viewer', anybody));
     const limits = { requests_per_minute: 100_000, concurrent_sessions: 7 };
-    const named = { id: 'initech', name: 'initech', organization_role: 'viewer' };
-    const about = { ...named, tier: 'pro', limits, allowed_origins: [] };
+    const named = { id: 'initech', name: 'initech' };
+    const asked = { organization_role: 'viewer', user_id: 'viewer-user' };
+    const about = { ...named, ...asked, tier: 'pro', limits, allowed_origins: [] };
     const credits = { balance: 500, reserved: 0, used: 0, granted: 500 };
     const before = await viewer.get('/api/organization');
     expect(before.body).toEqual({ ...about, concurrent_sessions: 0, credits });

@@ -53,6 +53,19 @@ describe('files', () => {
     expect((await fetch(`${service.apiUrl}/assets/none.js`)).status).toBe(404);
   });
 
+  it('take nothing of the rate limit that all browsers behind one address share', async () => {
+    const left = async (path: string) => {
+      const { headers } = await fetch(service.apiUrl + path);
+      return Number(headers.get('x-ratelimit-remaining'));
+    };
+    const [script = ''] =
+      (await (await fetch(service.apiUrl)).text()).match(/\/assets\/[^"]+/) ?? [];
+    const before = await left('/');
+    expect(before).toBeGreaterThan(0);
+    for (const path of ['/keys', script, '/'])
+      expect(await left(path)).toBeGreaterThanOrEqual(before);
+  });
+
   it('of the first load are small', async () => {
     const bytes = await firstLoadOf(dashboardFolder(ROOT));
     console.log(`first load: ${bytes} bytes`);
@@ -164,6 +177,31 @@ describe('the list', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click();
     await page.getByText('2 stopped.').waitFor();
     for (const id of ids) await statusOf(page, id, 'stopped').waitFor();
+  });
+
+  it('stops all that match its filters, and asks first with their number', async () => {
+    const labels = { run: 'nightly' };
+    const ids = [];
+    for (const name of ['m-1', 'm-2']) ids.push((await create({ session_name: name, labels })).id);
+    const other = await create({ session_name: 'm-3' });
+    await using tab = await dashboard.open('/?label=run%3Dnightly');
+    const { page } = tab;
+    const stopAll = page.getByRole('button', { name: 'Stop all that match' });
+    for (const id of ids) await statusOf(page, id, 'active').waitFor();
+    await page.getByLabel('Search by name or id').fill('m-');
+    await expect.poll(() => stopAll.count()).toBe(0);
+    await page.getByLabel('Search by name or id').fill('');
+    await stopAll.click();
+    await page.getByRole('heading', { name: 'Stop all 2 open sessions?' }).waitFor();
+    await inspect(page, 'list-stop-matching', { theme: 'light', width: 1440 });
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    for (const id of ids) await statusOf(page, id, 'active').waitFor();
+    await stopAll.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('2 stopped.').waitFor();
+    for (const id of ids) await statusOf(page, id, 'stopped').waitFor();
+    const { body } = await service.request('GET', `/api/sessions/${other.id}`);
+    expect(body.status).toBe('active');
   });
 });
 

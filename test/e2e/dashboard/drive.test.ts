@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
+import { connect } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createClient } from '#src/client/client.ts';
+import { note, notesOf, record } from '#test/support/clients/recording-page.ts';
 import { startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 
@@ -68,4 +71,53 @@ it('its screen is shown in the page', async () => {
   await expect.poll(() => page.evaluate<number>(colours)).toBeGreaterThan(1);
   await page.screenshot({ path: join(ROOT, '.tools/pictures/session-real-screen.png') });
   expect(faults).toEqual([]);
+});
+
+it('a person takes the browser on the page of hand-offs, and gives it back to automation', async () => {
+  const client = createClient({ url: dashboard.service.apiUrl, apiKey: DEV_KEY });
+  const session = await client.sessions.get(id);
+  const automation = await connect({
+    browserWSEndpoint: session.cdp_url ?? '',
+    defaultViewport: null,
+  });
+  const [driven] = await automation.pages();
+  if (driven === undefined) throw new Error('the browser has no page');
+  await record(driven);
+  // The person sees what the key did.
+  const show = "document.body.style.background = '#080'";
+  await driven.evaluate(`addEventListener('keydown', () => (${show}))`);
+  await using tab = await dashboard.open('/handoffs');
+  const { page, faults } = tab;
+  const waiting = session.handoff({ instructions: 'Press b.', timeout: '5m' });
+  await page.getByRole('listitem').filter({ hasText: 'Press b.' }).getByRole('button').click();
+  const screen = page.getByRole('region', { name: 'Live screen' });
+  await screen.getByText('Connected', { exact: true }).waitFor();
+
+  const sent = Array.from({ length: 20 }, (_, n) => `command ${n}`);
+  let answered = 0;
+  const answers = sent.map(async (text) => {
+    await note(driven, text);
+    answered += 1;
+  });
+  // A click into the page gives it the keyboard, as in any browser.
+  await screen.locator('canvas').first().click();
+  await page.keyboard.press('b');
+  const middle = `(() => {
+    const canvas = document.querySelector('.screen canvas');
+    const at = [canvas.width / 2, canvas.height / 2];
+    return [...canvas.getContext('2d').getImageData(...at, 1, 1).data].join();
+  })()`;
+  await expect.poll(() => page.evaluate(middle), { timeout: 10_000 }).toBe('0,136,0,255');
+  await page.screenshot({ path: join(ROOT, '.tools/pictures/handoffs-real-screen.png') });
+  await page.getByLabel('Yes').check();
+  await page.getByLabel('Note for the automation').fill('Pressed.');
+  expect(answered).toBe(0);
+  await page.getByRole('button', { name: 'Give it back' }).click();
+
+  expect(await waiting).toMatchObject({ status: 'completed', success: true, note: 'Pressed.' });
+  await page.getByRole('heading', { name: 'Nothing waits for a person' }).waitFor();
+  await Promise.all(answers);
+  expect(await notesOf(driven)).toEqual(['begin', 'b', ...sent]);
+  expect(faults).toEqual([]);
+  await automation.disconnect();
 });

@@ -5,8 +5,9 @@ import type { Aggregates, RefOf } from '#events/events.ts';
 import type { LedgerEvent, LedgerState } from '#events/ledger.ts';
 import type { ApiKey, Tier } from '#events/organization.ts';
 import type { SessionState } from '#events/session.ts';
-import type { AggregateKind } from '#events/subjects.ts';
+import { EVENTS_STREAM, filters, type AggregateKind } from '#events/subjects.ts';
 import type { WorkloadState } from '#events/workload.ts';
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { isRejection } from '#src/errors.ts';
 import { evolve } from '#src/event-store/load-state.ts';
 import { decideWorkload, type WorkloadCommand } from '#src/domain/fleet/workload.ts';
@@ -313,4 +314,17 @@ export async function fillWithEndedSessions(
 function rawHeaders(lines: string): MsgHdrs {
   const bytes = Buffer.from(`NATS/1.0\r\n${lines}\r\n`);
   return { encode: () => bytes } as unknown as MsgHdrs;
+}
+
+/**
+ * Work queues that have handled all of it, as those of a service that has run since the first
+ * session.
+ */
+export async function passWorkQueues({ jsm }: JetStreamConnection): Promise<void> {
+  const queues = { timekeeper: filters.sessionTimers, provisioner: filters.sessionRequests };
+  for (const [name, subjects] of Object.entries(queues))
+    await jsm.consumers.add(EVENTS_STREAM, {
+      ...{ durable_name: name, ack_policy: 'explicit', deliver_policy: 'new' },
+      filter_subjects: subjects,
+    });
 }

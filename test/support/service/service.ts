@@ -45,7 +45,7 @@ export type Answer = {
  * Starts the service and resolves at its ready line. Browsers are simulated unless `env` says
  * otherwise.
  * @param main `src/main.ts` of another release; default: of this one
- * @throws with all its output if it ends before that or is not ready within 60 s
+ * @throws with all its output if it ends before that or is not ready within 180 s
  */
 export async function startService(
   env: Record<string, string> = {},

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createMessageParser } from '#src/dashboard/live/event-stream.ts';
 import { eachOf } from '#src/dashboard/sessions/bounded.ts';
 import { applyFilters, filtersOf, queryOf, toggled } from '#src/dashboard/sessions/filters.ts';
+import { stopFilterOf } from '#src/dashboard/sessions/stop-filter.ts';
 import { byCreation, formatTimeLeft, type Row } from '#src/dashboard/sessions/rows.ts';
 
 const row = (id: string, more: Partial<Row> = {}): Row => ({
@@ -18,14 +19,16 @@ const row = (id: string, more: Partial<Row> = {}): Row => ({
 
 describe('the stream of events', () => {
   const text =
-    'retry: 9\nid: 6\n\nid: 7\nevent: a\ndata: {"x":1}\n\n: heartbeat\n\nid: 8\ndata: {}\n\n';
+    'retry: 9\nid: 6\n\nid: 7\nevent: a\ndata: {"x":1}\n\n: heartbeat\n\nid: 8\ndata: {}\n\n' +
+    'retry: 9\nevent: end\ndata: {"message":"Later."}\n\n';
 
   it('is the same messages in whatever parts it arrives', () => {
     const whole = createMessageParser()(text);
     expect(whole).toEqual([
-      { id: '6', data: null },
-      { id: '7', data: '{"x":1}' },
-      { id: '8', data: '{}' },
+      { id: '6', type: '', data: null },
+      { id: '7', type: 'a', data: '{"x":1}' },
+      { id: '8', type: '', data: '{}' },
+      { id: '', type: 'end', data: '{"message":"Later."}' },
     ]);
     for (let size = 1; size < text.length; size += 1) {
       const parse = createMessageParser();
@@ -48,6 +51,17 @@ describe('filters', () => {
     const query = 'status=active&status=failed&label=team%3Da%3Db&q=x&sort=oldest';
     expect(queryOf(filtersOf(new URLSearchParams(query))).toString()).toBe(query);
     expect(queryOf(filtersOf(new URLSearchParams('status=nothing&label=x'))).toString()).toBe('');
+  });
+
+  it('are those of a stop only if the API stops what they show', () => {
+    const stopped = (query: string) => stopFilterOf(filtersOf(new URLSearchParams(query)));
+    expect(stopped('status=active&label=a%3Db&sort=oldest')).toEqual({
+      status: 'active',
+      label: ['a=b'],
+    });
+    expect(stopped('label=a%3Db')).toEqual({ label: ['a=b'] });
+    for (const query of ['', 'status=failed', 'status=active&status=queued', 'status=active&q=x'])
+      expect([query, stopped(query)]).toEqual([query, null]);
   });
 
   it('show what matches all of them', () => {

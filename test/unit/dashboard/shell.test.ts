@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PAGE_NAMES, PAGES, placeOf } from '#src/dashboard/pages.ts';
+import { noteAllowance, untilUnitsAreSpare } from '#src/dashboard/api/allowance.ts';
 import { momentOf, textOf } from '#src/dashboard/shell/moment-text.ts';
 
 describe('pages', () => {
@@ -32,5 +33,42 @@ describe('a moment', () => {
   ])('%j is %j', (text, at) => {
     expect(momentOf(text)).toEqual(at);
     if (at !== null) expect(momentOf(textOf(at))).toEqual(at);
+  });
+});
+
+describe('reading that no person waits for', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+  const BEGIN = Date.parse('2026-11-20T09:30:00Z');
+  /** Half a minute of the window is left, by a service whose clock is another. */
+  const tell = (remaining: number) =>
+    noteAllowance(
+      new Headers({
+        'x-ratelimit-limit': '100',
+        'x-ratelimit-remaining': String(remaining),
+        'x-ratelimit-reset': String(BEGIN / 1000 + 60),
+        date: new Date(BEGIN + 30_000).toUTCString(),
+      }),
+    );
+  const waited = async () => {
+    const begun = Date.now();
+    const spare = untilUnitsAreSpare();
+    await vi.runAllTimersAsync();
+    await spare;
+    return Date.now() - begun;
+  };
+
+  it('goes on while more than half of the minute’s units are left, then waits for the next', async () => {
+    expect(await waited()).toBe(0);
+    tell(51);
+    expect(await waited()).toBe(0);
+    tell(50);
+    expect(await waited()).toBe(30_000);
+    expect(await waited()).toBe(0);
+  });
+
+  it('does not wait where an answer tells no limit', async () => {
+    noteAllowance(new Headers());
+    expect(await waited()).toBe(0);
   });
 });

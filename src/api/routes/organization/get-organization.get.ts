@@ -18,11 +18,12 @@ export function getOrganization(
       summary: "The caller's organization",
       description:
         'Its tier with the limits, the sessions that count towards them, its credits, and the ' +
-        'origins of pages that may embed shares. `organization_role` is the role of the caller.',
+        'origins of pages that may embed shares. `organization_role` and `user_id` are those of ' +
+        'the caller.',
       response: { 200: response('The organization', Organization) },
     },
     config: { action: 'read', refusals: [] },
-    async handler({ caller: { organizationId, role, limits } }, reply) {
+    async handler({ caller: { organizationId, userId, role, limits } }, reply) {
       const { eventStore } = context;
       const leader = { fromLeader: true };
       const [{ state: organization }, { state: ledger }] = await Promise.all([
@@ -37,6 +38,7 @@ export function getOrganization(
         id: organizationId,
         name: organization.name,
         organization_role: role,
+        user_id: userId,
         tier: organization.tier,
         limits: {
           requests_per_minute: limits.requestsPerMinute,

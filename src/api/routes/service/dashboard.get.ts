@@ -11,7 +11,11 @@ import { acceptsCoding, hasMatch } from '../../docs/prepared-document.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import type { ApiServer } from '../../http/route.ts';
 
-const config = { action: 'public', refusals: ['NOT_FOUND'] } as const;
+/**
+ * The files are in memory and cost less than to count them. A page takes some ten, and all browsers
+ * behind one address would share what the limit of strangers allows.
+ */
+const config = { action: 'public', isUnlimited: true, refusals: ['NOT_FOUND'] } as const;
 /** Filters and moments are for the script alone. */
 const querystring = Type.Object({}, { additionalProperties: true });
 

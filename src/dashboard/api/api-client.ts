@@ -1,3 +1,4 @@
+import { noteAllowance } from './allowance.ts';
 import { credential, operatorToken, setOperatorToken, signOut } from './credential.ts';
 
 /** An answer that is no success, as a sentence for people. */
@@ -32,6 +33,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
     const unreachable = 'The service does not answer. Is it running, and is the network up?';
     throw new RequestFailed(0, unreachable);
   });
+  if (!isOperators) noteAllowance(answer.headers);
   if (answer.ok || answer.status === 304) return answer;
   const message = await messageOf(answer);
   if (answer.status === 401 && isOperators && operatorToken.value === used) setOperatorToken(null);

@@ -6,7 +6,7 @@ const RANKS = ['viewer', 'member', 'admin', 'owner'] as const;
 export type Role = (typeof RANKS)[number];
 
 /** Of GET /api/organization. */
-export type Caller = { id: string; name: string; organization_role: Role };
+export type Caller = { id: string; name: string; organization_role: Role; user_id: string };
 
 /** Whose key the tab has; null until it is known. */
 export const caller = signal<Caller | null>(null);
