@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { Socket, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { KEEP_ALIVE_MS } from '#src/browser-link/browser-link.ts';
 
@@ -60,7 +60,9 @@ export async function startListener(
   );
   server.on('clientError', (_error, socket) => {
     socket.on('error', () => {}); // 'close' follows
-    if (socket.writable) onMalformed(socket);
+    // A browser opens connections ahead: it would take an answer for that of its next request.
+    const isUsed = !(socket instanceof Socket) || socket.bytesRead > 0;
+    if (socket.writable && isUsed) onMalformed(socket);
     else socket.destroy();
   });
 

@@ -30,7 +30,10 @@ export function brokenHttpAnswers(
   countRefusal: CountRefusal = () => undefined,
 ) {
   function onSocket(error: Error & { code?: string }, socket: Socket): void {
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    // Browsers open connections ahead: an answer to nothing would be taken for that of the next
+    // request, and a closed connection is opened again.
+    const isUnused = socket.bytesRead === 0;
+    if (error.code === 'ECONNRESET' || !socket.writable || isUnused) return void socket.destroy();
     refuseOn(socket, MESSAGES[error.code ?? ''] ?? 'This is no valid HTTP request.');
   }
   function refuseOn(

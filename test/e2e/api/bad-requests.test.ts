@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { readOpenApi } from '#test/support/service/api-in-memory.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
@@ -238,13 +240,22 @@ describe('bytes that are not HTTP', () => {
   });
 });
 
-it('a request that never arrives completely is answered', async () => {
-  const head =
-    `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
-    'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n';
-  const reply = await api.raw(`${head}{`);
-  expect(errorOf(reply)).toBe('400 INVALID_REQUEST');
-  expect(reply.body.message).toContain('not arrived whole');
+describe.concurrent('within ten seconds', () => {
+  it('a request that does not arrive completely is answered', async ({ expect }) => {
+    const head =
+      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
+      'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n';
+    const reply = await api.raw(`${head}{`);
+    expect(errorOf(reply)).toBe('400 INVALID_REQUEST');
+    expect(reply.body.message).toContain('not arrived whole');
+  });
+
+  // Browsers open connections ahead. They would take the answer for that of their next request.
+  it('a connection on which nothing arrives is closed without an answer', async ({ expect }) => {
+    const { hostname, port } = new URL(load.apiUrl);
+    const socket = connect(Number(port), hostname);
+    expect(await text(socket)).toBe('');
+  });
 });
 
 it('the refused requests have changed nothing', () => load.expectUnchanged(300));

@@ -34,6 +34,7 @@ export async function startCommandLoad() {
     expect(service.output()).not.toContain('"msg":"unexpected error"');
   }
   return {
+    apiUrl: service.apiUrl,
     api,
     operator: api.as(OPERATOR_TOKEN),
     session,
