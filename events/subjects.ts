@@ -287,6 +287,22 @@ export function filtersFor(organizationId: string | null, type: string | null): 
   return [`evt.${organization}.${aggregate}.${token(event)}`];
 }
 
+/**
+ * Filters for all aggregates of a kind; with an organization, for its own; with an id, for that
+ * session, server or browser. Empty: the fleet's belong to no organization.
+ */
+export function filtersOfKind(
+  kind: AggregateKind,
+  { organizationId = '*', id = '*' }: { organizationId?: string; id?: string },
+): string[] {
+  const [organization, one] = [organizationId, id].map((name) =>
+    name === '*' ? name : token(name),
+  );
+  if (kind === 'ledger' || kind === 'organization') return [`evt.${organization}.${kind}.>`];
+  if (kind === 'session') return [`evt.${organization}.session.${one}.>`];
+  return organizationId === '*' ? [`fleet.${kind}.${one}.>`] : [];
+}
+
 /** The subject of a session's timer; publishing to it again replaces the timer. */
 export function timerSubject(organizationId: string, sessionId: string, kind: TimerKind): string {
   return `tmr.${tenant(organizationId)}.${token(sessionId)}.${kind}`;

@@ -11,6 +11,7 @@ import { organizationUsage } from './routes/organization/usage.get.ts';
 import { organizationPool, organizationQueue } from './routes/organization/pool-and-queue.get.ts';
 import { operatorAudits } from './routes/operator/audits.ts';
 import { operatorDeadLetters } from './routes/operator/dead-letters.ts';
+import { operatorEvents } from './routes/operator/events.ts';
 import { getOperator } from './routes/operator/get-operator.get.ts';
 import { listOrganizations } from './routes/operator/list-organizations.get.ts';
 import { operatorPool } from './routes/operator/pool.ts';
@@ -82,6 +83,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   listOrganizations(server, dependencies);
   operatorServers(server, dependencies);
   operatorPool(server, dependencies, series);
+  operatorEvents(server, dependencies);
   operatorQueue(server, waitingPlaces);
   operatorReadModels(server, dependencies);
   operatorDeadLetters(server, dependencies);

@@ -1,8 +1,11 @@
 import { Type, type TSchema } from 'typebox';
+import { aggregates } from '#events/events.ts';
 import { tierNames } from '#events/organization.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
 
 /** Schemas of what operators see: the whole service. */
+
+export const AGGREGATE_KINDS = Object.keys(aggregates);
 
 const SERVER = 'srv_Xb4n9T6kLw0yPq2mVz8sHg';
 const SESSION = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
@@ -117,6 +120,29 @@ export const PoolDecisions = list(
   ),
   { next: Next },
   'PoolDecisions',
+);
+
+export const OperatorEvents = list(
+  'events',
+  Type.Object(
+    {
+      sequence: Count(48_211, 'position in the event store'),
+      id: Text('evt_c0Zq4nRk1mT8yXwU5sLd2B'),
+      type: Text('workload.idle'),
+      time: Timestamp(AT),
+      kind: Words(AGGREGATE_KINDS, { examples: ['workload'] }),
+      organization_id: Nullable(Type.String(), {
+        description: 'null: of the fleet',
+        examples: [null],
+      }),
+      aggregate_id: Text('wl_V68jutntSyS7FkVejEDlGg', 'session, browser, server or organization'),
+      actor: Type.Object({ kind: Text('service'), id: Text('provisioner') }),
+      sentence: Text('browser wl_V68jutntSyS7FkVejEDlGg was ready after 472ms'),
+    },
+    { title: 'OperatorEvent' },
+  ),
+  { next: Next },
+  'OperatorEvents',
 );
 
 const WaitingSession = Type.Object(

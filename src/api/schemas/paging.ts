@@ -14,3 +14,12 @@ export function limitParameter(fallback: number, max: number) {
     }),
   );
 }
+
+/** The sequence up to which a page of a list that is newest first goes. */
+export const beforeParameter = Type.Optional(
+  Type.String({
+    pattern: '^[0-9]{1,15}$',
+    description: '`next` of the previous page: what has a lower sequence',
+    refusal: (before: unknown) => invalid({ before }, 'before must be what a page gave as next.'),
+  }),
+);

@@ -13,6 +13,19 @@ export type Organization = {
   keys: number;
 };
 
+export type OperatorEvents = { events: OperatorEvent[]; next: string | null };
+export type OperatorEvent = {
+  sequence: number;
+  type: string;
+  time: string;
+  kind: string;
+  /** null: of the fleet. */
+  organization_id: string | null;
+  aggregate_id: string;
+  actor: { kind: string; id: string };
+  sentence: string;
+};
+
 /** Long work of the process that answered. */
 export type Task = {
   state: 'running' | 'done' | 'failed';

@@ -5,6 +5,7 @@ import { moment } from '../shell/moment.ts';
 import { query } from '../shell/router.ts';
 import { AuditsPart } from './audits.tsx';
 import { DeadLettersPart } from './dead-letters.tsx';
+import { EventsPart } from './events.tsx';
 import './operator.css';
 import { OrganizationsPart } from './organizations.tsx';
 import { ReadModelsPart } from './read-models.tsx';
@@ -19,6 +20,12 @@ const ORGANIZATIONS: Part = {
 };
 const PARTS: readonly Part[] = [
   ORGANIZATIONS,
+  {
+    name: 'events',
+    title: 'Events',
+    about: 'What happened, of all organizations and of the fleet. Archived events are not here.',
+    Component: EventsPart,
+  },
   {
     name: 'read-models',
     title: 'Read models',
@@ -60,9 +67,9 @@ export function OperatorPage() {
       </nav>
       <h2 class="hidden">{shown.title}</h2>
       <p class="muted about">{shown.about}</p>
-      {moment.value !== null && (
+      {moment.value !== null && shown.Component !== EventsPart && (
         <p class="notice warn" role="status">
-          This page shows now: what operators see is not kept for a moment of the past.
+          This part shows now. The past of it is in the events.
         </p>
       )}
       <shown.Component key={shown.name} />

@@ -8,6 +8,7 @@ import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
 import { useResource } from '../api/use-resource.ts';
 import type { Organization, Organizations } from './answers.ts';
+import { eventsAddress } from './events-address.ts';
 import { countOf, numberOf } from './words.ts';
 
 const PAGE = 100;
@@ -29,16 +30,28 @@ const COLUMNS: readonly Column<Organization>[] = [
   { name: 'Open sessions', cell: (one) => <OpenSessions of={one} />, isNumber: true },
   {
     name: 'Credits',
-    cell: ({ credits_available: available }) => (
+    cell: ({ id, credits_available: available }) => (
       <span class={available <= 0 ? 'warned' : ''}>
-        {numberOf(available)}
+        <Link to={eventsAddress({ kind: 'ledger', organization: id })}>{numberOf(available)}</Link>
         {available <= 0 && ' · none left'}
       </span>
     ),
     isNumber: true,
   },
-  { name: 'Reserved', cell: (one) => numberOf(one.credits_reserved), isNumber: true },
-  { name: 'Keys', cell: ({ keys }) => numberOf(keys), isNumber: true },
+  {
+    name: 'Reserved',
+    cell: ({ id, credits_reserved: reserved }) => (
+      <Link to={eventsAddress({ kind: 'ledger', organization: id })}>{numberOf(reserved)}</Link>
+    ),
+    isNumber: true,
+  },
+  {
+    name: 'Keys',
+    cell: ({ id, keys }) => (
+      <Link to={eventsAddress({ kind: 'organization', organization: id })}>{numberOf(keys)}</Link>
+    ),
+    isNumber: true,
+  },
   { name: 'Since', cell: (one) => <Time at={one.created_at} /> },
 ];
 
@@ -84,13 +97,21 @@ function Found({ data: { organizations, next }, search, after }: FoundProps) {
   );
 }
 
-/** The list of its sessions is a page for the organization of the tab's key alone. */
+/** The list of its sessions is a page for the organization of the tab's key alone: else events. */
 function OpenSessions({ of: { id, open_sessions: open, sessions_limit: limit } }: OfOne) {
   const text = `${numberOf(open)} of ${numberOf(limit)}`;
   const isFull = open >= limit;
   return (
     <span class={isFull ? 'warned' : ''}>
-      {id === caller.value?.id ? <Link to="/?status=active">{text}</Link> : text}
+      <Link
+        to={
+          id === caller.value?.id
+            ? '/?status=active'
+            : eventsAddress({ kind: 'session', organization: id })
+        }
+      >
+        {text}
+      </Link>
       {isFull && ' · full'}
     </span>
   );

@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks';
 import { post, sentenceOf } from '../api/api-client.ts';
 import { Confirm } from '../shell/confirm.tsx';
+import { Link } from '../shell/link.tsx';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { useResource } from '../api/use-resource.ts';
 import type { ReadModel, ReadModels } from './answers.ts';
+import { eventsAddress } from './events-address.ts';
 import { TaskProgress } from './task-progress.tsx';
 import { countOf, lagOf, numberOf, purposeOf } from './words.ts';
 
@@ -32,11 +34,15 @@ const COLUMNS: readonly Column<ReadModel>[] = [
       </span>
     ),
   },
-  { name: 'Folded up to', cell: ({ checkpoint }) => numberOf(checkpoint), isNumber: true },
-  { name: 'Last event', cell: ({ head }) => numberOf(head), isNumber: true },
+  { name: 'Folded up to', cell: ({ checkpoint }) => <Position at={checkpoint} />, isNumber: true },
+  { name: 'Last event', cell: ({ head }) => <Position at={head} />, isNumber: true },
   { name: 'Behind', cell: lagOf, isNumber: true },
   { name: 'Entries', cell: ({ views }) => numberOf(views), isNumber: true },
 ];
+
+function Position({ at }: { at: number }) {
+  return <Link to={eventsAddress({ at: `${at}` })}>{numberOf(at)}</Link>;
+}
 
 /** How far the read models are; each can be folded anew. */
 export function ReadModelsPart() {

@@ -1,5 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { read, sentenceOf } from '../api/api-client.ts';
+import { eventsAddress } from '../operator/events-address.ts';
+import { Link } from '../shell/link.tsx';
 import { query, setParameter } from '../shell/router.ts';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
@@ -116,7 +118,9 @@ const COLUMNS = [
   { name: 'Inputs', cell: (one: Decision) => <Inputs of={one} /> },
   {
     name: 'Event',
-    cell: ({ sequence }: Decision) => <code title="Position in the event store">{sequence}</code>,
+    cell: ({ sequence, server_id: id }: Decision) => (
+      <Link to={eventsAddress({ kind: 'server', id, at: `${sequence}` })}>{sequence}</Link>
+    ),
     isNumber: true,
   },
 ];

@@ -1,4 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
+import { operatorToken } from '../api/credential.ts';
+import { eventsAddress } from '../operator/events-address.ts';
+import { Link } from '../shell/link.tsx';
 import { moment, setMoment } from '../shell/moment.ts';
 import { query, setParameter } from '../shell/router.ts';
 import { toggled } from '../sessions/filters.ts';
@@ -71,6 +74,7 @@ export function PoolSection({ current, path }: { current: Point | null; path: st
           <ShownMoment shown={shown} isNow={at === null && index < 0} isChosen={at !== null} />
           <Numbers
             shown={shown}
+            isNow={at === null && index < 0}
             hidden={hidden}
             toggle={(name) => setHidden(new Set(toggled([...hidden], name)))}
           />
@@ -127,12 +131,19 @@ function ShownMoment({ shown, isNow, isChosen }: MomentProps) {
 
 type NumbersProps = {
   shown: Point;
+  isNow: boolean;
   hidden: ReadonlySet<CounterName>;
   toggle: (name: CounterName) => void;
 };
 
-/** The numbers of a moment; each is the legend of its line, too, and hides it. */
-function Numbers({ shown, hidden, toggle }: NumbersProps) {
+/** What the number counts. */
+const kindOf = (name: CounterName) => (name === 'waiting' ? 'session' : 'workload');
+
+/**
+ * The numbers of a moment; the name of each is the legend of its line, too, and hides it. For
+ * operators each leads to the events that made it.
+ */
+function Numbers({ shown, isNow, hidden, toggle }: NumbersProps) {
   return (
     <ul class="pool-numbers">
       {COUNTERS.map(({ name, title }) => (
@@ -149,8 +160,16 @@ function Numbers({ shown, hidden, toggle }: NumbersProps) {
               </svg>
               {title}
             </span>
-            <strong data-counter={name}>{shown[name]}</strong>
           </button>
+          <strong data-counter={name}>
+            {operatorToken.value === null ? (
+              shown[name]
+            ) : (
+              <Link to={eventsAddress({ kind: kindOf(name), ...(isNow ? {} : { at: shown.at }) })}>
+                {shown[name]}
+              </Link>
+            )}
+          </strong>
         </li>
       ))}
     </ul>

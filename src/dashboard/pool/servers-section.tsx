@@ -1,7 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { post, sentenceOf } from '../api/api-client.ts';
+import { eventsAddress } from '../operator/events-address.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import { CopyBlock } from '../shell/copy-block.tsx';
+import { Link } from '../shell/link.tsx';
 import { Failure, Loading } from '../shell/states.tsx';
 import { Table } from '../shell/table.tsx';
 import { useResource } from '../api/use-resource.ts';
@@ -78,7 +80,9 @@ function columnsOf(ask: (asked: Asked) => void) {
       name: 'Server',
       cell: ({ id, ip }: Server) => (
         <span class="pool-two">
-          <code>{id}</code>
+          <Link to={eventsAddress({ kind: 'server', id })}>
+            <code>{id}</code>
+          </Link>
           <span class="muted small">{ip}</span>
         </span>
       ),

@@ -24,7 +24,7 @@ afterAll(() => dashboard?.[Symbol.asyncDispose]());
 const BY = 'servers:v2';
 const OPERATOR = { isOperator: true };
 const rowOf = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text });
-const shownParts = ['organizations', 'read-models', 'dead-letters', 'audits'] as const;
+const shownParts = ['organizations', 'events', 'read-models', 'dead-letters', 'audits'] as const;
 
 /** As a read model records an event that it could not handle. */
 async function park(sequence: number, reason = 'its data does not fit the schema') {
@@ -72,6 +72,31 @@ test('organizations are found by a part of their name, and the address holds the
   expect(new URL(page.url()).search).toBe('?q=nothing-like-it');
   await page.getByLabel('Search by name or id').fill('DEVELOP');
   await rowOf(page, 'Development').waitFor();
+});
+
+describe('events', () => {
+  it('are those that made a number, and lead to their session at that moment', async () => {
+    await using tab = await dashboard.open('/operator', OPERATOR);
+    const { page } = tab;
+    await rowOf(page, 'Development').getByRole('link', { name: '120', exact: true }).click();
+    await rowOf(page, 'A slot and 120 credits were reserved').waitFor();
+    const isChosen = page.getByRole('button', { name: 'credits', exact: true, pressed: true });
+    await isChosen.waitFor();
+    await page.getByRole('button', { name: 'sessions', exact: true }).click();
+    const requested = rowOf(page, 'Session "one-that-counts" was requested');
+    await requested.getByRole('link', { name: /^ses_/ }).click();
+    await page.getByRole('heading', { name: 'one-that-counts' }).waitFor();
+    expect(page.url()).toMatch(/\?at=\d+$/);
+  });
+
+  it('end at the moment of the address, page by page', async () => {
+    await using tab = await dashboard.open('/operator?tab=events&at=3', OPERATOR);
+    const { page } = tab;
+    await page.getByRole('link', { name: '3', exact: true }).waitFor();
+    expect(await page.getByRole('table').getByRole('row').count()).toBe(4);
+    await page.getByRole('button', { name: 'Newest' }).click();
+    await rowOf(page, 'one-that-counts').waitFor();
+  });
 });
 
 test('a read model is rebuilt after a question, and the page tells how it ended', async () => {
@@ -130,7 +155,7 @@ test('an audit is run, and its verdict is in words', async () => {
 
 test('the page shows now, and says that at a moment of the past', async () => {
   await using tab = await dashboard.open('/operator?at=7', OPERATOR);
-  await tab.page.getByText('This page shows now').waitFor();
+  await tab.page.getByText('This part shows now').waitFor();
 });
 
 it.each(LOOKS)('%s: no finding of axe on any part', async (look) => {

@@ -56,6 +56,7 @@ describe('the document', () => {
       'POST /api/operator/servers/{id}/undrain',
       'GET /api/operator/pool',
       'GET /api/operator/pool/decisions',
+      'GET /api/operator/events',
       'GET /api/operator/queue',
       'GET /api/operator/read-models',
       'POST /api/operator/read-models/{name}/rebuild',

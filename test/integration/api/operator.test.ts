@@ -171,6 +171,89 @@ test('decisions come newest first, page by page, with their inputs', async () =>
   expect(status).toBe(400);
 });
 
+describe('the events of all organizations and of the fleet', () => {
+  type Listed = {
+    sequence: number;
+    type: string;
+    time: string;
+    kind: string;
+    organization_id: string | null;
+    aggregate_id: string;
+  };
+  /** @param upTo the last sequence, so that what happens meanwhile is left out */
+  async function allPages(query: string, upTo?: number): Promise<Listed[]> {
+    const all = [];
+    let before: string | null = upTo === undefined ? '' : `&before=${upTo + 1}`;
+    while (before !== null) {
+      const { status, body } = await get(`/api/operator/events?${query}${before}`);
+      expect(status).toBe(200);
+      all.push(...body.events);
+      before = body.next === null ? null : `&before=${body.next}`;
+    }
+    return all;
+  }
+
+  it('come newest first, page by page, as sentences without their data', async () => {
+    const { body: created } = await app.request('POST', '/api/sessions', { duration: '10m' });
+    const last = await app.context.eventStore.lastSequence();
+    const all = await allPages('limit=7', last);
+    expect(all.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: last }, (_, at) => last - at),
+    );
+    const requested = all.find(({ type }) => type === 'session.requested');
+    expect(requested).toEqual({
+      ...{ sequence: expect.any(Number), id: expect.any(String), time: expect.any(String) },
+      ...{ type: 'session.requested', kind: 'session', organization_id: 'acme' },
+      ...{ aggregate_id: created.id, actor: expect.objectContaining({ kind: 'user' }) },
+      sentence: expect.stringContaining('was requested until'),
+    });
+  });
+
+  it.each([
+    ['kind=session', ({ kind }: Listed) => kind === 'session'],
+    ['kind=workload', ({ kind }: Listed) => kind === 'workload'],
+    ['kind=ledger&organization=acme', ({ kind }: Listed) => kind === 'ledger'],
+    ['kind=server&id=srv_1', ({ kind }: Listed) => kind === 'server'],
+    ['organization=acme', ({ organization_id: id }: Listed) => id === 'acme'],
+    ['organization=other', () => false],
+  ])('are selected by %s', async (query, isWanted) => {
+    const last = await app.context.eventStore.lastSequence();
+    expect(await allPages(query, last)).toEqual((await allPages('', last)).filter(isWanted));
+  });
+
+  it('are those of one session, with its id', async () => {
+    const { body: created } = await app.request('POST', '/api/sessions', { duration: '10m' });
+    const last = await app.context.eventStore.lastSequence();
+    const all = await allPages('kind=session', last);
+    const own = all.filter(({ aggregate_id: id }) => id === created.id);
+    expect(own.map(({ type }) => type)).toContain('session.requested');
+    expect(await allPages(`kind=session&id=${created.id}`, last)).toEqual(own);
+  });
+
+  it('end at a moment', async () => {
+    const { body: created } = await app.request('POST', '/api/sessions', { duration: '10m' });
+    const own = (more = '') => allPages(`kind=session&id=${created.id}${more}`);
+    await eventually(
+      async () => (await own()).some(({ type }) => type === 'session.activated'),
+      'the session is active',
+    );
+    const then = await own();
+    app.pass(10_000);
+    await app.request('DELETE', `/api/sessions/${created.id}`);
+    expect((await own()).length).toBeGreaterThan(then.length);
+    expect(await own(`&as_of=${encodeURIComponent(then[0]?.time ?? '')}`)).toEqual(then);
+    expect(await allPages('as_of=2020-01-01T00:00:00.000Z')).toEqual([]);
+  });
+
+  it.each(['kind=browser', 'id=srv_1', 'kind=ledger&id=acme', 'kind=server&organization=acme'])(
+    'refuse %s, which selects nothing that can be',
+    async (query) => {
+      const { status, body } = await get(`/api/operator/events?${query}`);
+      expect([status, body.error]).toEqual([400, 'INVALID_REQUEST']);
+    },
+  );
+});
+
 test('read models are rebuilt one at a time, and tell how far they are', async () => {
   const { body } = await get('/api/operator/read-models');
   const names = body.read_models.map(({ name }: { name: string }) => name);

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AxeBuilder } from '@axe-core/playwright';
-import { chromium, type Page } from 'playwright-core';
+import { chromium, type Page, type Request } from 'playwright-core';
 import { expect, TestRunner } from 'vitest';
 import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
 
@@ -10,6 +10,12 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Where the tests leave pictures of the pages, to be looked at. */
 const PICTURES = join(ROOT, '.tools', 'pictures');
 const HEIGHT = 900;
+/**
+ * How Chromium fails what it loads when an interface of the machine comes or goes, which tests of
+ * Docker networks cause. The dashboard tries again; only its first script has nothing that would.
+ */
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+const LOADS_MAX = 5;
 
 export const OPERATOR_TOKEN = 'test-token-of-the-operator';
 
@@ -75,12 +81,15 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
       const faults: string[] = [];
       page.on('pageerror', (error) => faults.push(error.message));
       page.on('console', (message) => {
-        if (message.type() === 'error') faults.push(message.text());
+        const text = message.text();
+        if (message.type() === 'error' && !text.includes(NETWORK_CHANGED))
+          faults.push(`${text} ${message.location().url}`);
       });
       const token = JSON.stringify(OPERATOR_TOKEN);
       if (more.isOperator)
         await page.addInitScript(`sessionStorage.setItem('bss-operator', ${token})`);
-      await page.goto((more.origin ?? service.apiUrl) + path + (key === null ? '' : `#key=${key}`));
+      const origin = more.origin ?? service.apiUrl;
+      await load(page, origin + path + (key === null ? '' : `#key=${key}`));
       let text = '';
       // A benchmark has no test, and a tab that all tests of a file use has none of its own.
       TestRunner.getCurrentTest()?.context.onTestFailed(() =>
@@ -102,6 +111,22 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Opens the page, again if the network changed while its first files were loaded. */
+async function load(page: Page, url: string): Promise<void> {
+  let isBroken = false;
+  const note = (request: Request) => {
+    isBroken ||=
+      request.failure()?.errorText === NETWORK_CHANGED && /\/assets\//.test(request.url());
+  };
+  page.on('requestfailed', note);
+  await page.goto(url);
+  for (let loads = 1; isBroken && loads < LOADS_MAX; loads += 1) {
+    isBroken = false;
+    await page.reload();
+  }
+  page.off('requestfailed', note);
 }
 
 /** Saves a picture; axe must find nothing, and the page must not be wider than its window. */

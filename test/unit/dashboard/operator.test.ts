@@ -1,6 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import type { DecidedDeadLetter, ReadModel } from '#src/dashboard/operator/answers.ts';
 import {
+  eventsAddress,
+  eventsPath,
+  withParameter,
+} from '#src/dashboard/operator/events-address.ts';
+import {
   archiveVerdictOf,
   lagOf,
   outcomeOf,
@@ -33,6 +38,32 @@ describe('the lag of a read model', () => {
     [{ lag_events: 12, lag_ms: null }, '12 events'],
     [{ lag_events: null, lag_ms: null }, 'not folded any more'],
   ])('%j is %j', (lag, text) => expect(lagOf({ ...model, ...lag })).toBe(text));
+});
+
+describe('the address of events', () => {
+  const pathOf = (address: string, at: Parameters<typeof eventsPath>[1] = null) =>
+    eventsPath(new URL(address, 'http://localhost').searchParams, at);
+
+  it('asks for those of an aggregate, up to a moment', () => {
+    const address = eventsAddress({ kind: 'server', id: 'srv_1', at: '17' });
+    expect(address).toBe('/operator?tab=events&kind=server&id=srv_1&at=17');
+    expect(pathOf(address, { sequence: 17 })).toBe(
+      '/api/operator/events?kind=server&id=srv_1&before=18',
+    );
+    expect(pathOf('/operator?tab=events', { time: '2026-11-20T09:30:00.000Z' })).toBe(
+      '/api/operator/events?as_of=2026-11-20T09%3A30%3A00.000Z',
+    );
+    expect(pathOf('/operator?before=9', { sequence: 17 })).toBe('/api/operator/events?before=9');
+  });
+
+  it('begins at the newest again with another filter, and another kind has other ids', () => {
+    const address = new URLSearchParams('tab=events&kind=server&id=srv_1&before=9');
+    expect(withParameter(address, 'kind', 'session').toString()).toBe('tab=events&kind=session');
+    expect(withParameter(address, 'id', null).toString()).toBe('tab=events&kind=server');
+    expect(withParameter(address, 'before', '4').toString()).toBe(
+      'tab=events&kind=server&id=srv_1&before=4',
+    );
+  });
 });
 
 describe('a dead letter', () => {

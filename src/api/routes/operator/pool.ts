@@ -1,17 +1,15 @@
 import { Type } from 'typebox';
-import { isOf, type RecordedOf } from '#events/events.ts';
+import { isOf, type RecordedEvent } from '#events/events.ts';
 import { filters, streamFilter } from '#events/subjects.ts';
 import { isRejection } from '#src/errors.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
 import { sequenceAt } from '#src/event-store/load-state.ts';
-import { refuseUnknown } from '#src/event-store/unreadable.ts';
+import { readBackwards } from '#src/event-store/read-backwards.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
-import { invalid } from '../../http/validation.ts';
 import { PoolQuery, type createPoolSeries } from '../../operator/pool-query.ts';
 import { PoolDecisions, PoolSeries } from '../../schemas/operator.ts';
-import { limitParameter } from '../../schemas/paging.ts';
+import { beforeParameter, limitParameter } from '../../schemas/paging.ts';
 import { asOfParameter, readAsOf } from '../../time-travel/as-of.ts';
 
 const LIMIT = { default: 50, max: 200 };
@@ -22,14 +20,7 @@ const DecisionsQuery = Type.Object(
       Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: 'only of this server' }),
     ),
     limit: limitParameter(LIMIT.default, LIMIT.max),
-    before: Type.Optional(
-      Type.String({
-        pattern: '^[0-9]{1,15}$',
-        description: '`next` of the previous page',
-        refusal: (before: unknown) =>
-          invalid({ before }, 'before must be what a page gave as next.'),
-      }),
-    ),
+    before: beforeParameter,
     ...asOfParameter,
   },
   { additionalProperties: false },
@@ -76,54 +67,18 @@ export function operatorPool(
       if (at !== null && typeof at !== 'number') return sendRejection(reply, at);
       const last = at === null ? await eventStore.lastSequence() : await sequenceAt(context, at);
       const upTo = before === undefined ? last : Math.min(last, Number(before) - 1);
-      const { found, reached } = await readBackwards(eventStore, id ?? null, upTo, limit);
-      const decisions = found.map(({ sequence, time, aggregate, data }) => ({
-        sequence,
-        time,
-        server_id: aggregate.id,
-        ...data,
-      }));
+      const subjects =
+        id === undefined ? filters.poolDecisions : [streamFilter({ kind: 'server', id })];
+      const range = { subjects, upTo, limit };
+      const { found: decisions, reached } = await readBackwards(eventStore, range, decisionOf);
       const next = reached > 0 ? String(reached + 1) : null;
       return reply.send({ decisions, next });
     },
   });
 }
 
-type Resized = Extract<RecordedOf<'server'>, { type: 'server.pool-resized' }>;
-
-/** Sequences that the first step back covers; each further one covers four times as many. */
-const STEP = 5_000;
-const STEPS_MAX = 6;
-
-/**
- * The newest decisions up to a sequence, newest first. The store reads forwards only, so ever
- * longer ranges are read, from the end; `reached` is where the next page ends, 0 at the beginning.
- */
-async function readBackwards(
-  eventStore: EventStore,
-  id: string | null,
-  upTo: number,
-  limit: number,
-): Promise<{ found: Resized[]; reached: number }> {
-  const { firstSequence } = await eventStore.info();
-  const subjects = id === null ? filters.poolDecisions : [streamFilter({ kind: 'server', id })];
-  const found: Resized[] = [];
-  let end = upTo;
-  for (let step = 0; step < STEPS_MAX && end >= firstSequence; step += 1) {
-    const after = Math.max(firstSequence - 1, end - STEP * 4 ** step);
-    const some: Resized[] = [];
-    const range = { subjects, after, upTo: end, onUnreadable: refuseUnknown };
-    for await (const batch of eventStore.read(range))
-      for (const event of batch)
-        if (isOf('server', event) && event.type === 'server.pool-resized') {
-          some.push(event);
-          // Of a range with many more only the newest are of use.
-          if (some.length > limit) some.shift();
-        }
-    found.push(...some.toReversed());
-    const last = found[limit - 1];
-    if (last !== undefined) return { found: found.slice(0, limit), reached: last.sequence - 1 };
-    end = after;
-  }
-  return { found, reached: end >= firstSequence ? end : 0 };
+function decisionOf(event: RecordedEvent) {
+  if (!isOf('server', event) || event.type !== 'server.pool-resized') return null;
+  const { sequence, time, aggregate, data } = event;
+  return { sequence, time, server_id: aggregate.id, ...data };
 }
