@@ -11,7 +11,10 @@ import {
 import { LabelFilter } from './label-filter.tsx';
 
 function change(part: Partial<Filters>): void {
-  setQuery(queryOf({ ...filtersOf(query.value), ...part }));
+  const changed = queryOf({ ...filtersOf(query.value), ...part });
+  const at = query.value.get('at');
+  if (at !== null) changed.set('at', at);
+  setQuery(changed);
 }
 
 export function addLabelFilter(label: string): void {

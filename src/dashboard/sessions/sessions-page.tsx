@@ -1,5 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { may } from '../api/caller.ts';
+import { moment } from '../shell/moment.ts';
+import { MomentChooser } from '../shell/moment-chooser.tsx';
 import { query } from '../shell/router.ts';
 import { connection } from '../live/organization-events.ts';
 import { FirstSession } from '../shell/first-session.tsx';
@@ -8,10 +10,33 @@ import './sessions.css';
 import { BulkActions } from './bulk-actions.tsx';
 import { clearFilters, FilterBar } from './filter-bar.tsx';
 import { applyFilters, filtersOf, toggled } from './filters.ts';
+import { PastSessions } from './past-sessions.tsx';
 import { leftOut, rows, sessionList, state } from './session-list.ts';
 import { SessionTable } from './session-table.tsx';
 
+/** The sessions live, or as of `?at=`. */
 export function SessionsPage() {
+  const at = moment.value;
+  if (at === null) return <LiveSessions />;
+  return (
+    <div class="page">
+      <div class="title">
+        <h1>Sessions</h1>
+        <MomentChooser />
+      </div>
+      <FilterBar />
+      {'time' in at ? (
+        <PastSessions time={at.time} filters={filtersOf(query.value)} />
+      ) : (
+        <p class="notice warn">
+          A position of the log is the moment of one session here. Choose a time for all of them.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function LiveSessions() {
   const [ids, setIds] = useState<readonly string[]>([]);
   const filters = filtersOf(query.value);
   const all = rows.value;
@@ -36,6 +61,7 @@ export function SessionsPage() {
           {loading ? `Loading… ${all.length}` : `${shown.length} of ${all.length}`}
           {leftOut.value > 0 && `, the newest; ${leftOut.value} older ones are not shown`}
         </p>
+        <MomentChooser />
       </div>
       <Failure
         what="The sessions could not be read"

@@ -205,6 +205,43 @@ describe('the list', () => {
   });
 });
 
+describe('the list of a moment', () => {
+  it('has the sessions of that time, leads to each at that time, and goes back to now', async () => {
+    const { id } = await create({ session_name: 'then-active' });
+    const read = async () => (await service.request('GET', `/api/sessions/${id}`)).body.status;
+    await expect.poll(read).toBe('active');
+    const then = new Date().toISOString();
+    await expect.poll(() => new Date().toISOString() > then).toBe(true);
+    await service.request('DELETE', `/api/sessions/${id}`);
+    const later = await create({ session_name: 'then-not-there' });
+    await using tab = await dashboard.open(`/?at=${encodeURIComponent(then)}`);
+    const { page, faults } = tab;
+    const row = page.getByRole('row').filter({ hasText: 'then-active' });
+    await row.locator('.status', { hasText: 'active' }).waitFor();
+    expect(await page.getByText('then-not-there').count()).toBe(0);
+    await inspect(page, 'list-past', { theme: 'light', width: 1440 });
+    await page.getByRole('button', { name: 'stopped', exact: true }).click();
+    await expect.poll(() => row.count()).toBe(0);
+    await page.getByRole('button', { name: 'stopped', exact: true }).click();
+    await row.getByRole('link').click();
+    await page.getByRole('heading', { name: 'then-active' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('at')).toBe(then);
+    await page.goBack();
+    await page.getByRole('button', { name: 'Back to now' }).click();
+    await rowOf(page, later.id).waitFor();
+    await statusOf(page, id, 'stopped').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('is chosen by its time', async () => {
+    await using tab = await dashboard.open('/');
+    const { page } = tab;
+    await page.getByLabel('As of').fill('2020-01-01T00:00:00');
+    await page.getByRole('heading', { name: 'No session matches' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('at')).toMatch(/^20(19|20)-/);
+  });
+});
+
 it.each(LOOKS)('%s: no finding of axe on any page', async (look) => {
   const { id } = await create({ session_name: `seen-${look.theme}`, labels: { team: 'web' } });
   await using tab = await dashboard.open('/', look);
