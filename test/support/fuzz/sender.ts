@@ -31,12 +31,11 @@ export function send(port: number, bytes: Buffer, more?: Buffer): Promise<Answer
     leave(socket);
     resolve(answer);
   }
-  socket.on('error', () => finish(answerIn(received)));
-  socket.on('end', () => finish(answerIn(received)));
-  socket.on('close', () => finish(answerIn(received)));
+  for (const end of ['error', 'end', 'close'])
+    socket.on(end, () => finish(answerIn(received, isHead)));
   socket.on('data', (chunk) => {
     received = Buffer.concat([received, chunk]);
-    const answer = answerIn(received);
+    const answer = answerIn(received, isHead);
     if (answer === null || !(isHead || isWhole(received, answer))) return;
     if (more === undefined || answer.status !== 101) return finish(answer);
     // What follows a handshake is not answered in a known way; the end of sending is.
@@ -53,7 +52,8 @@ function leave(socket: Socket): void {
   socket.destroy();
 }
 
-function answerIn(received: Buffer): Answered {
+/** @param isHead the answer has no body, although it tells a length; what follows is another one */
+function answerIn(received: Buffer, isHead: boolean): Answered {
   const text = received.toString('latin1');
   const end = text.indexOf('\r\n\r\n');
   const status = /^HTTP\/1\.1 (\d{3})/.exec(text)?.[1];
@@ -61,8 +61,8 @@ function answerIn(received: Buffer): Answered {
   const head = text.slice(0, end).toLowerCase();
   const length = lengthIn(head) ?? received.length;
   // Broken bytes may be two requests, and have two answers.
-  const body = received.subarray(end + 4, end + 4 + length).toString('utf8');
-  return { status: Number(status), head, body };
+  const rest = isHead ? Buffer.alloc(0) : received.subarray(end + 4, end + 4 + length);
+  return { status: Number(status), head, body: rest.toString('utf8') };
 }
 
 function lengthIn(head: string): number | null {
