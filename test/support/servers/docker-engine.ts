@@ -74,7 +74,14 @@ export async function prepareDocker(): Promise<void> {
 /** The longest that a start or a removal under way in the engine keeps a network in use. */
 const IN_USE_MS = 60_000;
 
-/** Removes the networks of a name, their rules and what a failed test has left on them. */
+/**
+ * Removes the networks of a name, their rules and what a failed test has left on them.
+ *
+ * An engine before 28 counts the endpoints of a network beside their list. A start that fails at
+ * the wrong moment leaves the count at 1 with an empty list; then the engine refuses to remove the
+ * network until it is started again, when it logs "Fixing inconsistent endpoint_cnt". Such a
+ * network is left for `removeLeftNetworks` of a later run.
+ */
 export async function removeNetwork(name: string): Promise<void> {
   for (const id of linesOf('network', 'ls', '-q', '--filter', `name=^${name}$`)) {
     const bridge = docker(
@@ -90,13 +97,21 @@ export async function removeNetwork(name: string): Promise<void> {
       noRulesText(bridge),
     );
     const untilFree = { withinMs: IN_USE_MS, pauseMs: () => 500, isTransient: () => true };
-    await retry(untilFree, async () => {
-      // A container that has not started yet is known by the network's name, not by its id.
-      const filters = ['--filter', `network=${id}`, '--filter', `network=${name}`];
-      const left = linesOf('ps', '-aq', ...filters);
-      if (left.length > 0) docker('rm', '-fv', ...left);
-      docker('network', 'rm', id);
-    });
+    // A container that has not started yet is known by the network's name, not by its id.
+    const filters = ['--filter', `network=${id}`, '--filter', `network=${name}`];
+    const containers = () => linesOf('ps', '-aq', ...filters);
+    try {
+      await retry(untilFree, async () => {
+        const left = containers();
+        if (left.length > 0) docker('rm', '-fv', ...left);
+        docker('network', 'rm', id);
+      });
+    } catch (error) {
+      const endpoints = docker('network', 'inspect', id, '--format', '{{len .Containers}}');
+      const isMiscounted = String(error).includes('has active endpoints') && endpoints === '0';
+      if (!isMiscounted || containers().length > 0) throw error;
+      console.warn(`The network ${name} is left: its engine counts an endpoint but lists none.`);
+    }
   }
 }
 
