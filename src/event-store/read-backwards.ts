@@ -33,7 +33,10 @@ export async function readBackwards<Found extends { sequence: number }>(
       }
     found.push(...some.toReversed());
     const last = found[limit - 1];
-    if (last !== undefined) return { found: found.slice(0, limit), reached: last.sequence - 1 };
+    if (last !== undefined) {
+      const isOldest = last.sequence <= firstSequence;
+      return { found: found.slice(0, limit), reached: isOldest ? 0 : last.sequence - 1 };
+    }
     end = after;
   }
   return { found, reached: end >= firstSequence ? end : 0 };
