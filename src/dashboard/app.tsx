@@ -80,12 +80,16 @@ const RELOADED = 'reloaded';
  */
 function reloadOnceServed(): (() => void) | undefined {
   if (sessionStorage.getItem(RELOADED) !== null) return undefined;
-  const timer = setInterval(() => void reloadIfServed(), RELOAD_MS);
-  return () => clearInterval(timer);
+  const left = new AbortController();
+  const timer = setInterval(() => void reloadIfServed(left.signal), RELOAD_MS);
+  return () => {
+    clearInterval(timer);
+    left.abort();
+  };
 }
 
-async function reloadIfServed() {
-  const answer = await fetch(location.pathname, { method: 'HEAD' }).catch(() => null);
+async function reloadIfServed(signal: AbortSignal) {
+  const answer = await fetch(location.pathname, { method: 'HEAD', signal }).catch(() => null);
   if (answer?.ok !== true) return;
   sessionStorage.setItem(RELOADED, 'yes');
   location.reload();

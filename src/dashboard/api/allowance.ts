@@ -25,6 +25,5 @@ export function noteAllowance(headers: Headers): void {
 export async function untilUnitsAreSpare(): Promise<void> {
   if (last === null || last.remaining > SHARE_LEFT * last.limit) return;
   const waitMs = last.endsAt - Date.now();
-  last = null;
   if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
 }

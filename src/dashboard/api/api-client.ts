@@ -26,6 +26,7 @@ export class RequestFailed extends Error {
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
   const isOperators = path.startsWith('/api/operator');
   const used = isOperators ? operatorToken.value : credential.value;
+  if (used === null) throw new RequestFailed(401, 'This tab is signed out.');
   const headers = new Headers(init.headers);
   headers.set('authorization', `Bearer ${used}`);
   const answer = await fetch(path, { ...init, headers }).catch((error: unknown) => {

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { sentenceOf } from '../api/api-client.ts';
 import { may } from '../api/caller.ts';
 import { CopyBlock } from '../shell/copy-block.tsx';
@@ -9,7 +9,7 @@ import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Time } from '../shell/time.tsx';
 import { isOwn, type Handoff } from './handoff.ts';
 import { HeldScreen, take, type Taken } from './held-screen.tsx';
-import { inbox, readInbox } from './inbox.ts';
+import { inbox, readInbox, readPending } from './inbox.ts';
 import { askPermission, permission } from './notify.ts';
 import { TimeLeft } from './time-left.tsx';
 import './handoffs.css';
@@ -19,14 +19,18 @@ export function HandoffsPage() {
   const { handoffs, failure } = inbox.value;
   const [taken, setTaken] = useState<Taken | null>(null);
   const [refusal, setRefusal] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(readPending, []);
   const listed = handoffs?.filter(({ id }) => id !== taken?.id) ?? [];
   async function takeIt(handoff: Handoff) {
+    setBusy(true);
     try {
       setTaken(await take(handoff));
       setRefusal(null);
     } catch (error) {
       setRefusal(sentenceOf(error));
     }
+    setBusy(false);
     void readInbox();
   }
   return (
@@ -55,7 +59,12 @@ export function HandoffsPage() {
       {listed.length > 0 && (
         <ul class="handoffs">
           {listed.map((handoff) => (
-            <Item key={handoff.id} handoff={handoff} takeIt={() => void takeIt(handoff)} />
+            <Item
+              key={handoff.id}
+              handoff={handoff}
+              isBusy={isBusy}
+              takeIt={() => void takeIt(handoff)}
+            />
           ))}
         </ul>
       )}
@@ -63,7 +72,9 @@ export function HandoffsPage() {
   );
 }
 
-function Item({ handoff, takeIt }: { handoff: Handoff; takeIt: () => void }) {
+type ItemProps = { handoff: Handoff; isBusy: boolean; takeIt: () => void };
+
+function Item({ handoff, isBusy, takeIt }: ItemProps) {
   const isWaiting = handoff.status === 'requested';
   return (
     <li class="card">
@@ -76,7 +87,7 @@ function Item({ handoff, takeIt }: { handoff: Handoff; takeIt: () => void }) {
         </p>
       </div>
       {may('member') && (isWaiting || isOwn(handoff)) && (
-        <button type="button" class="primary" onClick={takeIt}>
+        <button type="button" class="primary" disabled={isBusy} onClick={takeIt}>
           {isWaiting ? 'Take' : 'Open'}
         </button>
       )}

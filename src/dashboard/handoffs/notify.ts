@@ -20,11 +20,20 @@ export function notifyOf(before: readonly Handoff[] | null, now: readonly Handof
   const known = new Set(before.map(({ id }) => id));
   for (const { id, status, instructions } of now) {
     if (status !== 'requested' || known.has(id)) continue;
+    notify(id, instructions);
+  }
+}
+
+function notify(id: string, instructions: string): void {
+  try {
     const shown = new Notification('A person is asked for', { body: instructions, tag: id });
     shown.addEventListener('click', () => {
       focus();
       go('/handoffs');
       shown.close();
     });
+  } catch {
+    // Chrome on Android grants the permission but makes no notification for a page.
+    permission.value = 'denied';
   }
 }

@@ -19,8 +19,15 @@ export function Origins() {
   useEffect(() => {
     if (location.hash === '#origins') section.current?.scrollIntoView();
   }, []);
-  /** Changes the list as it is now: another admin may have changed it meanwhile. */
-  async function save(changed: (origins: string[]) => string[]): Promise<boolean> {
+  const saved = useRef<Promise<unknown>>(Promise.resolve());
+  /** One change after the other: each is made to the list that the one before it has left. */
+  function save(changed: (origins: string[]) => string[]): Promise<boolean> {
+    const saving = saved.current.then(() => saveNow(changed));
+    saved.current = saving;
+    return saving;
+  }
+  /** Reads the list first: another admin may have changed it since it was shown. */
+  async function saveNow(changed: (origins: string[]) => string[]): Promise<boolean> {
     try {
       const { allowed_origins: origins } = await read<Allowed>('/api/organization');
       await change<Allowed>('PUT', '/api/organization/origins', {

@@ -3,6 +3,8 @@ import { connection } from './organization-events.ts';
 
 /** The service answers this from what it knows, without a request to another part. */
 const ASK_EVERY_MS = 3000;
+/** A service that does not answer within this hangs. */
+const ANSWER_MS = 5000;
 
 type Health = { dependencies: { database: 'healthy' | 'degraded' | 'unhealthy' } };
 
@@ -38,9 +40,12 @@ function useTrouble(): keyof typeof SENTENCES | null {
   const { isOpen } = connection.value;
   useEffect(() => {
     const stop = new AbortController();
+    let isAsking = false;
     async function ask() {
-      if (document.hidden) return;
+      if (document.hidden || isAsking) return;
+      isAsking = true;
       const found = await troubleOf(stop.signal);
+      isAsking = false;
       if (!stop.signal.aborted) setTrouble(found);
     }
     void ask();
@@ -55,8 +60,11 @@ function useTrouble(): keyof typeof SENTENCES | null {
 
 async function troubleOf(signal: AbortSignal): Promise<keyof typeof SENTENCES | null> {
   try {
-    const answer = await fetch('/api/health', { signal });
-    if (!answer.ok) return 'unreachable';
+    const signals = [signal, AbortSignal.timeout(ANSWER_MS)];
+    const answer = await fetch('/api/health', { signal: AbortSignal.any(signals) });
+    if (answer.status >= 500) return 'unreachable';
+    // A service behind another name of this machine refuses to tell its health; it answers.
+    if (!answer.ok) return null;
     const { database } = ((await answer.json()) as Health).dependencies;
     return database === 'healthy' ? null : database;
   } catch {

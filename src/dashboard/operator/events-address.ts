@@ -2,11 +2,11 @@ import type { Moment } from '../shell/moment-text.ts';
 
 /** What events are of, in the words of the page. */
 export const KINDS = [
-  { kind: 'session', title: 'sessions' },
-  { kind: 'workload', title: 'browsers' },
-  { kind: 'server', title: 'servers' },
-  { kind: 'ledger', title: 'credits' },
-  { kind: 'organization', title: 'organizations' },
+  { kind: 'session', title: 'sessions', isOrganizations: true },
+  { kind: 'workload', title: 'browsers', isOrganizations: false },
+  { kind: 'server', title: 'servers', isOrganizations: false },
+  { kind: 'ledger', title: 'credits', isOrganizations: true },
+  { kind: 'organization', title: 'organizations', isOrganizations: true },
 ] as const;
 
 type Asked = Partial<Record<'kind' | 'organization' | 'id' | 'at', string>>;
@@ -31,7 +31,8 @@ export function eventsPath(address: URLSearchParams, at: Moment | null): string 
 
 /**
  * The parameters with another value of one of them; null: without it. Another filter begins at the
- * newest event of the moment again, and another kind has other ids.
+ * newest event of the moment again; another kind has other ids, and servers and browsers are of no
+ * organization.
  */
 export function withParameter(
   address: URLSearchParams,
@@ -40,7 +41,9 @@ export function withParameter(
 ): URLSearchParams {
   const changed = new URLSearchParams(address);
   changed.delete('before');
+  const chosen = name === 'kind' ? KINDS.find(({ kind }) => kind === value) : undefined;
   if (name === 'kind') changed.delete('id');
+  if (chosen?.isOrganizations === false) changed.delete('organization');
   if (value === null) changed.delete(name);
   else changed.set(name, value);
   return changed;

@@ -45,15 +45,23 @@ const COLUMNS: readonly Column<OperatorEvent>[] = [
 /** All events, newest first, up to `?at=`; of `?kind=`, `?organization=` and `?id=`. */
 export function EventsPart() {
   const asked = query.value;
-  const before = asked.get('before');
-  const isNow = moment.value === null && before === null;
+  const path = eventsPath(asked, moment.value);
+  const isNow = moment.value === null && asked.get('before') === null;
+  return (
+    <>
+      <Filters asked={asked} />
+      <EventsPage key={path} path={path} isNow={isNow} />
+    </>
+  );
+}
+
+function EventsPage({ path, isNow }: { path: string; isNow: boolean }) {
   const { data, failure, reload } = useResource<OperatorEvents>(
-    eventsPath(asked, moment.value),
+    path,
     isNow ? { everyMs: EVERY_MS } : {},
   );
   return (
     <>
-      <Filters asked={asked} />
       <Failure what="The events could not be read" failure={failure} retry={reload} />
       {data === null && failure === null && <Loading what="the events" />}
       {data?.events.length === 0 && <Nothing isOver={data.next === null} />}

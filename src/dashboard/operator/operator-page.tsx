@@ -69,7 +69,7 @@ export function OperatorPage() {
       <p class="muted about">{shown.about}</p>
       {moment.value !== null && shown.Component !== EventsPart && (
         <p class="notice warn" role="status">
-          This part shows now. The past of it is in the events.
+          This part shows now. What happened before is under Events.
         </p>
       )}
       <shown.Component key={shown.name} />

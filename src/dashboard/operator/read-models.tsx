@@ -41,6 +41,7 @@ const COLUMNS: readonly Column<ReadModel>[] = [
 ];
 
 function Position({ at }: { at: number }) {
+  if (at === 0) return <>0</>;
   return <Link to={eventsAddress({ at: `${at}` })}>{numberOf(at)}</Link>;
 }
 

@@ -107,8 +107,14 @@ function Addresses({ session }: { session: Details }) {
 }
 
 function CreateForm({ create }: { create: (event: SubmitEvent) => Promise<void> }) {
+  const [isBusy, setBusy] = useState(false);
+  async function submit(event: SubmitEvent) {
+    setBusy(true);
+    await create(event);
+    setBusy(false);
+  }
   return (
-    <form onSubmit={(event) => void create(event)}>
+    <form onSubmit={(event) => void submit(event)}>
       <label>
         For{' '}
         <select name="mode">
@@ -124,7 +130,9 @@ function CreateForm({ create }: { create: (event: SubmitEvent) => Promise<void> 
           <option value="24h">24 hours</option>
         </select>
       </label>
-      <button type="submit">Make an address</button>
+      <button type="submit" disabled={isBusy}>
+        Make an address
+      </button>
     </form>
   );
 }

@@ -45,7 +45,7 @@ export function BulkActions({ ids, clear }: { ids: readonly string[]; clear: () 
         </>
       )}
       {ids.length === 0 && filter !== null && (
-        <StopMatching key={JSON.stringify(filter)} filter={filter} tell={setReport} />
+        <StopMatching key={JSON.stringify(filter)} filter={filter} />
       )}
       {ids.length === 0 && report}
       {asking !== null && (

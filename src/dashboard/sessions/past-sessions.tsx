@@ -18,12 +18,17 @@ type PastProps = { time: string; filters: Filters };
 /** The sessions as they were, newest first. A page is folded from the log, and costs 20 units. */
 export function PastSessions({ time, filters }: PastProps) {
   const path = pathOf(time, filters);
+  // What another time or filter has shown is gone at once.
+  return <Listed key={path} path={path} time={time} filters={filters} />;
+}
+
+function Listed({ path, time, filters }: PastProps & { path: string }) {
   const { data, failure, reload } = useResource<Page>(path);
   return (
     <>
       <Failure what="The sessions could not be read" failure={failure} retry={reload} />
       {data === null && failure === null && <Loading what="the sessions" />}
-      {data !== null && <Pages key={path} first={data} path={path} time={time} filters={filters} />}
+      {data !== null && <Pages first={data} path={path} time={time} filters={filters} />}
     </>
   );
 }
@@ -47,8 +52,9 @@ function Pages({ first, path, time, filters }: PastProps & { first: Page; path: 
   return (
     <>
       <p class="muted numbers" role="status">
-        {`${shown.length} of ${listed.length} read`}
-        {listed.length < first.total && `, the newest of ${first.total}`}
+        {listed.length < first.total
+          ? `${shown.length} match, of the newest ${listed.length} of ${first.total}`
+          : `${shown.length} of ${listed.length}`}
       </p>
       {shown.length === 0 ? (
         <Empty title="No session matches">

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { untilUnitsAreSpare } from '../api/allowance.ts';
-import { listen } from '../live/organization-events.ts';
+import { connection, listen } from '../live/organization-events.ts';
 import { credential } from '../api/credential.ts';
 import { read, RequestFailed, sentenceOf } from '../api/api-client.ts';
 import {
@@ -25,14 +25,14 @@ export const state = signal<{ loading: boolean; failure: string | null }>({
   loading: true,
   failure: null,
 });
-/** Sessions of the organization beyond those that are loaded. */
+/** Sessions of the organization that are not loaded: not yet, or older than the newest 10,000. */
 export const leftOut = signal(0);
 
 const byId = new Map<string, Row>();
 /** Sessions of which an event has told: a page of the list may be older than the event. */
 const told = new Set<string>();
-/** Sessions whose details have been read. */
-const asked = new Set<string>();
+/** Sessions whose details were requested. */
+const detailed = new Set<string>();
 let isScheduled = false;
 let hasNew = true;
 let generation = 0;
@@ -49,10 +49,11 @@ let stop = () => {};
 function start(): void {
   if (startedWith === credential.value) return;
   startedWith = credential.value;
+  generation += 1;
   stop();
   byId.clear();
   told.clear();
-  asked.clear();
+  detailed.clear();
   hasNew = true;
   total = 0;
   leftOut.value = 0;
@@ -76,7 +77,7 @@ function start(): void {
       state.value = { ...state.value, loading: false };
     },
   });
-  void showFirst();
+  if (!connection.value.isOpen) void showFirst();
 }
 
 /** Shows the newest rows while the stream of events is being opened; then they are read again. */
@@ -84,6 +85,7 @@ async function showFirst(): Promise<void> {
   const key = startedWith;
   const page = await readPage(0, '').catch(() => null);
   if (page === null || key !== startedWith) return;
+  total = Math.max(total, page.total);
   for (const listed of page.sessions) if (!byId.has(listed.id)) put(rowOfListed(listed, undefined));
 }
 
@@ -102,10 +104,10 @@ async function load(from: number): Promise<void> {
       const page = await readPage(offset, '');
       if (mine !== generation) return;
       count = page.total;
+      total = count;
       for (const listed of page.sessions)
         if (!told.has(listed.id)) put(rowOfListed(listed, byId.get(listed.id)));
     }
-    total = count;
     state.value = { ...state.value, loading: false };
     showSoon();
   } catch (error) {
@@ -143,13 +145,13 @@ async function readLabel(label: string): Promise<void> {
 /** Reads what the list does not tell of rows that are looked at, each once. */
 async function readDetails(shown: readonly Row[]): Promise<void> {
   for (const { id } of shown) {
-    if (asked.has(id) || (byId.get(id)?.userId ?? null) !== null) continue;
-    asked.add(id);
+    if (detailed.has(id) || (byId.get(id)?.userId ?? null) !== null) continue;
+    detailed.add(id);
     await untilUnitsAreSpare();
     const details = await read<SessionDetails>(`/api/sessions/${encodeURIComponent(id)}`).catch(
       () => null,
     );
-    if (details === null) asked.delete(id);
+    if (details === null) detailed.delete(id);
     else if ((byId.get(id)?.userId ?? null) === null) put(rowOfDetails(details));
   }
 }
@@ -183,6 +185,6 @@ function showSoon(): void {
 function bounded(sorted: Row[]): readonly Row[] {
   if (sorted.length <= ROWS_MAX + ROWS_SPARE) return sorted;
   for (const { id } of sorted.slice(ROWS_MAX))
-    for (const known of [byId, told, asked]) known.delete(id);
+    for (const known of [byId, told, detailed]) known.delete(id);
   return sorted.slice(0, ROWS_MAX);
 }

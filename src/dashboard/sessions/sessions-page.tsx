@@ -1,6 +1,8 @@
+import { computed } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { may } from '../api/caller.ts';
 import { moment } from '../shell/moment.ts';
+import type { Moment } from '../shell/moment-text.ts';
 import { MomentChooser } from '../shell/moment-chooser.tsx';
 import { query } from '../shell/router.ts';
 import { connection } from '../live/organization-events.ts';
@@ -14,55 +16,70 @@ import { PastSessions } from './past-sessions.tsx';
 import { leftOut, rows, sessionList, state } from './session-list.ts';
 import { SessionTable } from './session-table.tsx';
 
+/** What the filters of the address show of the live list. */
+const shownRows = computed(() => applyFilters(rows.value, filtersOf(query.value)));
+
 /** The sessions live, or as of `?at=`. */
 export function SessionsPage() {
   const at = moment.value;
-  if (at === null) return <LiveSessions />;
   return (
-    <div class="page">
+    <div class={at === null ? 'page list-page' : 'page'}>
       <div class="title">
         <h1>Sessions</h1>
+        {at === null && <LiveCount />}
         <MomentChooser />
       </div>
+      {at === null ? <LiveSessions /> : <Past at={at} />}
+    </div>
+  );
+}
+
+function Past({ at }: { at: Moment }) {
+  return (
+    <>
       <FilterBar />
       {'time' in at ? (
         <PastSessions time={at.time} filters={filtersOf(query.value)} />
       ) : (
         <p class="notice warn">
-          A position of the log is the moment of one session here. Choose a time for all of them.
+          This address names an event, not a time. Choose a time to see the list at that time.
         </p>
       )}
-    </div>
+    </>
+  );
+}
+
+function LiveCount() {
+  const count = rows.value.length;
+  return (
+    <p class="muted numbers" role="status">
+      {state.value.loading ? `Loading… ${count}` : `${shownRows.value.length} of ${count}`}
+      {!state.value.loading &&
+        leftOut.value > 0 &&
+        `, the newest; ${leftOut.value} older ones are not shown`}
+    </p>
   );
 }
 
 function LiveSessions() {
   const [ids, setIds] = useState<readonly string[]>([]);
-  const filters = filtersOf(query.value);
-  const all = rows.value;
-  const shown = applyFilters(all, filters);
+  const { labels } = filtersOf(query.value);
+  const shown = shownRows.value;
   const { loading, failure } = state.value;
   useEffect(() => sessionList.start(), []);
   useEffect(() => {
-    for (const label of filters.labels) void sessionList.readLabel(label).catch(() => undefined);
-  }, [filters.labels.join()]);
+    for (const label of labels) void sessionList.readLabel(label).catch(() => undefined);
+  }, [labels.join()]);
   const selected = may('member')
     ? {
         has: (id: string) => ids.includes(id),
         toggle: (id: string) => setIds(toggled(ids, id)),
       }
     : null;
-  const isEmpty = all.length === 0 && !loading && failure === null && connection.value.isOpen;
+  const isEmpty =
+    rows.value.length === 0 && !loading && failure === null && connection.value.isOpen;
   return (
-    <div class="page list-page">
-      <div class="title">
-        <h1>Sessions</h1>
-        <p class="muted numbers" role="status">
-          {loading ? `Loading… ${all.length}` : `${shown.length} of ${all.length}`}
-          {leftOut.value > 0 && `, the newest; ${leftOut.value} older ones are not shown`}
-        </p>
-        <MomentChooser />
-      </div>
+    <>
       <Failure
         what="The sessions could not be read"
         failure={failure}
@@ -85,7 +102,7 @@ function LiveSessions() {
           )}
         </>
       )}
-    </div>
+    </>
   );
 }
 

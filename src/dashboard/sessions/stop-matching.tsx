@@ -3,11 +3,14 @@ import { post, sentenceOf } from '../api/api-client.ts';
 import { Confirm } from '../shell/confirm.tsx';
 import type { StopFilter } from './stop-filter.ts';
 
+/** One request of the API stops so many. */
+const STOPS_MAX = 1000;
+
 type Stopped = { matched: number; stopped: number; failed?: { error: string }[] };
-type StopMatchingProps = { filter: StopFilter; tell: (report: string | null) => void };
 
 /** Stops all open sessions that the filter matches, after a question with their number. */
-export function StopMatching({ filter, tell }: StopMatchingProps) {
+export function StopMatching({ filter }: { filter: StopFilter }) {
+  const [report, tell] = useState<string | null>(null);
   const [matched, setMatched] = useState<number | null>(null);
   const [isBusy, setBusy] = useState(false);
   async function send(body: { dry_run: boolean }): Promise<Stopped | null> {
@@ -33,19 +36,22 @@ export function StopMatching({ filter, tell }: StopMatchingProps) {
     const done = await send({ dry_run: false });
     if (done === null) return;
     const failed = done.failed?.length ?? 0;
-    const left = done.matched - done.stopped - failed;
+    const tried = Math.min(done.matched, STOPS_MAX);
     const parts = [
-      `${done.stopped} stopped.`,
-      failed === 0 ? '' : `${failed} could not be stopped yet: try again.`,
-      left === 0 ? '' : `${left} are left: one request stops 1,000.`,
-    ];
-    tell(parts.filter((part) => part !== '').join(' '));
+      [done.stopped, 'stopped.'],
+      [failed, 'could not be stopped yet: try again.'],
+      [tried - done.stopped - failed, 'no longer matched.'],
+      [done.matched - tried, `not stopped yet: one request stops ${STOPS_MAX}.`],
+    ] as const;
+    const told = parts.filter(([count], at) => count > 0 || at === 0);
+    tell(told.map(([count, what]) => `${count} ${what}`).join(' '));
   }
   return (
     <>
       <button type="button" class="danger" disabled={isBusy} onClick={() => void count()}>
         {isBusy ? 'Asking…' : 'Stop all that match'}
       </button>
+      {report}
       {matched !== null && (
         <Confirm
           question={`Stop ${matched === 1 ? '1 open session' : `all ${matched} open sessions`}?`}

@@ -89,7 +89,39 @@ describe('events', () => {
     expect(page.url()).toMatch(/\?at=\d+$/);
   });
 
-  it('end at the moment of the address, page by page', async () => {
+  it('of another kind are selected without what that kind has not', async () => {
+    await using tab = await dashboard.open(
+      '/operator?tab=events&kind=ledger&organization=dev',
+      OPERATOR,
+    );
+    const { page } = tab;
+    await rowOf(page, 'A slot and 120 credits were reserved').waitFor();
+    await page.getByRole('button', { name: 'servers', exact: true }).click();
+    await page.getByRole('link', { name: /^srv_/ }).first().waitFor();
+    expect(await rowOf(page, 'A slot and 120 credits were reserved').count()).toBe(0);
+    expect(tab.faults).toEqual([]);
+  });
+
+  it('older ones follow on a click, also after a page without a match', async () => {
+    await using tab = await dashboard.open('/operator', OPERATOR);
+    const { page } = tab;
+    await rowOf(page, 'Development').waitFor();
+    const asked: (string | null)[] = [];
+    await page.route('**/api/operator/events?*', (route) => {
+      asked.push(new URL(route.request().url()).searchParams.get('before'));
+      return asked.length === 1
+        ? route.fulfill({ json: { events: [], next: '4' } })
+        : route.continue();
+    });
+    await page.goto(`${dashboard.service.apiUrl}/operator?tab=events&at=9`);
+    await page.getByText('Older ones may match.').waitFor();
+    await page.getByRole('button', { name: 'Older events' }).click();
+    await page.getByRole('link', { name: '3', exact: true }).waitFor();
+    expect(await page.getByRole('table').getByRole('row').count()).toBe(4);
+    expect(asked).toEqual(['10', '4']);
+  });
+
+  it('end at the moment of the address', async () => {
     await using tab = await dashboard.open('/operator?tab=events&at=3', OPERATOR);
     const { page } = tab;
     await page.getByRole('link', { name: '3', exact: true }).waitFor();

@@ -41,12 +41,12 @@ describe('reading that no person waits for', () => {
   afterEach(() => vi.useRealTimers());
   const BEGIN = Date.parse('2026-11-20T09:30:00Z');
   /** Half a minute of the window is left, by a service whose clock is another. */
-  const tell = (remaining: number) =>
+  const tell = (remaining: number, endsAt = BEGIN + 60_000) =>
     noteAllowance(
       new Headers({
         'x-ratelimit-limit': '100',
         'x-ratelimit-remaining': String(remaining),
-        'x-ratelimit-reset': String(BEGIN / 1000 + 60),
+        'x-ratelimit-reset': String(endsAt / 1000),
         date: new Date(BEGIN + 30_000).toUTCString(),
       }),
     );
@@ -63,12 +63,19 @@ describe('reading that no person waits for', () => {
     tell(51);
     expect(await waited()).toBe(0);
     tell(50);
-    expect(await waited()).toBe(30_000);
+    const [first, second] = [waited(), waited()];
+    expect([await first, await second]).toEqual([30_000, 30_000]);
     expect(await waited()).toBe(0);
   });
 
-  it('does not wait where an answer tells no limit', async () => {
+  it('keeps what it knows at an answer that tells no limit', async () => {
+    tell(50);
     noteAllowance(new Headers());
-    expect(await waited()).toBe(0);
+    expect(await waited()).toBe(30_000);
+  });
+
+  it('waits a minute at most, whatever an answer tells', async () => {
+    tell(50, BEGIN + 3_600_000);
+    expect(await waited()).toBe(60_000);
   });
 });

@@ -71,6 +71,7 @@ it('a page without a match ends after eleven million events, where the next one 
     info: async () => ({ id: 'one', firstSequence: 1, lastSequence: 20_000_000 }),
     async *read({ after }: { after: number }) {
       ranges.push(after);
+      yield [];
     },
   } as unknown as EventStore;
   const read = 500 * (1 + 4 + 16 + 64 + 256 + 1024 + 4096 + 16_384);

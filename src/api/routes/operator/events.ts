@@ -57,7 +57,9 @@ export function operatorEvents(
       const subjects = subjectsOf(request.query);
       if (subjects.length === 0) {
         const { organization, id, kind } = request.query;
-        const sentence = 'organization and id select events of a kind that has them.';
+        const sentence =
+          'Servers and browsers are of no organization; ' +
+          'id needs the kind session, server or workload.';
         return sendRejection(reply, invalid({ organization, id, kind }, sentence));
       }
       const at = readAsOf(as_of, context.now());
