@@ -42,14 +42,14 @@ let isMissed = false;
 
 /** Reads the inbox; while it is being read, once more after that. */
 export async function readInbox(): Promise<void> {
+  clearTimer();
+  isMissed = false;
   if (current !== null) {
     current.isStale = true;
     return;
   }
   const own = { isStale: false };
   current = own;
-  clearTimer();
-  isMissed = false;
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
     const { handoffs } = await read<{ handoffs: Handoff[] }>('/api/handoffs', signal);
