@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { startDashboard } from '#test/support/dashboard/dashboard.ts';
+import { startDashboard, statusOf } from '#test/support/dashboard/dashboard.ts';
 import { startFlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
@@ -12,8 +12,6 @@ import { eventually, type Answer, type RunningService } from '#test/support/serv
 const says = (page: Page, text: RegExp) => page.getByRole('alert').filter({ hasText: text });
 const isAsBefore = (page: Page) =>
   expect.poll(() => page.getByRole('alert').count(), { timeout: 60_000 }).toBe(0);
-const statusOf = (page: Page, id: string, status: string) =>
-  page.locator(`[data-id="${id}"] .status`, { hasText: status });
 
 const extend = (service: RunningService, id: string) =>
   service.request('POST', `/api/sessions/${id}/extend`, { duration: '1m' });

@@ -159,8 +159,8 @@ describe('the live screen', () => {
 
   it('is not for a viewer, who sees all else', async () => {
     const id = await active({ session_name: 'watched' });
-    const issued = await dashboard.service.request('POST', '/api/keys', { role: 'viewer' });
-    await using tab = await dashboard.open(`/sessions/${id}`, { key: issued.body.api_key });
+    const key = await dashboard.keyOf('viewer');
+    await using tab = await dashboard.open(`/sessions/${id}`, { key });
     const { page } = tab;
     await lineOf(page, 'session.activated').waitFor();
     await page.getByText('to drive the browser takes a member').waitFor();

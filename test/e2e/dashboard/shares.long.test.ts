@@ -55,7 +55,7 @@ it.each(LOOKS)('%s: an address is made, copied, opened and revoked', async (look
   expect(faults).toEqual([]);
 });
 
-it('are read while they are looked at alone', async () => {
+it('addresses are read only while their part of the page is open', async () => {
   await using tab = await dashboard.open(`/sessions/${id}`);
   const { page } = tab;
   let readings = 0;
@@ -72,9 +72,9 @@ it('are read while they are looked at alone', async () => {
   expect(readings).toBeGreaterThan(0);
 });
 
-it('are not offered to a viewer', async () => {
-  const issued = await dashboard.service.request('POST', '/api/keys', { role: 'viewer' });
-  await using tab = await dashboard.open(`/sessions/${id}`, { key: issued.body.api_key });
+it('a viewer is not offered to share a screen', async () => {
+  const key = await dashboard.keyOf('viewer');
+  await using tab = await dashboard.open(`/sessions/${id}`, { key });
   await tab.page.getByText('to drive the browser takes a member').waitFor();
   expect(await tab.page.getByText('Share its screen').count()).toBe(0);
 });

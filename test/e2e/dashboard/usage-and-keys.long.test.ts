@@ -15,11 +15,6 @@ beforeAll(async () => {
 });
 afterAll(() => dashboard?.[Symbol.asyncDispose]());
 
-async function issue(role: string): Promise<{ key_id: string; api_key: string }> {
-  const body = { role, user_id: `a-${role}` };
-  return (await dashboard.service.request('POST', '/api/keys', body)).body;
-}
-
 describe('usage', () => {
   it('teaches while there is none, then shows a session as soon as it is billed', async () => {
     await using tab = await dashboard.open('/usage');
@@ -71,11 +66,11 @@ describe('keys', () => {
   });
 
   it('of owners are not offered to an admin, and none to a member', async () => {
-    const [admin, member] = [await issue('admin'), await issue('member')];
-    await using first = await dashboard.open('/keys', { key: admin.api_key });
+    const [admin, member] = [await dashboard.keyOf('admin'), await dashboard.keyOf('member')];
+    await using first = await dashboard.open('/keys', { key: admin });
     await first.page.getByRole('row').filter({ hasText: 'for owners' }).first().waitFor();
     expect(await first.page.locator('option').count()).toBe(3);
-    await using second = await dashboard.open('/keys', { key: member.api_key });
+    await using second = await dashboard.open('/keys', { key: member });
     await second.page.getByRole('heading', { name: 'for the role admin' }).waitFor();
     expect(await second.page.getByRole('link', { name: 'Keys' }).count()).toBe(0);
   });

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AxeBuilder } from '@axe-core/playwright';
-import { chromium, type Page, type Request } from 'playwright-core';
+import { chromium, type Locator, type Page, type Request } from 'playwright-core';
 import { expect, TestRunner } from 'vitest';
 import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
 
@@ -46,6 +46,8 @@ export type Dashboard = {
   /** Opens a page in a tab of its own, signed in. */
   open(path: string, opening?: Opening): Promise<Opened>;
   create(body: object): Promise<{ id: string }>;
+  /** A new key of a user of the organization. */
+  keyOf(role: string, user?: string): Promise<string>;
 } & AsyncDisposable;
 
 /** @param env variables of the service; its browsers are simulated unless they say otherwise */
@@ -109,6 +111,11 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
       if (answer.status >= 300) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
       return answer.body as { id: string };
     },
+    async keyOf(role, user) {
+      const answer = await service.request('POST', '/api/keys', { role, user_id: user });
+      if (answer.status >= 300) throw new Error(`${answer.status} ${JSON.stringify(answer.body)}`);
+      return answer.body.api_key as string;
+    },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -128,6 +135,10 @@ async function load(page: Page, url: string): Promise<void> {
   }
   page.off('requestfailed', note);
 }
+
+/** A session's status in a list, once it is the given one. */
+export const statusOf = (page: Page, id: string, status: string): Locator =>
+  page.locator(`[data-id="${id}"] .status`, { hasText: status });
 
 /** Saves a picture; axe must find nothing, and the page must not be wider than its window. */
 export async function inspect(page: Page, name: string, { theme, width }: Look): Promise<void> {
