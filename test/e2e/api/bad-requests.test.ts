@@ -240,8 +240,18 @@ describe('bytes that are not HTTP', () => {
   });
 });
 
-describe.concurrent('within ten seconds', () => {
-  it('a request that does not arrive completely is answered', async ({ expect }) => {
+describe.concurrent('a connection that waits', () => {
+  const LISTENERS = ['API', 'gateway'] as const;
+  /** Connects to the listener, sends the bytes alone, and resolves with all that it answers. */
+  async function answerOf(listener: (typeof LISTENERS)[number], bytes: string): Promise<string> {
+    const { cdp_url: gateway } = (await api.get(`/api/sessions/${load.session}`)).body;
+    const { hostname, port } = new URL(listener === 'API' ? load.apiUrl : gateway);
+    const socket = connect(Number(port), hostname);
+    socket.write(bytes);
+    return text(socket);
+  }
+
+  it('is answered, if its request does not arrive completely', async ({ expect }) => {
     const head =
       `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
       'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n';
@@ -251,11 +261,21 @@ describe.concurrent('within ten seconds', () => {
   });
 
   // Browsers open connections ahead. They would take the answer for that of their next request.
-  it('a connection on which nothing arrives is closed without an answer', async ({ expect }) => {
-    const { hostname, port } = new URL(load.apiUrl);
-    const socket = connect(Number(port), hostname);
-    expect(await text(socket)).toBe('');
-  });
+  it.for(LISTENERS)(
+    'is closed by the %s without an answer, if nothing arrives',
+    async (listener, { expect }) => {
+      expect(await answerOf(listener, '')).toBe('');
+    },
+  );
+
+  it.for(LISTENERS)(
+    'is answered by the %s after half a request line',
+    async (listener, { expect }) => {
+      const [head = '', body = ''] = (await answerOf(listener, 'GET / HT')).split('\r\n\r\n');
+      expect(head).toMatch(/^HTTP\/1\.1 400 /);
+      expect(JSON.parse(body)).toMatchObject({ error: 'INVALID_REQUEST' });
+    },
+  );
 });
 
 it('the refused requests have changed nothing', () => load.expectUnchanged(300));

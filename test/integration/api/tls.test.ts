@@ -3,6 +3,7 @@ import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -100,17 +101,23 @@ describe('the gateway believes', () => {
   });
 });
 
-describe('configured certificates', () => {
-  let folder = '';
-  let first: CertificateFiles;
-  let second: CertificateFiles;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'bss-given-'));
-    first = await makeCertificate(folder, 'first');
-    second = await makeCertificate(folder, 'second');
-  });
-  afterAll(() => rm(folder, { recursive: true }));
+let folder = '';
+let first: CertificateFiles;
+let second: CertificateFiles;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'bss-given-'));
+  first = await makeCertificate(folder, 'first');
+  second = await makeCertificate(folder, 'second');
+});
+afterAll(() => rm(folder, { recursive: true }));
 
+const ignore = () => undefined;
+const HANDLERS = {
+  ...{ onRequest: ignore, onUpgrade: ignore, onMalformed: ignore },
+  onSocket: () => true,
+};
+
+describe('configured certificates', () => {
   /** The name in the certificate that the port presents. */
   async function shownAt(port: number): Promise<string> {
     const socket: TLSSocket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
@@ -134,13 +141,8 @@ describe('configured certificates', () => {
     const api = anApi({ certificate: given.now });
     await api.listen({ host: '127.0.0.1', port: 0 });
     stack.defer(() => api.close());
-    const ignore = () => undefined;
-    const nothing = {
-      ...{ onRequest: ignore, onUpgrade: ignore, onMalformed: ignore },
-      onSocket: () => true,
-    };
     const place = { host: '127.0.0.1', port: 0 };
-    const gateway = stack.use(await startListener({ ...place, ...given.now }, nothing, 10));
+    const gateway = stack.use(await startListener({ ...place, ...given.now }, HANDLERS, 10));
     given.onChange((changed) => setCertificate(api, changed));
     given.onChange((changed) => gateway.setCertificate(changed));
     const ports = [(api.server.address() as AddressInfo).port, gateway.address.port];
@@ -168,5 +170,34 @@ describe('configured certificates', () => {
     for await (const chunk of socket) said += String(chunk);
     expect(said).toMatch(/^HTTP\/1\.1 404 [^]*x-ratelimit-limit: 100[^]*NOT_FOUND/);
     await api.close();
+  });
+});
+
+describe.concurrent('a connection to the gateway with TLS', () => {
+  /** How often a connection was found malformed until it was closed. */
+  async function malformedBy(bytes: string): Promise<number> {
+    const [key, cert] = [await readFile(first.key, 'utf8'), await readFile(first.cert, 'utf8')];
+    let count = 0;
+    const onMalformed = (socket: Duplex) => {
+      count += 1;
+      socket.destroy();
+    };
+    const place = { host: '127.0.0.1', port: 0, key, cert };
+    await using listener = await startListener(place, { ...HANDLERS, onMalformed }, 10);
+    const { port } = listener.address;
+    const socket: TLSSocket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    const closed = once(socket, 'close');
+    await once(socket, 'secureConnect');
+    if (bytes !== '') socket.write(bytes);
+    await closed;
+    return count;
+  }
+
+  it('is closed without an answer, if nothing arrives', async ({ expect }) => {
+    expect(await malformedBy('')).toBe(0);
+  });
+
+  it.for(['no HTTP\r\n\r\n', 'GET / HT'])('is answered after %j', async (bytes, { expect }) => {
+    expect(await malformedBy(bytes)).toBe(1);
   });
 });
