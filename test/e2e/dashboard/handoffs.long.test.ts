@@ -27,12 +27,6 @@ async function request(instructions: string) {
   return { session: id, path: `${path}/${answer.body.id}` };
 }
 
-/** The key of another user. */
-async function keyOf(role: string, user: string): Promise<string> {
-  const body = { role, user_id: user };
-  return (await dashboard.service.request('POST', '/api/keys', body)).body.api_key;
-}
-
 /** The screen's pixels are there. */
 async function untilPainted(page: Page) {
   const pixel = `[...document.querySelector('.screen canvas')?.getContext('2d')
@@ -75,7 +69,7 @@ describe('the hand-offs page', () => {
     await end(session);
   });
 
-  it('tells who holds the screen that the hand-off has ended elsewhere', async () => {
+  it('shows the holder of a hand-off that it ended elsewhere', async () => {
     await using tab = await dashboard.open('/handoffs');
     const { page } = tab;
     const [first, second] = [await request('Solve it.'), await request('Solve that.')];
@@ -99,17 +93,22 @@ describe('the hand-offs page', () => {
 
   it('offers a taken one to its holder alone, and nothing to a viewer', async () => {
     const { path, session } = await request('Choose a seat.');
-    await using held = await dashboard.open('/handoffs', { key: await keyOf('member', 'bea') });
+    const [bea, vic] = [await dashboard.keyOf('member', 'bea'), await dashboard.keyOf('viewer')];
+    await using held = await dashboard.open('/handoffs', { key: bea });
     await using other = await dashboard.open('/handoffs');
-    await using viewer = await dashboard.open('/handoffs', { key: await keyOf('viewer', 'vic') });
+    await using viewer = await dashboard.open('/handoffs', { key: vic });
     const itemOf = ({ page }: typeof held) =>
       page.getByRole('listitem').filter({ hasText: 'Choose a seat.' });
     await itemOf(viewer).getByText('Waits for a person').waitFor();
+    // What a user may do is known once the organization is.
+    await viewer.page.locator('.brand .muted', { hasText: /./ }).waitFor();
     expect(await itemOf(viewer).getByRole('button').count()).toBe(0);
     await itemOf(held).getByRole('button', { name: 'Take' }).click();
     await held.page.getByText('Connected', { exact: true }).waitFor();
     await itemOf(other).getByText('Taken by bea.').waitFor();
-    expect(await itemOf(other).getByRole('button').count()).toBe(0);
+    await itemOf(viewer).getByText('Taken by bea.').waitFor();
+    for (const tab of [other, viewer])
+      expect(await itemOf(tab).getByRole('button').count()).toBe(0);
     await held.page.reload();
     await itemOf(held).getByText('You have it.').waitFor();
     await itemOf(held).getByRole('button', { name: 'Open' }).click();
@@ -177,7 +176,7 @@ describe('the page of a session', () => {
 
   it('tells all others who has its browser', async () => {
     const { session, path } = await request('Look at it.');
-    const authorization = { authorization: `Bearer ${await keyOf('member', 'bea')}` };
+    const authorization = { authorization: `Bearer ${await dashboard.keyOf('member', 'bea')}` };
     await using tab = await dashboard.open(`/sessions/${session}`);
     const banner = tab.page.getByRole('region', { name: 'Hand-off' });
     await banner.getByRole('button', { name: 'Take' }).waitFor();
@@ -195,8 +194,16 @@ it('after a kill of the service the page tells it, and has missed no request', a
   await page.getByRole('heading', { name: 'Nothing waits for a person' }).waitFor();
   await dashboard.service.end('SIGKILL');
   await page.getByRole('alert').filter({ hasText: 'Not live' }).waitFor();
+  let refused = 0;
+  await page.route('**/api/events', (route) => {
+    refused += 1;
+    return route.abort();
+  });
   await dashboard.service.startAgain();
   await request('Asked while the page was away.');
+  const before = refused;
+  await expect.poll(() => refused, { timeout: 60_000 }).toBeGreaterThan(before);
+  await page.unrouteAll();
   await page.getByRole('listitem').filter({ hasText: 'Asked while the page was away.' }).waitFor();
   await expect.poll(() => page.getByRole('alert').count()).toBe(0);
 });
