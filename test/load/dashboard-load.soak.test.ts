@@ -17,13 +17,17 @@ const FRAME_P95_MS_MAX = 32;
 /** How far the heap may rise after it has filled: caches of compiled code, rows with more facts. */
 const HEAP_RISE_MAX = 1.15;
 /** Nodes that live but are in no document: those that the next frame lets go. */
-const DETACHED_MAX = 500;
+const DETACHED_MAX = 50;
+const LISTENERS_MAX = 50;
+/** How often all pages are looked at after the first look, however slow the machine is. */
+const VISITS_MIN = 5;
 
 describe(`the dashboard with ${LOAD.sessions} sessions, open for ${LOAD.seconds} s`, () => {
   let busy: BusyService;
   let begin: Held;
   let end: Held;
   let gaps: number[] = [];
+  let visits = 0;
   let rate: number;
 
   beforeAll(
@@ -38,7 +42,8 @@ describe(`the dashboard with ${LOAD.sessions} sessions, open for ${LOAD.seconds}
       const until = performance.now() + LOAD.seconds * 1000;
       await visitAll(page);
       begin = await heldBy(page);
-      while (performance.now() < until) gaps = [...gaps, ...(await visitAll(page))];
+      for (; visits < VISITS_MIN || performance.now() < until; visits += 1)
+        gaps = [...gaps, ...(await visitAll(page))];
       end = await heldBy(page);
       over.abort();
       rate = await working;
@@ -49,7 +54,8 @@ describe(`the dashboard with ${LOAD.sessions} sessions, open for ${LOAD.seconds}
   afterAll(() => busy?.[Symbol.asyncDispose]());
 
   it('gets the events that it is measured with', async ({ annotate }) => {
-    await annotate(`${rate.toFixed(0)} events a second`);
+    await annotate(`${rate.toFixed(0)} events a second, ${visits} visits`);
+    expect(rate).toBeGreaterThan(0);
     if (isSoak) expect(rate).toBeGreaterThanOrEqual(EVENTS_PER_SECOND);
   });
 
@@ -60,7 +66,7 @@ describe(`the dashboard with ${LOAD.sessions} sessions, open for ${LOAD.seconds}
     await annotate(`heap ${mib(begin)}, then ${mib(end)} MiB`);
     await annotate(`listeners ${begin.listeners}, then ${end.listeners}`);
     expect(end.heapBytes).toBeLessThanOrEqual(HEAP_RISE_MAX * begin.heapBytes);
-    expect(end.listeners).toBeLessThanOrEqual(begin.listeners + DETACHED_MAX);
+    expect(end.listeners).toBeLessThanOrEqual(begin.listeners + LISTENERS_MAX);
   });
 
   it('leaves no nodes and no object URLs behind', async ({ annotate }) => {
