@@ -216,7 +216,12 @@ export async function startApp(
     },
     log,
   });
-  stack.defer(() => server.close());
+  stack.defer(async () => {
+    const closed = server.close();
+    // A client that has not read an answer to its end would hold its connection for 72 s.
+    server.server.closeAllConnections();
+    await closed;
+  });
   const all = stack.move();
 
   /** The answer as bytes. */
