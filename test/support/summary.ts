@@ -5,8 +5,8 @@ import type { Reporter, TestModule } from 'vitest/node';
 type Tally = { passed: number; failed: number; skipped: number; seconds: number };
 
 /**
- * After vitest's own report: a line for each tier (folder under test/), one for each test that
- * failed, then the last line of all, `N passed, N failed`. A file that does not load, a group whose
+ * After vitest's own report: a line for each tier (folder under test/), the slowest files, a line
+ * for each test that failed, then the last line of all, `N passed, N failed`. A file that does not load, a group whose
  * setup fails and an error outside of the tests count as failed; a run in which nothing passed or
  * failed fails too.
  */
@@ -21,6 +21,7 @@ export default class Summary implements Reporter {
     if (unchecked !== null && process.env['CI'] === 'true')
       add(tiers, '(no promtool)', { failed: 1 });
     const lines = [...tiers].map(([tier, tally]) => lineOf(tier, tally));
+    if (modules.length > SLOWEST) lines.push(slowestOf(modules));
     lines.push(...modules.flatMap(failuresOf));
     if (leftOut !== null) lines.push(leftOut);
     if (unchecked !== null) lines.push(unchecked);
@@ -33,6 +34,20 @@ export default class Summary implements Reporter {
       writeSync(1, `\n${lines.join('\n')}\n`);
     });
   }
+}
+
+/** Files that the summary names as those that took longest. */
+const SLOWEST = 10;
+
+/** What to look at first when a run takes longer than it may. */
+function slowestOf(modules: readonly TestModule[]): string {
+  const files = modules.map((module) => ({
+    file: relative(module.project.config.root, module.moduleId),
+    seconds: module.diagnostic().duration / 1000,
+  }));
+  const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
+  const lines = slowest.map(({ file, seconds }) => `  ${file} ${seconds.toFixed(0)} s`);
+  return ['The slowest files:', ...lines].join('\n');
 }
 
 /** `FAILED test/faults/kill-nats.test.ts > the log > comes back: what went wrong`, for each. */
