@@ -31,6 +31,8 @@ const UNKEYED = '一丁七万丈三上下不与丑且世丘丙业丛东丝';
 const POLL = { timeout: 60_000 };
 const VNC_PASSWORD = 'aB3dE6gH';
 const SHIFT = 0xffe1;
+/** The keysyms of accents that wait for their letter: grave, acute, circumflex, tilde, … */
+const DEAD_KEYS = { '`': 0xfe50, '´': 0xfe51, '^': 0xfe52, '~': 0xfe53, '¨': 0xfe57 } as const;
 
 describe.each([
   ...(hasDocker() ? [{ adapter: 'docker', open: () => openDockerBrowsers() }] : []),
@@ -93,6 +95,22 @@ describe.each([
     await expect.poll(typed, POLL).toBe('ÄÖÜÉÑŁŽЖΩäß');
   });
 
+  test('arrives as one letter after a dead key, as a viewer’s own keyboard may send it', async () => {
+    for (const [accent, letters] of [
+      ['`', 'aeiouAEIOU'],
+      ['´', 'aeiouyAEIOUY'],
+      ['^', 'aeiouAEIOU'],
+      ['~', 'anoANO'],
+      ['¨', 'aeiouyAEIOUY'],
+    ] as const)
+      for (const letter of letters) {
+        press(viewer, DEAD_KEYS[accent]);
+        strike(viewer, letter);
+      }
+    const expected = 'àèìòùÀÈÌÒÙáéíóúýÁÉÍÓÚÝâêîôûÂÊÎÔÛãñõÃÑÕäëïöüÿÄËÏÖÜŸ';
+    await expect.poll(typed, POLL).toBe(expected);
+  });
+
   test('arrives at the latest when pressed again, for up to 19 characters without a key', async () => {
     for (const character of UNKEYED) {
       await expect
@@ -114,7 +132,10 @@ const { default: keysyms } = (await import(
 };
 
 function strike(viewer: RfbClient, letter: string): void {
-  const keysym = keysyms.lookup(letter.codePointAt(0) ?? 0);
+  press(viewer, keysyms.lookup(letter.codePointAt(0) ?? 0));
+}
+
+function press(viewer: RfbClient, keysym: number): void {
   viewer.key(keysym, true);
   viewer.key(keysym, false);
 }
