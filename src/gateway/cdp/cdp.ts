@@ -6,6 +6,8 @@ import { dial, readResponseHead } from '../connections/dial.ts';
 import type { ClientHandshake } from '../connections/handshake.ts';
 import { headerLines } from '../error-response.ts';
 import { closeGracefully } from '../connections/close-gracefully.ts';
+import { keepDownloads, MARK } from './keep-downloads.ts';
+import { createMessageRewriter } from './message-rewriter.ts';
 import { dialOwnBrowser, type CdpEndpoint } from './own-browser.ts';
 
 /** Headers that are forwarded. Chromium rejects every Origin and needs no other header. */
@@ -15,11 +17,13 @@ const HANDSHAKE_HEADERS = [
   'sec-websocket-protocol',
   'sec-websocket-extensions',
 ] as const;
+const ALONE = 'client_no_context_takeover';
 
 /**
  * Connects a client's WebSocket to a DevTools socket of its browser, or of the page `pageId`. The
- * browser answers the handshake itself; from then on bytes are forwarded unread. The path of the
- * browser's own socket has its GUID, which another browser refuses; a page's path does not.
+ * browser answers the handshake itself; from then on bytes are forwarded, all but the commands that
+ * say where downloads go (`keep-downloads.ts`). The path of the browser's own socket has its GUID,
+ * which another browser refuses; a page's path does not.
  * Returns null once bytes flow, or a rejection, before anything was sent to the client.
  * @throws DialFailed if the browser does not answer, or if it is another one.
  */
@@ -42,7 +46,7 @@ export async function connectCdp(
       : { code: 'BROWSER_UNREACHABLE', context: { browser_status: answer.status } };
   }
   const client = request.socket;
-  client.write(withHeaders(answer.bytes, headers));
+  client.write(withEachMessageAlone(withHeaders(answer.bytes, headers)));
   splice(client, browser, connection, head);
   return null;
 }
@@ -70,7 +74,20 @@ function withHeaders(answer: Buffer, headers: Record<string, number>): Buffer {
 }
 
 /**
- * Splices two sockets. The pipes give back-pressure (64 KiB per direction, then the sender waits).
+ * The browser's answer by which the client compresses each of its messages without those before
+ * (RFC 7692, 7.1.1.2), if it compresses any: so one can be read without reading all.
+ */
+function withEachMessageAlone(answer: Buffer): Buffer {
+  const end = answer.indexOf('\r\n\r\n');
+  const head = answer.toString('latin1', 0, end);
+  const alone = head.replace(/^sec-websocket-extensions: *permessage-deflate\b.*$/im, (line) =>
+    line.includes(ALONE) ? line : `${line}; ${ALONE}`,
+  );
+  return Buffer.concat([Buffer.from(alone, 'latin1'), answer.subarray(end)]);
+}
+
+/**
+ * Splices two sockets, with back-pressure (64 KiB per direction, then the sender waits).
  * The end, half-close, error or reset of either socket ends both, and so does the connection's
  * signal. While a person holds the session, the client is not read: what it sends waits in the
  * socket, in order, and the client waits once 64 KiB and the kernel's buffers are full.
@@ -80,7 +97,11 @@ function splice(client: Socket, browser: Socket, connection: Connection, head: B
   let isEnding = false;
   let isRead = false;
   const before = { client: client.bytesRead, browser: browser.bytesRead };
+  const commands = createMessageRewriter(MARK, keepDownloads);
+  client.pause();
   if (head.length > 0 && !client.readableEnded) client.unshift(head);
+  client.on('data', onCommands);
+  browser.on('drain', flow);
   connection.onSteering(steer);
   steer();
   browser.pipe(client, { end: false });
@@ -102,17 +123,22 @@ function splice(client: Socket, browser: Socket, connection: Connection, head: B
   function steer(): void {
     if (isEnding || connection.maySteer() === isRead) return;
     isRead = !isRead;
-    if (isRead) {
-      client.pipe(browser, { end: false });
-    } else {
-      client.unpipe(browser);
-      client.pause();
-    }
+    flow();
+  }
+  function flow(): void {
+    if (isRead && !browser.writableNeedDrain) client.resume();
+    else client.pause();
+  }
+  function onCommands(chunk: Buffer): void {
+    if (isEnding) return;
+    for (const bytes of commands.take(chunk)) browser.write(bytes);
+    if (browser.writableNeedDrain) client.pause();
   }
   function finish(): void {
     if (isEnding) return;
     isEnding = true;
-    client.unpipe(browser);
+    client.off('data', onCommands);
+    browser.off('drain', flow);
     browser.unpipe(client);
     closeGracefully(client);
     closeGracefully(browser);

@@ -1,3 +1,4 @@
+import { WebSocket } from 'ws';
 import { chromium } from 'playwright-core';
 import { connect, type Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -5,6 +6,9 @@ import { openSocket, startTestGateway, until } from '#test/support/gateway.fixtu
 import { startRealBrowsers } from '#test/support/clients/real-browser.ts';
 
 const PAGE = 'data:text/html,<title>through the gateway</title>';
+/** No page: the browser downloads it. */
+const FILE = 'data:application/octet-stream,bytes';
+const LINK = `data:text/html,<a download="report.txt" href="${FILE}">get</a>`;
 let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
 let site: Awaited<ReturnType<typeof startTestGateway>>;
 /** Clients that discover the browser over HTTP. */
@@ -79,6 +83,36 @@ test('a page’s own address from the list takes commands', async () => {
   });
   client.socket.close();
   await client.closed;
+});
+
+test('Playwright downloads to the session’s folder, in each context, and not to its own', async () => {
+  const browser = await chromium.connectOverCDP(site.cdpUrl('s1'));
+  for (const context of [browser.contexts()[0], await browser.newContext()]) {
+    const page = await context?.newPage();
+    await page?.goto(LINK);
+    const [download] = await Promise.all([page?.waitForEvent('download'), page?.click('a')]);
+    expect(download?.suggestedFilename()).toBe('report.txt');
+    expect(await download?.failure()).toBeNull();
+    await page?.close();
+  }
+  await browser.close();
+});
+
+test('a client that compresses what it sends downloads to the session’s folder, too', async () => {
+  const socket = new WebSocket(site.cdpUrl('s1'), { perMessageDeflate: { threshold: 0 } });
+  const messages: string[] = [];
+  socket.on('message', (data: Buffer) => messages.push(data.toString()));
+  await new Promise((resolve) => socket.once('open', resolve));
+  expect(socket.extensions).toBe('permessage-deflate');
+  const params = { behavior: 'allow', downloadPath: '/nowhere', eventsEnabled: true };
+  // A client that compresses with what it has sent before would refer to the first.
+  for (const id of [1, 2])
+    socket.send(JSON.stringify({ id, method: 'Browser.setDownloadBehavior', params }));
+  socket.send(JSON.stringify({ id: 3, method: 'Target.createTarget', params: { url: FILE } }));
+  const completed = () => messages.find((text) => text.includes('"completed"'));
+  await until(() => completed() !== undefined, 'the download');
+  expect(completed()).toMatch(/"filePath":"downloads\/[-0-9a-f]{36}"/);
+  socket.close();
 });
 
 test('the session’s end closes a driver’s connection', async () => {
