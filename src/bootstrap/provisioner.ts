@@ -11,23 +11,26 @@ import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-br
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import { observedBrowsers } from '#src/provisioner/observer/observed-browsers.ts';
+import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
 import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
 export async function composeProvisioner(infrastructure: Infrastructure) {
-  const { config, connection, serverId, metrics, readers, sessionEvents } = infrastructure;
+  const { config, connection, serverId, metrics, readers, sessionEvents, log } = infrastructure;
   countStarts(sessionEvents, serverId, metrics);
   const leases = ownLeases(await createJetStreamLeases(connection), await ownerOf(config.dataDir));
   await claim(leases, infrastructure);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
+  const observer = createObserver({ parts: [], log });
   const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
     leases,
-    browsers: measureLaunches(browsers, metrics),
+    browsers: observedBrowsers(measureLaunches(browsers, metrics), observer),
     screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,

@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type {
   BrowserExit,
@@ -7,11 +8,14 @@ import type {
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
 import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
 import { resizeScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
+import type { ObservedTarget } from '#src/provisioner/observer/part.ts';
+import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { dialRfb, RfbRefused } from '#test/support/clients/rfb-client.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { getFrom, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 
+const log = pino({ level: 'silent' });
 const POLL = { timeout: 60_000 };
 
 describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) => {
@@ -43,6 +47,17 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
       targetInfos: [{ type: 'page', url: 'about:blank' }],
     });
     await expect(cdp.send('No.such')).rejects.toThrow('-32601');
+    // The provisioner's own connection, beside that of a client, follows each page.
+    const urls: string[] = [];
+    const attached = async (page: ObservedTarget) => {
+      await Promise.all(['Log.enable', 'Page.enable'].map((method) => page.send(method)));
+      urls.push(page.url);
+    };
+    using observer = createObserver({ parts: [{ name: 'test', pages: { attached } }], log });
+    await observer.attach(browser);
+    expect(urls).toEqual(['about:blank']);
+    await cdp.send('Target.createTarget', { url: 'about:blank' });
+    await expect.poll(() => urls.length, POLL).toBe(2);
   });
 
   test('serve the addresses of their sockets over HTTP, and nothing else', async () => {

@@ -21,11 +21,24 @@ type Answer = { id?: number; result?: unknown; error?: { message: string } };
 /** The largest is a picture of a page of 3840 x 7680 pixels, in base64. */
 const MESSAGE_BYTES_MAX = 32 * 1024 ** 2;
 
+/** The end of a message of a target, behind all that a page can choose: its CDP session. */
+const LAST_SESSION = /"sessionId":"(\w{1,64})"\}$/;
+const END_BYTES = 128;
+
+/** The event in place of one that was too large to be read. */
+export const TOO_LARGE = 'Connection.eventTooLarge';
+
 /**
  * Connects to a browser; the connection ends when the signal aborts.
+ * @param options `readBytesMax`: a larger message is not read, and its target has the event
+ * `TOO_LARGE` instead
  * @throws Error if it does not answer before that
  */
-export async function openCdp(address: RunningBrowser['cdp'], signal: AbortSignal): Promise<Cdp> {
+export async function openCdp(
+  address: RunningBrowser['cdp'],
+  signal: AbortSignal,
+  { readBytesMax = MESSAGE_BYTES_MAX } = {},
+): Promise<Cdp> {
   signal.throwIfAborted();
   const { host, port, path } = address;
   const socket = new WebSocket(`ws://${host}:${port}${path}`, {
@@ -58,9 +71,13 @@ export async function openCdp(address: RunningBrowser['cdp'], signal: AbortSigna
     else waiter?.reject(new Error(error.message));
     pending.delete(id);
   }
-  socket.on('message', (data) => {
+  socket.on('message', (data: Buffer) => {
     try {
-      receive(JSON.parse((data as Buffer).toString()) as Answer | CdpEvent);
+      receive(
+        data.length > readBytesMax
+          ? tooLarge(data)
+          : (JSON.parse(data.toString()) as Answer | CdpEvent),
+      );
     } catch (error) {
       // A browser that a page has taken over may send anything.
       end(error as Error);
@@ -84,4 +101,10 @@ export async function openCdp(address: RunningBrowser['cdp'], signal: AbortSigna
     onEvent: (listener) => void (onEvent = listener),
     [Symbol.dispose]: () => socket.terminate(),
   };
+}
+
+function tooLarge(data: Buffer): CdpEvent {
+  const [, sessionId] = LAST_SESSION.exec(data.subarray(-END_BYTES).toString('latin1')) ?? [];
+  const event = { method: TOO_LARGE, params: { bytes: data.length } };
+  return sessionId === undefined ? event : { ...event, sessionId };
 }

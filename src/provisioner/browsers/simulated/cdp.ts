@@ -5,6 +5,7 @@ import { createServer as createListener, type Server as Listener, type Socket } 
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { SIZES_SCRIPT } from '../chromium/window.ts';
+import { ACCEPTED } from './accepted.ts';
 import { simulatedPicture } from './picture.ts';
 
 /**
@@ -33,6 +34,8 @@ type Target = {
   /** Size of the window and of its page: there are no bars. */
   window: Screen;
   clients: Set<WebSocket>;
+  /** Those that are attached to each page. */
+  attaching: Set<WebSocket>;
 };
 type Command = {
   id?: unknown;
@@ -115,6 +118,7 @@ export function openSimulatedCdp(hooks: SimulatedCdpHooks): SimulatedCdp {
         screen,
         window: { ...screen },
         clients: new Set<WebSocket>(),
+        attaching: new Set<WebSocket>(),
       };
       byWorkload.set(workloadId, target);
       byPort.set(port, target);
@@ -172,14 +176,45 @@ function documentAt(url: string, host: string, target: Target): unknown {
 
 function serve(client: WebSocket, target: Target, hooks: SimulatedCdpHooks): void {
   target.clients.add(client);
-  client.on('close', () => target.clients.delete(client));
+  client.on('close', () => {
+    target.clients.delete(client);
+    target.attaching.delete(client);
+  });
   client.on('error', () => client.terminate());
   client.on('message', (data) => {
     const command = parseCommand((data as Buffer).toString('utf8'));
+    if (command?.method === 'Target.setAutoAttach') autoAttach(client, command, target);
+    const pages = new Set(target.pages);
     for (const message of replies(command, target)) client.send(JSON.stringify(message));
+    tellOfPages(pages, target);
     if (command?.method === 'Browser.close') hooks.onClose(target.workloadId);
     if (command?.method === 'Browser.crash') hooks.onCrash(target.workloadId);
   });
+}
+
+/** Attaches a client to the pages that are open, before the command is answered. */
+function autoAttach(client: WebSocket, { sessionId }: Command, target: Target): void {
+  if (sessionId !== undefined || target.attaching.has(client)) return;
+  target.attaching.add(client);
+  for (const id of target.pages) client.send(JSON.stringify(attachedTo(id)));
+}
+
+/** Tells the clients that are attached to each page of those that have opened or closed. */
+function tellOfPages(before: ReadonlySet<string>, { pages, attaching }: Target): void {
+  const opened = [...pages].filter((id) => !before.has(id)).map(attachedTo);
+  const closed = [...before].filter((id) => !pages.has(id)).map(detachedFrom);
+  for (const event of [...opened, ...closed])
+    for (const client of attaching) client.send(JSON.stringify(event));
+}
+
+/** A page's CDP session has the id of the page. */
+function attachedTo(id: string): object {
+  const params = { sessionId: id, targetInfo: pageInfo(id), waitingForDebugger: false };
+  return { method: 'Target.attachedToTarget', params };
+}
+
+function detachedFrom(id: string): object {
+  return { method: 'Target.detachedFromTarget', params: { sessionId: id, targetId: id } };
 }
 
 function replies(command: Command | null, target: Target): unknown[] {
@@ -226,6 +261,7 @@ function replies(command: Command | null, target: Target): unknown[] {
     case 'Runtime.evaluate':
       return [{ ...head, result: { result: evaluate(command, target) } }];
     default: {
+      if (ACCEPTED.has(command.method)) return [{ ...head, result: {} }];
       const message = `'${String(command.method)}' wasn't found`;
       return [{ ...head, error: { code: METHOD_NOT_FOUND, message } }];
     }

@@ -1,0 +1,20 @@
+/** Commands that change nothing which a simulated browser has. */
+export const ACCEPTED: ReadonlySet<unknown> = new Set([
+  'Target.setAutoAttach',
+  'Target.detachFromTarget',
+  'Browser.setDownloadBehavior',
+  'Browser.grantPermissions',
+  'Emulation.setGeolocationOverride',
+  'Emulation.setUserAgentOverride',
+  'Runtime.enable',
+  'Runtime.disable',
+  'Runtime.releaseObjectGroup',
+  'Runtime.runIfWaitingForDebugger',
+  'Inspector.enable',
+  'Console.enable',
+  'Console.disable',
+  'Log.enable',
+  'Log.disable',
+  'Page.enable',
+  'Page.disable',
+]);

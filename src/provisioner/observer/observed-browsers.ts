@@ -1,0 +1,52 @@
+import type { Browsers, BrowserSpec, RunningBrowser } from '../browsers/browsers.ts';
+import type { Observer } from './observer.ts';
+
+/**
+ * Wraps browsers so that each is observed from its launch or adoption on. A launch resolves once
+ * the parts are in place, so an assignment waits for nothing; an adopted browser has its session
+ * already, so that is not kept waiting.
+ */
+export function observedBrowsers(browsers: Browsers, observer: Observer): Browsers {
+  /** Launches under way that were not stopped. */
+  const launching = new Set<string>();
+  browsers.onExit(({ workloadId }) => observer.detach(workloadId));
+
+  async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
+    launching.add(spec.workloadId);
+    try {
+      const browser = await browsers.launch(spec);
+      if (launching.has(spec.workloadId)) await observer.attach(browser, spec);
+      return browser;
+    } finally {
+      launching.delete(spec.workloadId);
+    }
+  }
+  async function adopt(workloadId: string): Promise<RunningBrowser | null> {
+    const browser = await browsers.adopt(workloadId);
+    if (browser !== null) void observer.attach(browser);
+    return browser;
+  }
+  function stop(workloadId: string): Promise<void> {
+    launching.delete(workloadId);
+    observer.detach(workloadId);
+    return browsers.stop(workloadId);
+  }
+  async function end(): Promise<void> {
+    observer[Symbol.dispose]();
+    await browsers[Symbol.asyncDispose]();
+  }
+  async function leave(): Promise<void> {
+    await browsers.leave?.();
+    observer[Symbol.dispose]();
+  }
+  const replaced = { launch, adopt, stop, [Symbol.asyncDispose]: end };
+  const given = browsers.leave === undefined ? replaced : { ...replaced, leave };
+  // A spread copy would lose the methods of a class.
+  return new Proxy(browsers, {
+    get(target, name): unknown {
+      if (Object.hasOwn(given, name)) return Reflect.get(given, name);
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
