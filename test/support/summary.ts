@@ -6,7 +6,8 @@ type Tally = { passed: number; failed: number; skipped: number; seconds: number 
 
 /**
  * After vitest's own report: a line for each tier (folder under test/), the slowest files, a line
- * for each test that failed, then the last line of all, `N passed, N failed`. A file that does not load, a group whose
+ * for each test that failed, then the last line of all, `N passed, N failed`.
+ * A file that does not load, a group whose
  * setup fails and an error outside of the tests count as failed; a run in which nothing passed or
  * failed fails too.
  */
