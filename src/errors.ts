@@ -81,11 +81,12 @@ export function problemBody({ code, message, context }: Rejection) {
 }
 
 /**
- * A dependency of this service does not answer: the event store, the read model, or the JWT keys.
+ * A dependency of this service does not answer: the event store, the read model, the object store,
+ * or the JWT keys.
  */
 export class Unavailable extends Error {
   override readonly name = 'Unavailable';
-  readonly part: 'event-log' | 'read-model' | 'key-set';
+  readonly part: 'event-log' | 'read-model' | 'object-store' | 'key-set';
   constructor(part: Unavailable['part'], cause?: unknown) {
     super(`the ${part} does not answer`, { cause });
     this.part = part;

@@ -12,6 +12,7 @@ const core = [
   'src/http',
   'src/event-store',
   'src/messaging',
+  'src/objects',
   'src/commands',
   'src/billing',
   'projections',
@@ -38,6 +39,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/telemetry',
     ...common,
   ],
+  // Files, profiles, recordings and what else is stored as it is, beside the events.
+  'src/objects': ['events', 'src/async', 'src/event-store', ...common],
   'src/commands': [
     'events',
     'projections',

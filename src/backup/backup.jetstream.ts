@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConsumerConfig, JetStreamManager } from '@nats-io/jetstream';
+import { OBJECTS_STREAM } from '#events/object-subjects.ts';
 import { EVENTS_STREAM } from '#events/subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { examineStreams } from '#src/event-store/jetstream/streams.ts';
@@ -18,9 +19,9 @@ import {
 
 /**
  * Writes the streams of the event store to a folder while the service runs. The positions of the
- * consumers are read first, and the stream EVENTS is written last. So no other stream refers to an
- * event that EVENTS lacks. Work that was done during the backup is repeated after a restore; all
- * consumers are idempotent.
+ * consumers are read first; the stream EVENTS is written after those that refer to its events, and
+ * OBJECTS after EVENTS, which refers to objects: what one refers to is in the other. Work that was
+ * done during the backup is repeated after a restore; all consumers are idempotent.
  * @throws BadBackup if the folder is not empty; Error if a snapshot fails
  */
 export async function takeBackup(
@@ -77,11 +78,12 @@ export async function restoreBackup(
   return manifest;
 }
 
-/** Names of the existing streams, EVENTS last. */
+/** Names of the existing streams in the order of a backup: EVENTS, and OBJECTS after it, last. */
 async function streamsOf(jsm: JetStreamManager): Promise<string[]> {
   const standings = await examineStreams(jsm);
   const names = standings.filter(({ info }) => info !== null).map(({ name }) => name);
-  return names.toSorted((a, b) => Number(a === EVENTS_STREAM) - Number(b === EVENTS_STREAM));
+  const late = [EVENTS_STREAM, OBJECTS_STREAM];
+  return names.toSorted((a, b) => late.indexOf(a) - late.indexOf(b));
 }
 
 async function consumersOf(jsm: JetStreamManager, stream: string): Promise<ConsumerBackup[]> {

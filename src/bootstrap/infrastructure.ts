@@ -21,6 +21,8 @@ import { createCommandContext, type CommandContext } from '#src/commands/handle-
 import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import { createStateCache } from '#src/event-store/state-cache.ts';
 import { subscribeToSessions, type SessionEvents } from '#src/event-store/session-events.ts';
+import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
+import type { ObjectStore } from '#src/objects/object-store.ts';
 import type { Issuer } from '#src/tenants/nkey.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
@@ -51,6 +53,8 @@ export type Infrastructure = BootstrapOptions &
     /** Its event store includes the archive. */
     context: CommandContext;
     openArchive: OpenArchive;
+    /** Files, profiles, recordings, thumbnails and extensions. */
+    objects: ObjectStore;
     /** False while this process cannot read from the event store. */
     isReceivingEvents: () => boolean;
     /** Time since the last sign of life of this process's reader of the event store. */
@@ -110,6 +114,7 @@ export async function openInfrastructure(
     connection,
     context,
     openArchive,
+    objects: stack.use(createJetStreamObjectStore(connection)),
     isReceivingEvents: () => eventLog.isReceiving(),
     eventsSilenceMs: eventLog.silenceMs,
     views: monotonicViews(stored),

@@ -10,6 +10,7 @@ import {
   secretFileVariables,
   withSecretFiles,
 } from './secrets.ts';
+import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -57,6 +58,7 @@ export type Config = StoresConfig & {
   /** The key that signs audits; null: one in the data folder. */
   auditKeyFile: string | null;
   archive: ArchiveConfig;
+  objects: ObjectsConfig;
   roles: readonly RoleName[];
   browsers: {
     kind: 'docker' | 'process' | 'simulated';
@@ -120,6 +122,7 @@ export const variables = {
   ...incomingVariables,
   ...storesVariables,
   ...archiveVariables,
+  ...objectsVariables,
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
@@ -217,6 +220,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
     ...readStores(read),
     archive: readArchive(read),
+    objects: readObjects(read),
     roles: readRoles(read('ROLES')),
     browsers: {
       kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),

@@ -1,3 +1,4 @@
+import type { ObjectsConfig } from './objects.ts';
 import { readText } from './secrets.ts';
 import { readCertificate, readPair } from './tls.ts';
 import { BadConfig, integer, url, type Read } from './parse.ts';
@@ -155,8 +156,10 @@ function readInboxPrefix(text: string): string | null {
 }
 
 /** Connection options of NATS from the configuration, apart from the address. */
-export function natsAccess({ nats: { credsFile, tls, inboxPrefix, replicas } }: StoresConfig) {
+export function natsAccess({ nats, objects }: StoresConfig & { objects: ObjectsConfig }) {
+  const { credsFile, tls, inboxPrefix, replicas } = nats;
   return {
+    objectsMaxBytes: objects.maxBytes,
     ...(credsFile === null ? {} : { credsFile }),
     ...(tls === null ? {} : { tls }),
     ...(inboxPrefix === null ? {} : { inboxPrefix }),

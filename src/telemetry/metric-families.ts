@@ -1,3 +1,4 @@
+import { OBJECTS_STREAM } from '#events/object-subjects.ts';
 import {
   ADVISORY_STREAM,
   EVENTS_STREAM,
@@ -33,7 +34,14 @@ const LAUNCH_SECONDS = [0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30];
 export const createPhases = ['admission', 'append', 'placement', 'launch', 'first_cdp'] as const;
 export type CreatePhase = (typeof createPhases)[number];
 const kinds = ['cdp', 'vnc'] as const;
-const streams = [EVENTS_STREAM, PUBLIC_STREAM, TIMERS_STREAM, ADVISORY_STREAM, PARKED_STREAM];
+const streams = [
+  EVENTS_STREAM,
+  PUBLIC_STREAM,
+  TIMERS_STREAM,
+  ADVISORY_STREAM,
+  PARKED_STREAM,
+  OBJECTS_STREAM,
+];
 const statuses = [...new Set(Object.values(errors).map(({ status }) => `${status}`))];
 
 /** All metrics of the service, by name. */

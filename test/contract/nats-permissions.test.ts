@@ -64,6 +64,8 @@ const ruin = [
   '$JS.API.STREAM.DELETE.EVENTS',
   '$JS.API.STREAM.MSG.DELETE.EVENTS',
   '$JS.API.STREAM.DELETE.KV_leases',
+  '$JS.API.STREAM.DELETE.OBJECTS',
+  '$JS.API.STREAM.MSG.DELETE.OBJECTS',
   '$JS.API.ACCOUNT.PURGE.SERVICE',
   '$JS.API.SERVER.REMOVE',
   '$SYS.REQ.SERVER.PING.CONFIG',
@@ -98,6 +100,11 @@ const timers = ['tmr.acme.ses_1.expiry', 'tmr.fired.acme.ses_1.expiry'];
 const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
 /** The API asks, the servers answer. */
 const questions = ['ask.screenshot.srv_1'];
+/** Objects of a kind, which one role stores. */
+const objectsOf = (kind: string) => [`obj.head.${kind}.acme.a`, `obj.chunk.${kind}.acme.a.p.0`];
+const ofBrowsers = ['files', 'profiles', 'recordings', 'thumbnails'].flatMap(objectsOf);
+const ofCallers = objectsOf('extensions');
+const objects = [...ofBrowsers, ...ofCallers, '$JS.API.STREAM.PURGE.OBJECTS'];
 const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
 const everybody = [...ruin, '_INBOX.somebody', 'anything.else', 'live.fleet.server.srv_1.joined'];
 
@@ -107,6 +114,7 @@ const inboxes = (me: NatsUser) =>
 
 const forbidden: Record<NatsUser, string[]> = {
   api: [
+    ...ofBrowsers,
     ...allBut(
       ...['requested', 'extended', 'access-rotated', 'accessed', 'updated'],
       ...['stop-requested', 'stopped'],
@@ -124,6 +132,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   projector: [
+    ...objects,
     ...questions,
     ...allBut(),
     ...money,
@@ -138,6 +147,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   provisioner: [
+    ...ofCallers,
     ...questions,
     ...allBut('assigned', 'requeued', 'activated', 'stop-requested', 'stopped', 'failed'),
     ...money,
@@ -150,6 +160,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   gateway: [
+    ...objects,
     ...questions,
     ...allBut('accessed', 'share-used'),
     ...money,
@@ -165,6 +176,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   timekeeper: [
+    ...objects,
     ...questions,
     ...allBut(
       ...['queued', 'expiry-warning', 'handoff-expired', 'stop-requested', 'stopped', 'failed'],
@@ -181,6 +193,8 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   archivist: [
+    ...ofBrowsers,
+    ...ofCallers,
     ...questions,
     ...allBut(),
     ...money,
@@ -196,6 +210,7 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   operator: [
+    ...objects,
     ...questions,
     ...allBut(),
     'evt.acme.ledger.slot-reserved',

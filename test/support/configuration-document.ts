@@ -78,6 +78,13 @@ export const topics: readonly Topic[] = [
     },
   },
   {
+    title: 'Objects',
+    about: 'Files, profiles, recordings and extensions, see src/objects/README.md.',
+    units: {
+      OBJECT_STORE_MAX_MB: 'MB',
+    },
+  },
+  {
     title: 'NATS: tenants',
     about: 'Organizations that read their events from NATS, see src/tenants/README.md.',
     units: {

@@ -187,6 +187,10 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['weekly', /is not like 500ms/, DOCKER],
     ['30m', /is less than 1h/, DOCKER],
   ],
+  OBJECT_STORE_MAX_MB: [
+    ['8G', /not a whole number/],
+    ['10', /not a whole number from 64/],
+  ],
   BROWSER_MEMORY_MB: [
     ['2G', /not a whole number/, DOCKER],
     ['100', /not a whole number from 192/, DOCKER],

@@ -41,6 +41,8 @@ export type ConnectOptions = {
    * `raiseReplicas` raises them.
    */
   replicas?: number;
+  /** Greatest size of the stream OBJECTS; default: a new one is unlimited, others keep theirs. */
+  objectsMaxBytes?: number;
   /** Shown in the server's list of connections. */
   name?: string;
   onStatus?: (status: ConnectionStatus) => void;
@@ -98,7 +100,12 @@ export async function connectJetStream(options: ConnectOptions): Promise<JetStre
     const replicas = replicasFor(nc, options.replicas);
     const { makesStreams = true, awaitsStreams = false } = options;
     if (makesStreams || awaitsStreams)
-      await prepareStreams(jsm, { withinMs: leftMs, replicas, makes: makesStreams });
+      await prepareStreams(jsm, {
+        withinMs: leftMs,
+        replicas,
+        makes: makesStreams,
+        ...(options.objectsMaxBytes !== undefined && { sizedBytes: options.objectsMaxBytes }),
+      });
     else if (options.requiresLog ?? true) await requireLog(jsm, hostsOf(options.url));
     const watched = watch(nc, options);
     return {

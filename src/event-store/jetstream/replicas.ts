@@ -1,5 +1,6 @@
 import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { OBJECTS_STREAM } from '#events/object-subjects.ts';
 import {
   ADVISORY_STREAM,
   EVENTS_STREAM,
@@ -25,6 +26,7 @@ const streams = [
   TIMERS_STREAM,
   ADVISORY_STREAM,
   PARKED_STREAM,
+  OBJECTS_STREAM,
   LEASES_STREAM,
 ];
 

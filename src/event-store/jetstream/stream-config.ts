@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { StreamConfig } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
+import { OBJECTS_STREAM, OBJECTS_SUBJECTS } from '#events/object-subjects.ts';
 import {
   ADVISORY_STREAM,
   ADVISORY_SUBJECTS,
@@ -35,6 +36,8 @@ const PARKED_MAX = 100_000;
 export type StreamSpec = {
   wanted: Partial<StreamConfig> & { name: string };
   fixed: Partial<StreamConfig>;
+  /** Whether its greatest size is configured (OBJECT_STORE_MAX_MB). */
+  isSized?: true;
 };
 
 const unlimited = { max_msgs: -1, max_bytes: -1, max_age: 0, max_msgs_per_subject: -1 };
@@ -110,6 +113,19 @@ export const streamSpecs: readonly StreamSpec[] = [
       max_msgs: PARKED_MAX,
     },
     fixed: { storage: 'file', retention: 'limits' },
+  },
+  {
+    // Chunks and heads of objects (src/objects). If it is full it refuses, and discards none.
+    wanted: {
+      name: OBJECTS_STREAM,
+      subjects: OBJECTS_SUBJECTS,
+      storage: 'file',
+      discard: 'new',
+      allow_direct: true,
+      max_msgs_per_subject: 1,
+    },
+    fixed: { storage: 'file', retention: 'limits', max_msgs: -1, max_age: 0 },
+    isSized: true,
   },
 ];
 

@@ -20,6 +20,8 @@ export type PrepareOptions = {
   replicas: number;
   /** false: wait until another process creates them. */
   makes: boolean;
+  /** Greatest size of streams that have one; absent: as they are, or unlimited. */
+  sizedBytes?: number;
 };
 
 /**
@@ -98,12 +100,12 @@ async function prepareStream(
   plan: StreamSpec,
   options: PrepareOptions,
 ): Promise<boolean> {
-  const { replicas, makes } = options;
+  const { makes } = options;
   const { name } = plan.wanted;
   const config = await configOf(jsm, name);
   if (config === null && makes) {
     try {
-      await jsm.streams.add({ ...plan.wanted, num_replicas: replicas });
+      await add(jsm, plan, options);
       return true;
     } catch (error) {
       // Another process was first, with other settings.
@@ -115,7 +117,46 @@ async function prepareStream(
   refuseUnfit(config, plan);
   const unlike = differences(config, plan.wanted);
   if (makes && unlike.length > 0) await change(jsm, plan.wanted, unlike);
+  if (makes && plan.isSized === true) await resize(jsm, config, options.sizedBytes);
   return true;
+}
+
+/** What is left of a stream's size where the server has no room for the wanted one. */
+const SIZE_MIN = 16 * 1024 ** 2;
+
+/** Creates a stream. One of a size gets half of it, and again half, until the server has room. */
+async function add(
+  jsm: JetStreamManager,
+  { wanted, isSized }: StreamSpec,
+  { replicas, sizedBytes }: PrepareOptions,
+): Promise<void> {
+  const config = { ...wanted, num_replicas: replicas };
+  if (isSized !== true || sizedBytes === undefined) return void (await jsm.streams.add(config));
+  for (let bytes = sizedBytes; ; bytes = Math.floor(bytes / 2))
+    try {
+      return void (await jsm.streams.add({ ...config, max_bytes: bytes }));
+    } catch (error) {
+      if (!isShortOfStorage(error) || bytes / 2 < SIZE_MIN) throw error;
+    }
+}
+
+/** Gives a stream the wanted size; it keeps its own if the server has no room, or refuses. */
+async function resize(
+  jsm: JetStreamManager,
+  { name, max_bytes: bytes }: StreamConfig,
+  sizedBytes: number | undefined,
+): Promise<void> {
+  if (sizedBytes === undefined || sizedBytes === bytes) return;
+  try {
+    await jsm.streams.update(name, { max_bytes: sizedBytes });
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) && !isForbidden(error)) throw error;
+  }
+}
+
+/** Whether the server, or each one of a cluster, has not as much storage left as is reserved. */
+function isShortOfStorage(error: unknown): boolean {
+  return error instanceof JetStreamApiError && error.message.includes('storage');
 }
 
 async function configOf(jsm: JetStreamManager, name: string): Promise<StreamConfig | null> {

@@ -1,0 +1,68 @@
+import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
+import { untilAborted } from '../body.ts';
+import { requireKey, requirePrefix, requireRange, withinObject } from '../object-key.ts';
+import { LEFTOVER_MS, type ObjectStore, type StoredObject } from '../object-store.ts';
+import { putObject } from './put.ts';
+import { readChunks } from './read.ts';
+import { removeLeftovers, removeObject, removeObjects } from './remove.ts';
+import { ANSWER_MS, createObjectRequests, type Head } from './requests.ts';
+
+/** Heads that a list asks for at once. */
+const AT_ONCE = 8;
+
+/**
+ * Keeps objects in the stream OBJECTS: the bytes as chunks of one put, and a head that names the
+ * put. The connection is the caller's to close.
+ */
+export function createJetStreamObjectStore(
+  connection: JetStreamConnection,
+  { now = Date.now, answerMs = ANSWER_MS }: { now?: () => number; answerMs?: number } = {},
+): ObjectStore {
+  const requests = createObjectRequests(connection, answerMs);
+  const parts = { connection, requests, now };
+
+  return {
+    async put(key, body, { signal } = {}) {
+      requireKey(key);
+      return putObject(parts, key, body, signal);
+    },
+    async get(key, range, { signal } = {}) {
+      requireKey(key);
+      requireRange(range);
+      const head = await requests.head(key);
+      if (head === null) return null;
+      const part = withinObject(range, head.bytes);
+      const body = untilAborted(readChunks(requests, key, head, part), signal);
+      return { object: described(key, head), body };
+    },
+    async head(key) {
+      requireKey(key);
+      const head = await requests.head(key);
+      return head === null ? null : described(key, head);
+    },
+    async *list(prefix) {
+      requirePrefix(prefix);
+      const keys = await requests.keysUnder(prefix);
+      for (let at = 0; at < keys.length; at += AT_ONCE) {
+        const some = keys.slice(at, at + AT_ONCE);
+        const heads = await Promise.all(some.map((key) => requests.head(key)));
+        for (const [index, head] of heads.entries())
+          if (head !== null) yield described(some[index] ?? '', head);
+      }
+    },
+    async remove(key) {
+      requireKey(key);
+      await removeObject(requests, key);
+    },
+    async removeAll(prefix) {
+      requirePrefix(prefix);
+      return removeObjects(requests, prefix);
+    },
+    removeLeftovers: () => removeLeftovers(requests, now() - LEFTOVER_MS),
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+function described(key: string, { bytes, sha256, storedAt }: Head): StoredObject {
+  return { key, bytes, sha256, storedAt };
+}

@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
+import {
+  startNatsWithRoles,
+  type NatsUser,
+  type NatsWithRoles,
+} from '#test/support/servers/nats-roles.ts';
+
+/** What users of deploy/nats.conf may do with objects; nats-permissions.test.ts has the rest. */
+
+let nats: NatsWithRoles;
+beforeAll(async () => {
+  nats = await startNatsWithRoles();
+});
+afterAll(() => nats[Symbol.asyncDispose]());
+
+const inboxOf = (user: NatsUser) => ({ inboxPrefix: `_INBOX_${user}` });
+
+test.each([
+  ['api', 'extensions'],
+  ['provisioner', 'files'],
+  ['provisioner', 'profiles'],
+  ['provisioner', 'recordings'],
+  ['provisioner', 'thumbnails'],
+  ['service', 'extensions'],
+] as const)('%s may store %s, and the archivist sweep them', async (user, kind) => {
+  await using maker = await connectJetStream({ url: nats.urlOf('service'), ...inboxOf('service') });
+  const other = { makesStreams: false, awaitsStreams: true };
+  await using storing = await connectJetStream({
+    ...{ url: nats.urlOf(user), ...other, ...inboxOf(user) },
+  });
+  await using sweeping = await connectJetStream({
+    ...{ url: nats.urlOf('archivist'), ...other, ...inboxOf('archivist') },
+  });
+  const [mine, theirs] = [storing, sweeping].map((of) => createJetStreamObjectStore(of));
+  const key = `${kind}/acme/one`;
+  async function* body() {
+    yield Buffer.alloc(300_000, 1);
+  }
+  for (const _ of ['stored', 'replaced']) await mine?.put(key, body());
+  const found = await mine?.get(key);
+  expect(Buffer.concat(await Array.fromAsync(found?.body ?? []))).toHaveLength(300_000);
+  const listed = await Array.fromAsync(theirs?.list(`${kind}/`) ?? []);
+  expect(listed).toEqual([found?.object]);
+  await mine?.remove(key);
+  await mine?.put(key, body());
+  expect(await theirs?.removeAll(`${kind}/acme/`)).toBe(1);
+  expect(await theirs?.removeLeftovers()).toBe(0);
+  expect((await maker.jsm.streams.info('OBJECTS')).state.messages).toBe(0);
+});
