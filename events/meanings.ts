@@ -101,6 +101,13 @@ export const meanings: Record<string, Meaning> = {
     when: 'The address of a share is worthless; connections opened with it are closed.',
     by: 'api (shares)',
   },
+  'session.egress-recorded': {
+    when:
+      'What the browser of a session with egress rules sent, received and was refused since the ' +
+      'last record, by host: after 10 s, then at growing intervals up to 10 minutes, and at the ' +
+      'end.',
+    by: 'provisioner (egress)',
+  },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +

@@ -16,6 +16,7 @@ const inside = {
     'fingerprint',
     'repeatable',
     'keyedExtensions',
+    'egress.proxy.sealedPassword',
   ],
   ledger: [],
   organization: ['hash', 'keys.*.hash'],

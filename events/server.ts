@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
+import { EgressEnforcement } from './egress.ts';
 import { CarriedForward } from './fields.ts';
 import { PoolBursts, PoolDecision, PoolInputs, PoolLimit } from './pool.ts';
 
@@ -48,6 +49,7 @@ export const serverEvents = {
     ),
     poolMax: Type.Integer({ minimum: 1, description: 'upper bound of browsers' }),
     browser: Type.Optional(LaunchedBuild),
+    egress: Type.Optional(EgressEnforcement),
   }),
   /** New browsers are launched from a newer build from now on. */
   'server.browser-updated': LaunchedBuild,
@@ -99,6 +101,8 @@ export const ServerState = Type.Object({
   poolMax: Type.Integer({ minimum: 1 }),
   /** What new browsers are launched from. */
   browser: Type.Optional(LaunchedBuild),
+  /** How it enforces egress rules; absent: it cannot. */
+  egress: Type.Optional(EgressEnforcement),
   /**
    * Target of idle browsers, and the resource that limits further launches; as of the last
    * decision.

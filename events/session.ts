@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
+import { EgressEnforcement, egressEvents, EgressRules, EgressTraffic } from './egress.ts';
 import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
 import { Handoff, handoffEvents } from './handoff.ts';
 import { Share, shareEvents, sharesMax } from './share.ts';
@@ -64,6 +65,7 @@ export const SessionWorkload = Type.Object(
           'both addresses are reached through TLS with a key of the workload; absent: TCP',
       }),
     ),
+    egress: Type.Optional(EgressEnforcement),
   },
   { description: 'the browser that serves the session' },
 );
@@ -107,6 +109,7 @@ const requested = {
   userId: Type.String({ description: 'user that created the session' }),
   labels: Labels,
   browser: BrowserOptions,
+  egress: Type.Optional(EgressRules),
   idleTimeoutMs: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
     description: 'idle timeout in milliseconds without a connection; null: none',
   }),
@@ -182,6 +185,7 @@ export const sessionEvents = {
   }),
   ...handoffEvents,
   ...shareEvents,
+  ...egressEvents,
   'session.stop-requested': Type.Object({
     reason: StopReason,
     at: Timestamp,
@@ -232,6 +236,8 @@ const common = {
   handoff: Type.Optional(Handoff),
   /** The shares that are not revoked; absent: none, like an empty list. */
   shares: Type.Optional(Type.Array(Share, { maxItems: sharesMax })),
+  /** What the browser sent, received and was refused; absent: nothing was recorded. */
+  egressTraffic: Type.Optional(EgressTraffic),
   /** Servers that could not launch a browser for it and returned it. */
   triedServers: Type.Optional(Type.Array(Id)),
 };

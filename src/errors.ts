@@ -45,6 +45,10 @@ export const errors = {
   INTERNAL: { status: 500, message: 'Something went wrong on our side.' },
   BROWSER_UNREACHABLE: { status: 502, message: 'The browser does not answer.' },
   NO_SERVERS_AVAILABLE: { status: 503, message: 'No browser servers are available.' },
+  EGRESS_UNAVAILABLE: {
+    status: 503,
+    message: 'No server can hold a browser to egress rules now.',
+  },
   UNAVAILABLE: { status: 503, message: 'A part of the service is not reachable; try again.' },
 } as const;
 

@@ -207,6 +207,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   '@duckdb': ['src/cli/sql'],
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
   ws: ['src/gateway', 'simulated', 'src/provisioner/browsers/chromium'],
+  'proxy-chain': ['src/provisioner/egress'],
   selfsigned: ['src/gateway'],
   '@novnc': ['src/gateway', 'src/dashboard'],
   preact: ['src/dashboard'],

@@ -22,6 +22,7 @@ import type { DashboardFiles } from './dashboard/dashboard-files.ts';
 import type { EventFeed } from './event-stream/event-feed.ts';
 import type { Credentials } from './auth/api-keys.ts';
 import type { HealthMonitor } from './health/health-monitor.ts';
+import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { traceparentOf } from './http/trace-requests.ts';
@@ -44,6 +45,8 @@ export type ApiDependencies = {
   views: Views;
   sessionEvents: SessionEvents;
   addresses: Addresses;
+  /** Encrypts the passwords of sessions' proxies. */
+  proxyPasswords: ProxyPasswordSealer;
   health: HealthMonitor;
   readers: Pick<ReaderWatch, 'silences'>;
   /** When the sessions of a list begin, by their end; null: no session is archived. */

@@ -74,6 +74,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     feed,
     authenticate,
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
+    proxyPasswords: infrastructure.proxyPasswords,
     health,
     completeFrom: border.completeFrom,
     audit: composeAudit(infrastructure),

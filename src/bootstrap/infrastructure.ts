@@ -13,6 +13,10 @@ import { natsAccess, redisAccess } from '#src/config/stores.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createUrls, type Urls } from '#src/gateway/access/urls.ts';
 import { createLinkKeys, type LinkKeys } from '#src/browser-link/browser-link.ts';
+import {
+  createProxyPasswords,
+  type ProxyPasswords,
+} from '#src/provisioner/egress/proxy-password.ts';
 import { createVncSecret } from '#src/gateway/access/vnc-secret.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
@@ -68,6 +72,7 @@ export type Infrastructure = BootstrapOptions &
     urls: Urls;
     vncPasswordOf: (workloadId: string) => string;
     linkKeys: LinkKeys;
+    proxyPasswords: ProxyPasswords;
     /** The configured certificate; null: none is configured. */
     certificate: WatchedCertificate | null;
   };
@@ -124,6 +129,7 @@ export async function openInfrastructure(
     urls: createUrls({ wsUrl: publicWsUrl, wssUrl: publicWssUrl, tickets }),
     vncPasswordOf: createVncSecret(masterKey),
     linkKeys: createLinkKeys(masterKey),
+    proxyPasswords: createProxyPasswords(masterKey),
     certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
 }

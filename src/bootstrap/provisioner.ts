@@ -15,6 +15,7 @@ import { observedBrowsers } from '#src/provisioner/observer/observed-browsers.ts
 import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
 import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
+import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
 
@@ -31,6 +32,10 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
     leases,
     browsers: observedBrowsers(measureLaunches(browsers, metrics), observer),
+    openEgress: createOpenEgress({
+      passwords: infrastructure.proxyPasswords,
+      closed: [advertisedAddress(config)],
+    }),
     screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,

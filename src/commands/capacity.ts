@@ -27,17 +27,20 @@ export type QueueBounds = {
  * beyond the servers' room is full, or the organization's share of it is. Three reads in one round
  * trip; the organization's requests are counted only where they can be that many. While the read
  * model is unavailable nothing is refused here: a request that no server accepts ends by its queue
- * time-out.
+ * time-out. A session with egress rules is refused in one more case: a live server cannot hold its
+ * browsers to them, and any server may take the request.
+ * @throws Unavailable for a session with egress rules
  */
 export async function capacityRefusal(
   views: Views,
   queue: QueueBounds,
   organizationId: string,
+  hasEgress = false,
 ): Promise<Rejection | null> {
   try {
-    return await refusalNow(views, queue, organizationId);
+    return await refusalNow(views, queue, organizationId, hasEgress);
   } catch (error) {
-    if (error instanceof Unavailable) return null;
+    if (error instanceof Unavailable && !hasEgress) return null;
     throw error;
   }
 }
@@ -46,6 +49,7 @@ async function refusalNow(
   views: Views,
   bounds: QueueBounds,
   organizationId: string,
+  hasEgress: boolean,
 ): Promise<Rejection | null> {
   const query = { lists: [currentServers], offset: 0, limit: SERVERS_MAX };
   const [page, taken, waiting] = await Promise.all([
@@ -62,6 +66,9 @@ async function refusalNow(
   }));
   if (!current.some(({ status }) => status === 'live'))
     return reject('NO_SERVERS_AVAILABLE', { servers: refusals }, retry);
+  const open = current.filter(({ status, egress }) => status === 'live' && egress === undefined);
+  if (hasEgress && open.length > 0)
+    return reject('EGRESS_UNAVAILABLE', { servers: open.map(({ id }) => id) }, retry);
   const queued = waiting[0] ?? 0;
   const room = Math.max(0, await roomOf(views, current, taken[0] ?? 0));
   const context = { servers: refusals, waiting: queued, queue_max: bounds.max };

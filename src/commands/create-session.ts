@@ -75,7 +75,7 @@ export async function handleCreateSession(
   // The rate limit's count and the read of the servers' room share a round trip to Redis.
   const [refused, full] = await Promise.all([
     admitted,
-    capacityRefusal(views, queue, identity.organizationId),
+    capacityRefusal(views, queue, identity.organizationId, command.egress !== undefined),
   ]);
   if (refused !== null) return refused;
   if (full !== null && !(await isRepeat(context, identity, command))) return full;

@@ -1,3 +1,4 @@
+import type { EgressTraffic } from '#events/egress.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { SessionEvent, StopReason } from '#events/session.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
@@ -68,6 +69,8 @@ function describeSessionEvent(event: SessionEvent): string {
       return `its screen was opened by share ${event.data.shareId}`;
     case 'session.share-revoked':
       return `${event.data.by} revoked share ${event.data.shareId}`;
+    case 'session.egress-recorded':
+      return describeTraffic(event.data);
     case 'session.stop-requested': {
       const { reason, note } = event.data;
       return note === undefined ? stopReasons[reason] : `${stopReasons[reason]}: ${note}`;
@@ -82,6 +85,20 @@ function describeSessionEvent(event: SessionEvent): string {
     case 'session.carried-forward':
       return describeCarried('the session', event.data);
   }
+}
+
+/** The host with the most refusals is named: that is what somebody looks for. */
+function describeTraffic({ hosts, others }: EgressTraffic): string {
+  const sum = (count: keyof EgressTraffic['others']) =>
+    hosts.reduce((total, host) => total + host[count], others[count]);
+  const [worst] = hosts.toSorted((a, b) => b.refused - a.refused);
+  const reason = worst?.lastRefusal === undefined ? '' : `, ${worst.lastRefusal}`;
+  const mostly =
+    worst === undefined || worst.refused === 0 ? '' : ` (${worst.host}: ${worst.refused}${reason})`;
+  return (
+    `its browser made ${sum('connections')} connections, sent ${sum('bytesSent')} bytes and ` +
+    `received ${sum('bytesReceived')}; ${sum('refused')} were refused${mostly}`
+  );
 }
 
 function describeHandoff(

@@ -17,6 +17,7 @@ import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
+import { createOpenEgress, type OpenEgress } from './egress/open-egress.ts';
 import { startAutoscaler } from './pool/autoscale.ts';
 import type { Browsers } from './browsers/browsers.ts';
 import {
@@ -48,6 +49,8 @@ export type ProvisionerDependencies = {
   browsers: Browsers;
   server: { id: string; ip: string };
   vncPasswordOf: (workloadId: string) => string;
+  /** Opens the proxies of sessions with egress rules; by default one that opens no password. */
+  openEgress?: OpenEgress;
   limits: PoolLimits;
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
@@ -105,7 +108,8 @@ export async function startProvisioner(
   const reporter = createReporter(context, log, givenUp.signal);
   const report = createServerReporter(reporter, server.id);
   const hasOthers = createOtherServersCheck(dependencies);
-  const pool = createPool({ ...dependencies, now: context.now, reporter, hasOthers });
+  const { openEgress = createOpenEgress() } = dependencies;
+  const pool = createPool({ ...dependencies, now: context.now, reporter, hasOthers, openEgress });
   browsers.onExit((exit) => {
     const { workloadId } = exit;
     handleExit(pool, exit).catch((error: unknown) =>
@@ -308,7 +312,8 @@ async function holdLease(leases: Leases, serverId: string, log: Logger): Promise
 function joinCommand({ server, browsers, limits }: ProvisionerDependencies): ServerCommand {
   const { kind } = browsers;
   const browser = buildOf(browsers);
-  return { type: 'Join', ip: server.ip, browsers: kind, poolMax: limits.max, browser };
+  const egress = browsers.egress === undefined ? {} : { egress: browsers.egress };
+  return { type: 'Join', ip: server.ip, browsers: kind, poolMax: limits.max, browser, ...egress };
 }
 
 function buildOf(browsers: Browsers): LaunchedBuild {

@@ -1,3 +1,4 @@
+import type { EgressRules, EgressTraffic } from '#events/egress.ts';
 import type { ServerEvent } from '#events/server.ts';
 import type { SessionEvent, SessionWorkload, StopReason } from '#events/session.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
@@ -124,6 +125,30 @@ export const shared = [
     data: { shareId: 'shr_1', by: 'user_1', at: iso(T0 + 8 * MINUTE) },
   },
 ] as const satisfies SessionEvent[];
+
+/** A session's rules, and what was counted of its browser. */
+export const egress: EgressRules = {
+  allow: ['*.example.com:443', '198.51.100.0/24'],
+  deny: ['ads.example.com'],
+  proxy: { server: 'http://proxy.example.com:3128', username: 'shop', sealedPassword: 'c2VhbGVk' },
+};
+export const egressTraffic: EgressTraffic = {
+  hosts: [
+    {
+      ...{ host: 'www.example.com', connections: 3, bytesSent: 4_100, bytesReceived: 91_000 },
+      refused: 0,
+    },
+    {
+      ...{ host: 'ads.example.com', connections: 0, bytesSent: 0, bytesReceived: 0 },
+      ...{ refused: 2, lastRefusal: 'denied' },
+    },
+  ],
+  others: { connections: 0, bytesSent: 0, bytesReceived: 0, refused: 0 },
+};
+export const egressRecorded: SessionEvent = {
+  type: 'session.egress-recorded',
+  data: { at: iso(T0 + MINUTE), ...egressTraffic },
+};
 
 /** The state is carried again: the event before it is archived. */
 export const carriedForward: SessionEvent = {

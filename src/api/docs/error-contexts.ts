@@ -38,5 +38,6 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
     organization_waiting: 50,
     queue_max_per_organization: 50,
   },
+  EGRESS_UNAVAILABLE: { servers: ['srv_Xb4n9T6kLw0yPq2mVz8sHg'] },
   UNAVAILABLE: { part: 'read-model' },
 };

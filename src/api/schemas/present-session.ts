@@ -2,6 +2,7 @@ import type { SessionState } from '#events/session.ts';
 import { formatDuration } from '#src/domain/session/duration.ts';
 import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
 import type { Caller } from '../auth/authenticate.ts';
+import { presentEgress } from './egress.ts';
 import { presentHandoff } from './steering.ts';
 
 /**
@@ -101,6 +102,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     locale: session.browser.locale,
     timezone: session.browser.timezone,
     headless: session.browser.headless ?? false,
+    egress: presentEgress(session),
     credits_reserved: session.creditsReserved,
     credits_used: session.creditsUsed,
     handoff: session.handoff === undefined ? null : presentHandoff(session, session.handoff),

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { Role } from '#events/organization.ts';
 import { FailureReason, statuses, StopReason } from '#events/session.ts';
+import { EgressAnswer } from './egress.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
 import { Handoff } from './steering.ts';
 
@@ -98,6 +99,10 @@ export const Session = Type.Object(
     locale: Nullable(Type.String(), { examples: [null] }),
     timezone: Nullable(Type.String(), { examples: [null] }),
     headless: Type.Boolean({ description: 'true: the browser has no screen', examples: [false] }),
+    egress: Nullable(EgressAnswer, {
+      examples: [null],
+      description: 'what its browser may connect to; null: everything but private networks',
+    }),
     credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
     credits_used: Nullable(Type.Integer(), ENDED),
     handoff: Nullable(Handoff, { examples: [null], description: 'the last one; null: none' }),

@@ -67,9 +67,17 @@ export function evolveServer(
   id: string,
 ): ServerState {
   if (event.type === 'server.joined') {
-    const { ip, poolMax, browser } = event.data;
+    const { ip, poolMax, browser, egress } = event.data;
     const learned = server?.bursts === undefined ? {} : { bursts: server.bursts };
-    return { id, ip, poolMax, status: 'live', ...(browser && { browser }), ...learned };
+    return {
+      id,
+      ip,
+      poolMax,
+      status: 'live',
+      ...(browser && { browser }),
+      ...(egress && { egress }),
+      ...learned,
+    };
   }
   if (server === null)
     throw new RangeError(`${event.type} before server.joined: the history is incomplete`);

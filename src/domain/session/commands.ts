@@ -1,3 +1,4 @@
+import type { EgressRules, EgressTraffic } from '#events/egress.ts';
 import type {
   BrowserOptions,
   FailureReason,
@@ -23,6 +24,8 @@ export type SessionCommand =
   | UpdateSession
   | HandoffCommand
   | ShareCommand
+  /** The provisioner reports what the browser has sent, received and was refused since the last. */
+  | { type: 'RecordEgress'; traffic: EgressTraffic; now: number }
   | StopSession
   /** The expiry-warning timer has fired. */
   | { type: 'WarnOfExpiry'; now: number }
@@ -107,6 +110,8 @@ export type CreateSession = {
   userId: string;
   labels: Record<string, string>;
   browser: BrowserOptions;
+  /** What the browser may connect to; absent: everything but private networks. */
+  egress?: EgressRules;
   durationMs: number;
   idleTimeoutMs: number | null;
   /** Hash of the request, if it came with an Idempotency-Key; else null. */

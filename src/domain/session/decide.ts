@@ -59,6 +59,8 @@ export function decide(
     case 'RecordShareUse':
     case 'RevokeShare':
       return decideShare(command, session);
+    case 'RecordEgress':
+      return recordEgress(command, session);
     case 'StopSession':
       return isMeant(command, session)
         ? stop(command.reason, command.now, session, command.note)
@@ -185,6 +187,16 @@ function recordAccess(
   const { lastAccessedAt } = session;
   if (lastAccessedAt !== null && now - Date.parse(lastAccessedAt) < ACCESS_SAMPLE_MS) return [];
   return [{ type: 'session.accessed', data: { via, at: iso(now) } }];
+}
+
+/** A record that comes after the session's end is dropped: the session does not change any more. */
+function recordEgress(
+  { traffic, now }: Extract<SessionCommand, { type: 'RecordEgress' }>,
+  { egress, status }: SessionState,
+): SessionEvent[] {
+  const isOpen = status === 'active' || status === 'stopping';
+  if (egress === undefined || !isOpen) return [];
+  return [{ type: 'session.egress-recorded', data: { at: iso(now), ...traffic } }];
 }
 
 /** Addresses exist from the request on, so a session without a browser is rotated too. */

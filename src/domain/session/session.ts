@@ -1,3 +1,4 @@
+import { addTraffic } from '../egress/traffic.ts';
 import { endedHandoff, handoffAfter } from './handoff.ts';
 import { sharesAfter } from './share.ts';
 import {
@@ -85,18 +86,23 @@ export function evolve(
   }
 }
 
-/** The session after an event of its hand-off or of its shares. */
+/** The session after an event of its traffic, its hand-off or its shares. */
 function steered(session: SessionState, event: SteeringEvent): SessionState {
   switch (event.type) {
     case 'session.share-created':
     case 'session.share-used':
     case 'session.share-revoked':
       return { ...session, shares: sharesAfter(session.shares ?? [], event) };
+    case 'session.egress-recorded':
+      return { ...session, egressTraffic: addTraffic(session.egressTraffic, event.data) };
     default:
       return { ...session, ...handoffAfter(session, event) };
   }
 }
-type SteeringEvent = Extract<SessionEvent, { type: `session.${'handoff' | 'share'}-${string}` }>;
+type SteeringEvent = Extract<
+  SessionEvent,
+  { type: `session.${'egress' | 'handoff' | 'share'}-${string}` }
+>;
 
 function incomplete(type: string): RangeError {
   return new RangeError(`${type} before session.requested: the history is incomplete`);
@@ -168,6 +174,7 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.share-created': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.share-used': { from: ['active'], to: 'same' },
   'session.share-revoked': { from: ['creating', 'queued', 'active'], to: 'same' },
+  'session.egress-recorded': { from: ['active', 'stopping'], to: 'same' },
   'session.expiry-warning': { from: ['active'], to: 'same' },
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },

@@ -1,4 +1,6 @@
+import type { EgressEnforcement } from '#events/egress.ts';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+import type { EgressDoor } from '../egress/egress-proxy.ts';
 
 /**
  * Port: the browsers of one server. Adapters: docker/, process/, simulated/.
@@ -22,6 +24,8 @@ export type BrowserSpec = {
   locale?: string;
   /** IANA name; absent: the host's. */
   timezone?: string;
+  /** The proxy that is its only way out; absent: it reaches what its network reaches. */
+  egress?: EgressDoor;
 };
 
 /**
@@ -81,6 +85,11 @@ export type ObservedBrowser = {
 
 export type Browsers = {
   readonly kind: 'docker' | 'process' | 'simulated';
+  /**
+   * How it holds a browser to the proxy of its `egress`. Absent: it cannot, and refuses to launch
+   * such a browser.
+   */
+  readonly egress?: EgressEnforcement;
   /** What new browsers are launched from. */
   build(): BrowserBuild;
   /** Calls the listener after each change of `build()`. Absent where it never changes. */
@@ -109,8 +118,9 @@ export type Browsers = {
   /**
    * Adopts a browser that `list` returned as adoptable: from then on it counts as launched by this
    * process. Null if it has ended since or cannot be adopted.
+   * @param egress the proxy of a browser that was launched with one
    */
-  adopt(workloadId: string): Promise<RunningBrowser | null>;
+  adopt(workloadId: string, egress?: EgressDoor): Promise<RunningBrowser | null>;
   /**
    * Calls the listener for each browser of this process that ends without `stop`, at most once per
    * workload.

@@ -21,8 +21,8 @@ export function observedBrowsers(browsers: Browsers, observer: Observer): Browse
       launching.delete(spec.workloadId);
     }
   }
-  async function adopt(workloadId: string): Promise<RunningBrowser | null> {
-    const browser = await browsers.adopt(workloadId);
+  async function adopt(...asked: Parameters<Browsers['adopt']>): Promise<RunningBrowser | null> {
+    const browser = await browsers.adopt(...asked);
     if (browser !== null) void observer.attach(browser);
     return browser;
   }

@@ -9,7 +9,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import { metadataFrom } from '#src/commands/metadata.ts';
 import { isAwaitingServer, type SessionIdentity } from '#src/domain/session/session.ts';
 import { assignBrowser, resizeToOptions } from './assign-browser.ts';
-import { canServe, DEFAULTS, isSame } from './options.ts';
+import { canServe, DEFAULTS, isSame, launchOptionsOf } from './options.ts';
 import { poolFacts, until, type Pool, type WaitingRequest } from './pool.ts';
 import type { WaitingSessions } from './waiting-sessions.ts';
 
@@ -264,7 +264,7 @@ export async function acceptRequest(
   event: EventWithState<'session'>,
   isContested = false,
 ): Promise<boolean> {
-  const { browser: options } = event.state;
+  const options = launchOptionsOf(event.state);
   const isFirst = !pool.waiting.some((one) => isSame(one.options, options));
   const idle = isFirst && canServe(DEFAULTS, options) ? pool.roster.longestIdle() : null;
   if (idle !== null) {
@@ -286,7 +286,7 @@ async function waitForLaunch(
   identity: SessionIdentity,
   event: EventWithState<'session'>,
 ): Promise<boolean> {
-  const { browser: options } = event.state;
+  const options = launchOptionsOf(event.state);
   const assigned = Promise.withResolvers<SessionState | null>();
   const request = { identity, event, options, failures: 0, assigned: assigned.promise };
   pool.waiting.push(request);

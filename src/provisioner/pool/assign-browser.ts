@@ -5,6 +5,7 @@ import { metadataFrom } from '#src/commands/metadata.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
 import { resizeScreen } from '../browsers/chromium/resize-screen.ts';
+import { recordEvery } from './egress.ts';
 import { terminateBrowser } from './terminate.ts';
 import { screenOf } from './options.ts';
 import type { Pool } from './pool.ts';
@@ -38,7 +39,7 @@ export async function assignBrowser(
   const { organizationId, id: sessionId } = identity;
   const command = {
     type: 'ActivateSession',
-    workload: workloadOf(pool, browser),
+    workload: workloadOf(pool, browser, pooled.egress !== null),
     now: pool.now(),
   } as const;
   const assign = { type: 'Assign', organizationId, sessionId } as const;
@@ -57,6 +58,7 @@ export async function assignBrowser(
   if (!isRejection(activated)) {
     if (wasIdle) reportAssigned();
     labelBrowser(pool, pooled.workloadId, sessionId);
+    recordEvery(pool, pooled);
     return true;
   }
   pooled.session = null;
@@ -111,7 +113,12 @@ function labelBrowser({ browsers, log }: Pool, workloadId: string, sessionId: st
     );
 }
 
-function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser): SessionWorkload {
+function workloadOf(
+  { server, browsers }: Pool,
+  { workloadId, cdp, vnc }: RunningBrowser,
+  hasEgress: boolean,
+): SessionWorkload {
+  const { egress } = browsers;
   return {
     workloadId,
     serverId: server.id,
@@ -120,5 +127,6 @@ function workloadOf({ server }: Pool, { workloadId, cdp, vnc }: RunningBrowser):
     cdp: { host: cdp.host, port: cdp.port, path: cdp.path },
     vnc: { host: vnc.host, port: vnc.port },
     ...(cdp.linkKey === undefined ? {} : { link: 'tls-psk' }),
+    ...(hasEgress && egress !== undefined ? { egress } : {}),
   };
 }

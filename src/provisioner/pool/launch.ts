@@ -3,7 +3,8 @@ import { newId } from '#src/ids.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import { LaunchFailed } from '../browsers/browsers.ts';
 import { terminateBrowser } from './terminate.ts';
-import { DEFAULTS, isSame, specOf } from './options.ts';
+import { closeEgress, openEgressFor } from './egress.ts';
+import { browserOptionsOf, DEFAULTS, isSame, specOf } from './options.ts';
 import {
   nextToLaunch,
   poolFacts,
@@ -110,16 +111,20 @@ async function launchOne(pool: Pool): Promise<void> {
   const cause = () =>
     requester === null ? newMetadata(ACTOR) : metadataFrom(requester.event, ACTOR);
   const provision = { type: 'Provision', serverId: pool.server.id } as const;
-  const asked = isSame(options, DEFAULTS) ? {} : { browser: options };
+  const asked = isSame(options, DEFAULTS) ? {} : { browser: browserOptionsOf(options) };
   void pool.reporter.queue(pooled, { ...provision, ...asked }, cause());
   void pool.reporter.queue(pooled, { type: 'Launch' }, cause());
   const begunAt = performance.now();
   const span = requester === null ? undefined : traceLaunch(pool, requester, workloadId);
   try {
     const vncPassword = pool.vncPasswordOf(workloadId);
-    pooled.browser = await pool.browsers.launch({ workloadId, vncPassword, ...specOf(options) });
+    if (requester !== null) pooled.egress = openEgressFor(pool, requester.event.state);
+    const egress = pooled.egress === null ? {} : { egress: pooled.egress };
+    const spec = { workloadId, vncPassword, ...specOf(options), ...egress };
+    pooled.browser = await pool.browsers.launch(spec);
   } catch (error) {
     span?.fail(error);
+    await closeEgress(pool, pooled);
     // It was cancelled: that is reported as its termination.
     if (pooled.phase !== 'launching') return;
     return launchFailed(pool, pooled, error);

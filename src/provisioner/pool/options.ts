@@ -1,5 +1,24 @@
-import type { BrowserOptions } from '#events/session.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { EgressRules } from '#events/egress.ts';
+import type { BrowserOptions, SessionState } from '#events/session.ts';
 import type { BrowserSpec } from '../browsers/browsers.ts';
+
+/** What a browser is launched with: the caller's options, and the rules for its connections. */
+export type LaunchOptions = BrowserOptions & { egress?: EgressRules };
+
+/** The options that a session's browser is launched with. */
+export function launchOptionsOf({
+  browser,
+  egress,
+}: Pick<SessionState, 'browser' | 'egress'>): LaunchOptions {
+  return egress === undefined ? browser : { ...browser, egress };
+}
+
+/** The options alone that the caller's browser has: what the event of its launch records. */
+export function browserOptionsOf(launched: LaunchOptions): BrowserOptions {
+  const { egress: _, ...options } = launched;
+  return options;
+}
 
 /** Options of the browsers that are launched in advance and wait idle. */
 export const DEFAULTS: BrowserOptions = { viewport: null, locale: null, timezone: null };
@@ -14,7 +33,7 @@ const SCREEN = { width: 1280, height: 800 };
 const WIDTH_MIN = 501;
 
 /** Whether a browser launched with one set of options serves a request for the other as it is. */
-export function isSame(one: BrowserOptions, other: BrowserOptions): boolean {
+export function isSame(one: LaunchOptions, other: LaunchOptions): boolean {
   const [here, there] = [screenOf(one), screenOf(other)];
   return here.width === there.width && here.height === there.height && isAlike(one, other);
 }
@@ -23,23 +42,25 @@ export function isSame(one: BrowserOptions, other: BrowserOptions): boolean {
  * Whether a running browser, launched with `one`, can serve a request for `other`, as it is or
  * after a resize: only the screen of a running browser can change.
  */
-export function canServe(one: BrowserOptions, other: BrowserOptions): boolean {
+export function canServe(one: LaunchOptions, other: LaunchOptions): boolean {
   return isSame(one, other) || (isAlike(one, other) && screenOf(other).width >= WIDTH_MIN);
 }
 
 /**
- * Whether all but the screen is the same. Locale and time zone are fixed when the process starts;
- * an override by CDP would end with the CDP session that set it. A display comes with its X server.
+ * Whether all but the screen is the same. Locale, time zone and egress proxy are fixed when the
+ * process starts; an override by CDP would end with the CDP session that set it. A display comes
+ * with its X server.
  */
-function isAlike(one: BrowserOptions, other: BrowserOptions): boolean {
+function isAlike(one: LaunchOptions, other: LaunchOptions): boolean {
   return (
     one.locale === other.locale &&
     one.timezone === other.timezone &&
-    (one.headless ?? false) === (other.headless ?? false)
+    (one.headless ?? false) === (other.headless ?? false) &&
+    isDeepStrictEqual(one.egress, other.egress)
   );
 }
 
-type WithOptions = { options: BrowserOptions };
+type WithOptions = { options: LaunchOptions };
 
 /**
  * Matches waiting requests with launches under way: each launch serves one request for the same

@@ -1,6 +1,6 @@
 import type { EventWithState } from '#events/events.ts';
 import type { PoolLimit } from '#events/pool.ts';
-import type { BrowserOptions, SessionState } from '#events/session.ts';
+import type { SessionState } from '#events/session.ts';
 import {
   nextOrganization,
   noShares,
@@ -16,7 +16,8 @@ import { createArrivals, type Arrivals } from './arrivals.ts';
 import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
 import type { Reporter } from '../reporter.ts';
-import { DEFAULTS, isSame, matchLaunches } from './options.ts';
+import type { OpenEgress } from '../egress/open-egress.ts';
+import { DEFAULTS, isSame, matchLaunches, type LaunchOptions } from './options.ts';
 import { createRoster, type PooledBrowser, type Roster } from './roster.ts';
 
 /** An accepted request whose session has no browser yet. */
@@ -25,7 +26,7 @@ export type WaitingRequest = {
   /** The request: the cause in the metadata of all events that follow from it. */
   event: EventWithState<'session'>;
   /** The options its browser is to be launched with. */
-  options: BrowserOptions;
+  options: LaunchOptions;
   /** Failed launches while it was the next request to get a browser. */
   failures: number;
   /** The session's state once `session.assigned` has been appended; null: it could not be. */
@@ -59,6 +60,8 @@ export type Pool = {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly vncPasswordOf: (workloadId: string) => string;
+  /** Opens the proxy of a browser whose session has egress rules. */
+  readonly openEgress: OpenEgress;
   readonly limits: PoolLimits;
   /**
    * Whether there is a live server that is not among the given ids and may launch instead; null:
@@ -109,6 +112,7 @@ export function createPool(
     | 'tracer'
     | 'now'
     | 'vncPasswordOf'
+    | 'openEgress'
     | 'limits'
     | 'hasOthers'
   >,
@@ -185,7 +189,7 @@ export function nextToLaunch(pool: Pool): { request: WaitingRequest; launches: n
  * Removes from the waiting requests the one that gets a browser with these options next: by turns
  * of the organizations, the longest waiting one of each; null: none wants it.
  */
-export function takeNextFor(pool: Pool, options: BrowserOptions): WaitingRequest | null {
+export function takeNextFor(pool: Pool, options: LaunchOptions): WaitingRequest | null {
   const wanting = pool.waiting.filter((request) => isSame(request.options, options));
   const organizations = new Set(wanting.map(({ identity }) => identity.organizationId));
   const organizationId = nextOrganization(pool.turns, organizations);

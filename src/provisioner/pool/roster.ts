@@ -1,7 +1,8 @@
-import type { BrowserOptions } from '#events/session.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { RunningBrowser } from '../browsers/browsers.ts';
+import type { EgressProxy } from '../egress/egress-proxy.ts';
 import type { ReportQueue } from '../reporter.ts';
+import type { LaunchOptions } from './options.ts';
 
 /**
  * A browser that this process is in charge of; the log knows it as the workload `workloadId`.
@@ -10,12 +11,14 @@ import type { ReportQueue } from '../reporter.ts';
  */
 export type PooledBrowser = ReportQueue & {
   /** The options it was launched with, or resized to. */
-  options: BrowserOptions;
+  options: LaunchOptions;
   phase: 'launching' | 'idle' | 'busy' | 'ending';
   /** Set once it has been launched. */
   browser: RunningBrowser | null;
   /** The organization of the request that it is or was launched for; null: for the pool. */
   launchedFor: string | null;
+  /** Its proxy, if it was launched for a session with egress rules. */
+  egress: EgressProxy | null;
   /** The session it serves; set while busy, and kept while ending. */
   session: SessionIdentity | null;
   /**
@@ -42,21 +45,21 @@ export function createRoster(onChange: () => void) {
   }
   function add(
     workloadId: string,
-    options: BrowserOptions,
+    options: LaunchOptions,
     launchedFor: string | null,
   ): PooledBrowser {
-    const nothing = { browser: null, session: null, ...createQueues() };
+    const nothing = { browser: null, session: null, egress: null, ...createQueues() };
     return put({ workloadId, options, phase: 'launching', launchedFor, ...nothing });
   }
   /** Adds a browser of an earlier process: busy with its session, or idle if that is null. */
   function adopt(
     browser: RunningBrowser,
-    options: BrowserOptions,
+    options: LaunchOptions,
     session: SessionIdentity | null,
   ): PooledBrowser {
     const { workloadId } = browser;
     const phase = session === null ? 'idle' : 'busy';
-    const begun = { browser, launchedFor: null, session, ...createQueues() };
+    const begun = { browser, launchedFor: null, session, egress: null, ...createQueues() };
     return put({ workloadId, options, phase, ...begun });
   }
   function move(pooled: PooledBrowser, phase: PooledBrowser['phase']): void {

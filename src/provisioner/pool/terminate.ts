@@ -4,6 +4,7 @@ import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import type { BrowserExit } from '../browsers/browsers.ts';
+import { closeEgress } from './egress.ts';
 import { until, type Pool } from './pool.ts';
 import { redact } from '../browsers/redact.ts';
 import type { PooledBrowser } from './roster.ts';
@@ -53,6 +54,7 @@ async function endBrowser(
     pool.roster.remove(pooled.workloadId);
     return false;
   }
+  await closeEgress(pool, pooled);
   const terminated = { type: 'ReportTerminated', reason, exitCode: null } as const;
   await pool.reporter.queue(pooled, terminated, cause());
   try {
@@ -137,6 +139,8 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   const fields = { ...exit, detail, session };
   if (reason === 'browser_closed') pool.log.info(fields, 'browser closed by its user');
   else pool.log.warn(fields, 'browser ended unexpectedly');
+  // Before its end: an ended session does not change any more.
+  await closeEgress(pool, pooled);
   try {
     if (session !== null)
       await pool.reporter.session(
@@ -246,6 +250,8 @@ export async function detachPool(pool: Pool): Promise<boolean> {
   await detaching;
   await Promise.allSettled(pool.requeues);
   const left = pool.roster.all();
+  // The next process opens them again.
+  await Promise.all(left.map((pooled) => closeEgress(pool, pooled)));
   await Promise.all(left.map(({ reports }) => reports));
   return left.length + pool.waiting.length > 0;
 }

@@ -5,7 +5,8 @@ import { loadState, withState } from '#src/event-store/load-state.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleExit, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
-import { DEFAULTS } from '../pool/options.ts';
+import { openEgressFor, recordEvery } from '../pool/egress.ts';
+import { DEFAULTS, launchOptionsOf } from '../pool/options.ts';
 import type { Pool } from '../pool/pool.ts';
 import { acceptRequest } from '../pool/accept-requests.ts';
 
@@ -95,11 +96,18 @@ async function adopt(
   session: SessionState | null,
 ): Promise<void> {
   if (pool.roster.get(workloadId) !== null) return;
-  const browser = await pool.browsers.adopt(workloadId);
-  if (browser === null) return;
+  const egress = session === null ? null : openEgressFor(pool, session);
+  const browser = await pool.browsers.adopt(workloadId, egress ?? undefined);
+  if (browser === null) {
+    await egress?.[Symbol.asyncDispose]();
+    return;
+  }
   const identity = session === null ? null : identityOf(session);
-  const pooled = pool.roster.adopt(browser, session?.browser ?? DEFAULTS, identity);
+  const options = session === null ? DEFAULTS : launchOptionsOf(session);
+  const pooled = pool.roster.adopt(browser, options, identity);
+  pooled.egress = egress;
   if (identity === null) return;
+  recordEvery(pool, pooled);
   const { organizationId, id: sessionId } = identity;
   const assign = { type: 'Assign', organizationId, sessionId } as const;
   void pool.reporter.queue(pooled, assign, newMetadata(ACTOR));

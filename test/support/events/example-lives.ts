@@ -6,6 +6,7 @@ import {
   accessed,
   activated,
   assigned,
+  egressRecorded,
   expiryWarning,
   failed,
   handedOff,
@@ -53,6 +54,7 @@ const lives: PendingEvent[][] = [
     { type: 'session.updated', data: { name: 'Checkout', labels: { team: 'shop' } } },
     ...handedOff,
     ...shared,
+    egressRecorded,
     { type: 'session.carried-forward', data: carried },
     stopRequested(),
     {

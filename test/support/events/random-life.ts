@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { browser, createSession, HOUR, MINUTE } from '../examples.ts';
+import { browser, createSession, egress, egressTraffic, HOUR, MINUTE } from '../examples.ts';
 
 /** One step of a random history: after some time, a command for one of several sessions. */
 export type Step = { sessionId: string; afterMs: number; command: CommandAt };
@@ -34,11 +34,14 @@ const create = fc.record({
     .map((minutes) => minutes * MINUTE),
   idleTimeoutMs: fc.option(fc.integer({ min: 1, max: 60 }).map((minutes) => minutes * MINUTE)),
   fingerprint: fc.option(fc.constantFrom('f1', 'f2')),
+  hasEgress: fc.boolean(),
 });
 
 /** Every command; those that keep a session going are more frequent than those that end it. */
 const command: fc.Arbitrary<CommandAt> = fc.oneof(
-  weighted(10, create, (asked, now) => createSession({ ...asked, now })),
+  weighted(10, create, ({ hasEgress, ...asked }, now) =>
+    createSession({ ...asked, ...(hasEgress && { egress }), now }),
+  ),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'QueueSession', now })),
   weighted(2, workloadId, (id) => ({ type: 'AssignSession', workloadId: id, serverId: 'srv_1' })),
   weighted(3, fc.constant(null), () => ({
@@ -57,6 +60,11 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
   weighted(2, fc.constantFrom('api', 'cdp', 'vnc'), (via, now) => ({
     type: 'RecordAccess',
     via,
+    now,
+  })),
+  weighted(3, fc.constant(null), (_, now) => ({
+    type: 'RecordEgress',
+    traffic: egressTraffic,
     now,
   })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'RotateAccess', now })),
@@ -89,7 +97,7 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
   weighted(5, shareId, (id, now) => ({ type: 'RecordShareUse', shareId: id, now })),
   weighted(1, shareId, (id, now) => ({ type: 'RevokeShare', shareId: id, by: 'user_1', now })),
   weighted(1, stopReason, (reason, now) => ({ type: 'StopSession', reason, now })),
-  weighted(4, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
+  weighted(8, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'ExpireSession', now })),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'StopIdleSession', now })),
   weighted(1, fc.integer({ min: 0, max: HOUR }), (queueTimeoutMs, now) => ({

@@ -34,6 +34,8 @@ import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
+import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
+import { createProxyPasswords } from '#src/provisioner/egress/proxy-password.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import { openMetrics } from '#src/telemetry/metrics.ts';
 import { startTimekeeper } from '#src/timekeeper/timekeeper.ts';
@@ -54,6 +56,7 @@ const usual = {
 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
+const proxyPasswords = createProxyPasswords(Buffer.alloc(32, 'key'));
 const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] };
 const JWK = { format: 'jwk' } as const;
 
@@ -148,6 +151,7 @@ export async function startApp(
       ...infrastructure,
       vncPasswordOf,
       browsers,
+      openEgress: createOpenEgress({ passwords: proxyPasswords }),
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
       queueTimeoutMs: queue.timeoutMs,
@@ -175,6 +179,7 @@ export async function startApp(
     queueTimeoutMs: queue.timeoutMs,
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,
+    proxyPasswords,
     addresses: {
       cdpUrl: ({ id }) => `ws://host:1/devtools/browser/${id}`,
       vncUrl: ({ id }, _keyHash, grant) => `wss://host:2/vnc/${grant?.id ?? id}/websockify`,

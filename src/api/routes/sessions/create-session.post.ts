@@ -21,6 +21,7 @@ import {
 } from '../../sessions/idempotency.ts';
 import { createOpenSessionIds, type OpenSessionIds } from '../../sessions/open-session-ids.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { readEgress, withoutPassword, type ProxyPasswordSealer } from '../../schemas/egress.ts';
 import { presentSession } from '../../schemas/present-session.ts';
 import { arrivedAt } from '../../http/admission.ts';
 import { costs } from '../../http/cost.ts';
@@ -82,6 +83,7 @@ export function createSession(server: ApiServer, dependencies: ApiDependencies):
         'IDEMPOTENCY_CONFLICT',
         'SESSION_LIMIT_EXCEEDED',
         'NO_SERVERS_AVAILABLE',
+        'EGRESS_UNAVAILABLE',
       ],
       admission: 'handler',
       cost: costs.createSession,
@@ -103,6 +105,7 @@ async function create(
     key: idempotencyKeyOf(request.headers),
     now: dependencies.context.now(),
     maxLifetimeMs: dependencies.maxLifetimeMs,
+    passwords: dependencies.proxyPasswords,
   });
   if (isRejection(asked)) return sendRejection(reply, (await admitted) ?? asked);
   let answer = '';
@@ -166,7 +169,7 @@ function serverTiming(
 function readRequest(
   body: Static<typeof CreateSessionBody>,
   caller: Caller,
-  { key, now, maxLifetimeMs }: { key: string | null; now: number; maxLifetimeMs: number },
+  { key, now, maxLifetimeMs, passwords }: Read,
 ): { id: string; command: CreateSession } | Rejection {
   const asked = readDuration(body.duration);
   if (typeof asked !== 'number') return asked;
@@ -181,21 +184,30 @@ function readRequest(
   if (idleTimeoutMs !== null && typeof idleTimeoutMs !== 'number') return idleTimeoutMs;
   if (body.timezone !== undefined && !isTimezone(body.timezone))
     return reject('INVALID_REQUEST', { field: 'timezone', timezone: body.timezone });
-  return {
-    id: key === null ? newId('ses') : derivedId('ses', caller.organizationId, key),
-    command: toCommand(body, caller, {
-      durationMs,
-      idleTimeoutMs,
-      now,
-      fingerprint: key === null ? null : fingerprintOf(body),
-    }),
-  };
+  const id = key === null ? newId('ses') : derivedId('ses', caller.organizationId, key);
+  const egress = body.egress === undefined ? null : readEgress(body.egress, id, passwords);
+  if (egress !== null && isRejection(egress)) return egress;
+  const command = toCommand(body, caller, {
+    durationMs,
+    idleTimeoutMs,
+    now,
+    fingerprint: key === null ? null : fingerprintOf(withoutPassword(body, passwords)),
+    ...(egress === null ? {} : { egress }),
+  });
+  return { id, command };
 }
+
+type Read = {
+  key: string | null;
+  now: number;
+  maxLifetimeMs: number;
+  passwords: ProxyPasswordSealer;
+};
 
 function toCommand(
   body: Static<typeof CreateSessionBody>,
   caller: Caller,
-  read: Pick<CreateSession, 'durationMs' | 'idleTimeoutMs' | 'now' | 'fingerprint'>,
+  read: Pick<CreateSession, 'durationMs' | 'idleTimeoutMs' | 'now' | 'fingerprint' | 'egress'>,
 ): CreateSession {
   return {
     type: 'CreateSession',

@@ -33,8 +33,29 @@ const FLAGS = [
   `--disable-features=${DISABLED_FEATURES.join(',')}`,
 ];
 
-/** The arguments of a browser with one blank page, without profile and port. */
-export function chromiumFlags({ screen, locale, headless }: BrowserSpec): string[] {
+/**
+ * Lead all that a browser sends through a proxy of its own host: no name is resolved, not even
+ * loopback is reached past it, and nothing goes by UDP (WebRTC, QUIC).
+ */
+function proxyFlags(port: number): string[] {
+  return [
+    `--proxy-server=http://127.0.0.1:${port}`,
+    '--proxy-bypass-list=<-loopback>',
+    '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
+    '--webrtc-ip-handling-policy=disable_non_proxied_udp',
+    '--disable-quic',
+  ];
+}
+
+/**
+ * The arguments of a browser with one blank page, without profile and port.
+ * @param proxyPort the port of its egress proxy on its own host's loopback; null: it has none
+ */
+export function chromiumFlags(
+  { screen, locale, headless }: BrowserSpec,
+  proxyPort: number | null = null,
+): string[] {
   return [
     `--window-size=${screen.width},${screen.height}`,
     // A headless screen has 800 x 600 pixels by default.
@@ -42,6 +63,7 @@ export function chromiumFlags({ screen, locale, headless }: BrowserSpec): string
       ? ['--headless=new', `--screen-info={${screen.width}x${screen.height}}`]
       : []),
     ...FLAGS,
+    ...(proxyPort === null ? [] : proxyFlags(proxyPort)),
     // The language of pages; that of the browser's own interface follows its environment.
     ...(locale === undefined ? [] : [`--accept-lang=${locale}`]),
     'about:blank',

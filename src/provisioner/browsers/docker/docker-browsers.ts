@@ -1,4 +1,5 @@
 import type { Logger } from '#src/telemetry/logger.ts';
+import { LaunchFailed } from '../browsers.ts';
 import type {
   BrowserBuild,
   BrowserExit,
@@ -131,6 +132,8 @@ class DockerBrowsers implements Browsers {
 
   async launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId } = spec;
+    if (spec.egress !== undefined)
+      throw new LaunchFailed('EGRESS_UNAVAILABLE: containers cannot be held to egress rules', '');
     this.#own.assertCanLaunch(workloadId);
     const stopped = new AbortController();
     const { docker, confinement } = this.#site;

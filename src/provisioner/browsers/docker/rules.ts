@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
+import { UNREACHABLE } from '../../egress/closed-networks.ts';
 
 /**
  * The packet rules of the sessions' network, for nftables. They are in a separate table, which
@@ -15,25 +16,6 @@ export type RulesFor = {
   /** False: without the bound on connections, for a kernel that cannot count them. */
   isBounded?: boolean;
 };
-
-/**
- * What no session reaches: the host's own networks and everything outside of the public internet
- * (RFC 6890): "this" network, private, shared by carriers, loopback, link-local with the clouds'
- * metadata services, protocol assignments, private relays, benchmarks, multicast, reserved.
- */
-export const UNREACHABLE = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.0.0.0/24',
-  '192.168.0.0/16',
-  '198.18.0.0/15',
-  '224.0.0.0/4',
-  '240.0.0.0/4',
-] as const;
 
 /**
  * Connections of one session at once, in the host's table of connections (262,144 by default on a

@@ -190,7 +190,11 @@ async function spawnPrograms(
     records.write(record);
     await untilListening(display, signal);
   }
-  const { child: chromium, listening } = startChromium(programs.chromium, spec, place);
+  const proxyPort = spec.egress === undefined ? null : await spec.egress.listen();
+  const { child: chromium, listening } = startChromium(programs.chromium, spec, {
+    ...place,
+    proxyPort,
+  });
   addSession(record, chromium);
   records.write(record);
   return { record, display, chromium, listening };
@@ -288,14 +292,19 @@ async function removeFolder(folder: string, user: BrowserUser): Promise<void> {
 export function startChromium(
   program: string,
   spec: BrowserSpec,
-  place: { folder: string; env: Record<string, string>; user: BrowserUser },
+  place: {
+    folder: string;
+    env: Record<string, string>;
+    user: BrowserUser;
+    proxyPort?: number | null;
+  },
 ): { child: Child; listening: Promise<CdpEndpoint> } {
   const listening = Promise.withResolvers<CdpEndpoint>();
   const args = [
     '--remote-debugging-port=0',
     `--user-data-dir=${place.folder}/profile`,
     `--disk-cache-size=${CACHE_BYTES_MAX}`,
-    ...chromiumFlags(spec),
+    ...chromiumFlags(spec, place.proxyPort),
   ];
   const child = startChild(program, args, {
     env: { ...place.env, ...chromiumEnvironment(spec) },

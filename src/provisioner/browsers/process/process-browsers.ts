@@ -59,6 +59,8 @@ type ProcessBrowser = OwnBrowser & {
 
 class ProcessBrowsers implements Browsers {
   readonly kind = 'process';
+  /** They share the host's network: what breaks out of Chromium is free. */
+  readonly egress = 'browser';
   readonly #site: Site;
   readonly #own = new OwnBrowsers<ProcessBrowser>(({ launched }, workloadId) =>
     launched === null ? this.#stopLeftover(workloadId) : endBrowser(this.#site, launched.processes),

@@ -36,6 +36,8 @@ export type SimulatedBrowsersOptions = {
   now?: () => number;
 };
 
+const KIND = { kind: 'simulated', egress: 'simulated' } as const;
+
 type HowEnded = Pick<BrowserExit, 'reason' | 'exitCode' | 'detail'>;
 const CLOSED: HowEnded = { reason: 'browser_closed', exitCode: 0, detail: 'a simulated close' };
 const CRASHED: HowEnded = {
@@ -101,7 +103,7 @@ export async function createSimulatedBrowsers(
   }
 
   return {
-    kind: 'simulated',
+    ...KIND,
     ...builds.port,
     launch,
     stop: async (workloadId) => void end(workloadId),

@@ -13,6 +13,9 @@ import {
   accessRotated,
   activated,
   assigned,
+  egress,
+  egressRecorded,
+  egressTraffic,
   browser,
   carriedForward,
   createSession,
@@ -114,7 +117,7 @@ function parseTable(markdown: string): Line[] {
 
 /** Each status, in each of its forms. */
 function states(): (SessionState | null)[] {
-  const asked = requested({ idleTimeoutMs: 10 * MINUTE, fingerprint: 'f1' });
+  const asked = requested({ egress, idleTimeoutMs: 10 * MINUTE, fingerprint: 'f1' });
   const histories = [
     [],
     [asked],
@@ -154,6 +157,7 @@ function commands(): SessionCommand[] {
     { type: 'RecordAccess', via: 'cdp', now },
     { type: 'RotateAccess', now },
     ...steering(now),
+    { type: 'RecordEgress', traffic: egressTraffic, now },
     { type: 'StopSession', reason: 'user', now },
     { type: 'WarnOfExpiry', now },
     { type: 'ExpireSession', now },
@@ -207,6 +211,7 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.share-created': shared[0],
     'session.share-used': shared[1],
     'session.share-revoked': shared[2],
+    'session.egress-recorded': egressRecorded,
     'session.expiry-warning': expiryWarning,
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),

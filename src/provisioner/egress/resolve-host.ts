@@ -1,0 +1,25 @@
+import { Resolver } from 'node:dns/promises';
+
+/** The addresses of a name, IPv4 first; none: it has none, or no name server answers in time. */
+export type ResolveHost = (name: string) => Promise<string[]>;
+
+/** The longest wait for a name server, and the attempts. */
+const TIMEOUT_MS = 2_000;
+const TRIES = 2;
+
+const none = (): string[] => [];
+
+/**
+ * Resolves by the name servers themselves: `dns.lookup` would keep one of the process's few threads
+ * for each name that a page invents.
+ */
+export function createResolver(): ResolveHost {
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
+  return async (name) => {
+    const found = await Promise.all([
+      resolver.resolve4(name).catch(none),
+      resolver.resolve6(name).catch(none),
+    ]);
+    return found.flat();
+  };
+}
