@@ -108,6 +108,12 @@ export const meanings: Record<string, Meaning> = {
       'end.',
     by: 'provisioner (egress)',
   },
+  'session.recording-stored': {
+    when:
+      'Segments of the session’s recording were stored, with the hash of each, or a gap in it is ' +
+      'known. At most once a minute while the screen changes, and before the session’s end.',
+    by: 'provisioner (recordings)',
+  },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +

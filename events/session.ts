@@ -3,6 +3,7 @@ import type { EventOf } from './envelope.ts';
 import { EgressEnforcement, egressEvents, EgressRules, EgressTraffic } from './egress.ts';
 import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
 import { Handoff, handoffEvents } from './handoff.ts';
+import { Recording, recordingEvents } from './session/recording.ts';
 import { Share, shareEvents, sharesMax } from './share.ts';
 
 const ID = '^[A-Za-z0-9_-]{1,64}$';
@@ -125,6 +126,9 @@ const requested = {
       description: 'share of the organization while requests wait, by its tier; absent: 1',
     }),
   ),
+  record: Type.Optional(
+    Type.Boolean({ description: 'true: what the screen shows is recorded; absent: false' }),
+  ),
 };
 
 /** A request that may be repeated, as hashes of its Idempotency-Key and of its body. */
@@ -186,6 +190,7 @@ export const sessionEvents = {
   ...handoffEvents,
   ...shareEvents,
   ...egressEvents,
+  ...recordingEvents,
   'session.stop-requested': Type.Object({
     reason: StopReason,
     at: Timestamp,
@@ -238,6 +243,8 @@ const common = {
   shares: Type.Optional(Type.Array(Share, { maxItems: sharesMax })),
   /** What the browser sent, received and was refused; absent: nothing was recorded. */
   egressTraffic: Type.Optional(EgressTraffic),
+  /** How far its recording is; absent: nothing of it is stored. */
+  recording: Type.Optional(Recording),
   /** Servers that could not launch a browser for it and returned it. */
   triedServers: Type.Optional(Type.Array(Id)),
 };

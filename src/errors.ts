@@ -16,6 +16,10 @@ export const errors = {
   SESSION_NOT_FOUND: { status: 404, message: 'There is no session with this id.' },
   HANDOFF_NOT_FOUND: { status: 404, message: 'The session has no hand-off with this id.' },
   SHARE_NOT_FOUND: { status: 404, message: 'The session has no live share with this id.' },
+  RECORDING_NOT_FOUND: {
+    status: 404,
+    message: 'The session was not recorded, or its recording was removed.',
+  },
   KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
   IDEMPOTENCY_CONFLICT: {

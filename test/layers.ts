@@ -53,6 +53,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   ],
   // What a session's events say: for the API and the command line.
   'src/history': ['events', 'src/domain', 'src/event-store', ...common],
+  // The format of recordings: who writes, serves, plays and checks them.
+  'src/recordings': ['events', 'src/event-store', 'src/objects', ...common],
   'src/audit': ['events', 'src/event-store', 'src/archive', ...common],
   'src/billing': ['events', 'src/domain', 'src/event-store', ...common],
   projections: [
@@ -83,8 +85,15 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // How a browser's sockets are reached, for the two roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.
-  'src/api': [...core, 'src/history', 'src/audit', 'src/operator', 'src/dashboard/pages.ts'],
-  'src/provisioner': [...core, 'src/browser-link'],
+  'src/api': [
+    ...core,
+    'src/history',
+    'src/audit',
+    'src/operator',
+    'src/recordings',
+    'src/dashboard/pages.ts',
+  ],
+  'src/provisioner': [...core, 'src/browser-link', 'src/recordings'],
   'src/timekeeper': core,
   'src/gateway': [...core, 'src/browser-link'],
   'src/feed': core,
@@ -97,6 +106,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'events/events.ts',
     'events/pool.ts',
     'src/history/describe-event.ts',
+    'src/recordings/framebuffer.ts',
+    'src/recordings/segment-format.ts',
   ],
   // What its users have: types of the service alone, which leave nothing behind.
   'src/client': [

@@ -11,6 +11,7 @@ import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import type { Screenshots } from '#src/messaging/screenshots.ts';
+import type { ObjectStore } from '#src/objects/object-store.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
 import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
@@ -63,6 +64,8 @@ export type ApiDependencies = {
   credentials: Pick<Credentials, 'reached'>;
   /** Screenshots of sessions, by the servers that run them. */
   screenshots: Pick<Screenshots, 'ask'>;
+  /** Segments of recordings. */
+  objects: ObjectStore;
   feed: EventFeed;
   audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;

@@ -18,6 +18,7 @@ import { operatorPool } from './routes/operator/pool.ts';
 import { operatorQueue } from './routes/operator/queue.get.ts';
 import { operatorReadModels } from './routes/operator/read-models.ts';
 import { operatorServers } from './routes/operator/servers.ts';
+import { sessionRecording } from './routes/recordings/recording.get.ts';
 import { serveDashboard } from './routes/service/dashboard.get.ts';
 import { serveDocuments } from './routes/service/documents.get.ts';
 import { serviceHealth } from './routes/service/health.get.ts';
@@ -63,6 +64,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   sessionWhy(server, dependencies);
   stopSessions(server, dependencies);
   sessionScreenshot(server, dependencies);
+  sessionRecording(server, dependencies);
   requestHandoff(server, dependencies);
   readHandoffs(server, dependencies);
   takeHandoff(server, dependencies);

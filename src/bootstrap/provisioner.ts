@@ -39,6 +39,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,
+    recordings: { objects: infrastructure.objects, maxBytes: config.recordings.maxBytes },
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),

@@ -11,6 +11,7 @@ import {
   withSecretFiles,
 } from './secrets.ts';
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
+import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -59,6 +60,7 @@ export type Config = StoresConfig & {
   auditKeyFile: string | null;
   archive: ArchiveConfig;
   objects: ObjectsConfig;
+  recordings: RecordingsConfig;
   roles: readonly RoleName[];
   browsers: {
     kind: 'docker' | 'process' | 'simulated';
@@ -123,6 +125,7 @@ export const variables = {
   ...storesVariables,
   ...archiveVariables,
   ...objectsVariables,
+  ...recordingsVariables,
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
@@ -221,6 +224,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     ...readStores(read),
     archive: readArchive(read),
     objects: readObjects(read),
+    recordings: readRecordings(read),
     roles: readRoles(read('ROLES')),
     browsers: {
       kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),

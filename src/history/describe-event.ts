@@ -71,6 +71,8 @@ function describeSessionEvent(event: SessionEvent): string {
       return `${event.data.by} revoked share ${event.data.shareId}`;
     case 'session.egress-recorded':
       return describeTraffic(event.data);
+    case 'session.recording-stored':
+      return describeRecording(event.data);
     case 'session.stop-requested': {
       const { reason, note } = event.data;
       return note === undefined ? stopReasons[reason] : `${stopReasons[reason]}: ${note}`;
@@ -99,6 +101,22 @@ function describeTraffic({ hosts, others }: EgressTraffic): string {
     `its browser made ${sum('connections')} connections, sent ${sum('bytesSent')} bytes and ` +
     `received ${sum('bytesReceived')}; ${sum('refused')} were refused${mostly}`
   );
+}
+
+function describeRecording({
+  segments,
+  gaps,
+}: Extract<SessionEvent, { type: 'session.recording-stored' }>['data']): string {
+  const bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  const count = segments.length === 1 ? '1 segment' : `${segments.length} segments`;
+  const stored = segments.length === 0 ? [] : [`${count} of its recording (${bytes} bytes)`];
+  const missing = gaps.map(({ from, until, reason }) =>
+    until === undefined
+      ? `the recording ended at ${from} (${reason})`
+      : `nothing was recorded from ${from} until ${until} (${reason})`,
+  );
+  const what = stored.length === 0 ? [] : [`${stored[0]} were stored`];
+  return [...what, ...missing].join('; ') || `its recording is complete until then`;
 }
 
 function describeHandoff(

@@ -34,6 +34,7 @@ import { replaceOutdated } from './pool/rollover.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
+import { createRecorder, type RecorderOptions } from './recorder/recorder.ts';
 import { createScreenshots } from './screenshots/screenshots.ts';
 import { createReporter, type Reporter } from './reporter.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
@@ -65,6 +66,8 @@ export type ProvisionerDependencies = {
   log: Logger;
   /** Called after each screenshot, with its duration. */
   screenshotMade?: Metrics['screenshotMade'];
+  /** Where recordings are stored, and how large one may be; absent: nothing is recorded. */
+  recordings?: Pick<RecorderOptions, 'objects' | 'maxBytes' | 'times'>;
   /** null: nothing is traced. */
   tracer?: Tracer | null;
 };
@@ -107,15 +110,7 @@ export async function startProvisioner(
   subscriptions.defer(() => stop.abort());
   const reporter = createReporter(context, log, givenUp.signal);
   const report = createServerReporter(reporter, server.id);
-  const hasOthers = createOtherServersCheck(dependencies);
-  const { openEgress = createOpenEgress() } = dependencies;
-  const pool = createPool({ ...dependencies, now: context.now, reporter, hasOthers, openEgress });
-  browsers.onExit((exit) => {
-    const { workloadId } = exit;
-    handleExit(pool, exit).catch((error: unknown) =>
-      log.error({ err: error, workloadId }, 'failed to report the end of a browser'),
-    );
-  });
+  const pool = openPool(dependencies, reporter);
   browsers.onAvailable?.((isAvailable) => {
     pool.canLaunch = isAvailable;
     pool.changed();
@@ -198,6 +193,26 @@ async function leave(pool: Pool): Promise<boolean> {
   setClosed(pool);
   await requeueAll(pool, 'the server is shutting down');
   return closePool(pool);
+}
+
+/** The pool, with what serves its browsers. */
+function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Pool {
+  const { context, browsers, recordings, vncPasswordOf, log } = dependencies;
+  const { openEgress = createOpenEgress() } = dependencies;
+  const hasOthers = createOtherServersCheck(dependencies);
+  const { now } = context;
+  const recorder =
+    recordings === undefined
+      ? null
+      : createRecorder({ ...recordings, reporter, vncPasswordOf, log, now });
+  const pool = createPool({ ...dependencies, now, reporter, hasOthers, openEgress, recorder });
+  browsers.onExit((exit) => {
+    const { workloadId } = exit;
+    handleExit(pool, exit).catch((error: unknown) =>
+      log.error({ err: error, workloadId }, 'failed to report the end of a browser'),
+    );
+  });
+  return pool;
 }
 
 /** Goes on from what the server's earlier provisioners recorded. */

@@ -85,6 +85,11 @@ export const topics: readonly Topic[] = [
     },
   },
   {
+    title: 'Recordings',
+    about: 'Screens of sessions that were created with `record: true`.',
+    units: { RECORDING_MAX_MB: 'MB', RECORDINGS_RETAIN: DURATION },
+  },
+  {
     title: 'NATS: tenants',
     about: 'Organizations that read their events from NATS, see src/tenants/README.md.',
     units: {

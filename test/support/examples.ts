@@ -149,6 +149,33 @@ export const egressRecorded: SessionEvent = {
   type: 'session.egress-recorded',
   data: { at: iso(T0 + MINUTE), ...egressTraffic },
 };
+/** A minute of a recording: two segments, and what an earlier process could not record. */
+export const recordingStored = {
+  type: 'session.recording-stored',
+  data: {
+    segments: [
+      {
+        number: 1,
+        startedAt: iso(T0 + 3 * SECOND),
+        endedAt: iso(T0 + 8 * SECOND),
+        full: true,
+        bytes: 61_200,
+        sha256: '01'.repeat(32),
+      },
+      {
+        number: 2,
+        startedAt: iso(T0 + 20 * SECOND),
+        endedAt: iso(T0 + 21 * SECOND),
+        full: false,
+        bytes: 800,
+        sha256: '23'.repeat(32),
+      },
+    ],
+    gaps: [{ from: iso(T0 + 8 * SECOND), until: iso(T0 + 20 * SECOND), reason: 'restart' }],
+    chain: '45'.repeat(32),
+    until: iso(T0 + MINUTE),
+  },
+} as const satisfies SessionEvent;
 
 /** The state is carried again: the event before it is archived. */
 export const carriedForward: SessionEvent = {

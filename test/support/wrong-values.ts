@@ -91,6 +91,8 @@ export const table: Record<keyof typeof variables, Row[]> = {
   RETAIN_ENDED: duration,
   RETAIN_EVENTS_MAX: count,
   ARCHIVE_EVERY: duration,
+  RECORDING_MAX_MB: count,
+  RECORDINGS_RETAIN: duration,
   ARCHIVE_URL: [
     ['ftp://files.example/archive', /is no folder and not s3/],
     ['s3://', /is not like s3:\/\/bucket\/prefix/],

@@ -15,6 +15,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   SESSION_NOT_FOUND: { session_id: ID },
   HANDOFF_NOT_FOUND: { session_id: ID, handoff_id: HANDOFF },
   SHARE_NOT_FOUND: { session_id: ID, share_id: SHARE },
+  RECORDING_NOT_FOUND: { session_id: ID },
   KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID, ended_at: '2026-01-01T02:00:00.000Z' },

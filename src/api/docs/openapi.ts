@@ -36,6 +36,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     servers: [{ url: '/' }],
     tags: [
       { name: 'Sessions', description: 'Create, use and stop browser sessions.' },
+      { name: 'Recordings', description: 'What the screens of recorded sessions showed.' },
       {
         name: 'Hand-offs',
         description: 'Automation asks a person for help, waits, and goes on.',

@@ -103,6 +103,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     timezone: session.browser.timezone,
     headless: session.browser.headless ?? false,
     egress: presentEgress(session),
+    record: session.record ?? false,
     credits_reserved: session.creditsReserved,
     credits_used: session.creditsUsed,
     handoff: session.handoff === undefined ? null : presentHandoff(session, session.handoff),

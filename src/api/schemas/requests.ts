@@ -114,6 +114,13 @@ export const CreateSessionBody = Type.Object(
       }),
     ),
     egress: Type.Optional(EgressBody),
+    record: Type.Optional(
+      Type.Boolean({
+        description:
+          'true: what the screen shows is recorded, and can be watched while the session runs ' +
+          'and for some days after; not with `headless`. Default false',
+      }),
+    ),
   },
   {
     title: 'CreateSession',

@@ -103,6 +103,7 @@ export const Session = Type.Object(
       examples: [null],
       description: 'what its browser may connect to; null: everything but private networks',
     }),
+    record: Type.Boolean({ description: 'true: its screen is recorded', examples: [false] }),
     credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
     credits_used: Nullable(Type.Integer(), ENDED),
     handoff: Nullable(Handoff, { examples: [null], description: 'the last one; null: none' }),

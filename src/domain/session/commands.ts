@@ -7,6 +7,7 @@ import type {
   SessionWorkload,
   StopReason,
 } from '#events/session.ts';
+import type { RecordingGap, RecordingSegment } from '#events/session/recording.ts';
 import type { ShareMode } from '#events/share.ts';
 
 /** The commands of a session. `now` is milliseconds since the epoch: time is data. */
@@ -27,6 +28,7 @@ export type SessionCommand =
   /** The provisioner reports what the browser has sent, received and was refused since the last. */
   | { type: 'RecordEgress'; traffic: EgressTraffic; now: number }
   | StopSession
+  | StoreRecording
   /** The expiry-warning timer has fired. */
   | { type: 'WarnOfExpiry'; now: number }
   /** The expiry timer has fired. */
@@ -48,6 +50,18 @@ export type SessionCommand =
       serverId?: string;
       now: number;
     };
+
+/**
+ * The session's server reports what it has stored of the recording; times are ISO 8601. `chain` is
+ * that of the last segment, or the one before if there is none.
+ */
+export type StoreRecording = {
+  type: 'StoreRecording';
+  segments: RecordingSegment[];
+  gaps: RecordingGap[];
+  chain: string;
+  until: string;
+};
 
 export type StopSession = {
   type: 'StopSession';
@@ -118,6 +132,8 @@ export type CreateSession = {
   fingerprint: string | null;
   /** The organization's weight while requests wait; absent: 1. */
   queueWeight?: number;
+  /** True: what the screen shows is recorded. */
+  record?: true;
   now: number;
 };
 

@@ -12,6 +12,7 @@ import { handoffEndsAt } from './handoff.ts';
 import { hasEnded } from './rejections.ts';
 import { decideShare } from './decide-share.ts';
 import { beyondLifetime, minutesOf } from './duration.ts';
+import { storeRecording } from './recording.ts';
 import { isAwaitingServer, isFinal, keyedExtension } from './session.ts';
 import { tooMuchText } from './text-size.ts';
 
@@ -65,6 +66,8 @@ export function decide(
       return isMeant(command, session)
         ? stop(command.reason, command.now, session, command.note)
         : [];
+    case 'StoreRecording':
+      return storeRecording(command, session);
     case 'WarnOfExpiry':
       return warnOfExpiry(command.now, session);
     case 'ExpireSession':

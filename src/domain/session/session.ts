@@ -1,5 +1,6 @@
 import { addTraffic } from '../egress/traffic.ts';
 import { endedHandoff, handoffAfter } from './handoff.ts';
+import { recordingAfter } from './recording.ts';
 import { sharesAfter } from './share.ts';
 import {
   keyedExtensionsMax,
@@ -86,7 +87,7 @@ export function evolve(
   }
 }
 
-/** The session after an event of its traffic, its hand-off or its shares. */
+/** The session after an event of its traffic, its hand-off, its shares or its recording. */
 function steered(session: SessionState, event: SteeringEvent): SessionState {
   switch (event.type) {
     case 'session.share-created':
@@ -95,13 +96,15 @@ function steered(session: SessionState, event: SteeringEvent): SessionState {
       return { ...session, shares: sharesAfter(session.shares ?? [], event) };
     case 'session.egress-recorded':
       return { ...session, egressTraffic: addTraffic(session.egressTraffic, event.data) };
+    case 'session.recording-stored':
+      return { ...session, recording: recordingAfter(session.recording, event.data) };
     default:
       return { ...session, ...handoffAfter(session, event) };
   }
 }
 type SteeringEvent = Extract<
   SessionEvent,
-  { type: `session.${'egress' | 'handoff' | 'share'}-${string}` }
+  { type: `session.${'egress' | 'handoff' | 'share' | 'recording'}-${string}` }
 >;
 
 function incomplete(type: string): RangeError {
@@ -175,6 +178,7 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.share-used': { from: ['active'], to: 'same' },
   'session.share-revoked': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.egress-recorded': { from: ['active', 'stopping'], to: 'same' },
+  'session.recording-stored': { from: ['active', 'stopping'], to: 'same' },
   'session.expiry-warning': { from: ['active'], to: 'same' },
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },

@@ -42,11 +42,16 @@ export async function openDisplay(
   }
 }
 
-async function shakeHands(
+/**
+ * Performs the handshake of a viewer that leaves others connected. Later bytes are not read.
+ * @returns the size of the screen, pixels
+ * @throws Error where the server does not speak RFB 3.8 with VncAuth, or refuses the password
+ */
+export async function shakeHands(
   socket: Socket,
   password: string,
   signal: AbortSignal,
-): Promise<{ bytesPerPixel: number }> {
+): Promise<{ bytesPerPixel: number; width: number; height: number }> {
   const read = (length: number) => take(socket, length, signal);
   const version = (await read(12)).toString('latin1');
   if (version !== 'RFB 003.008\n') throw new Error(`not RFB 3.8 but ${JSON.stringify(version)}`);
@@ -60,7 +65,8 @@ async function shakeHands(
   socket.write(Buffer.from([1]));
   const init = await read(24);
   await read(init.readUInt32BE(20));
-  return { bytesPerPixel: init.readUInt8(4) / 8 };
+  const [width, height] = [init.readUInt16BE(0), init.readUInt16BE(2)];
+  return { bytesPerPixel: init.readUInt8(4) / 8, width, height };
 }
 
 async function resize(

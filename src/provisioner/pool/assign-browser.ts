@@ -57,6 +57,7 @@ export async function assignBrowser(
   });
   if (!isRejection(activated)) {
     if (wasIdle) reportAssigned();
+    pool.recorder?.start(browser, activated.state, false);
     labelBrowser(pool, pooled.workloadId, sessionId);
     recordEvery(pool, pooled);
     return true;

@@ -15,6 +15,7 @@ import type { Tracer } from '#src/telemetry/tracer.ts';
 import { createArrivals, type Arrivals } from './arrivals.ts';
 import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
+import type { Recorder } from '../recorder/recorder.ts';
 import type { Reporter } from '../reporter.ts';
 import type { OpenEgress } from '../egress/open-egress.ts';
 import { DEFAULTS, isSame, matchLaunches, type LaunchOptions } from './options.ts';
@@ -57,6 +58,8 @@ export type Pool = {
   readonly log: Logger;
   /** null: nothing is traced. */
   readonly tracer?: Tracer | null;
+  /** null: nothing is recorded. */
+  readonly recorder?: Recorder | null;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly vncPasswordOf: (workloadId: string) => string;
@@ -110,6 +113,7 @@ export function createPool(
     | 'reporter'
     | 'log'
     | 'tracer'
+    | 'recorder'
     | 'now'
     | 'vncPasswordOf'
     | 'openEgress'

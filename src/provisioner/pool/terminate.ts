@@ -46,6 +46,7 @@ async function endBrowser(
   pool.roster.move(pooled, 'ending');
   const cause = () => (event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR));
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
+  const recorded = pool.recorder?.finish(pooled.workloadId);
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
   const isGone = await stopBrowser(pool, pooled);
   span?.end();
@@ -58,6 +59,8 @@ async function endBrowser(
   const terminated = { type: 'ReportTerminated', reason, exitCode: null } as const;
   await pool.reporter.queue(pooled, terminated, cause());
   try {
+    // An ended session's recording is complete: nothing is reported of it any more.
+    await recorded;
     if (pooled.session !== null) await confirmStopped(pool, pooled, event);
   } finally {
     // The browser is gone in any case; reconciliation finds a session whose report failed.
@@ -142,6 +145,7 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   // Before its end: an ended session does not change any more.
   await closeEgress(pool, pooled);
   try {
+    await pool.recorder?.finish(pooled.workloadId);
     if (session !== null)
       await pool.reporter.session(
         session,
@@ -246,6 +250,7 @@ export async function detachPool(pool: Pool): Promise<boolean> {
     const { launching, ending } = pool.roster.counts();
     return launching + ending === 0;
   };
+  await pool.recorder?.leave();
   await until(pool, isQuiet, AbortSignal.timeout(DETACH_WITHIN_MS));
   await detaching;
   await Promise.allSettled(pool.requeues);

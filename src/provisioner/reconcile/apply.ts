@@ -117,6 +117,7 @@ async function adopt(
   });
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
   if (isOver) await terminateBrowser(pool, pooled, 'session_ended');
+  else pool.recorder?.start(browser, state, true);
 }
 
 function identityOf({ organizationId, id }: SessionState): SessionIdentity {

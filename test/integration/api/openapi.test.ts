@@ -29,6 +29,8 @@ describe('the document', () => {
       'GET /api/sessions/{id}/why',
       'POST /api/sessions/stop',
       'GET /api/sessions/{id}/screenshot',
+      'GET /api/sessions/{id}/recording',
+      'GET /api/sessions/{id}/recording/{segment}',
       'POST /api/sessions/{id}/handoffs',
       'GET /api/sessions/{id}/handoffs',
       'GET /api/handoffs',

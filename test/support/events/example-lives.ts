@@ -14,6 +14,7 @@ import {
   iso,
   MINUTE,
   queued,
+  recordingStored,
   requested,
   requeued,
   resized,
@@ -55,6 +56,7 @@ const lives: PendingEvent[][] = [
     ...handedOff,
     ...shared,
     egressRecorded,
+    recordingStored,
     { type: 'session.carried-forward', data: carried },
     stopRequested(),
     {

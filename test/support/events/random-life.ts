@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { browser, createSession, egress, egressTraffic, HOUR, MINUTE } from '../examples.ts';
+import { browser, createSession, egress, egressTraffic, HOUR, iso, MINUTE } from '../examples.ts';
 
 /** One step of a random history: after some time, a command for one of several sessions. */
 export type Step = { sessionId: string; afterMs: number; command: CommandAt };
@@ -104,6 +104,22 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     type: 'FailQueuedSession',
     queueTimeoutMs,
     now,
+  })),
+  weighted(2, fc.integer({ min: 1, max: 2 }), (number, now) => ({
+    type: 'StoreRecording',
+    segments: [
+      {
+        number,
+        startedAt: iso(now),
+        endedAt: iso(now),
+        full: true,
+        bytes: 100,
+        sha256: '01'.repeat(32),
+      },
+    ],
+    gaps: [],
+    chain: '23'.repeat(32),
+    until: iso(now),
   })),
   weighted(2, fc.constant(null), () => ({ type: 'CarryForward' })),
   weighted(2, fc.constant(null), (_, now) => ({ type: 'ConfirmStopped', now })),

@@ -27,6 +27,7 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
+import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
@@ -146,6 +147,7 @@ export async function startApp(
   );
   const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
   const screenshots = createMemoryScreenshots();
+  const objects = createMemoryObjectStore({ now });
   const provisioner = stack.use(
     await startProvisioner({
       ...infrastructure,
@@ -155,6 +157,7 @@ export async function startApp(
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
       queueTimeoutMs: queue.timeoutMs,
+      recordings: { objects, maxBytes: 64 * 1024 * 1024, times: { segmentMs: 100 } },
       readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
       onLogReconnect: () => () => undefined,
     }),
@@ -191,6 +194,7 @@ export async function startApp(
     completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
     screenshots,
+    objects,
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     operator: {
       ...{ stores, deadLetters, tiers: defaultTiers },

@@ -29,6 +29,7 @@ import { sendRejection } from '../../http/error-response.ts';
 import { spanOf } from '../../http/trace-requests.ts';
 import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
+import { invalid } from '../../http/validation.ts';
 import { Session } from '../../schemas/sessions.ts';
 import { generateName } from '../../sessions/session-name.ts';
 
@@ -184,6 +185,8 @@ function readRequest(
   if (idleTimeoutMs !== null && typeof idleTimeoutMs !== 'number') return idleTimeoutMs;
   if (body.timezone !== undefined && !isTimezone(body.timezone))
     return reject('INVALID_REQUEST', { field: 'timezone', timezone: body.timezone });
+  if (body.record === true && body.headless === true)
+    return invalid({ record: true, headless: true }, 'A headless session has no screen to record.');
   const id = key === null ? newId('ses') : derivedId('ses', caller.organizationId, key);
   const egress = body.egress === undefined ? null : readEgress(body.egress, id, passwords);
   if (egress !== null && isRejection(egress)) return egress;
@@ -221,6 +224,7 @@ function toCommand(
       timezone: body.timezone ?? null,
       ...(body.headless === true ? { headless: true } : {}),
     },
+    ...(body.record === true ? { record: true } : {}),
     queueWeight: caller.limits.queueWeight,
     ...read,
   };

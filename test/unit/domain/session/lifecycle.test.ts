@@ -27,6 +27,7 @@ import {
   iso,
   MINUTE,
   queued,
+  recordingStored,
   requested,
   requeued,
   shared,
@@ -169,6 +170,7 @@ function commands(): SessionCommand[] {
   return [
     ...byTime,
     { type: 'UpdateSession', name: 'Checkout' },
+    { type: 'StoreRecording', ...structuredClone(recordingStored.data) },
     { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' },
     { type: 'RequeueSession', serverId: 'srv_1', detail: 'no display' },
   ];
@@ -212,6 +214,7 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.share-used': shared[1],
     'session.share-revoked': shared[2],
     'session.egress-recorded': egressRecorded,
+    'session.recording-stored': recordingStored,
     'session.expiry-warning': expiryWarning,
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),
