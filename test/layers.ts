@@ -29,6 +29,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/domain': ['events', ...common],
   'src/async': [...common],
   'src/http': [...common],
+  // The client of buckets, for archive and objects.
+  'src/s3': [...common],
   'src/telemetry': ['events', 'src/async', 'src/http', ...common],
   'src/event-store': ['events', 'src/domain', 'src/async', 'src/telemetry', ...common],
   'src/messaging': [
@@ -40,7 +42,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     ...common,
   ],
   // Files, profiles, recordings and what else is stored as it is, beside the events.
-  'src/objects': ['events', 'src/async', 'src/event-store', ...common],
+  'src/objects': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
   'src/commands': [
     'events',
     'projections',
@@ -121,7 +123,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/config': ['events', 'src/domain', ...common],
   'src/embedded': ['events', 'src/async', 'src/config', ...common, 'src/telemetry'],
   'src/backup': ['events', 'src/event-store', 'src/messaging', ...common],
-  'src/archive': ['events', 'src/async', 'src/event-store', ...common],
+  'src/archive': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
   'src/doctor': [...core, 'src/browser-link', 'src/config', 'src/embedded', 'src/provisioner'],
   'src/cli': [
     ...core,

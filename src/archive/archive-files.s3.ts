@@ -5,22 +5,11 @@ import {
   HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
-  S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { createS3Client, statusOf, type S3Options } from '#src/s3/s3-client.ts';
 import { FileMissing, type ArchiveFiles } from './archive-files.ts';
-
-export type S3Options = {
-  bucket: string;
-  /** Begins the keys of all files, with its slash; default: none. */
-  prefix?: string;
-  region: string;
-  /** A server other than AWS, which is addressed by paths. */
-  endpoint?: string;
-  /** Default: those of the environment, as the SDK finds them. */
-  credentials?: { accessKeyId: string; secretAccessKey: string };
-};
 
 /** S3 takes at most 10,000 parts: files up to 160 GB. */
 const PART_BYTES = 16 * 1024 * 1024;
@@ -31,7 +20,7 @@ const CONFLICTS_MAX = 5;
 /** Keeps files as objects of a bucket, which must exist and know conditional writes. */
 export function createS3Files(options: S3Options): ArchiveFiles & Disposable {
   const { bucket: Bucket, prefix = '' } = options;
-  const client = new S3Client(clientConfig(options));
+  const client = createS3Client(options);
   const object = (name: string) => ({ Bucket, Key: prefix + name });
 
   async function list(): Promise<string[]> {
@@ -102,24 +91,6 @@ export function createS3Files(options: S3Options): ArchiveFiles & Disposable {
     },
     [Symbol.dispose]: () => client.destroy(),
   };
-}
-
-function clientConfig({ region, endpoint, credentials }: S3Options) {
-  const server =
-    endpoint === undefined
-      ? {}
-      : {
-          endpoint,
-          forcePathStyle: true,
-          // Checksums of AWS's own kind are not known to all servers.
-          requestChecksumCalculation: 'WHEN_REQUIRED' as const,
-          responseChecksumValidation: 'WHEN_REQUIRED' as const,
-        };
-  return { region, ...server, ...(credentials === undefined ? {} : { credentials }) };
-}
-
-function statusOf(error: unknown): number | undefined {
-  return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
 /** Whether the client sent the request again: the first may have been done, its answer lost. */

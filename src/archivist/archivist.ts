@@ -1,6 +1,5 @@
-import { newId } from '#src/ids.ts';
 import { sleep } from '#src/async/sleep.ts';
-import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import type { Leases } from '#src/messaging/leases.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import {
   excessUpTo,
@@ -9,6 +8,7 @@ import {
   type ArchiveRunDependencies,
   type Retention,
 } from './archive-run.ts';
+import { withLease } from './with-lease.ts';
 
 export type ArchivistDependencies = ArchiveRunDependencies & {
   leases: Leases;
@@ -104,19 +104,9 @@ export async function archiveOnce(
   signal: AbortSignal,
 ): Promise<ArchiveRun | null> {
   const { leases, now } = dependencies;
-  const holder = newId('arc');
-  if (!(await leases.acquire(LEASE, holder))) return null;
-  const done = new AbortController();
-  const lost = new AbortController();
-  const renewing = renew(leases, holder, done.signal, lost);
-  try {
-    const retention = retentionOf(kept, now());
-    return await runArchive(dependencies, retention, AbortSignal.any([signal, lost.signal]));
-  } finally {
-    done.abort();
-    await renewing;
-    if (!lost.signal.aborted) await leases.release(LEASE, holder);
-  }
+  return withLease(leases, LEASE, signal, (held) =>
+    runArchive(dependencies, retentionOf(kept, now()), held),
+  );
 }
 
 function retentionOf({ retainEndedMs, retainEventsMax }: Kept, now: number): Retention {
@@ -126,21 +116,4 @@ function retentionOf({ retainEndedMs, retainEventsMax }: Kept, now: number): Ret
     eventsMax: retainEventsMax,
     excessBefore: ago(EXCESS_AGE_MS),
   };
-}
-
-/** Renews the lease until done; aborts `lost` if it cannot, or another process has it. */
-async function renew(
-  leases: Leases,
-  holder: string,
-  done: AbortSignal,
-  lost: AbortController,
-): Promise<void> {
-  for (;;) {
-    await sleep(LEASE_MS / 3, done);
-    if (done.aborted) return;
-    const isHeld = await leases.acquire(LEASE, holder).catch(() => false);
-    if (isHeld) continue;
-    lost.abort(new Error('the lease of the archivist was lost'));
-    return;
-  }
 }

@@ -5,6 +5,7 @@ import { composeArchivist } from './archivist.ts';
 import { composeApi } from './api.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
 import { composeGateway } from './gateway.ts';
+import { composeObjectSweep } from './objects/object-sweep.ts';
 import { composeProvisioner } from './provisioner.ts';
 import { startProjector } from './projector.ts';
 import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
@@ -47,7 +48,10 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
   const has = (role: RoleName) => options.config.roles.includes(role);
   const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;
   if (has('timekeeper')) stack.use(await composeTimekeeper(infrastructure));
-  if (has('archivist')) stack.use(await composeArchivist(infrastructure));
+  if (has('archivist')) {
+    stack.use(await composeArchivist(infrastructure));
+    stack.use(await composeObjectSweep(infrastructure));
+  }
   const provisioner = has('provisioner')
     ? stack.use(await composeProvisioner(infrastructure))
     : null;

@@ -6,6 +6,7 @@ import { createRedisViews, type RedisViews } from '#projections/store/redis/redi
 import type { Views } from '#projections/store/views.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { openArchiveFiles } from './archive-files.ts';
+import { openObjectStore } from './objects/open-object-store.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
 import type { Config } from '#src/config/config.ts';
@@ -25,7 +26,6 @@ import { createCommandContext, type CommandContext } from '#src/commands/handle-
 import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import { createStateCache } from '#src/event-store/state-cache.ts';
 import { subscribeToSessions, type SessionEvents } from '#src/event-store/session-events.ts';
-import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import type { Issuer } from '#src/tenants/nkey.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -119,7 +119,7 @@ export async function openInfrastructure(
     connection,
     context,
     openArchive,
-    objects: stack.use(createJetStreamObjectStore(connection)),
+    objects: stack.use(await openObjectStore(config.objects, connection)),
     isReceivingEvents: () => eventLog.isReceiving(),
     eventsSilenceMs: eventLog.silenceMs,
     views: monotonicViews(stored),

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { BadConfig, duration, integer, type Read } from './parse.ts';
+import { readS3, s3Variables, type S3Place } from './s3.ts';
 
 export type ArchiveConfig = {
   /** null: nothing is archived. */
@@ -10,9 +11,7 @@ export type ArchiveConfig = {
   place: ArchivePlace;
 };
 
-export type ArchivePlace =
-  | { folder: string }
-  | { bucket: string; prefix: string; endpoint: string | null; region: string };
+export type ArchivePlace = { folder: string } | S3Place;
 
 export const archiveVariables = {
   RETAIN_ENDED: {
@@ -32,13 +31,8 @@ export const archiveVariables = {
     fallback: '',
     meaning: 'folder of the archive, or s3://bucket/prefix; empty: DATA_DIR/archive',
   },
-  ARCHIVE_S3_ENDPOINT: {
-    fallback: '',
-    meaning: 'URL of an S3-compatible server; empty: AWS; credentials as for any AWS client',
-  },
-  ARCHIVE_S3_REGION: { fallback: 'us-east-1', meaning: 'region of the bucket' },
 } as const;
-type Name = keyof typeof archiveVariables | 'DATA_DIR';
+type Name = keyof typeof archiveVariables | keyof typeof s3Variables | 'DATA_DIR' | 'OBJECT_STORE';
 
 /** @throws BadConfig naming the variable that is wrong */
 export function readArchive(read: Read<Name>): ArchiveConfig {
@@ -52,17 +46,8 @@ export function readArchive(read: Read<Name>): ArchiveConfig {
 
 function readPlace(read: Read<Name>): ArchivePlace {
   const text = read('ARCHIVE_URL');
-  const endpoint = read('ARCHIVE_S3_ENDPOINT') || null;
-  const region = read('ARCHIVE_S3_REGION');
-  if (text.startsWith('s3://')) {
-    const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text) ?? [];
-    if (bucket === undefined)
-      throw new BadConfig(`ARCHIVE_URL: ${text} is not like s3://bucket/prefix`);
-    if (endpoint !== null && URL.parse(endpoint) === null)
-      throw new BadConfig(`ARCHIVE_S3_ENDPOINT: ${endpoint} is not a URL`);
-    return { bucket, prefix: prefix.replace(/\/$/, ''), endpoint, region };
-  }
+  const place = readS3('ARCHIVE_URL', read);
+  if (place !== null) return place;
   if (text.includes('://')) throw new BadConfig(`ARCHIVE_URL: ${text} is no folder and not s3://…`);
-  if (endpoint !== null) throw new BadConfig('ARCHIVE_S3_ENDPOINT: ARCHIVE_URL is not s3://…');
   return { folder: text === '' ? join(resolve(read('DATA_DIR')), 'archive') : resolve(text) };
 }

@@ -12,6 +12,7 @@ import {
 } from './secrets.ts';
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
+import { s3Variables } from './s3.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -124,6 +125,7 @@ export const variables = {
   ...incomingVariables,
   ...storesVariables,
   ...archiveVariables,
+  ...s3Variables,
   ...objectsVariables,
   ...recordingsVariables,
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },

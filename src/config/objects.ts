@@ -1,21 +1,47 @@
-import { integer, type Read } from './parse.ts';
+import { BadConfig, integer, wait, type Read } from './parse.ts';
+import { readS3, type s3Variables, type S3Place } from './s3.ts';
 
 export type ObjectsConfig = {
+  place: 'jetstream' | S3Place;
   /** Greatest size of the stream OBJECTS. */
   maxBytes: number;
+  sweepEveryMs: number;
 };
 
 export const objectsVariables = {
+  OBJECT_STORE: {
+    fallback: 'jetstream',
+    meaning:
+      'where files, profiles, recordings and extensions are kept: jetstream, in NATS; or ' +
+      's3://bucket/prefix',
+  },
   OBJECT_STORE_MAX_MB: {
     fallback: '8192',
-    meaning: 'what files, profiles and recordings may take in NATS; less where NATS has no room',
+    meaning: 'what they may take in NATS; less where NATS has no room',
+  },
+  OBJECT_SWEEP_EVERY: {
+    fallback: '1h',
+    meaning: 'how often the archivist removes those whose time is over',
   },
 } as const;
-type Name = keyof typeof objectsVariables;
+type Name = keyof typeof objectsVariables | keyof typeof s3Variables | 'ARCHIVE_URL';
 
 const MIB = 1024 ** 2;
 
 /** @throws BadConfig naming the variable that is wrong */
 export function readObjects(read: Read<Name>): ObjectsConfig {
-  return { maxBytes: integer('OBJECT_STORE_MAX_MB', read, 64, 100_000_000) * MIB };
+  return {
+    place: readPlace(read),
+    maxBytes: integer('OBJECT_STORE_MAX_MB', read, 64, 100_000_000) * MIB,
+    sweepEveryMs: wait('OBJECT_SWEEP_EVERY', read),
+  };
+}
+
+function readPlace(read: Read<Name>): ObjectsConfig['place'] {
+  const text = read('OBJECT_STORE');
+  if (text === 'jetstream') return text;
+  const place = readS3('OBJECT_STORE', read);
+  if (place === null)
+    throw new BadConfig(`OBJECT_STORE: ${text} is neither jetstream nor like s3://bucket/prefix`);
+  return place;
 }

@@ -38,8 +38,26 @@ export function checkEventStore(log: EventStoreFacts, config: ConfigFacts): Find
       `${Math.round((usedBytes / maxBytes) * 100)} % of JetStream’s storage is used`,
       'raise max_file_store on a disk with enough room; a full store refuses appends',
     );
-  else ok('storage', `${(usedBytes / 1024 ** 2).toFixed(0)} MiB stored`);
+  else ok('storage', `${mib(usedBytes)} stored`);
+  for (const stream of log.streams) checkSize(findings, stream);
   return found;
+}
+
+/** A stream of a greatest size is OBJECTS: the others take what they need. */
+function checkSize({ ok, warn }: Findings, { name, bytes, maxBytes }: StreamFacts): void {
+  if (maxBytes === null) return;
+  const used = `${name}: ${mib(bytes)} of ${mib(maxBytes)}`;
+  if (bytes > maxBytes * STORAGE_SHARE_WARN)
+    warn(
+      'storage',
+      used,
+      'raise OBJECT_STORE_MAX_MB, then --fix; a full store refuses files, profiles and recordings',
+    );
+  else ok('storage', used);
+}
+
+function mib(bytes: number): string {
+  return `${(bytes / 1024 ** 2).toFixed(0)} MiB`;
 }
 
 function checkServers(

@@ -33,6 +33,7 @@ export async function gatherEventStoreFacts(
 
 function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStatus): StreamFacts {
   const peers = info?.cluster?.replicas ?? [];
+  const maxBytes = info?.config.max_bytes ?? -1;
   const away = peers.filter(({ offline, current }) => offline || !current);
   return {
     name,
@@ -43,6 +44,8 @@ function factsOf(nc: NatsConnection, { name, info, differs, unfit }: StreamStatu
     unfit,
     canPurge: info?.config.deny_purge !== true,
     behind: away.map((peer) => peer.name),
+    bytes: info?.state.bytes ?? 0,
+    maxBytes: maxBytes > 0 ? maxBytes : null,
   };
 }
 

@@ -77,6 +77,9 @@ export type StreamFacts = {
   canPurge: boolean;
   /** Replicas that are unavailable or behind. */
   behind: readonly string[];
+  bytes: number;
+  /** null: no limit of its own. */
+  maxBytes: number | null;
 };
 
 export type ReadModelFacts = {

@@ -31,6 +31,20 @@ export async function* untilAborted(
   }
 }
 
+/** The same, of at most so many bytes. @throws RangeError behind them */
+export async function* upTo(
+  body: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, void> {
+  let bytes = 0;
+  for await (const piece of untilAborted(body, signal)) {
+    bytes += piece.length;
+    if (bytes > bytesMax) throw new RangeError(`an object of more than ${bytesMax} bytes`);
+    yield piece;
+  }
+}
+
 /** The same bytes in pieces of one size, the last one of the rest; each is the caller's to keep. */
 export async function* inChunks(
   body: AsyncIterable<Uint8Array>,

@@ -4,16 +4,20 @@ import type { ByteRange } from './object-store.ts';
 /**
  * Keys are `kind/organization/…`: 2 to 6 segments of letters, digits, `_`, `=` and `-`, so that
  * each is a token of a NATS subject. A name that a person chose is never a segment: use a hash of
- * it, or base64url.
+ * it, or base64url. No key may begin another one as its folder.
  */
 const SEGMENT = /^[A-Za-z0-9_=-]{1,200}$/;
 const SEGMENTS_MIN = 2;
 
+export function isKey(text: string): boolean {
+  const segments = text.split('/');
+  const { length } = segments;
+  return length >= SEGMENTS_MIN && length <= KEY_SEGMENTS_MAX && segments.every(isSegment);
+}
+
 /** @throws RangeError if the text is no key */
 export function requireKey(key: string): void {
-  const segments = key.split('/');
-  const { length } = segments;
-  if (length < SEGMENTS_MIN || length > KEY_SEGMENTS_MAX || !segments.every(isSegment))
+  if (!isKey(key))
     throw new RangeError(`not a key of an object: ${JSON.stringify(key.slice(0, 300))}`);
 }
 

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
-import { untilAborted } from './body.ts';
+import { untilAborted, upTo } from './body.ts';
 import { requireKey, requirePrefix, requireRange, withinObject } from './object-key.ts';
-import { ObjectStoreFull, type ObjectStore, type StoredObject } from './object-store.ts';
+import {
+  OBJECT_BYTES_MAX,
+  ObjectStoreFull,
+  type ObjectStore,
+  type StoredObject,
+} from './object-store.ts';
 
 /** Pieces in which a body is read. */
 const PIECE_BYTES = 64 * 1024;
@@ -22,7 +27,7 @@ export function createMemoryObjectStore({
       requireKey(key);
       const pieces: Buffer[] = [];
       let bytes = 0;
-      for await (const piece of untilAborted(body, signal)) {
+      for await (const piece of upTo(body, OBJECT_BYTES_MAX, signal)) {
         bytes += piece.length;
         if (usedBytes() + bytes > maxBytes) throw new ObjectStoreFull();
         pieces.push(Buffer.from(piece));

@@ -17,14 +17,15 @@ export type ObjectOptions = { signal?: AbortSignal };
 
 /**
  * Port: objects of any size, each replaced as a whole. Keys are checked by object-key.ts. Adapters:
- * jetstream/jetstream-object-store.ts, object-store.s3.ts, object-store.memory.ts.
+ * jetstream/jetstream-object-store.ts, s3/s3-object-store.ts, object-store.memory.ts.
  */
 export type ObjectStore = {
   /**
    * Stores what the body yields, and replaces what was there only once all of it is stored: a
    * reader sees the old object or the new one.
-   * @throws RangeError for a key that is none; ObjectStoreUnavailable; ObjectStoreFull; whatever
-   * the body throws; the signal's reason. The object is then what it was before.
+   * @throws RangeError for a key that is none, or more than `OBJECT_BYTES_MAX`;
+   * ObjectStoreUnavailable; ObjectStoreFull; what the body throws; the signal's reason. The object
+   * is then what it was before.
    */
   put(key: string, body: AsyncIterable<Uint8Array>, options?: ObjectOptions): Promise<StoredObject>;
   /**
@@ -61,6 +62,9 @@ export type ObjectStore = {
    */
   removeLeftovers(): Promise<number>;
 } & AsyncDisposable;
+
+/** The size of the largest object: what S3 copies in one request. */
+export const OBJECT_BYTES_MAX = 5 * 1024 ** 3;
 
 /** A put that takes longer than this fails. */
 export const PUT_MS_MAX = 6 * 3_600_000;

@@ -102,9 +102,10 @@ const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
 const questions = ['ask.screenshot.srv_1'];
 /** Objects of a kind, which one role stores. */
 const objectsOf = (kind: string) => [`obj.head.${kind}.acme.a`, `obj.chunk.${kind}.acme.a.p.0`];
-const ofBrowsers = ['files', 'profiles', 'recordings', 'thumbnails'].flatMap(objectsOf);
+const ofFiles = objectsOf('files');
+const ofBrowsersAlone = ['profiles', 'recordings', 'thumbnails'].flatMap(objectsOf);
 const ofCallers = objectsOf('extensions');
-const objects = [...ofBrowsers, ...ofCallers, '$JS.API.STREAM.PURGE.OBJECTS'];
+const objects = [...ofFiles, ...ofBrowsersAlone, ...ofCallers, '$JS.API.STREAM.PURGE.OBJECTS'];
 const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
 const everybody = [...ruin, '_INBOX.somebody', 'anything.else', 'live.fleet.server.srv_1.joined'];
 
@@ -114,7 +115,7 @@ const inboxes = (me: NatsUser) =>
 
 const forbidden: Record<NatsUser, string[]> = {
   api: [
-    ...ofBrowsers,
+    ...ofBrowsersAlone,
     ...allBut(
       ...['requested', 'extended', 'access-rotated', 'accessed', 'updated'],
       ...['stop-requested', 'stopped'],
@@ -193,7 +194,8 @@ const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   archivist: [
-    ...ofBrowsers,
+    ...ofFiles,
+    ...ofBrowsersAlone,
     ...ofCallers,
     ...questions,
     ...allBut(),

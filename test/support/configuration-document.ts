@@ -81,7 +81,9 @@ export const topics: readonly Topic[] = [
     title: 'Objects',
     about: 'Files, profiles, recordings and extensions, see src/objects/README.md.',
     units: {
+      OBJECT_STORE: 'jetstream or URL',
       OBJECT_STORE_MAX_MB: 'MB',
+      OBJECT_SWEEP_EVERY: DURATION,
     },
   },
   {

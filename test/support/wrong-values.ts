@@ -99,7 +99,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   ARCHIVE_S3_ENDPOINT: [
     ['nowhere', /is not a URL/, { ARCHIVE_URL: 's3://bucket' }],
-    ['http://127.0.0.1:9000', /is not s3/],
+    ['http://127.0.0.1:9000', /nor OBJECT_STORE is s3/],
   ],
   ARCHIVE_S3_REGION: ANY,
   NATS_URL: [
@@ -189,6 +189,11 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['weekly', /is not like 500ms/, DOCKER],
     ['30m', /is less than 1h/, DOCKER],
   ],
+  OBJECT_STORE: [
+    ['/var/objects', /is neither jetstream nor like s3:/],
+    ['s3://', /is not like s3:\/\/bucket/],
+  ],
+  OBJECT_SWEEP_EVERY: duration,
   OBJECT_STORE_MAX_MB: [
     ['8G', /not a whole number/],
     ['10', /not a whole number from 64/],

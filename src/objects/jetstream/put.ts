@@ -1,9 +1,15 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { chunksFilter, chunkSubject, headSubject } from '#events/object-subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { isWrongLastSequence } from '#src/event-store/jetstream/request.ts';
-import { inChunks, untilAborted } from '../body.ts';
-import { ObjectStoreUnavailable, PUT_MS_MAX, type StoredObject } from '../object-store.ts';
+import { inChunks, upTo } from '../body.ts';
+import {
+  OBJECT_BYTES_MAX,
+  ObjectStoreUnavailable,
+  PUT_MS_MAX,
+  type StoredObject,
+} from '../object-store.ts';
+import { newPutId } from '../put-id.ts';
 import type { Head, ObjectRequests } from './requests.ts';
 
 /** Large enough that the disk is asked seldom, and a quarter of what NATS takes by default. */
@@ -14,17 +20,6 @@ const MESSAGE_BYTES = 8 * 1024;
 const IN_FLIGHT_MAX = 8;
 /** Puts of one key that meet each other. */
 const CONFLICTS_MAX = 20;
-
-/** The id begins with the time, so that leftovers are known by their age. */
-export function newPutId(now: number): string {
-  return `${now.toString(36)}-${randomBytes(6).toString('hex')}`;
-}
-
-/** When a put began, in milliseconds; null if the id is not of a put. */
-export function beginOfPut(id: string): number | null {
-  const parts = /^([0-9a-z]{1,10})-[0-9a-f]{12}$/.exec(id);
-  return parts === null ? null : Number.parseInt(parts[1] ?? '', 36);
-}
 
 type PutParts = {
   connection: JetStreamConnection;
@@ -55,7 +50,7 @@ export async function putObject(
       connection.report(error, 'chunks of an object are left for the sweep');
     });
   try {
-    for await (const chunk of inChunks(untilAborted(body, signal), chunkBytes)) {
+    for await (const chunk of inChunks(upTo(body, OBJECT_BYTES_MAX, signal), chunkBytes)) {
       hash.update(chunk);
       bytes += chunk.length;
       const stored = requests.store(chunkSubject(key, put, chunks), chunk);

@@ -1,5 +1,5 @@
 import { ALL_CHUNKS, chunksFilter, headSubject, putOfChunk } from '#events/object-subjects.ts';
-import { beginOfPut } from './put.ts';
+import { beginOfPut } from '../put-id.ts';
 import type { ObjectRequests } from './requests.ts';
 
 /** Objects that are removed at once. */

@@ -3,13 +3,13 @@ import { ALL_CHUNKS, chunkSubject, OBJECTS_STREAM } from '#events/object-subject
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
-import { newPutId } from '#src/objects/jetstream/put.ts';
 import {
   LEFTOVER_MS,
   ObjectChanged,
   ObjectStoreFull,
   ObjectStoreUnavailable,
 } from '#src/objects/object-store.ts';
+import { newPutId } from '#src/objects/put-id.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 

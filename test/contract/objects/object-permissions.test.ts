@@ -19,6 +19,7 @@ const inboxOf = (user: NatsUser) => ({ inboxPrefix: `_INBOX_${user}` });
 
 test.each([
   ['api', 'extensions'],
+  ['api', 'files'],
   ['provisioner', 'files'],
   ['provisioner', 'profiles'],
   ['provisioner', 'recordings'],

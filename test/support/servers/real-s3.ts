@@ -58,6 +58,8 @@ export async function startS3(program: string) {
   );
   const parts = stack.move();
   return {
+    /** What is in the bucket. */
+    folder: join(folder, bucket),
     options: { bucket, region: 'us-east-1', endpoint, credentials },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };

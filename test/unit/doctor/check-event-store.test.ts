@@ -23,6 +23,8 @@ const stream: StreamFacts = {
   unfit: [],
   canPurge: true,
   behind: [],
+  bytes: 0,
+  maxBytes: null,
 };
 const server = (name: string) => ({ name, version: '2.15.1', syncsAlways: true });
 const whole: EventStoreFacts = {
@@ -77,6 +79,14 @@ describe('the event store', () => {
       'log.retention warn: archived events stay: EVENTS of an earlier version cannot be purged',
     ]);
     expect(problems({ streams }, { retainsForever: true })).toEqual([]);
+  });
+
+  it('whose objects are near their greatest size gets a warning', () => {
+    const sized = { ...stream, name: 'OBJECTS', maxBytes: 64 * 1024 ** 2 };
+    expect(problems({ streams: [{ ...sized, bytes: 50 * 1024 ** 2 }] })).toEqual([]);
+    expect(problems({ streams: [{ ...sized, bytes: 60 * 1024 ** 2 }] })).toEqual([
+      'log.storage warn: OBJECTS: 60 MiB of 64 MiB',
+    ]);
   });
 
   it('with two servers gets a warning: the loss of either stops it', () => {

@@ -1,0 +1,21 @@
+import { startObjectSweep, type RetentionRule } from '#src/archivist/sweep-objects.ts';
+import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
+import type { Infrastructure } from '../infrastructure.ts';
+
+/** Starts the sweep of the object store, for the role archivist. */
+export async function composeObjectSweep(infrastructure: Infrastructure): Promise<AsyncDisposable> {
+  const { config, connection, objects, log } = infrastructure;
+  return startObjectSweep(
+    {
+      objects,
+      rules: retentionRules(infrastructure),
+      leases: await createJetStreamLeases(connection),
+    },
+    { everyMs: config.objects.sweepEveryMs, log },
+  );
+}
+
+/** How long the objects of each kind are kept; a part that stores some adds its rule here. */
+function retentionRules(_infrastructure: Infrastructure): RetentionRule[] {
+  return [];
+}

@@ -1,0 +1,100 @@
+import { expect, test, vi } from 'vitest';
+import {
+  startObjectSweep,
+  sweepObjects,
+  type ObjectGroup,
+  type RetentionRule,
+} from '#src/archivist/sweep-objects.ts';
+import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
+import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { ObjectStoreUnavailable } from '#src/objects/object-store.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import { eventually } from '#test/support/projector.ts';
+
+const never = new AbortController().signal;
+
+/** A store with an object of one byte at each key, stored one millisecond after the other. */
+async function storeWith(...keys: string[]) {
+  let ms = 0;
+  const objects = createMemoryObjectStore({ now: () => (ms += 1) });
+  async function* body() {
+    yield Buffer.from('a');
+  }
+  for (const key of keys) await objects.put(key, body());
+  const left = async () => {
+    const kinds = ['files/', 'extensions/'].map((kind) => Array.fromAsync(objects.list(kind)));
+    return (await Promise.all(kinds)).flat().map(({ key }) => key);
+  };
+  return { objects, left };
+}
+
+/** A rule by which the groups with one of these ids are over. */
+function over(kind: string, ...ids: string[]) {
+  const asked: ObjectGroup[] = [];
+  const rule: RetentionRule = {
+    kind,
+    async isOver(group) {
+      asked.push(group);
+      return ids.includes(group.id);
+    },
+  };
+  return { rule, asked };
+}
+
+test('removes the groups whose time is over by the rule of their kind, and no others', async () => {
+  const { objects, left } = await storeWith(
+    ...['files/acme/ses_1/a', 'files/acme/ses_2/a', 'files/acme/ses_1/b', 'files/zeta/ses_1/a'],
+    ...['files/zeta/ses_10/a', 'extensions/acme/e_1', 'extensions/acme/e_2'],
+  );
+  const [files, extensions] = [over('files', 'ses_1'), over('extensions', 'e_2')];
+  const rules = [files.rule, extensions.rule];
+  const swept = await sweepObjects({ objects, rules }, never, () => undefined);
+  expect(swept).toEqual({ groups: 6, removed: 4, leftovers: 0, failed: 0 });
+  expect(await left()).toEqual([
+    'files/acme/ses_2/a',
+    'files/zeta/ses_10/a',
+    'extensions/acme/e_1',
+  ]);
+  const group = { kind: 'files', organizationId: 'acme', id: 'ses_1' };
+  expect(files.asked[0]).toEqual({ ...group, objects: 2, bytes: 2, newestAt: 3 });
+  const again = await sweepObjects({ objects, rules }, never, () => undefined);
+  expect(again).toMatchObject({ groups: 3, removed: 0 });
+});
+
+test('keeps objects of a kind without a rule, and those whose rule fails', async () => {
+  const { objects, left } = await storeWith('files/acme/ses_1/a', 'extensions/acme/e_1');
+  const rule = { kind: 'files', isOver: () => Promise.reject(new Error('no answer')) };
+  const failures: unknown[] = [];
+  const swept = await sweepObjects({ objects, rules: [rule] }, never, (error) =>
+    failures.push(error),
+  );
+  expect(swept).toMatchObject({ groups: 1, removed: 0, failed: 1 });
+  expect(failures).toHaveLength(1);
+  expect(await left()).toHaveLength(2);
+});
+
+test('goes on after an outage, and leaves the lease to others', async () => {
+  const { objects, left } = await storeWith('files/acme/ses_1/a');
+  const leases = createMemoryLeases({ now: Date.now });
+  const logged: string[] = [];
+  const note = (...[, text]: [object, string]) => logged.push(text);
+  const log = { info: note, error: note } as unknown as Logger;
+  let outages = 2;
+  const store = {
+    ...objects,
+    list: (prefix: string) => {
+      if ((outages -= 1) >= 0) throw new ObjectStoreUnavailable();
+      return objects.list(prefix);
+    },
+  };
+  await leases.acquire('object-sweep', 'another process');
+  const { rule } = over('files', 'ses_1');
+  await using _ = startObjectSweep({ objects: store, rules: [rule], leases }, { everyMs: 5, log });
+  await leases.release('object-sweep', 'another process');
+  await vi.waitFor(async () => expect(await left()).toEqual([]), eventually);
+  await vi.waitFor(
+    () => expect(logged.at(-1)).toBe('removed objects whose time is over'),
+    eventually,
+  );
+  expect(logged.filter((text) => text.includes('tried again'))).toHaveLength(2);
+});
