@@ -4,6 +4,8 @@
 #   LINK_KEY       64 hexadecimal digits: the key of the TLS connections to this browser
 #   VNC_PASSWORD   8 characters; empty: no X server, for --headless
 #   SCREEN_SIZE    WIDTHxHEIGHT, 1280x800 by default
+#   EGRESS         not empty: Chromium's proxy is 127.0.0.1:3128, which the provisioner serves through the
+#                  link (relay.pl)
 #   arguments      Chromium's
 #
 # CDP is on port 9223 and VNC on port 5900, both through the link (link.conf): Chromium listens on
@@ -14,9 +16,16 @@ set -u
 
 (umask 077 && echo "gateway:$LINK_KEY" >"$HOME/link-key")
 unset LINK_KEY
-stunnel /usr/local/lib/browser/link.conf &
+link_conf=/usr/local/lib/browser/link.conf
+if [ -n "${EGRESS:-}" ]; then
+  cat "$link_conf" /usr/local/lib/browser/egress.conf >"$HOME/link.conf"
+  link_conf=$HOME/link.conf
+  perl /usr/local/lib/browser/relay.pl &
+  relay=$!
+fi
+stunnel "$link_conf" &
 link=$!
-children=("$link")
+children=("$link" ${relay:+"$relay"})
 
 if [ -n "${VNC_PASSWORD:-}" ]; then
   password=$VNC_PASSWORD
@@ -67,6 +76,7 @@ status=$?
 case $ended in
   "$chromium") name=Chromium ;;
   "$link") name='The link' ;;
+  "${relay:-none}") name='The relay' ;;
   *) name='The X server' ;;
 esac
 # Chromium exits with 0 after a SIGTERM and after the end of its X server too; its profile tells.

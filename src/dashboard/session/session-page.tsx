@@ -7,6 +7,7 @@ import { moment, setMoment } from '../shell/moment.ts';
 import { Failure, Loading } from '../shell/states.tsx';
 import { StatusBadge } from '../sessions/status-badge.tsx';
 import { Cost } from './cost.tsx';
+import { EgressRules } from './egress.tsx';
 import { FactList, factsOfDetails, factsOfState, type Facts } from './facts.tsx';
 import { countAt, timelineOf, type HistoryEvent } from './history.ts';
 import { LiveScreen } from './live-screen.tsx';
@@ -62,6 +63,7 @@ export function SessionPage({ parameters: { id = '' } }: PageProps) {
       )}
       {history.events.length > 0 && <TimeSlider events={history.events} count={count} />}
       {facts !== null && <FactList facts={facts} />}
+      {session?.egress != null && count === null && <EgressRules egress={session.egress} />}
       {session !== null && count === null && <Live session={session} />}
       <div class="columns">
         {history.events.length > 0 && (

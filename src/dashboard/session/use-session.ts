@@ -5,6 +5,7 @@ import { listen, sessionOf } from '../live/organization-events.ts';
 import { useResource, type Resource } from '../api/use-resource.ts';
 import type { SessionDetails } from '../sessions/rows.ts';
 import { followHistory, NOTHING_READ, type History, type HistoryReader } from './history-reader.ts';
+import type { Egress } from './egress.tsx';
 import type { Why } from './history.ts';
 
 /** GET /api/sessions/{id}. */
@@ -18,6 +19,8 @@ export type Details = SessionDetails & {
   headless: boolean;
   /** The last one. */
   handoff: Handoff | null;
+  /** Null: it has no rules. */
+  egress: Egress | null;
   autoscaler_server_id: string | null;
   credits_reserved: number;
   credits_used: number | null;

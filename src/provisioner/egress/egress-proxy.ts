@@ -16,6 +16,8 @@ export type EgressDoor = {
   listen(): Promise<number>;
   /** Serves one connection of the browser. */
   serve(socket: Socket): void;
+  /** Aborts when nothing is served any more. */
+  readonly closed: AbortSignal;
 };
 
 /** The forward proxy of one browser: the only way out that its session's rules leave. */
@@ -88,18 +90,21 @@ export function openEgressProxy(options: EgressProxyOptions): EgressProxy {
     connections.end(connectionId, stats),
   );
   let listening: Promise<void> | null = null;
+  const closing = new AbortController();
   return {
     async listen() {
       listening ??= server.listen();
       await listening;
       return server.port;
     },
+    closed: closing.signal,
     serve: (socket) => void server.server.emit('connection', socket),
     takeTraffic() {
       connections.settleAll(server);
       return traffic.take();
     },
     async [Symbol.asyncDispose]() {
+      closing.abort();
       if (listening === null) server.closeConnections();
       else await server.close(true);
       agents.httpAgent.destroy();

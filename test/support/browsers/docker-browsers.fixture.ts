@@ -42,7 +42,7 @@ let ready: Promise<DockerSite> | null = null;
 export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSite> {
   // Without the first server's own address: it may be gone when the next file launches.
   ready ??= openSite({ ...options, publish: null });
-  const { docker, confinement, guard, image: ours } = await ready;
+  const { docker, confinement, guard, closed, image: ours } = await ready;
   const { serverId, limits } = options;
   const publish = options.publish ?? confinement.publish;
   const given = options.image;
@@ -53,6 +53,7 @@ export async function siteFor(options: DockerBrowsersOptions): Promise<DockerSit
     image: createCurrentImage({ docker, first, given }),
     filter: filterFor(serverId),
     guard,
+    closed,
   };
 }
 

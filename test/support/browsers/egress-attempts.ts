@@ -1,5 +1,6 @@
-import { attachPage, evaluate, openCdp } from './browsers.fixture.ts';
+import { sleep } from '#src/async/sleep.ts';
 import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { attachPage, evaluate, openCdp, type Cdp } from './browsers.fixture.ts';
 
 /** What a page tries in order to reach a host; `hello`: it was reached. */
 export type Attempts = Record<
@@ -33,6 +34,23 @@ export type Targets = {
   port: number;
 };
 
+/** Asks for the addresses that WebRTC can be reached at. */
+const GATHER = `async () => {
+    const server = 'stun:' + address + ':' + port;
+    const relay = 'turn:' + address + ':' + port;
+    const login = { username: 'a', credential: 'b' };
+    const peer = new RTCPeerConnection({ iceServers: [
+      { urls: server }, { urls: relay, ...login }, { urls: relay + '?transport=tcp', ...login },
+    ] });
+    const found = [];
+    peer.onicecandidate = ({ candidate }) => candidate && found.push(candidate.candidate);
+    peer.createDataChannel('data');
+    await peer.setLocalDescription();
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    peer.close();
+    return found.filter((one) => !one.includes('.local '));
+  }`;
+
 /**
  * Runs in a page of the allowed site. Each attempt ends as `hello`, `failed` or, after some
  * seconds, `silence`.
@@ -57,21 +75,7 @@ const IN_PAGE = `async ({ allowed, denied, trick, address, port }) => {
     active.postMessage('http://' + host + ':' + port + '/');
     return said;
   });
-  const gather = async () => {
-    const server = 'stun:' + address + ':' + port;
-    const relay = 'turn:' + address + ':' + port;
-    const login = { username: 'a', credential: 'b' };
-    const peer = new RTCPeerConnection({ iceServers: [
-      { urls: server }, { urls: relay, ...login }, { urls: relay + '?transport=tcp', ...login },
-    ] });
-    const found = [];
-    peer.onicecandidate = ({ candidate }) => candidate && found.push(candidate.candidate);
-    peer.createDataChannel('data');
-    await peer.setLocalDescription();
-    await new Promise((resolve) => setTimeout(resolve, 3000));
-    peer.close();
-    return found.filter((one) => !one.includes('.local '));
-  };
+  const gather = ${GATHER};
   const quic = () => attempt(async () => {
     await new WebTransport('https://' + address + ':' + port + '/').ready;
     return 'hello';
@@ -96,20 +100,29 @@ const IN_PAGE = `async ({ allowed, denied, trick, address, port }) => {
   });
 }`;
 
+/** Leads a page there. @returns `hello`, `failed` or, after some seconds, `silence` */
+async function visit(cdp: Cdp, session: string, url: string): Promise<string> {
+  await cdp.send('Page.navigate', { url }, session);
+  const text = 'document.readyState === "complete" ? document.body.innerText : null';
+  for (let tried = 0; tried < 200; tried += 1) {
+    const said = await evaluate(cdp, session, text).catch(() => null);
+    if (typeof said === 'string' && said !== '') return said === 'hello' ? said : 'failed';
+    await sleep(50);
+  }
+  return 'silence';
+}
+
+/** What the browser's page shows of an address. */
+export async function show(browser: RunningBrowser, url: string): Promise<string> {
+  using cdp = await openCdp(browser.cdp);
+  return await visit(cdp, await attachPage(cdp), url);
+}
+
 /** Makes all attempts from a page of the allowed site. */
 export async function attemptAll(browser: RunningBrowser, targets: Targets): Promise<Attempts> {
   using cdp = await openCdp(browser.cdp);
   const session = await attachPage(cdp);
-  const open = async (host: string): Promise<string> => {
-    await cdp.send('Page.navigate', { url: `http://${host}:${targets.port}/` }, session);
-    const text = 'document.readyState === "complete" ? document.body.innerText : null';
-    for (let tried = 0; tried < 200; tried += 1) {
-      const said = await evaluate(cdp, session, text).catch(() => null);
-      if (typeof said === 'string' && said !== '') return said === 'hello' ? said : 'failed';
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    return 'silence';
-  };
+  const open = (host: string) => visit(cdp, session, `http://${host}:${targets.port}/`);
   const page = await open(targets.denied);
   const opened = await open(targets.allowed);
   if (opened !== 'hello') throw new Error(`the allowed site is not shown: ${opened}`);
@@ -134,3 +147,11 @@ export const heldBack: Attempts = {
   allowedServiceWorker: 'hello',
   webRtc: [],
 };
+
+/** Lets a page gather addresses for WebRTC, whatever it shows. */
+export async function gatherCandidates(browser: RunningBrowser, targets: Targets): Promise<void> {
+  using cdp = await openCdp(browser.cdp);
+  const session = await attachPage(cdp);
+  const known = `const { address, port } = ${JSON.stringify(targets)};`;
+  await evaluate(cdp, session, `(async () => { ${known} return (${GATHER})(); })()`);
+}

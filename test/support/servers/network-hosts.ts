@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { siteProgram } from './outside-site.ts';
 
 /**
  * Hosts that only this machine reaches, in a network namespace behind a veth pair: they stand for
@@ -19,24 +20,14 @@ export type NetworkHosts = AsyncDisposable & {
   /** The machine's own address beside the public one. */
   machine: string;
   port: number;
-  /** The requests received at an address so far, including all that were sent before the call. */
+  /**
+   * What was received so far at an address, or of UDP with this text or protocol (`stun`, `quic`),
+   * including all that was sent before the call.
+   */
   reached(address: string): Promise<string[]>;
 };
 
 const PORT = 8_080;
-
-/**
- * Answers HTTP on TCP and receives UDP with its address in it, on all addresses of its namespace.
- */
-const LISTENER = `
-  const { createServer } = require('node:http');
-  const { createSocket } = require('node:dgram');
-  const server = createServer((request, response) => response.end('hello'));
-  server.on('connection', (socket) => console.log('tcp ' + socket.localAddress));
-  const udp = createSocket('udp4');
-  udp.on('message', (text) => console.log('udp ' + text.toString().trim()));
-  udp.bind(${PORT}, () => server.listen(${PORT}, '0.0.0.0', () => console.log('ready')));
-`;
 
 /** Numbers in this process, so that no two have the same name: the kernel is slow to remove one. */
 let opened = 0;
@@ -63,7 +54,7 @@ export async function openHosts(): Promise<NetworkHosts> {
   ip('-n', name, 'link', 'set', inside, 'up');
   ip('-n', name, 'route', 'add', 'default', 'via', machineOf(3));
 
-  const args = ['netns', 'exec', name, process.execPath, '-e', LISTENER];
+  const args = ['netns', 'exec', name, process.execPath, '-e', siteProgram(PORT)];
   const listener = spawn('ip', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines: string[] = [];
   const said = createInterface({ input: listener.stdout });

@@ -1,5 +1,6 @@
 import type { Logger } from '#src/telemetry/logger.ts';
 import { LaunchFailed } from '../browsers.ts';
+import type { EgressDoor } from '../../egress/egress-proxy.ts';
 import type {
   BrowserBuild,
   BrowserExit,
@@ -16,7 +17,8 @@ import type { Availability } from './availability.ts';
 import { lastOutput, removeContainer } from './container.ts';
 import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
 import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
-import { bounded, isAnswering, statusOf } from './engine.ts';
+import { serveEgress } from './egress/egress-stock.ts';
+import { bounded, isAnswering, messageOf, statusOf } from './engine.ts';
 import { findBrowser, listContainers } from './find.ts';
 import type { FoundContainer } from './find.ts';
 import { removeBrowsersOfGoneServers } from './left-servers.ts';
@@ -24,6 +26,7 @@ import { launchContainer } from './launch.ts';
 import type { Launched } from './launch.ts';
 import { nameOf } from './naming.ts';
 import { keepFresh } from './current-image.ts';
+import type { Confinement } from './spec.ts';
 import { openSite } from './site.ts';
 import type { DockerSite, DockerSiteOptions } from './site.ts';
 import { watchContainers } from './watch.ts';
@@ -78,6 +81,7 @@ export async function browsersAt(
 
 class DockerBrowsers implements Browsers {
   readonly kind = 'docker';
+  readonly egress = 'network';
   readonly #site: DockerSite;
   readonly #launchTimeoutMs: number;
   readonly #log: Pick<Logger, 'warn'>;
@@ -132,25 +136,46 @@ class DockerBrowsers implements Browsers {
 
   async launch(spec: BrowserSpec): Promise<RunningBrowser> {
     const { workloadId } = spec;
-    if (spec.egress !== undefined)
-      throw new LaunchFailed('EGRESS_UNAVAILABLE: containers cannot be held to egress rules', '');
     this.#own.assertCanLaunch(workloadId);
     const stopped = new AbortController();
-    const { docker, confinement } = this.#site;
+    const { docker } = this.#site;
     const timeoutMs = this.#launchTimeoutMs;
     const bounds = { timeoutMs, stopped: stopped.signal };
-    const launching = launchContainer(docker, confinement, spec, bounds);
+    const launching = this.#confinementFor(spec).then((confinement) =>
+      launchContainer(docker, confinement, spec, bounds),
+    );
     const own = createContainerBrowser(stopped, launching, this.#site.image.now().id);
     this.#own.set(workloadId, own);
     try {
       const launched = await launching;
       own.launched = launched;
+      serveEgress(launched, spec.egress, stopped.signal);
       if (own.exit !== null) this.#handleExit(workloadId, own, own.exit);
       return launched.browser;
     } catch (error) {
       this.#own.delete(workloadId);
       if (!stopped.signal.aborted) await this.#checkEngine();
       throw error;
+    }
+  }
+
+  /** From now on the network of an adopted browser is checked too. */
+  #watchClosed(): void {
+    this.#site.closed
+      .open()
+      .catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'the network of browsers with egress rules is not closed'),
+      );
+  }
+
+  /** A browser with a proxy is on a network of its own kind, which has no way out. */
+  async #confinementFor({ egress }: BrowserSpec): Promise<Confinement> {
+    const { confinement, closed } = this.#site;
+    if (egress === undefined) return confinement;
+    try {
+      return { ...confinement, ...(await closed.open()) };
+    } catch (error) {
+      throw new LaunchFailed(`EGRESS_UNAVAILABLE: ${messageOf(error)}`, '');
     }
   }
 
@@ -180,7 +205,7 @@ class DockerBrowsers implements Browsers {
     }
   }
 
-  async adopt(workloadId: string): Promise<RunningBrowser | null> {
+  async adopt(workloadId: string, egress?: EgressDoor): Promise<RunningBrowser | null> {
     const known = this.#own.get(workloadId);
     if (known !== undefined) return runningOf(known);
     const [found] = await listContainers(this.#site, workloadId);
@@ -188,7 +213,9 @@ class DockerBrowsers implements Browsers {
     if (found === undefined || browser === null) return null;
     const { imageId } = found;
     const own = createContainerBrowser(new AbortController(), Promise.resolve(), imageId);
-    own.launched = { containerId: found.containerId, browser };
+    own.launched = { containerId: found.containerId, browser, egress: found.egress };
+    serveEgress(own.launched, egress, own.stopped.signal);
+    if (egress !== undefined) this.#watchClosed();
     own.sessionId = found.sessionId;
     this.#own.set(workloadId, own);
     // It may have ended before its events were listened to.

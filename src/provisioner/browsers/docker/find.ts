@@ -3,7 +3,16 @@ import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { Endpoint, RunningBrowser } from '../browsers.ts';
 import { readVersion } from '../chromium/version.ts';
 import { bounded } from './engine.ts';
-import { CDP_PORT, filterFor, LINK, parseName, TLS_PSK, VNC_PORT, workloadIdOf } from './naming.ts';
+import {
+  CDP_PORT,
+  EGRESS_PORT,
+  filterFor,
+  LINK,
+  parseName,
+  TLS_PSK,
+  VNC_PORT,
+  workloadIdOf,
+} from './naming.ts';
 import type { DockerSite } from './site.ts';
 import type { Confinement } from './spec.ts';
 
@@ -19,6 +28,8 @@ export type FoundContainer = {
   /** Null where the container has no address (any more). */
   cdp: BrowserAddress | null;
   vnc: BrowserAddress | null;
+  /** Where its proxy is served, if it was launched with one. */
+  egress: BrowserAddress | null;
 };
 
 /**
@@ -56,6 +67,7 @@ function parseContainer(
     isRunning: info.State === 'running' || info.State === 'paused',
     cdp: address(CDP_PORT),
     vnc: address(VNC_PORT),
+    egress: address(EGRESS_PORT),
   };
 }
 

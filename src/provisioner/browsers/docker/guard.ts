@@ -43,7 +43,7 @@ export async function openGuard({ dependencies, isolation, log }: GuardOptions):
     );
   }
   async function recheck(): Promise<void> {
-    const network = await ensureNetwork(dependencies.docker, name);
+    const network = await ensureNetwork(dependencies.docker, name, dependencies.network);
     const isSame =
       network.subnet === dependencies.network.subnet &&
       network.bridge === dependencies.network.bridge;

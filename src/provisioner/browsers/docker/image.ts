@@ -16,7 +16,15 @@ export const FOLDER = fileURLToPath(new URL('../../../../deploy/browser/', impor
 export const BROWSER: Recipe = {
   repository: 'browser-session-service/browser',
   dockerfile: 'Dockerfile',
-  files: ['Dockerfile', 'entrypoint.sh', 'link.conf', 'xkb/rules/evdev', 'xkb/symbols/letters'],
+  files: [
+    'Dockerfile',
+    'entrypoint.sh',
+    'link.conf',
+    'egress.conf',
+    'relay.pl',
+    'xkb/rules/evdev',
+    'xkb/symbols/letters',
+  ],
   what: 'the browser image',
 };
 /** Adds labels to an image. */

@@ -41,10 +41,10 @@ export class NotIsolated extends Error {
 export async function enforceRules(
   dependencies: IsolationDependencies,
 ): Promise<{ isBounded: boolean }> {
-  const { confinement, network } = dependencies;
-  const resolvers =
-    confinement.dns.length > 0 ? confinement.dns : await engineResolvers(dependencies);
-  const rules = { bridge: network.bridge, resolvers };
+  const { bridge, isClosed = false } = dependencies.network;
+  const rules = isClosed
+    ? { bridge, resolvers: [], isClosed }
+    : { bridge, resolvers: await resolversOf(dependencies) };
   try {
     await runRulesScript(dependencies, rulesText(rules));
     return { isBounded: true };
@@ -54,6 +54,11 @@ export async function enforceRules(
   }
   await runRulesScript(dependencies, rulesText({ ...rules, isBounded: false }));
   return { isBounded: false };
+}
+
+async function resolversOf(dependencies: IsolationDependencies): Promise<readonly string[]> {
+  const { dns } = dependencies.confinement;
+  return dns.length > 0 ? dns : engineResolvers(dependencies);
 }
 
 /** The rules in force, as nft lists them, for a comparison; null if there are none. */
@@ -205,6 +210,23 @@ function fromSession(network: SessionsNetwork): Expected {
       [network.gateway, LINK_LOCAL].map((host) => `udp ${host} ${DISCARD_PORT}`),
       [REFUSED.udp],
     ),
+    ...(network.isClosed === true ? fromClosed() : {}),
+  };
+}
+
+/** In a range for documentation, which the rules of a network with a way out let pass. */
+const PUBLIC_SAMPLE = '198.51.100.213';
+/** A host without a default route refuses before its rules do. */
+const NO_ROUTE = ['Network is unreachable', 'No route to host'];
+
+/** What a session without a way out is refused beside: the Internet, names included. */
+function fromClosed(): Expected {
+  return {
+    ...fromAll(
+      [`tcp ${PUBLIC_SAMPLE} ${DISCARD_PORT}`, `tcp ${PUBLIC_SAMPLE} 53`],
+      [REFUSED.tcp, ...NO_ROUTE],
+    ),
+    ...fromAll([`udp ${PUBLIC_SAMPLE} 53`], [REFUSED.udp, ...NO_ROUTE]),
   };
 }
 

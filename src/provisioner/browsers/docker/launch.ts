@@ -1,5 +1,6 @@
 import type Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { LaunchFailed } from '../browsers.ts';
 import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 import { parseListening } from '../chromium/flags.ts';
@@ -7,12 +8,17 @@ import { cdpReady } from '../chromium/ready.ts';
 import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
-import { CDP_PORT, VNC_PORT } from './naming.ts';
+import { CDP_PORT, EGRESS_PORT, VNC_PORT } from './naming.ts';
 import { browserContainer, endpointOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
 
-export type Launched = { containerId: string; browser: RunningBrowser };
+export type Launched = {
+  containerId: string;
+  browser: RunningBrowser;
+  /** Where the browser's proxy is served; null: it was launched without one. */
+  egress: BrowserAddress | null;
+};
 
 /** Pause between attempts while a program is still opening its port. */
 const RETRY_MS = 5;
@@ -44,11 +50,11 @@ export async function launchContainer(
     void started.ended.then((exitCode) =>
       failed.abort(new Error(`The browser ended before it was ready: exit code ${exitCode}`)),
     );
-    const browser = await orAborted(
+    const ready = await orAborted(
       whenReady(started.container, confinement, spec, listening.promise, signal),
       signal,
     );
-    return { containerId: started.container.id, browser };
+    return { containerId: started.container.id, ...ready };
   } catch (error) {
     if (started !== null) await removeContainer(started.container);
     throw new LaunchFailed(messageOf(error), started?.tail() ?? '');
@@ -83,21 +89,35 @@ async function startAtFreeAddress(
 async function whenReady(
   container: Docker.Container,
   confinement: Confinement,
-  { workloadId, headless }: BrowserSpec,
+  { workloadId, headless, egress: door }: BrowserSpec,
   listening: Promise<string>,
   signal: AbortSignal,
-): Promise<RunningBrowser> {
+): Promise<Pick<Launched, 'browser' | 'egress'>> {
   // The start has set the addresses. Chromium takes longer to listen than this request.
   const { NetworkSettings } = await container.inspect(bounded(signal));
   const endpoint = (port: number) => endpointOf(NetworkSettings, port, confinement);
   const linkKey = confinement.linkKeys(workloadId);
   const vnc = { ...endpoint(VNC_PORT), linkKey };
   const cdp = { ...endpoint(CDP_PORT), linkKey, path: await listening };
+  const egress = door === undefined ? null : { ...endpoint(EGRESS_PORT), linkKey };
   await Promise.all([
+    egress === null ? null : untilReady(() => linkReady(egress, signal), signal),
     untilReady(() => cdpReady(cdp, signal), signal),
     headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
   ]);
-  return { workloadId, cdp, vnc };
+  return { browser: { workloadId, cdp, vnc }, egress };
+}
+
+/** Resolves once the link's other end has proved its key: an image without a relay has none. */
+async function linkReady(address: BrowserAddress, signal: AbortSignal): Promise<void> {
+  const ready = Promise.withResolvers<void>();
+  const socket = connectToBrowser(address, { signal, onReady: ready.resolve });
+  socket.once('error', ready.reject);
+  try {
+    await ready.promise;
+  } finally {
+    socket.on('error', () => {}).destroy();
+  }
 }
 
 /** Retries while the port is closed, or open without a program behind it. */

@@ -19,6 +19,9 @@ export const CHOSEN = 'chosen';
 /** The ports of CDP and of VNC inside a container. */
 export const CDP_PORT = 9223;
 export const VNC_PORT = 5900;
+/** Where the provisioner connects to serve the browser's proxy, and where Chromium finds that. */
+export const EGRESS_PORT = 9226;
+export const RELAY_PORT = 3128;
 
 export function labelsOf(serverId: string, workloadId: string): Record<string, string> {
   return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId, [LINK]: TLS_PSK };

@@ -16,19 +16,27 @@ export type SessionsNetwork = {
   subnet: string;
   /** Whether the service may choose its containers' addresses: it has chosen the subnet. */
   isOurs: boolean;
+  /** True: nothing leads out of it, and the rules refuse whatever a container sends by itself. */
+  isClosed?: boolean;
 };
 
 const BRIDGE = 'com.docker.network.bridge.name';
 /** `false`: containers of the network cannot reach each other. */
 const ICC = 'com.docker.network.bridge.enable_icc';
+/** `false`: what a container sends keeps its private address, and nothing outside can answer. */
+const MASQUERADE = 'com.docker.network.bridge.enable_ip_masquerade';
 
 /**
  * The network, created if it is missing. Docker's own rules keep its containers apart; isolation.ts
  * does the rest.
  * @throws DockerUnavailable where a network of that name does not have these settings
  */
-export async function ensureNetwork(docker: Docker, name: string): Promise<SessionsNetwork> {
-  return read(name, (await inspect(docker, name)) ?? (await create(docker, name)));
+export async function ensureNetwork(
+  docker: Docker,
+  name: string,
+  { isClosed = false }: Pick<SessionsNetwork, 'isClosed'> = {},
+): Promise<SessionsNetwork> {
+  return read(name, (await inspect(docker, name)) ?? (await create(docker, name, isClosed)));
 }
 
 /** The network without creating it; null if it is missing. @throws DockerUnavailable */
@@ -47,7 +55,9 @@ function read(name: string, { Options, IPAM, Labels }: Docker.NetworkInspectInfo
       `DOCKER_NETWORK: the engine has a network ${name} in which containers reach each other. ` +
         'Remove it or name another one: a missing network is created with the right settings.',
     );
-  return { name, bridge, gateway, subnet, isOurs: Labels?.[ADDRESSES] === CHOSEN };
+  const isClosed = Options?.[MASQUERADE] === 'false';
+  const isOurs = Labels?.[ADDRESSES] === CHOSEN;
+  return { name, bridge, gateway, subnet, isOurs, ...(isClosed && { isClosed }) };
 }
 
 /** Whether this process shares the engine's network namespace, where the bridge is an interface. */
@@ -71,7 +81,11 @@ const RIVAL_MS = 5_000;
  * Of services that create it at the same time only one succeeds: the engine may accept a second
  * network of the same name, but no second bridge of the same name.
  */
-async function create(docker: Docker, name: string): Promise<Docker.NetworkInspectInfo> {
+async function create(
+  docker: Docker,
+  name: string,
+  isClosed: boolean,
+): Promise<Docker.NetworkInspectInfo> {
   const place = await freePlace(docker);
   try {
     await docker.createNetwork({
@@ -82,7 +96,11 @@ async function create(docker: Docker, name: string): Promise<Docker.NetworkInspe
       // On a subnet that the engine has chosen itself, it refuses a chosen address.
       IPAM: { Driver: 'default', Config: [place] },
       Labels: { ...ownLabel(), [ADDRESSES]: CHOSEN },
-      Options: { [BRIDGE]: await bridgeFor(docker, name), [ICC]: 'false' },
+      Options: {
+        [BRIDGE]: await bridgeFor(docker, name),
+        [ICC]: 'false',
+        ...(isClosed && { [MASQUERADE]: 'false' }),
+      },
       ...bounded(),
     });
   } catch (error) {

@@ -15,6 +15,8 @@ export type RulesFor = {
   resolvers: readonly string[];
   /** False: without the bound on connections, for a kernel that cannot count them. */
   isBounded?: boolean;
+  /** True: whatever a session sends that is no answer is refused. */
+  isClosed?: boolean;
 };
 
 /**
@@ -39,7 +41,8 @@ export function tableOf(bridge: string): string {
  * A script that replaces the rules as a whole. Refusals are immediate: a page fails instead of
  * hanging.
  */
-export function rulesText({ bridge, resolvers, isBounded = true }: RulesFor): string {
+export function rulesText(given: RulesFor): string {
+  const { bridge, resolvers, isBounded = true, isClosed = false } = given;
   const table = `inet ${tableOf(bridge)}`;
   const dns = resolvers.map(
     (resolver) => `ip daddr ${resolver} meta l4proto { tcp, udp } th dport 53 accept`,
@@ -71,6 +74,7 @@ export function rulesText({ bridge, resolvers, isBounded = true }: RulesFor): st
     ...rules('full', refuse('')),
     ...rules('from_sessions', [
       begun,
+      ...(isClosed ? refuse('') : []),
       ...dns,
       ...refuse('meta nfproto ipv6'),
       ...refuse('ip daddr @unreachable'),

@@ -2,6 +2,7 @@ import type Docker from 'dockerode';
 import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { createAddressRing } from './addresses.ts';
+import { createClosedNetwork, type ClosedNetwork } from './egress/closed-network.ts';
 import { connectEngine, DockerUnavailable, messageOf } from './engine.ts';
 import { openBrowserImage } from './browser-image.ts';
 import { createCurrentImage, type CurrentImage } from './current-image.ts';
@@ -50,6 +51,8 @@ export type DockerSite = {
   /** The engine's filter for this server's browsers. */
   filter: { label: string[] };
   guard: Guard;
+  /** The network of browsers whose only way out is their proxy. */
+  closed: ClosedNetwork;
 };
 
 /** @throws DockerUnavailable */
@@ -73,9 +76,16 @@ export async function openSite(options: DockerSiteOptions): Promise<DockerSite> 
   const rulesImage = () => ensureRulesImage(docker, print);
   const { isolation, log } = options;
   const dependencies = { docker, network, confinement, rulesImage };
-  const guard = await isolate({ dependencies, isolation, log });
+  const open = await isolate({ dependencies, isolation, log });
+  const closed = createClosedNetwork({ docker, name: network.name, confinement, rulesImage, log });
   const image = createCurrentImage({ docker, first, given: options.image });
-  return { docker, confinement, image, filter: filterFor(serverId), guard };
+  const guard = {
+    async check() {
+      await open.check();
+      await closed.check();
+    },
+  };
+  return { docker, confinement, image, filter: filterFor(serverId), guard, closed };
 }
 
 async function isolate(options: GuardOptions): Promise<Guard> {

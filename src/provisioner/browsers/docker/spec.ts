@@ -3,7 +3,7 @@ import { linkKeyText, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { BrowserSpec, Endpoint } from '../browsers.ts';
 import type { NextAddress } from './addresses.ts';
 import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
-import { CDP_PORT, labelsOf, nameOf, VNC_PORT } from './naming.ts';
+import { CDP_PORT, EGRESS_PORT, labelsOf, nameOf, RELAY_PORT, VNC_PORT } from './naming.ts';
 
 /** What the containers of all browsers of a server have in common. */
 export type Confinement = {
@@ -40,6 +40,7 @@ export function browserContainer(
 ): Docker.ContainerCreateOptions {
   const { image, serverId, network, linkKeys } = confinement;
   const { workloadId, vncPassword, screen, headless } = spec;
+  const hasProxy = spec.egress !== undefined;
   return {
     name: nameOf(workloadId),
     Image: image,
@@ -52,11 +53,12 @@ export function browserContainer(
       // Without a password entrypoint.sh starts no X server.
       VNC_PASSWORD: headless === true ? '' : vncPassword,
       SCREEN_SIZE: `${screen.width}x${screen.height}`,
+      ...(hasProxy ? { EGRESS: '1' } : {}),
     }),
-    Cmd: chromiumFlags(spec),
+    Cmd: chromiumFlags(spec, hasProxy ? RELAY_PORT : null),
     HostConfig: {
       ...confined(confinement),
-      ...publishing(confinement),
+      ...publishing(confinement, hasProxy ? [EGRESS_PORT] : []),
     },
     ...(address === null
       ? {}
@@ -69,9 +71,12 @@ export function browserContainer(
 }
 
 /** Publishes CDP and VNC, where they are not reached directly. */
-export function publishing({ publish }: Pick<Confinement, 'publish'>): Docker.HostConfig {
+export function publishing(
+  { publish }: Pick<Confinement, 'publish'>,
+  more: readonly number[] = [],
+): Docker.HostConfig {
   if (publish === null) return {};
-  const ports = [`${CDP_PORT}/tcp`, `${VNC_PORT}/tcp`];
+  const ports = [CDP_PORT, VNC_PORT, ...more].map((port) => `${port}/tcp`);
   const binding = [{ HostIp: publish, HostPort: '' }];
   return { PortBindings: Object.fromEntries(ports.map((port) => [port, binding])) };
 }

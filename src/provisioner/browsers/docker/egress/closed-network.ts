@@ -1,0 +1,77 @@
+import type Docker from 'dockerode';
+import type { Logger } from '#src/telemetry/logger.ts';
+import { createAddressRing, type NextAddress } from '../addresses.ts';
+import { openGuard, type Guard } from '../guard.ts';
+import { NotIsolated } from '../isolation.ts';
+import { ensureNetwork } from '../network.ts';
+import type { Confinement } from '../spec.ts';
+
+/** What is different for the containers of a network without a way out. */
+export type ClosedConfinement = Pick<Confinement, 'network' | 'dns'> & { nextAddress: NextAddress };
+
+/** The network of the browsers whose only way out is their proxy. */
+export type ClosedNetwork = {
+  /**
+   * Creates the network, closes it and verifies that, at the first call; it is checked from then
+   * on. @throws NotIsolated where that fails, whatever DOCKER_ISOLATION says
+   */
+  open(): Promise<ClosedConfinement>;
+  /** As a guard's; nothing as long as the network was never opened. */
+  check(): Promise<void>;
+};
+
+/**
+ * An address that no host has: the engine would ask name servers for a container by itself, and
+ * this one it asks from within the container, whose packets are refused.
+ */
+const NO_RESOLVER = '192.0.2.1';
+
+/** `name` is that of the sessions' network, and `confinement` that of its containers. */
+export function createClosedNetwork(given: {
+  docker: Docker;
+  name: string;
+  confinement: Confinement;
+  rulesImage: () => Promise<string>;
+  log: Pick<Logger, 'info' | 'warn'>;
+}): ClosedNetwork {
+  const { docker, confinement, rulesImage, log } = given;
+  const name = `${given.name}-egress`;
+  let opening: Promise<{ guard: Guard; closed: ClosedConfinement }> | null = null;
+
+  async function openOnce() {
+    const network = await ensureNetwork(docker, name, { isClosed: true });
+    if (network.isClosed !== true)
+      throw new NotIsolated(`the engine has a network ${name} that leads outside; remove it`);
+    const closed: ClosedConfinement = {
+      network: name,
+      dns: [NO_RESOLVER],
+      nextAddress: createAddressRing(() => dependencies.network),
+    };
+    const dependencies = {
+      docker,
+      network,
+      rulesImage,
+      // Its probes run from the image of the time.
+      get confinement() {
+        return { ...confinement, ...closed };
+      },
+    };
+    return { guard: await openGuard({ dependencies, isolation: 'required', log }), closed };
+  }
+  return {
+    async open() {
+      opening ??= openOnce();
+      const mine = opening;
+      try {
+        return (await mine).closed;
+      } catch (error) {
+        if (opening === mine) opening = null;
+        throw error;
+      }
+    },
+    async check() {
+      const opened = await opening?.catch(() => null);
+      await opened?.guard.check();
+    },
+  };
+}

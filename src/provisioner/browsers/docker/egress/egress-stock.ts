@@ -1,0 +1,59 @@
+import { sleep } from '#src/async/sleep.ts';
+import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import type { EgressDoor } from '../../../egress/egress-proxy.ts';
+import type { Launched } from '../launch.ts';
+
+/** Connections that are kept ready for a browser: as many as a page opens at one moment. */
+const STOCK = 8;
+/** Pause after a connection that was not used; doubled up to the last. */
+const RETRY_MS = 100;
+const RETRY_MAX_MS = 5_000;
+
+/**
+ * Serves the proxy of a browser without a network: keeps connections into its container, which the
+ * relay there joins with Chromium's, until the browser has stopped or the proxy is closed.
+ */
+export function serveEgress(
+  { egress }: Launched,
+  door: EgressDoor | undefined,
+  stopped: AbortSignal,
+): void {
+  if (egress === null || door === undefined) return;
+  const signal = AbortSignal.any([stopped, door.closed]);
+  for (let kept = 0; kept < STOCK; kept += 1) void keepOne(egress, door, signal);
+}
+
+async function keepOne(
+  address: BrowserAddress,
+  door: EgressDoor,
+  signal: AbortSignal,
+): Promise<void> {
+  let pauseMs = RETRY_MS;
+  while (!signal.aborted) {
+    if (await serveNext(address, door, signal)) pauseMs = RETRY_MS;
+    else {
+      await sleep(pauseMs, signal);
+      pauseMs = Math.min(2 * pauseMs, RETRY_MAX_MS);
+    }
+  }
+}
+
+/** @returns true once the browser uses the connection, false where it ended before */
+function serveNext(
+  address: BrowserAddress,
+  door: EgressDoor,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connectToBrowser(address, { signal });
+  socket.on('error', () => {});
+  socket.once('close', () => resolve(false));
+  socket.once('data', (first: Buffer) => {
+    socket.pause();
+    socket.unshift(first);
+    door.serve(socket);
+    process.nextTick(() => socket.resume());
+    resolve(true);
+  });
+  return promise;
+}
