@@ -114,6 +114,22 @@ export const meanings: Record<string, Meaning> = {
       'known. At most once a minute while the screen changes, and before the session’s end.',
     by: 'provisioner (recordings)',
   },
+  'session.file-added': {
+    when:
+      'A file is in the session’s folder and in the object store: the browser downloaded it, or ' +
+      'a client uploaded it. It replaces one of the same name.',
+    by: 'provisioner (downloads, uploads)',
+  },
+  'session.file-removed': {
+    when: 'A client removed a file from the session’s folder.',
+    by: 'provisioner (files)',
+  },
+  'session.file-refused': {
+    when:
+      'A download or an upload is not among the session’s files: it was too large, was ' +
+      'cancelled or failed. At most 100 are recorded for a session by one provisioner.',
+    by: 'provisioner (downloads, uploads)',
+  },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +

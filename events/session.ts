@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
 import { EgressEnforcement, egressEvents, EgressRules, EgressTraffic } from './egress.ts';
 import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
+import { fileEvents } from './session/files.ts';
 import { Handoff, handoffEvents } from './handoff.ts';
 import { Recording, recordingEvents } from './session/recording.ts';
 import { Share, shareEvents, sharesMax } from './share.ts';
@@ -191,6 +192,7 @@ export const sessionEvents = {
   ...shareEvents,
   ...egressEvents,
   ...recordingEvents,
+  ...fileEvents,
   'session.stop-requested': Type.Object({
     reason: StopReason,
     at: Timestamp,

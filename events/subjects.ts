@@ -341,3 +341,8 @@ export function retrySubject(stream: string, queue: string): string {
 export function screenshotSubject(serverId: string): string {
   return `ask.screenshot.${token(serverId)}`;
 }
+
+/** The subject on which a server is asked about the files of a session that it runs. */
+export function sessionFilesSubject(serverId: string): string {
+  return `ask.files.${token(serverId)}`;
+}

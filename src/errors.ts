@@ -9,6 +9,8 @@ export const errors = {
     status: 400,
     message: 'Duration must be between 1 minute and 24 hours, written like 30m, 1h or 1h30m.',
   },
+  INVALID_FILE_NAME: { status: 400, message: 'A file cannot have this name.' },
+  FILE_INCOMPLETE: { status: 400, message: 'The file has not arrived whole; nothing was stored.' },
   UNAUTHORIZED: { status: 401, message: 'A valid API key or token is required.' },
   INSUFFICIENT_CREDITS: { status: 402, message: 'The organization has not enough credits.' },
   FORBIDDEN: { status: 403, message: 'Your role does not allow this.' },
@@ -20,6 +22,7 @@ export const errors = {
     status: 404,
     message: 'The session was not recorded, or its recording was removed.',
   },
+  FILE_NOT_FOUND: { status: 404, message: 'The session has no file of this name.' },
   KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
   IDEMPOTENCY_CONFLICT: {
@@ -32,7 +35,13 @@ export const errors = {
   SESSION_ENDED: { status: 410, message: 'The session has ended.' },
   SHARE_ENDED: { status: 410, message: 'This address has expired or was taken back.' },
   PAYLOAD_TOO_LARGE: { status: 413, message: 'The request body is too large.' },
+  FILE_TOO_LARGE: { status: 413, message: 'The file is larger than a file may be.' },
+  FILES_QUOTA_EXCEEDED: {
+    status: 413,
+    message: 'The session’s files are as many or as large as they may be.',
+  },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The request body must be application/json.' },
+  RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such bytes.' },
   RATE_LIMIT_EXCEEDED: { status: 429, message: 'Too many requests in this minute.' },
   SESSION_LIMIT_EXCEEDED: {
     status: 429,

@@ -216,6 +216,8 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
     'src/tenants/user-jwt.ts',
   ],
   '@aws-sdk': ['s3'],
+  'tar-stream': ['docker'],
+  yazl: ['src/api'],
   // No process of the service loads it.
   '@duckdb': ['src/cli/sql'],
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.

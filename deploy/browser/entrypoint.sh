@@ -14,6 +14,9 @@
 # Exit code 0 means that the user closed Chromium; the last line of the output says so too.
 set -u
 
+# Where Chromium saves what no CDP command tells it to save elsewhere.
+ln -s downloads "$HOME/Downloads"
+
 (umask 077 && echo "gateway:$LINK_KEY" >"$HOME/link-key")
 unset LINK_KEY
 link_conf=/usr/local/lib/browser/link.conf

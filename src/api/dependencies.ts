@@ -10,6 +10,7 @@ import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import type { SessionFilesPort } from '#src/messaging/session-files.ts';
 import type { Screenshots } from '#src/messaging/screenshots.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import { loadCurrent } from '#src/event-store/load-state.ts';
@@ -64,8 +65,12 @@ export type ApiDependencies = {
   credentials: Pick<Credentials, 'reached'>;
   /** Screenshots of sessions, by the servers that run them. */
   screenshots: Pick<Screenshots, 'ask'>;
-  /** Segments of recordings. */
+  /** The folders of sessions, by the servers that run them. */
+  sessionFiles: Pick<SessionFilesPort, 'ask'>;
+  /** What is in files, and segments of recordings. */
   objects: ObjectStore;
+  /** How long files are kept after the end of their session. */
+  filesRetainMs: number;
   feed: EventFeed;
   audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;

@@ -37,6 +37,8 @@ import { sessionScreenshot } from './routes/sessions/session-screenshot.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { stopSessions } from './routes/sessions/stop-sessions.post.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
+import { sessionFiles } from './routes/files/read-files.ts';
+import { writeFiles } from './routes/files/write-files.ts';
 import { completeHandoff } from './routes/steering/complete-handoff.post.ts';
 import { readHandoffs } from './routes/steering/read-handoffs.get.ts';
 import { requestHandoff } from './routes/steering/request-handoff.post.ts';
@@ -65,6 +67,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   stopSessions(server, dependencies);
   sessionScreenshot(server, dependencies);
   sessionRecording(server, dependencies);
+  sessionFiles(server, dependencies);
+  writeFiles(server, dependencies);
   requestHandoff(server, dependencies);
   readHandoffs(server, dependencies);
   takeHandoff(server, dependencies);

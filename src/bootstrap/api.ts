@@ -30,6 +30,7 @@ import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
+import { createJetStreamSessionFiles } from '#src/messaging/jetstream/jetstream-session-files.ts';
 import { auditArchive } from '#src/operator/audit-archive.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
@@ -85,6 +86,8 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     maxLifetimeMs: config.maxLifetimeMs,
     credentials,
     screenshots: createJetStreamScreenshots(infrastructure.connection),
+    sessionFiles: createJetStreamSessionFiles(infrastructure.connection),
+    filesRetainMs: config.files.retainMs,
     operator: operatorParts(infrastructure),
     dashboard: await readDashboard(infrastructure),
     metricsToken: config.telemetry.metricsToken,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
+import { createJetStreamSessionFiles } from '#src/messaging/jetstream/jetstream-session-files.ts';
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
@@ -11,6 +12,7 @@ import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-br
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import { observedBrowsers } from '#src/provisioner/observer/observed-browsers.ts';
 import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
@@ -26,7 +28,8 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   await claim(leases, infrastructure);
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
-  const observer = createObserver({ parts: [], log });
+  const files = composeFiles(infrastructure, browsers);
+  const observer = createObserver({ parts: [files.part], log });
   const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
@@ -36,6 +39,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
       passwords: infrastructure.proxyPasswords,
       closed: [advertisedAddress(config)],
     }),
+    files,
     screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,
@@ -49,13 +53,21 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     throw error;
   });
   const answering = createJetStreamScreenshots(connection).serve(serverId, provisioner.screenshot);
+  const answeringFiles = createJetStreamSessionFiles(connection).serve(serverId, files.answer);
   return {
     ...provisioner,
     async [Symbol.asyncDispose]() {
       answering[Symbol.dispose]();
+      answeringFiles[Symbol.dispose]();
       await provisioner[Symbol.asyncDispose]();
     },
   };
+}
+
+function composeFiles(infrastructure: Infrastructure, { folders }: Browsers) {
+  const { config, context, objects, log } = infrastructure;
+  const { eventStore, now } = context;
+  return createSessionFiles({ eventStore, now, objects, folders, log, limits: config.files });
 }
 
 /** @throws LeaseTaken, saying what to do */

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
+import { filesVariables, readFiles, type FilesConfig } from './files.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import {
   isLoopback,
@@ -78,6 +79,7 @@ export type Config = StoresConfig & {
   pool: { minIdle: number; maxIdle: number; max: number };
   queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
   maxLifetimeMs: number;
+  files: FilesConfig;
   tiers: Tiers;
   tenants: TenantsConfig;
   /** Limits of the open event streams of one process. */
@@ -198,6 +200,7 @@ export const variables = {
       'production: refuse weak secrets and process browsers; a NATS_URL of another machine does ' +
       'the same',
   },
+  ...filesVariables,
   ...telemetryVariables,
   LOG_LEVEL: {
     fallback: 'info',
@@ -238,6 +241,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     pool: pool(read),
     queue: queue(read),
     maxLifetimeMs: lifetime(read),
+    files: readFiles(read),
     tiers: readTiers(read('TIERS')),
     tenants: readTenants(read),
     eventStreams: {

@@ -110,3 +110,14 @@ export function entries(name: string, value: unknown): [string, unknown][] {
     throw new BadConfig(`${name}: is not a JSON object`);
   return Object.entries(value);
 }
+
+const UNIT_BYTES = { KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 };
+
+/** `64KB`, `200MB` or `1GB`, in powers of 1,024; from 1 KB to 1,024 GB. */
+export function bytes<Name extends string>(name: Name, read: Read<Name>): number {
+  const parts = /^(\d{1,6})(KB|MB|GB)$/.exec(read(name));
+  const value = Number(parts?.[1]) * UNIT_BYTES[parts?.[2] as keyof typeof UNIT_BYTES];
+  if (!parts || value < UNIT_BYTES.KB || value > 1_024 * UNIT_BYTES.GB)
+    throw new BadConfig(`${name}: ${read(name)} is not like 64KB, 200MB or 1GB, up to 1024GB`);
+  return value;
+}

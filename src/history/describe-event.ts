@@ -1,5 +1,6 @@
 import type { EgressTraffic } from '#events/egress.ts';
 import type { RecordedEvent } from '#events/events.ts';
+import type { FileRefusal } from '#events/session/files.ts';
 import type { SessionEvent, StopReason } from '#events/session.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
 import { formatDuration } from './elapsed.ts';
@@ -73,6 +74,10 @@ function describeSessionEvent(event: SessionEvent): string {
       return describeTraffic(event.data);
     case 'session.recording-stored':
       return describeRecording(event.data);
+    case 'session.file-added':
+    case 'session.file-removed':
+    case 'session.file-refused':
+      return describeFile(event);
     case 'session.stop-requested': {
       const { reason, note } = event.data;
       return note === undefined ? stopReasons[reason] : `${stopReasons[reason]}: ${note}`;
@@ -134,6 +139,29 @@ function describeHandoff(
     }
     case 'session.handoff-expired':
       return 'its hand-off expired, and the automation went on';
+  }
+}
+
+const refusals: Record<FileRefusal, string> = {
+  too_large: 'it is larger than a file may be',
+  quota: 'the session’s files are as many or as large as they may be',
+  name: 'it has no usable name',
+  failed: 'it was cancelled, broke off, or could not be stored',
+};
+
+function describeFile(event: Extract<SessionEvent, { type: `session.file-${string}` }>): string {
+  const { name } = event.data;
+  switch (event.type) {
+    case 'session.file-added': {
+      const { bytes, origin } = event.data;
+      return `file "${name}" (${bytes} bytes) was ${origin}ed`;
+    }
+    case 'session.file-removed':
+      return `file "${name}" was removed`;
+    case 'session.file-refused': {
+      const { origin, reason } = event.data;
+      return `the ${origin} of "${name}" was refused: ${refusals[reason]}`;
+    }
   }
 }
 

@@ -31,6 +31,7 @@ import {
 import type { Host } from './pool/host-resources.ts';
 import { keepFilled, requeueAll } from './pool/launch.ts';
 import { replaceOutdated } from './pool/rollover.ts';
+import type { SessionFilesOfServer } from './files/session-files.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
@@ -64,6 +65,8 @@ export type ProvisionerDependencies = {
   /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
   onLogReconnect: (listener: () => void) => () => void;
   log: Logger;
+  /** The files of the sessions; absent: there are none. */
+  files?: SessionFilesOfServer;
   /** Called after each screenshot, with its duration. */
   screenshotMade?: Metrics['screenshotMade'];
   /** Where recordings are stored, and how large one may be; absent: nothing is recorded. */
@@ -205,7 +208,11 @@ function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Po
     recordings === undefined
       ? null
       : createRecorder({ ...recordings, reporter, vncPasswordOf, log, now });
-  const pool = createPool({ ...dependencies, now, reporter, hasOthers, openEgress, recorder });
+  const { files } = dependencies;
+  const endFiles = files && { endFiles: (workloadId: string) => files.end(workloadId) };
+  const given = { ...dependencies, ...endFiles, now };
+  const pool = createPool({ ...given, reporter, hasOthers, openEgress, recorder });
+  files?.start(pool);
   browsers.onExit((exit) => {
     const { workloadId } = exit;
     handleExit(pool, exit).catch((error: unknown) =>

@@ -5,6 +5,7 @@ import {
   type ObservedBrowser,
   type RunningBrowser,
 } from '#src/provisioner/browsers/browsers.ts';
+import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
 import { pause, type Process, type World } from './world.ts';
 
 /** A browser on a host; `gone`: its user has closed it, and its remains are there. */
@@ -115,6 +116,7 @@ function browsersOf({
   }
   return {
     kind: hasContainers ? 'docker' : 'process',
+    folders: createSimulatedFolders(),
     build: () => ({ version: 'simulated', builtAt: null }),
     async launch({ workloadId }) {
       if (browsers.has(workloadId)) throw new Error(`${workloadId} has a browser already`);

@@ -84,6 +84,9 @@ export const topics: readonly Topic[] = [
       OBJECT_STORE: 'jetstream or URL',
       OBJECT_STORE_MAX_MB: 'MB',
       OBJECT_SWEEP_EVERY: DURATION,
+      FILES_FILE_MAX: 'bytes, as 200MB',
+      FILES_SESSION_MAX: 'bytes, as 1GB',
+      FILES_RETAIN: DURATION,
     },
   },
   {

@@ -176,6 +176,31 @@ export const recordingStored = {
     until: iso(T0 + MINUTE),
   },
 } as const satisfies SessionEvent;
+/** A download, its removal, and one that was too large. */
+export const filed = [
+  {
+    type: 'session.file-added',
+    data: {
+      fileId: 'fil_1',
+      name: 'report.pdf',
+      bytes: 48_213,
+      sha256: 'ab'.repeat(32),
+      origin: 'download',
+      at: iso(T0 + 6 * MINUTE),
+    },
+  },
+  { type: 'session.file-removed', data: { name: 'report.pdf', at: iso(T0 + 7 * MINUTE) } },
+  {
+    type: 'session.file-refused',
+    data: {
+      name: 'film.mkv',
+      origin: 'download',
+      reason: 'too_large',
+      bytes: 4 * 1024 ** 3,
+      at: iso(T0 + 8 * MINUTE),
+    },
+  },
+] as const satisfies SessionEvent[];
 
 /** The state is carried again: the event before it is archived. */
 export const carriedForward: SessionEvent = {

@@ -36,6 +36,12 @@ const count: Row[] = [
   ['many', /not a whole number/],
   ['-1', /not a whole number/],
 ];
+const bytes: Row[] = [
+  ['huge', /is not like 64KB, 200MB or 1GB/],
+  ['1000', /is not like/],
+  ['0MB', /is not like/],
+  ['2000GB', /up to 1024GB/],
+];
 const file = (beside: Record<string, string>, what: RegExp): Row[] => [
   ['/nowhere/at/all.pem', /\/nowhere\/at\/all\.pem cannot be read \(ENOENT\)/, beside],
   ['/tmp', /\/tmp cannot be read \(EISDIR\)/, beside],
@@ -220,6 +226,16 @@ export const table: Record<keyof typeof variables, Row[]> = {
   QUEUE_TIMEOUT: duration,
   QUEUE_MAX: count,
   QUEUE_MAX_PER_ORGANIZATION: count,
+  FILES_FILE_MAX: [
+    ...bytes,
+    [
+      '2GB',
+      /FILES_FILE_MAX: 2GB is more than FILES_SESSION_MAX, 1GB/,
+      { FILES_SESSION_MAX: '1GB' },
+    ],
+  ],
+  FILES_SESSION_MAX: bytes,
+  FILES_RETAIN: duration,
   MAX_LIFETIME: [...duration, ['59s', /must be at least 1m/]],
   TIERS: [
     ['free', /is not JSON/],

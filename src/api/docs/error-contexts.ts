@@ -2,12 +2,15 @@ import type { ErrorName } from '#src/errors.ts';
 
 const ID = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
 const HANDOFF = 'hof_2tYc0NgR8VwXb4n9T6kLw0';
+const FILE = 'report.pdf';
 const SHARE = 'shr_9T6kLw0yPq2mVz8sHgJ5mY';
 
 /** An example context of each error, for the documentation. */
 export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   INVALID_REQUEST: { field: 'viewport.width' },
   INVALID_DURATION: { duration: '25h' },
+  INVALID_FILE_NAME: { name: '../../x', suggestion: 'x' },
+  FILE_INCOMPLETE: { name: FILE, bytes_received: 1_048_576 },
   UNAUTHORIZED: {},
   INSUFFICIENT_CREDITS: { required: 120, available: 35 },
   FORBIDDEN: { role: 'viewer', action: 'control' },
@@ -16,6 +19,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   HANDOFF_NOT_FOUND: { session_id: ID, handoff_id: HANDOFF },
   SHARE_NOT_FOUND: { session_id: ID, share_id: SHARE },
   RECORDING_NOT_FOUND: { session_id: ID },
+  FILE_NOT_FOUND: { session_id: ID, name: FILE },
   KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID, ended_at: '2026-01-01T02:00:00.000Z' },
@@ -25,7 +29,10 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   SESSION_ENDED: { session_id: ID, status: 'stopped', ended_reason: 'expired' },
   SHARE_ENDED: {},
   PAYLOAD_TOO_LARGE: {},
+  FILE_TOO_LARGE: { session_id: ID, name: FILE, max_bytes: 1_073_741_824 },
+  FILES_QUOTA_EXCEEDED: { session_id: ID, name: FILE, max_bytes: 4_294_967_296 },
   UNSUPPORTED_MEDIA_TYPE: {},
+  RANGE_NOT_SATISFIABLE: { name: FILE, bytes: 48_213 },
   RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },

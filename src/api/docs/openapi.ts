@@ -37,6 +37,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     tags: [
       { name: 'Sessions', description: 'Create, use and stop browser sessions.' },
       { name: 'Recordings', description: 'What the screens of recorded sessions showed.' },
+      { name: 'Files', description: 'What sessions download and are given.' },
       {
         name: 'Hand-offs',
         description: 'Automation asks a person for help, waits, and goes on.',

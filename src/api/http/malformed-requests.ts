@@ -21,6 +21,17 @@ const MESSAGES: Record<string, string> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request has not arrived whole in time.',
 };
 
+/** Connections on which a body may take longer to arrive. */
+const slow = new WeakSet<Socket>();
+
+/**
+ * Lets the body of this request take longer than others. The caller bounds the time between two
+ * pieces.
+ */
+export function allowSlowBody({ socket }: IncomingMessage): void {
+  slow.add(socket);
+}
+
 /**
  * Answers input that never becomes a request: bytes that are not HTTP, and paths that are not text.
  * The answers are like all others: same body, same headers, counted by address.
@@ -30,6 +41,7 @@ export function brokenHttpAnswers(
   countRefusal: CountRefusal = () => undefined,
 ) {
   function onSocket(error: Error & { code?: string }, socket: Socket): void {
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && slow.has(socket)) return;
     // Browsers open connections ahead: an answer to nothing would be taken for that of the next
     // request, and a closed connection is opened again.
     const isUnused = socket.bytesRead === 0;

@@ -8,6 +8,7 @@ import type {
   StopReason,
 } from '#events/session.ts';
 import type { RecordingGap, RecordingSegment } from '#events/session/recording.ts';
+import type { FileOrigin, FileRefusal } from '#events/session/files.ts';
 import type { ShareMode } from '#events/share.ts';
 
 /** The commands of a session. `now` is milliseconds since the epoch: time is data. */
@@ -27,6 +28,7 @@ export type SessionCommand =
   | ShareCommand
   /** The provisioner reports what the browser has sent, received and was refused since the last. */
   | { type: 'RecordEgress'; traffic: EgressTraffic; now: number }
+  | FileCommand
   | StopSession
   | StoreRecording
   /** The expiry-warning timer has fired. */
@@ -116,6 +118,28 @@ export type ShareCommand =
   /** A client connected by the address of the share. */
   | { type: 'RecordShareUse'; shareId: string; now: number }
   | { type: 'RevokeShare'; shareId: string; by: string; now: number };
+
+/** What has happened to a session's files, as its provisioner reports it. */
+export type FileCommand =
+  | {
+      type: 'RecordFileAdded';
+      fileId: string;
+      name: string;
+      bytes: number;
+      /** 64 hexadecimal digits. */
+      sha256: string;
+      origin: FileOrigin;
+      now: number;
+    }
+  | { type: 'RecordFileRemoved'; name: string; now: number }
+  | {
+      type: 'RecordFileRefused';
+      name: string;
+      origin: FileOrigin;
+      reason: FileRefusal;
+      bytes?: number;
+      now: number;
+    };
 
 export type CreateSession = {
   type: 'CreateSession';

@@ -7,6 +7,7 @@ import type {
   StopSession,
   UpdateSession,
 } from './commands.ts';
+import { decideFile } from './decide-file.ts';
 import { decideHandoff } from './decide-handoff.ts';
 import { handoffEndsAt } from './handoff.ts';
 import { hasEnded } from './rejections.ts';
@@ -62,6 +63,10 @@ export function decide(
       return decideShare(command, session);
     case 'RecordEgress':
       return recordEgress(command, session);
+    case 'RecordFileAdded':
+    case 'RecordFileRemoved':
+    case 'RecordFileRefused':
+      return decideFile(command, session);
     case 'StopSession':
       return isMeant(command, session)
         ? stop(command.reason, command.now, session, command.note)

@@ -87,7 +87,7 @@ export function evolve(
   }
 }
 
-/** The session after an event of its traffic, its hand-off, its shares or its recording. */
+/** The session after an event of its traffic, hand-off, shares, recording or files. */
 function steered(session: SessionState, event: SteeringEvent): SessionState {
   switch (event.type) {
     case 'session.share-created':
@@ -98,13 +98,18 @@ function steered(session: SessionState, event: SteeringEvent): SessionState {
       return { ...session, egressTraffic: addTraffic(session.egressTraffic, event.data) };
     case 'session.recording-stored':
       return { ...session, recording: recordingAfter(session.recording, event.data) };
+    case 'session.file-added':
+    case 'session.file-removed':
+    case 'session.file-refused':
+      // They are folded apart, by files.ts: there may be a thousand.
+      return session;
     default:
       return { ...session, ...handoffAfter(session, event) };
   }
 }
 type SteeringEvent = Extract<
   SessionEvent,
-  { type: `session.${'egress' | 'handoff' | 'share' | 'recording'}-${string}` }
+  { type: `session.${'egress' | 'file' | 'handoff' | 'recording' | 'share'}-${string}` }
 >;
 
 function incomplete(type: string): RangeError {
@@ -179,6 +184,9 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.share-revoked': { from: ['creating', 'queued', 'active'], to: 'same' },
   'session.egress-recorded': { from: ['active', 'stopping'], to: 'same' },
   'session.recording-stored': { from: ['active', 'stopping'], to: 'same' },
+  'session.file-added': { from: ['active', 'stopping'], to: 'same' },
+  'session.file-removed': { from: ['active'], to: 'same' },
+  'session.file-refused': { from: ['active', 'stopping'], to: 'same' },
   'session.expiry-warning': { from: ['active'], to: 'same' },
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },

@@ -83,6 +83,33 @@ export type ObservedBrowser = {
   closedAt?: number;
 };
 
+/** A file as it is read or written: its length, and its bytes as they are pulled. */
+export type FolderFile = { bytes: number; body: AsyncIterable<Uint8Array> };
+
+/**
+ * The folder that each browser has for its session's files, as the browser's user sees it:
+ * `DOWNLOADS_FOLDER` in the working folder of its process. It ends with the browser. Every method
+ * throws FolderGone where the browser is not there (any more), and is bounded by its signal. `name`
+ * is a safe name: no method follows a link, or leaves the folder.
+ */
+export type BrowserFolders = {
+  /** Where a file of the folder is in the browser's own file system. */
+  path(workloadId: string, name: string): string;
+  /** Null: there is no file of the name. */
+  read(workloadId: string, name: string, signal: AbortSignal): Promise<FolderFile | null>;
+  /** Writes a whole file, or none where the body fails; replaces one of the same name. */
+  write(workloadId: string, name: string, file: FolderFile, signal: AbortSignal): Promise<void>;
+  /** Renames a file; replaces one of the new name. False: there is none of the old one. */
+  rename(workloadId: string, from: string, to: string, signal: AbortSignal): Promise<boolean>;
+  /** Removes a file; it may be missing. */
+  remove(workloadId: string, name: string, signal: AbortSignal): Promise<void>;
+};
+
+/** The browser of a folder has ended. */
+export class FolderGone extends Error {
+  override readonly name = 'FolderGone';
+}
+
 export type Browsers = {
   readonly kind: 'docker' | 'process' | 'simulated';
   /**
@@ -90,6 +117,8 @@ export type Browsers = {
    * such a browser.
    */
   readonly egress?: EgressEnforcement;
+  /** The folders for the files of their sessions. */
+  readonly folders: BrowserFolders;
   /** What new browsers are launched from. */
   build(): BrowserBuild;
   /** Calls the listener after each change of `build()`. Absent where it never changes. */

@@ -71,6 +71,11 @@ export type Pool = {
    * that cannot be read.
    */
   readonly hasOthers: (tried: readonly string[]) => Promise<boolean | null>;
+  /**
+   * Called when a session's browser ends, before it is gone; resolves once its files are stored, or
+   * given up. Bounded, and never rejects. Absent: there are no files.
+   */
+  readonly endFiles?: (workloadId: string) => Promise<void>;
   readonly roster: Roster;
   readonly waiting: WaitingRequest[];
   /** Which organization's request gets the next launched browser. */
@@ -119,6 +124,7 @@ export function createPool(
     | 'openEgress'
     | 'limits'
     | 'hasOthers'
+    | 'endFiles'
   >,
 ): Pool {
   const listeners = new Set<() => void>();

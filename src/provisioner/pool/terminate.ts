@@ -48,6 +48,7 @@ async function endBrowser(
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
   const recorded = pool.recorder?.finish(pooled.workloadId);
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
+  if (pooled.session !== null) await pool.endFiles?.(pooled.workloadId);
   const isGone = await stopBrowser(pool, pooled);
   span?.end();
   if (!isGone) {
@@ -144,6 +145,7 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   else pool.log.warn(fields, 'browser ended unexpectedly');
   // Before its end: an ended session does not change any more.
   await closeEgress(pool, pooled);
+  if (session !== null) await pool.endFiles?.(exit.workloadId);
   try {
     await pool.recorder?.finish(pooled.workloadId);
     if (session !== null)

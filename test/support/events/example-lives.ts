@@ -9,6 +9,7 @@ import {
   egressRecorded,
   expiryWarning,
   failed,
+  filed,
   handedOff,
   HOUR,
   iso,
@@ -57,6 +58,7 @@ const lives: PendingEvent[][] = [
     ...shared,
     egressRecorded,
     recordingStored,
+    ...filed,
     { type: 'session.carried-forward', data: carried },
     stopRequested(),
     {

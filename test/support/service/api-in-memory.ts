@@ -27,7 +27,9 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
+import { createMemorySessionFiles } from '#src/messaging/session-files.memory.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
@@ -55,6 +57,9 @@ const usual = {
   },
   maxLifetimeMs: 72 * 3_600_000,
 };
+/** Limits of files. */
+export const FILE_BYTES_MAX = 1024 ** 2;
+export const FILES_RETAIN_MS = 24 * 3_600_000;
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
 const proxyPasswords = createProxyPasswords(Buffer.alloc(32, 'key'));
@@ -147,13 +152,20 @@ export async function startApp(
   );
   const browsers = await createSimulatedBrowsers({ launchMs: 1, failRate: 0, now });
   const screenshots = createMemoryScreenshots();
+  const questions = createMemorySessionFiles();
   const objects = createMemoryObjectStore({ now });
+  const files = createSessionFiles({
+    ...{ eventStore: context.eventStore, objects, folders: browsers.folders, now, log },
+    limits: { fileBytesMax: FILE_BYTES_MAX, sessionBytesMax: 2 * FILE_BYTES_MAX },
+    endWithinMs: 200,
+  });
   const provisioner = stack.use(
     await startProvisioner({
       ...infrastructure,
       vncPasswordOf,
       browsers,
       openEgress: createOpenEgress({ passwords: proxyPasswords }),
+      files,
       server: { id: 'srv_1', ip: '10.0.0.1' },
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
       queueTimeoutMs: queue.timeoutMs,
@@ -163,6 +175,7 @@ export async function startApp(
     }),
   );
   const serving = stack.use(screenshots.serve('srv_1', provisioner.screenshot));
+  const servingFiles = stack.use(questions.serve('srv_1', files.answer));
   const live = async () => (await views.counts(projectionId(servers), [liveServers]))[0] === 1;
   await eventually(live, 'the server has joined');
   const asked = {
@@ -194,7 +207,9 @@ export async function startApp(
     completeFrom: () => null,
     credentials: { reached: () => Promise.resolve() },
     screenshots,
+    sessionFiles: questions,
     objects,
+    filesRetainMs: FILES_RETAIN_MS,
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     operator: {
       ...{ stores, deadLetters, tiers: defaultTiers },
@@ -258,8 +273,14 @@ export async function startApp(
     /** Listens on the network; resolves with the address. */
     listen: () => server.listen({ host: '127.0.0.1', port: 0 }),
     now,
-    /** The server answers no more questions for screenshots. */
-    stopServing: () => serving[Symbol.dispose](),
+    /** The server answers no more questions. */
+    stopServing: () => {
+      serving[Symbol.dispose]();
+      servingFiles[Symbol.dispose]();
+    },
+    objects,
+    /** What follows the downloads of browsers. */
+    downloads: files.part,
     context,
     browsers,
     deadLetters,

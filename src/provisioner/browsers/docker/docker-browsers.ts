@@ -4,12 +4,14 @@ import type { EgressDoor } from '../../egress/egress-proxy.ts';
 import type {
   BrowserBuild,
   BrowserExit,
+  BrowserFolders,
   Browsers,
   BrowserSpec,
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
 import { OwnBrowsers } from '../own-browsers.ts';
+import { createContainerFolders } from './folders/container-folders.ts';
 import { createAvailability } from './availability.ts';
 import { buildBrowserImage } from './browser-image.ts';
 import { removeOldImages } from './old-images.ts';
@@ -90,6 +92,11 @@ class DockerBrowsers implements Browsers {
       ? this.#stopLeftover(workloadId)
       : removeContainer(this.#containerOf(launched)),
   );
+  /** Also of a browser that has ended, as long as its container is there. */
+  readonly folders: BrowserFolders = createContainerFolders((workloadId) => {
+    const launched = this.#own.get(workloadId)?.launched ?? null;
+    return launched === null ? null : this.#containerOf(launched);
+  });
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
   readonly #ending = new DisposableStack();

@@ -4,6 +4,7 @@ import type { BrowserSpec, Endpoint } from '../browsers.ts';
 import type { NextAddress } from './addresses.ts';
 import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
 import { CDP_PORT, EGRESS_PORT, labelsOf, nameOf, RELAY_PORT, VNC_PORT } from './naming.ts';
+import { downloadsMount } from './folders/container-folders.ts';
 
 /** What the containers of all browsers of a server have in common. */
 export type Confinement = {
@@ -59,6 +60,7 @@ export function browserContainer(
     HostConfig: {
       ...confined(confinement),
       ...publishing(confinement, hasProxy ? [EGRESS_PORT] : []),
+      Mounts: [downloadsMount()],
     },
     ...(address === null
       ? {}

@@ -25,6 +25,7 @@ import {
   writePassword,
   type Display,
 } from './display.ts';
+import { makeDownloadsFolder } from './folders.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import type { Records, BrowserRecord } from './records.ts';
 import { endProcesses } from './tree.ts';
@@ -183,6 +184,7 @@ async function spawnPrograms(
     writeKeymap(folder, user);
     writePassword(folder, spec.vncPassword, user);
   }
+  await makeDownloadsFolder(folder, user);
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
   if (record.display !== null) {
     display = startDisplay(programs.xvnc, spec, { ...place, number: record.display });

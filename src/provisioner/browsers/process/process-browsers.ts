@@ -2,12 +2,14 @@ import { within } from '#src/async/timeout.ts';
 import type {
   BrowserBuild,
   BrowserExit,
+  BrowserFolders,
   Browsers,
   BrowserSpec,
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
 import { OwnBrowsers, type OwnBrowser } from '../own-browsers.ts';
+import { createProcessFolders } from './folders.ts';
 import { countMemoryKills } from './oom.ts';
 import type { Child } from './child.ts';
 import { findPrograms, prepareFolders, readBuild } from './programs.ts';
@@ -67,11 +69,16 @@ class ProcessBrowsers implements Browsers {
   );
   readonly #listeners: ((exit: BrowserExit) => void)[] = [];
 
+  readonly folders: BrowserFolders;
   readonly #build: BrowserBuild;
 
   constructor(site: Site, build: BrowserBuild) {
     this.#site = site;
     this.#build = build;
+    this.folders = createProcessFolders(
+      (workloadId) => this.#own.get(workloadId)?.launched?.processes.record.folder ?? null,
+      site.user,
+    );
   }
 
   build(): BrowserBuild {

@@ -8,6 +8,7 @@ import type {
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
+import { createSimulatedFolders, type SimulatedFolders } from './folders.ts';
 import { openSimulatedCdp } from './cdp.ts';
 import { openSimulatedScreens } from './rfb.ts';
 
@@ -17,6 +18,7 @@ import { openSimulatedScreens } from './rfb.ts';
  * the server behind it and one VNC port, so thousands of them cost little memory.
  */
 export type SimulatedBrowsers = Browsers & {
+  readonly folders: SimulatedFolders;
   /** Ends a browser as if it had crashed. Ignores an unknown workload. */
   crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
   /** Ends a browser as if its user had closed it. Ignores an unknown workload. */
@@ -61,6 +63,7 @@ export async function createSimulatedBrowsers(
   const sessions = new Map<string, string>();
   const listeners: ((exit: BrowserExit) => void)[] = [];
   const builds = createBuilds();
+  const folders = createSimulatedFolders();
 
   function end(workloadId: string): boolean {
     launching.get(workloadId)?.abort();
@@ -68,6 +71,7 @@ export async function createSimulatedBrowsers(
     screens.remove(workloadId);
     sessions.delete(workloadId);
     builds.remove(workloadId);
+    folders.close(workloadId);
     return running.delete(workloadId);
   }
 
@@ -92,18 +96,16 @@ export async function createSimulatedBrowsers(
     if (stopped.signal.aborted) throw new LaunchFailed('stopped during the launch', '');
     if (endpoint === null) throw new LaunchFailed('a simulated failure', 'simulated');
     if (headless !== true) screens.add(workloadId, vncPassword, screen);
-    const browser: RunningBrowser = {
-      workloadId,
-      cdp: { host: '127.0.0.1', ...endpoint },
-      vnc: { host: '127.0.0.1', port: screens.port },
-    };
+    const browser = runningAt(workloadId, endpoint, screens.port);
     builds.launch(workloadId);
+    folders.open(workloadId);
     running.set(workloadId, browser);
     return browser;
   }
 
   return {
     ...KIND,
+    folders,
     ...builds.port,
     launch,
     stop: async (workloadId) => void end(workloadId),
@@ -120,6 +122,15 @@ export async function createSimulatedBrowsers(
       await Promise.all([cdp[Symbol.asyncDispose](), screens[Symbol.asyncDispose]()]);
     },
   };
+}
+
+function runningAt(
+  workloadId: string,
+  cdp: { port: number; path: string },
+  vncPort: number,
+): RunningBrowser {
+  const host = '127.0.0.1';
+  return { workloadId, cdp: { host, ...cdp }, vnc: { host, port: vncPort } };
 }
 
 /** The build of each browser, and that of the next ones. */

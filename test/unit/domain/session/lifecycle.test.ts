@@ -22,6 +22,7 @@ import {
   expiryWarning,
   extended,
   failed,
+  filed,
   handedOff,
   HOUR,
   iso,
@@ -159,6 +160,7 @@ function commands(): SessionCommand[] {
     { type: 'RotateAccess', now },
     ...steering(now),
     { type: 'RecordEgress', traffic: egressTraffic, now },
+    ...filing(now),
     { type: 'StopSession', reason: 'user', now },
     { type: 'WarnOfExpiry', now },
     { type: 'ExpireSession', now },
@@ -192,6 +194,17 @@ function steering(now: number): SessionCommand[] {
   ];
 }
 
+/** Reports about files. */
+function filing(now: number): SessionCommand[] {
+  const file = { name: 'a.txt', origin: 'download' } as const;
+  const content = { fileId: 'fil_1', bytes: 1, sha256: 'ab'.repeat(32) };
+  return [
+    { type: 'RecordFileAdded', ...file, ...content, now },
+    { type: 'RecordFileRemoved', name: 'a.txt', now },
+    { type: 'RecordFileRefused', ...file, reason: 'quota', now },
+  ];
+}
+
 function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
   return {
     'session.requested': requested(),
@@ -215,6 +228,9 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.share-revoked': shared[2],
     'session.egress-recorded': egressRecorded,
     'session.recording-stored': recordingStored,
+    'session.file-added': filed[0],
+    'session.file-removed': filed[1],
+    'session.file-refused': filed[2],
     'session.expiry-warning': expiryWarning,
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),

@@ -1,0 +1,103 @@
+import type { IncomingMessage } from 'node:http';
+import type { SessionState } from '#events/session.ts';
+import { fileKey, type SessionFile } from '#src/domain/session/files.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { newId } from '#src/ids.ts';
+import { ObjectStoreFull } from '#src/objects/object-store.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { askServer, refusalOf, tooMuch } from './session-files.ts';
+
+/** The longest silence of a client in the middle of its upload. */
+const SILENCE_MS = 30_000;
+/** How long the session's server may take to put a file into the folder, after it has arrived. */
+const PLACE_MS = 10 * 60_000;
+
+export type Uploaded = { file: SessionFile; path: string; isNew: boolean };
+
+type ActiveSession = Extract<SessionState, { status: 'active' }>;
+
+/**
+ * Takes an upload: into the object store as it arrives, from there into the browser's folder. Until
+ * both are done the session has no such file; what fails leaves nothing.
+ * @param bytes its length; null: the client has not said
+ */
+export async function takeUpload(
+  dependencies: ApiDependencies,
+  session: ActiveSession,
+  name: string,
+  body: IncomingMessage,
+  bytes: number | null,
+): Promise<Uploaded | Rejection> {
+  const { objects } = dependencies;
+  const begun = await askServer(dependencies, session, { ask: 'begin', name, bytes });
+  if (begun.kind !== 'begun') return refusalOf(dependencies, session, name, begun);
+  const fileId = newId('fil');
+  const key = fileKey(session, fileId);
+  const excess = { reason: begun.limit, max: begun.bytesMax, of: 'bytes' } as const;
+  const stored = await store(objects, key, name, body, excess, session.id);
+  if (isRejection(stored)) return stored;
+  const content = { name, fileId, bytes: stored.bytes, sha256: stored.sha256 };
+  const placed = await place(dependencies, session, content);
+  if ('path' in placed) return placed;
+  // The session's files are removed with its prefix in any case.
+  await objects.remove(key).catch(() => undefined);
+  return placed;
+}
+
+type Stored = { bytes: number; sha256: string };
+
+async function store(
+  objects: ApiDependencies['objects'],
+  key: string,
+  name: string,
+  body: IncomingMessage,
+  excess: { reason: 'too_large' | 'quota'; max: number; of: 'bytes' },
+  sessionId: string,
+): Promise<Stored | Rejection> {
+  let received = 0;
+  let refusal: Rejection | null = null;
+  async function* bounded() {
+    try {
+      for await (const piece of body as AsyncIterable<Buffer>) {
+        received += piece.length;
+        if (received > excess.max) refusal = tooMuch(sessionId, name, excess);
+        if (refusal !== null) throw new Error('the upload is too large');
+        yield piece;
+      }
+    } catch (error) {
+      refusal ??= reject('FILE_INCOMPLETE', { name, bytes_received: received });
+      throw error;
+    }
+  }
+  const { socket } = body;
+  const silent = () => socket.destroy();
+  socket.setTimeout(SILENCE_MS, silent);
+  try {
+    return await objects.put(key, bounded());
+  } catch (error) {
+    if (refusal !== null) return refusal;
+    if (!(error instanceof ObjectStoreFull)) throw error;
+    const part = { part: 'object-store' };
+    return reject('UNAVAILABLE', part, { message: 'There is no room for the file.' });
+  } finally {
+    socket.off('timeout', silent);
+    socket.setTimeout(0);
+  }
+}
+
+async function place(
+  dependencies: ApiDependencies,
+  session: ActiveSession,
+  content: { name: string; fileId: string } & Stored,
+): Promise<Uploaded | Rejection> {
+  const givenUpAt = performance.now() + PLACE_MS;
+  for (;;) {
+    const answer = await askServer(dependencies, session, { ask: 'place', ...content });
+    if (answer.kind === 'placed') {
+      const { path, isNew, at } = answer;
+      return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
+    }
+    if (answer.kind !== 'working' || performance.now() > givenUpAt)
+      return refusalOf(dependencies, session, content.name, answer);
+  }
+}

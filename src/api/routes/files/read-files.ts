@@ -1,0 +1,197 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
+import { fileKey, inOrder, type SessionFile } from '#src/domain/session/files.ts';
+import { reject, type Rejection } from '#src/errors.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
+import { askedRange, asAttachment, isKnown, type AskedRange } from '../../files/byte-range.ts';
+import { findFiles, type Found } from '../../files/session-files.ts';
+import { zipOf } from '../../files/zip.ts';
+import { costs } from '../../http/cost.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
+import { FilePath, presentFile, SessionFileList } from '../../schemas/files.ts';
+import { SessionPath } from '../../schemas/requests.ts';
+
+/** A client that reads nothing for so long is cut off. */
+const SILENCE_MS = 60_000;
+
+const HEADERS = {
+  ETag: Type.String({ description: '`"<sha256>"`: for `If-None-Match` and `If-Range`' }),
+  'Accept-Ranges': Type.String({ description: '`bytes`: `Range` takes one range' }),
+  'Content-Disposition': Type.String({ description: '`attachment` with the name' }),
+};
+const Content = Type.String({ contentMediaType: 'application/octet-stream' });
+const part = (description: string) =>
+  response(description, Content, { contentType: 'application/octet-stream', headers: HEADERS });
+
+/** The reads of a session's files, while it is active and until `FILES_RETAIN` after its end. */
+export function sessionFiles(server: ApiServer, dependencies: ApiDependencies): void {
+  listFiles(server, dependencies);
+  readFile(server, dependencies);
+  zipFiles(server, dependencies);
+}
+
+function listFiles(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/api/sessions/:id/files',
+    schema: {
+      operationId: 'listSessionFiles',
+      tags: ['Files'],
+      summary: 'The files of a session',
+      description:
+        'What its browser downloaded and what was uploaded, in the order in which it came. Files ' +
+        'are kept for a while after the end of the session (`FILES_RETAIN`); then there are none.',
+      params: SessionPath,
+      response: { 200: response('At most 1,000', SessionFileList) },
+    },
+    config: { action: 'read', refusals: ['SESSION_NOT_FOUND'], cost: costs.listFiles },
+    async handler(request, reply) {
+      const { id } = request.params;
+      const found = await findFiles(dependencies, request.caller.organizationId, id);
+      if (found === null) return sendRejection(reply, noSession(id));
+      return reply.send({ files: inOrder(found.files).map(presentFile) });
+    },
+  });
+}
+
+function readFile(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/api/sessions/:id/files/:name',
+    schema: {
+      operationId: 'getSessionFile',
+      tags: ['Files'],
+      summary: 'One file of a session',
+      description:
+        'Its bytes. A download that broke off goes on with `Range`, and with `If-Range` only if ' +
+        'the file is the same.',
+      params: FilePath,
+      response: {
+        200: part('The file'),
+        206: part('The bytes of `Range`; `Content-Range` says which'),
+        304: emptyResponse('The client has it: `If-None-Match` names its `ETag`'),
+      },
+    },
+    config: {
+      action: 'read',
+      refusals: ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+      cost: costs.readFile,
+    },
+    async handler(request, reply) {
+      const { id, name: given } = request.params;
+      const { organizationId } = request.caller;
+      const name = given.toWellFormed().normalize('NFC');
+      // A file that is replaced between the two reads is read again.
+      for (let attempt = 1; ; attempt += 1) {
+        const found = await findFiles(dependencies, organizationId, id);
+        const file = found?.files.get(name);
+        if (found === null) return sendRejection(reply, noSession(id));
+        if (file === undefined) return sendRejection(reply, noFile(id, name));
+        const etag = `"${file.sha256}"`;
+        void reply.headers({
+          etag,
+          'accept-ranges': 'bytes',
+          'cache-control': 'private, no-cache',
+        });
+        if (isKnown(etag, request.headers['if-none-match'])) return reply.code(304).send();
+        const range = askedRange(file.bytes, etag, request.headers);
+        if (range.kind === 'unsatisfiable') return unsatisfiable(reply, file);
+        const body = await bodyOf(dependencies, found, file, range, request.method === 'HEAD');
+        if (body !== null) return sendFile(reply, file, range, body);
+        if (attempt === 2) return sendRejection(reply, noFile(id, name));
+      }
+    },
+  });
+}
+
+/** Null: the object store does not have it (any more). */
+async function bodyOf(
+  { objects }: ApiDependencies,
+  { state }: Found,
+  file: SessionFile,
+  range: AskedRange,
+  isHead: boolean,
+): Promise<Readable | null> {
+  if (isHead || file.bytes === 0) return Readable.from([], { objectMode: false });
+  const asked = range.kind === 'part' ? range : undefined;
+  const found = await objects.get(fileKey(state, file.fileId), asked);
+  return found && Readable.from(found.body, { objectMode: false });
+}
+
+function sendFile(reply: FastifyReply, file: SessionFile, range: AskedRange, body: Readable) {
+  const { bytes, name } = file;
+  const isPart = range.kind === 'part';
+  if (isPart) {
+    void reply.code(206);
+    void reply.header('content-range', `bytes ${range.start}-${range.end}/${bytes}`);
+  }
+  void reply.headers({
+    'content-type': 'application/octet-stream',
+    'content-length': isPart ? range.end - range.start + 1 : bytes,
+    ...downloadHeaders(name),
+  });
+  return sendSlowly(reply, body);
+}
+
+/** No browser shows a file as a page of the API's origin. */
+function downloadHeaders(name: string): Record<string, string> {
+  return {
+    'content-disposition': asAttachment(name),
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; sandbox",
+  };
+}
+
+function sendSlowly(reply: FastifyReply, body: Readable): FastifyReply {
+  reply.raw.setTimeout(SILENCE_MS, () => reply.raw.destroy());
+  return reply.send(body);
+}
+
+function unsatisfiable(reply: FastifyReply, { name, bytes }: SessionFile) {
+  void reply.header('content-range', `bytes */${bytes}`);
+  return sendRejection(reply, reject('RANGE_NOT_SATISFIABLE', { name, bytes }));
+}
+
+function zipFiles(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
+    method: 'GET',
+    url: '/api/sessions/:id/files.zip',
+    schema: {
+      operationId: 'getSessionFilesZip',
+      tags: ['Files'],
+      summary: 'All files of a session',
+      description: 'A zip, made while it is read. An empty one where there is no file.',
+      params: SessionPath,
+      response: {
+        200: response('The zip', Type.String({ contentMediaType: 'application/zip' }), {
+          contentType: 'application/zip',
+        }),
+      },
+    },
+    config: { action: 'read', refusals: ['SESSION_NOT_FOUND'], cost: costs.zipFiles },
+    async handler(request, reply) {
+      const { id } = request.params;
+      const found = await findFiles(dependencies, request.caller.organizationId, id);
+      if (found === null) return sendRejection(reply, noSession(id));
+      void reply.headers({
+        'content-type': 'application/zip',
+        'cache-control': 'private, no-store',
+        ...downloadHeaders(`${id}.zip`),
+      });
+      if (request.method === 'HEAD') return reply.send(Readable.from([]));
+      const { bytes, body } = await zipOf(dependencies.objects, found.state, inOrder(found.files));
+      void reply.header('content-length', bytes);
+      return sendSlowly(reply, body);
+    },
+  });
+}
+
+function noSession(id: string): Rejection {
+  return reject('SESSION_NOT_FOUND', { session_id: id });
+}
+
+function noFile(id: string, name: string): Rejection {
+  return reject('FILE_NOT_FOUND', { session_id: id, name });
+}

@@ -1,0 +1,99 @@
+import { isRejection } from '#src/errors.ts';
+import type { ApiDependencies } from '../../dependencies.ts';
+import { activeSession, askServer, nameOf, refusalOf } from '../../files/session-files.ts';
+import { takeUpload } from '../../files/upload.ts';
+import { costs } from '../../http/cost.ts';
+import { sendRejection } from '../../http/error-response.ts';
+import { allowSlowBody } from '../../http/malformed-requests.ts';
+import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
+import { FilePath, presentFile, UploadedFile } from '../../schemas/files.ts';
+
+/** Uploads to, and removals from, the folder of an active session. */
+export function writeFiles(server: ApiServer, dependencies: ApiDependencies): void {
+  // A scope of its own: here a body of any type is passed on as it arrives.
+  server.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
+    uploadFile(scope.withTypeProvider(), dependencies);
+  });
+  removeFile(server, dependencies);
+}
+
+const refusals = [
+  'INVALID_FILE_NAME',
+  'SESSION_NOT_FOUND',
+  'SESSION_NOT_READY',
+  'SESSION_ENDED',
+  'BROWSER_UNREACHABLE',
+] as const;
+
+function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
+    method: 'PUT',
+    url: '/api/sessions/:id/files/:name',
+    schema: {
+      operationId: 'putSessionFile',
+      tags: ['Files'],
+      summary: 'Put a file into a session’s folder',
+      description:
+        'The body is the file, as it is; its type does not matter, and its length need not be ' +
+        'sent. The answer has the path by which the browser opens it: for ' +
+        '`DOM.setFileInputFiles`, or Playwright’s `setInputFiles`. It replaces a file of the ' +
+        'same name once it is there as a whole.',
+      params: FilePath,
+      response: {
+        200: response('It has replaced one of the same name', UploadedFile),
+        201: response('It is there', UploadedFile),
+      },
+    },
+    config: {
+      action: 'control',
+      refusals: [...refusals, 'FILE_INCOMPLETE', 'FILE_TOO_LARGE', 'FILES_QUOTA_EXCEEDED'],
+      cost: costs.writeFile,
+    },
+    async handler(request, reply) {
+      const { id, name: given } = request.params;
+      allowSlowBody(request.raw);
+      // What of the body is not read is not read to its end either.
+      const refuse = (rejection: Parameters<typeof sendRejection>[1]) =>
+        sendRejection(reply.header('connection', 'close'), rejection);
+      const name = nameOf(given);
+      if (typeof name !== 'string') return refuse(name);
+      const session = await activeSession(dependencies, request.caller.organizationId, id);
+      if (isRejection(session)) return refuse(session);
+      const length = request.headers['content-length'];
+      const isSized = request.headers['transfer-encoding'] === undefined;
+      const bytes = isSized ? Number(length ?? 0) : null;
+      const taken = await takeUpload(dependencies, session, name, request.raw, bytes);
+      if (isRejection(taken)) return refuse(taken);
+      const { file, path, isNew } = taken;
+      return reply.code(isNew ? 201 : 200).send({ ...presentFile(file), path });
+    },
+  });
+}
+
+function removeFile(server: ApiServer, dependencies: ApiDependencies): void {
+  server.route({
+    method: 'DELETE',
+    url: '/api/sessions/:id/files/:name',
+    schema: {
+      operationId: 'deleteSessionFile',
+      tags: ['Files'],
+      summary: 'Remove a file of a session',
+      description: 'While the session is active: from its folder, and from what is kept.',
+      params: FilePath,
+      response: { 204: emptyResponse('It is removed') },
+    },
+    config: { action: 'control', refusals: [...refusals, 'FILE_NOT_FOUND'], cost: costs.writeFile },
+    async handler(request, reply) {
+      const { id, name: given } = request.params;
+      const name = nameOf(given);
+      if (typeof name !== 'string') return sendRejection(reply, name);
+      const session = await activeSession(dependencies, request.caller.organizationId, id);
+      if (isRejection(session)) return sendRejection(reply, session);
+      const answer = await askServer(dependencies, session, { ask: 'remove', name });
+      if (answer.kind === 'removed') return reply.code(204).send();
+      return sendRejection(reply, await refusalOf(dependencies, session, name, answer));
+    },
+  });
+}

@@ -1,0 +1,79 @@
+import type { FileRefusal } from '#events/session/files.ts';
+
+/**
+ * Port: asks the server that runs a session's browser about the session's folder. What is in files
+ * goes through the object store, not through here. Adapters: jetstream/jetstream-session-files.ts,
+ * session-files.memory.ts. Nothing is stored: a question that no server answers is lost.
+ */
+export type SessionFilesPort = {
+  /**
+   * Asks a server; at most for `ANSWER_MS`.
+   * @throws Unavailable('event-log') while this process is cut off
+   */
+  ask(serverId: string, question: FileQuestion): Promise<FileAnswer>;
+  /**
+   * Answers the questions to a server until it is disposed of; survives reconnects. An answer that
+   * fails reaches the one who asked as `failed`.
+   */
+  serve(serverId: string, answer: AnswerFileQuestion): Disposable;
+};
+
+export type FileQuestion = {
+  organizationId: string;
+  sessionId: string;
+  /** The session's browser, as its state names it. */
+  workloadId: string;
+} & (
+  | {
+      /** May a file of this name be uploaded? */
+      ask: 'begin';
+      name: string;
+      /** Its length; null: not known yet. */
+      bytes: number | null;
+    }
+  | {
+      /**
+       * Puts a file that the object store has into the folder, and records it. To be asked again
+       * while the answer is `working`; it is done once.
+       */
+      ask: 'place';
+      name: string;
+      fileId: string;
+      bytes: number;
+      /** 64 hexadecimal digits. */
+      sha256: string;
+    }
+  | {
+      /** Removes a file from the folder, and records that. */
+      ask: 'remove';
+      name: string;
+    }
+);
+
+export type AnswerFileQuestion = (question: FileQuestion) => Promise<FileAnswer>;
+
+export type FileAnswer =
+  /** It may have so many bytes; `limit` is what a longer one would exceed. */
+  | { kind: 'begun'; bytesMax: number; limit: FileLimit }
+  /** `path` is the file's in the browser's own file system; `at` when it was recorded. */
+  | { kind: 'placed'; path: string; isNew: boolean; at: string }
+  /** It takes longer than an answer may. */
+  | { kind: 'working' }
+  | { kind: 'removed' }
+  /** There is no file of the name. */
+  | { kind: 'no-file' }
+  | { kind: 'refused'; reason: Extract<FileRefusal, 'too_large' | 'quota'>; max: number; of: Unit }
+  /** The session's browser is not, or no longer, on this server. */
+  | { kind: 'not-here' }
+  /** The browser's folder or the object store does not answer. */
+  | { kind: 'failed' }
+  /** The server does not answer. */
+  | { kind: 'no-server' };
+
+export type FileLimit = Extract<FileRefusal, 'too_large' | 'quota'>;
+type Unit = 'bytes' | 'files';
+
+/** How long a question waits for its answer. */
+export const ANSWER_MS = 30_000;
+/** A server that works longer than this on a question answers `working`. */
+export const WORKING_MS = 10_000;

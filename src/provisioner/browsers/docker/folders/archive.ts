@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { extract, pack, type Header } from 'tar-stream';
+import type { FolderFile } from '../../browsers.ts';
+
+/** The engine's archives of one file: tars that are made and read as streams. */
+
+/** The browser's user in the image. */
+const USER = { uid: 1000, gid: 1000 };
+
+/** A tar of one file, made as it is read. A body of another length fails. */
+export function archiveOf(
+  name: string,
+  { bytes, body }: FolderFile,
+  signal: AbortSignal,
+): Readable {
+  const tar = pack();
+  const header: Partial<Header> & Pick<Header, 'name'> = {
+    name,
+    size: bytes,
+    mode: 0o600,
+    mtime: new Date(),
+    ...USER,
+  };
+  async function fill(): Promise<void> {
+    const entry = tar.entry(header, (error) => {
+      if (error != null) tar.destroy(error);
+      else tar.finalize();
+    });
+    // The tar's own error says the same.
+    entry.on('error', () => undefined);
+    for await (const piece of body) {
+      signal.throwIfAborted();
+      if (!entry.write(piece)) await once(entry, 'drain', { signal });
+    }
+    entry.end(undefined);
+  }
+  fill().catch((error: unknown) => tar.destroy(error as Error));
+  return Readable.from(tar);
+}
+
+/** The file of a tar with one; null: it is no file. */
+export async function fileIn(archive: NodeJS.ReadableStream): Promise<FolderFile | null> {
+  const source = archive as Readable;
+  const tar = extract();
+  source.on('error', (error) => tar.destroy(error));
+  source.pipe(tar);
+  const entries = tar[Symbol.asyncIterator]();
+  const { value: entry, done } = await entries.next();
+  const isFile = done !== true && entry.header.type === 'file';
+  if (!isFile) {
+    source.destroy();
+    return null;
+  }
+  const bytes = entry.header.size ?? 0;
+  return { bytes, body: bytesOf(entry as AsyncIterable<Uint8Array>, source, bytes) };
+}
+
+async function* bytesOf(entry: AsyncIterable<Uint8Array>, source: Readable, bytes: number) {
+  let read = 0;
+  try {
+    for await (const piece of entry) {
+      read += piece.length;
+      yield piece;
+    }
+    if (read !== bytes) throw new Error('the file was cut off while it was read');
+  } finally {
+    source.destroy();
+  }
+}

@@ -1,0 +1,102 @@
+import { constants } from 'node:fs';
+import { chown, mkdir, open, rename, rm, symlink, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
+import { FolderGone, type BrowserFolders } from '../browsers.ts';
+import type { BrowserUser } from './programs.ts';
+
+/** A file that is being written; no file of a session has this name. */
+const PART = '.part';
+/** Bytes that are read at a time. */
+const PIECE_BYTES = 256 * 1024;
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+
+/**
+ * The folders of process browsers, on the host's file system. The browser's user owns a folder and
+ * may put links there, so files are opened without following one.
+ * @param folderOf the browser's own folder; null: the browser is not there
+ */
+export function createProcessFolders(
+  folderOf: (workloadId: string) => string | null,
+  user: BrowserUser,
+): BrowserFolders {
+  function place(workloadId: string, name: string): string {
+    const folder = folderOf(workloadId);
+    if (folder === null) throw new FolderGone(`browser ${workloadId} is gone`);
+    return join(folder, DOWNLOADS_FOLDER, name);
+  }
+  return {
+    path: place,
+    async read(workloadId, name, signal) {
+      const path = place(workloadId, name);
+      // A pipe would block the opening until somebody writes.
+      const file = await orNull(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+      if (file === null) return null;
+      const stat = await file.stat();
+      if (stat.isFile()) return { bytes: stat.size, body: bytesOf(file, stat.size, signal) };
+      await file.close();
+      return null;
+    },
+    async write(workloadId, name, { body }, signal) {
+      const path = place(workloadId, name);
+      const part = place(workloadId, `${name.slice(0, 16)}${PART}${process.hrtime.bigint()}`);
+      const file = await open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+      try {
+        for await (const piece of body) {
+          signal.throwIfAborted();
+          await file.write(piece);
+        }
+        if (user !== undefined) await file.chown(user.uid, user.gid);
+        await rename(part, path);
+      } catch (error) {
+        await rm(part, { force: true });
+        throw error;
+      } finally {
+        await file.close();
+      }
+    },
+    async rename(workloadId, from, to) {
+      const moved = rename(place(workloadId, from), place(workloadId, to));
+      return (await orNull(moved.then(() => true))) ?? false;
+    },
+    async remove(workloadId, name) {
+      await rm(place(workloadId, name), { force: true });
+    },
+  };
+}
+
+/** Makes the downloads folder in a browser's own folder, before the browser starts. */
+export async function makeDownloadsFolder(folder: string, user: BrowserUser): Promise<void> {
+  const path = join(folder, DOWNLOADS_FOLDER);
+  await mkdir(path, { mode: 0o700 });
+  if (user !== undefined) await chown(path, user.uid, user.gid);
+  // Where Chromium saves what no CDP command tells it to save elsewhere.
+  await symlink(DOWNLOADS_FOLDER, join(folder, 'Downloads'));
+}
+
+/** At most `bytes` of them: a file that still grows would have no end. */
+async function* bytesOf(file: FileHandle, bytes: number, signal: AbortSignal) {
+  try {
+    for (let at = 0; at < bytes;) {
+      signal.throwIfAborted();
+      const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, bytes - at));
+      const { bytesRead } = await file.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) throw new Error('the file became shorter while it was read');
+      at += bytesRead;
+      yield piece.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** Null: there is no such file, or a link is in its place. */
+async function orNull<Result>(work: Promise<Result>): Promise<Result | null> {
+  try {
+    return await work;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ELOOP' || code === 'ENXIO') return null;
+    throw error;
+  }
+}

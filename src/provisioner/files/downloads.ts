@@ -1,0 +1,112 @@
+import { basename } from 'node:path';
+import { filesMax } from '#events/session/files.ts';
+import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
+import { fileKey } from '#src/domain/session/files.ts';
+import { newId } from '#src/ids.ts';
+import type { Excess, Shelf } from './shelf.ts';
+
+/** What Chromium tells of a download. */
+export type DownloadBegin = { guid: string; suggestedFilename: string };
+export type DownloadProgress = {
+  guid: string;
+  /** 0: not known. */
+  totalBytes: number;
+  receivedBytes: number;
+  state: 'inProgress' | 'completed' | 'canceled';
+  /** Where it is; newer versions of Chromium tell it. */
+  filePath?: string;
+};
+
+/** Downloads of a session that are followed; a further one is cancelled without a record. */
+const RUNNING_MAX = 2 * filesMax;
+
+export type Downloads = ReturnType<typeof createDownloads>;
+
+type Download = { name: string; bytes: number; refused: Excess | null };
+
+/**
+ * The downloads of one session. Chromium writes each into the folder under its guid; once complete
+ * it gets its own name, is copied into the object store and recorded. One that is more than the
+ * session may have is cancelled while it runs.
+ * @param cancel tells the browser to cancel a download
+ */
+export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
+  const running = new Map<string, Download>();
+
+  /** All that comes beside this one. */
+  function coming(besides: Download) {
+    const others = running.values().filter((one) => one !== besides && one.refused === null);
+    return others.reduce((sum, { bytes }) => ({ bytes: sum.bytes + bytes, files: sum.files + 1 }), {
+      bytes: 0,
+      files: 0,
+    });
+  }
+  function check(guid: string, download: Download): void {
+    if (download.refused !== null) return;
+    download.refused = shelf.excess(null, download.bytes, coming(download));
+    if (download.refused !== null) cancel(guid);
+  }
+
+  /** Names the complete download, stores and records it. */
+  async function land(download: Download, inFolder: string): Promise<void> {
+    const { folders, objects, workloadId, identity } = shelf;
+    const signal = shelf.bounded();
+    const name = unusedFileName(download.name, (one) => shelf.has(one));
+    const isThere = await folders.rename(workloadId, inFolder, name, signal);
+    const file = isThere ? await folders.read(workloadId, name, signal) : null;
+    if (file === null) return shelf.refuse(name, 'download', 'failed');
+    // Chromium tells how much it has received now and then, and not of what a page makes itself.
+    const excess = download.refused ?? shelf.excess(null, file.bytes);
+    if (excess !== null) {
+      await file.body[Symbol.asyncIterator]().return?.();
+      await folders.remove(workloadId, name, signal);
+      return shelf.refuse(name, 'download', excess.reason, file.bytes);
+    }
+    const fileId = newId('fil');
+    const key = fileKey(identity, fileId);
+    const { bytes, sha256 } = await objects.put(key, file.body, { signal });
+    await shelf.add({ fileId, name, bytes, sha256, origin: 'download' }).catch(async (error) => {
+      await shelf.forget(fileId);
+      throw error;
+    });
+  }
+
+  return {
+    begin({ guid, suggestedFilename }: DownloadBegin): void {
+      // Only a browser that a page has taken over begins so many in spite of cancels.
+      if (running.size >= RUNNING_MAX) return cancel(guid);
+      const name = safeFileName(suggestedFilename);
+      const download: Download = { name, bytes: 0, refused: null };
+      running.set(guid, download);
+      check(guid, download);
+    },
+    /** @returns what follows from it, once it is done */
+    async progress({ guid, state, ...told }: DownloadProgress): Promise<void> {
+      const download = running.get(guid);
+      if (download === undefined) return;
+      download.bytes = Math.max(told.totalBytes, told.receivedBytes);
+      if (state === 'inProgress') return check(guid, download);
+      const { name, refused } = download;
+      if (state === 'canceled') {
+        running.delete(guid);
+        return shelf.refuse(name, 'download', refused?.reason ?? 'failed', download.bytes);
+      }
+      const inFolder = basename(told.filePath ?? guid);
+      try {
+        await shelf.inTurn(() => land(download, inFolder));
+      } catch (error) {
+        // Not if the session's end has recorded it.
+        if (running.delete(guid)) await shelf.refuse(name, 'download', 'failed', download.bytes);
+        throw error;
+      }
+      running.delete(guid);
+    },
+    /** Records as failed what has not come whole. */
+    async end(): Promise<void> {
+      const left = [...running.values()];
+      running.clear();
+      for (const { name, bytes } of left) void shelf.refuse(name, 'download', 'failed', bytes);
+      await shelf.recorded();
+    },
+  };
+}

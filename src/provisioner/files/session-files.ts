@@ -1,0 +1,132 @@
+import { within } from '#src/async/timeout.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadFiles } from '#src/event-store/load-files.ts';
+import type { AnswerFileQuestion } from '#src/messaging/session-files.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import type { ObservedBrowserConnection, ObserverPart } from '../observer/part.ts';
+import type { Pool } from '../pool/pool.ts';
+import { createAnswers } from './answers.ts';
+import { createDownloads, type Downloads } from './downloads.ts';
+import { observeDownloads } from './observe-downloads.ts';
+import { Shelf, type ShelfParts } from './shelf.ts';
+
+/** The files of the sessions of one server. */
+export type SessionFilesOfServer = {
+  /** Has the downloads of each browser land in its folder, and follows them. */
+  part: ObserverPart;
+  /** From now on it knows which session a browser serves. */
+  start(pool: Pick<Pool, 'roster' | 'reporter'>): void;
+  /** Answers questions about the files of the sessions that run here. */
+  answer: AnswerFileQuestion;
+  /**
+   * Ends the files of a browser that ends: waits a while for what is complete to be stored, and
+   * records what is lost. Never rejects.
+   */
+  end(workloadId: string): Promise<void>;
+};
+
+export type SessionFilesOptions = Omit<ShelfParts, 'reporter'> & {
+  eventStore: Pick<EventStore, 'history'>;
+  log: Pick<Logger, 'warn' | 'debug'>;
+  /** How long the end of a browser waits for its files; 5 s by default. */
+  endWithinMs?: number;
+};
+
+/** A stop is not held up for longer; the slot of the session is taken until then. */
+const END_WITHIN_MS = 5_000;
+/** Recording what is lost waits for the event store no longer than this. */
+const LOST_WITHIN_MS = 2_000;
+
+/** One browser's session and its files. */
+type Opened = { shelf: Shelf; answer: AnswerFileQuestion; downloads: Downloads };
+
+export function createSessionFiles(options: SessionFilesOptions): SessionFilesOfServer {
+  const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
+  const opened = new Map<string, Promise<Opened>>();
+  const connections = new Map<string, ObservedBrowserConnection>();
+  let pool: Pick<Pool, 'roster' | 'reporter'> | null = null;
+
+  /** The files of the session that a browser serves; null: it serves none (any more). */
+  function open(workloadId: string): Promise<Opened> | null {
+    const known = opened.get(workloadId);
+    if (known !== undefined) return known;
+    const { session = null, phase } = pool?.roster.get(workloadId) ?? {};
+    if (pool === null || session === null || phase !== 'busy') return null;
+    const parts = { ...options, reporter: pool.reporter };
+    const opening = loadFiles(eventStore, session).then((files): Opened => {
+      const shelf = new Shelf(parts, workloadId, session, files);
+      const downloads = createDownloads(shelf, (guid) => cancel(workloadId, guid));
+      return { shelf, answer: createAnswers(shelf), downloads };
+    });
+    opened.set(workloadId, opening);
+    opening.catch(() => opened.delete(workloadId));
+    return opening;
+  }
+
+  function cancel(workloadId: string, guid: string): void {
+    connections
+      .get(workloadId)
+      ?.send('Browser.cancelDownload', { guid })
+      .catch((error: unknown) => log.debug({ err: error, workloadId }, 'a download went on'));
+  }
+
+  async function end(workloadId: string): Promise<void> {
+    const opening = opened.get(workloadId);
+    if (opening === undefined) return;
+    try {
+      const { shelf, downloads } = await opening;
+      await within(endWithinMs, shelf.idle(), () => undefined);
+      shelf.end();
+      const lost = shelf.idle().then(() => downloads.end());
+      await within(LOST_WITHIN_MS, lost, () => undefined);
+    } catch (error) {
+      log.warn({ err: error, workloadId }, 'failed to end the files of a session');
+    } finally {
+      opened.delete(workloadId);
+    }
+  }
+
+  /** In the order of the events, although the first one has to wait for the files. */
+  function follow(workloadId: string, handle: HandleDownloads): void {
+    void open(workloadId)
+      ?.then(({ downloads }) => handle(downloads))
+      .catch((error: unknown) => log.warn({ err: error, workloadId }, 'a download was not stored'));
+  }
+
+  return {
+    part: {
+      name: 'downloads',
+      attached(browser) {
+        const { workloadId } = browser;
+        keep(connections, browser);
+        return observeDownloads(browser, {
+          begin: (told) => follow(workloadId, (downloads) => downloads.begin(told)),
+          progress: (told) => follow(workloadId, (downloads) => downloads.progress(told)),
+        });
+      },
+    },
+    start: (given) => void (pool = given),
+    async answer(question) {
+      const { organizationId, sessionId, workloadId } = question;
+      const { session = null, phase } = pool?.roster.get(workloadId) ?? {};
+      const isHere =
+        phase === 'busy' && session?.id === sessionId && session.organizationId === organizationId;
+      const opening = isHere ? open(workloadId) : null;
+      return opening === null ? { kind: 'not-here' } : (await opening).answer(question);
+    },
+    end,
+  };
+}
+
+type HandleDownloads = (downloads: Downloads) => void | Promise<void>;
+
+/** Keeps the newest connection to each browser for as long as it lasts. */
+function keep(
+  connections: Map<string, ObservedBrowserConnection>,
+  browser: ObservedBrowserConnection,
+): void {
+  connections.set(browser.workloadId, browser);
+  browser.closed.addEventListener('abort', () => {
+    if (connections.get(browser.workloadId) === browser) connections.delete(browser.workloadId);
+  });
+}

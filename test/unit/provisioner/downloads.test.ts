@@ -1,0 +1,167 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
+import type { SessionEvent } from '#events/session.ts';
+import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { decide } from '#src/domain/session/decide.ts';
+import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
+import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
+import type { ObservedBrowserConnection } from '#src/provisioner/observer/part.ts';
+import type { Pool } from '#src/provisioner/pool/pool.ts';
+import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
+import { activated, requested } from '#test/support/examples.ts';
+
+/** What becomes of what a browser downloads, without a browser. */
+
+const FILE_BYTES_MAX = 1_000;
+const SESSION_BYTES_MAX = 2_500;
+const workloadId = 'wl_1';
+const identity = { organizationId: 'acme', id: 'ses_1' };
+
+let events: SessionEvent[];
+let sent: { method: string; params: Record<string, unknown> }[];
+let folders: ReturnType<typeof createSimulatedFolders>;
+let objects: ReturnType<typeof createMemoryObjectStore>;
+let files: ReturnType<typeof createSessionFiles>;
+let tell: (event: string, params: Record<string, unknown>) => void;
+
+beforeEach(async () => {
+  events = [];
+  sent = [];
+  folders = createSimulatedFolders();
+  folders.open(workloadId);
+  objects = createMemoryObjectStore();
+  const session = foldAll<'session'>(sessionRef, null, [requested(), activated()]);
+  const limits = { fileBytesMax: FILE_BYTES_MAX, sessionBytesMax: SESSION_BYTES_MAX };
+  const log = pino({ level: 'silent' });
+  const eventStore = { async *history() {} };
+  const common = { folders, objects, limits, log, now: () => Date.parse('2026-11-20T09:00:00Z') };
+  files = createSessionFiles({ ...common, eventStore, endWithinMs: 20 });
+  const reporter = {
+    async session(_: unknown, command: SessionCommand) {
+      events.push(...(decide(command, session) as SessionEvent[]));
+      return { state: session, sequence: 1 };
+    },
+  };
+  const pooled = { workloadId, phase: 'busy', session: identity };
+  const roster = { get: () => pooled };
+  files.start({ roster, reporter } as unknown as Pool);
+  const listeners = new Map<string, (params: Record<string, unknown>) => void>();
+  tell = (event, params) => listeners.get(event)?.(params);
+  const connection = {
+    workloadId,
+    async send(method: string, params: Record<string, unknown>) {
+      sent.push({ method, params });
+    },
+    on: (event: string, listener: (params: Record<string, unknown>) => void) =>
+      void listeners.set(event, listener),
+    closed: new AbortController().signal,
+  } as unknown as ObservedBrowserConnection;
+  await files.part.attached?.(connection);
+});
+
+const begin = (guid: string, suggestedFilename: string) =>
+  tell('Browser.downloadWillBegin', { guid, url: 'https://a', suggestedFilename });
+const progress = (guid: string, state: string, receivedBytes = 0, totalBytes = 0) =>
+  tell('Browser.downloadProgress', { guid, state, receivedBytes, totalBytes });
+function download(guid: string, name: string, content: string): void {
+  begin(guid, name);
+  folders.put(workloadId, guid, Buffer.from(content));
+  progress(guid, 'completed', content.length, content.length);
+}
+const told = () =>
+  events.map(({ type, data }) => {
+    const { name, reason = '' } = data as { name: string; reason?: string };
+    return `${type.slice('session.file-'.length)} ${name} ${reason}`.trim();
+  });
+const settled = () => files.end(workloadId);
+
+describe('what a browser downloads', () => {
+  it('lands in the folder whatever context it is in', () => {
+    tell('Target.targetCreated', { targetInfo: { type: 'page', browserContextId: 'ctx' } });
+    tell('Target.targetCreated', { targetInfo: { type: 'page', browserContextId: 'ctx' } });
+    const behaviors = sent.filter(({ method }) => method === 'Browser.setDownloadBehavior');
+    expect(behaviors.map(({ params }) => params['browserContextId'])).toEqual([undefined, 'ctx']);
+    for (const { params } of behaviors)
+      expect(params).toMatchObject({ behavior: 'allowAndName', eventsEnabled: true });
+  });
+
+  it('is stored and recorded under a safe name; names that are taken are numbered', async () => {
+    download('g1', '../../report.pdf', 'one');
+    download('g2', 'report.pdf', 'two');
+    await settled();
+    expect(told()).toEqual(['added report.pdf', 'added report (1).pdf']);
+    const [first] = await Array.fromAsync(objects.list('files/acme/ses_1/'));
+    expect(first?.bytes).toBe(3);
+  });
+
+  it('is cancelled as soon as it is too large', async () => {
+    begin('g1', 'film.mkv');
+    progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    progress('g1', 'inProgress', 20, FILE_BYTES_MAX + 1);
+    progress('g1', 'canceled', 20, FILE_BYTES_MAX + 1);
+    await settled();
+    expect(sent.filter(({ method }) => method === 'Browser.cancelDownload')).toHaveLength(1);
+    expect(told()).toEqual(['refused film.mkv too_large']);
+  });
+
+  it('is cancelled where all that is on its way is more than the session may have', async () => {
+    for (const guid of ['g1', 'g2', 'g3']) {
+      begin(guid, guid);
+      progress(guid, 'inProgress', 900, 0);
+    }
+    await Promise.resolve();
+    progress('g3', 'canceled', 900, 0);
+    await settled();
+    expect(told()[0]).toEqual('refused g3 quota');
+  });
+
+  it('is refused where it is larger than Chromium told', async () => {
+    begin('g1', 'a');
+    folders.put(workloadId, 'g1', Buffer.alloc(FILE_BYTES_MAX + 1));
+    progress('g1', 'completed', 0, 0);
+    await settled();
+    expect(told()).toEqual(['refused a too_large']);
+    const signal = AbortSignal.timeout(1_000);
+    expect(await folders.read(workloadId, 'a', signal)).toBeNull();
+  });
+
+  it('is recorded as failed where it is cancelled, or not whole at the end', async () => {
+    begin('g1', 'cancelled');
+    progress('g1', 'canceled');
+    begin('g2', 'unfinished');
+    progress('g2', 'inProgress', 5, 10);
+    await settled();
+    expect(told()).toEqual(['refused cancelled failed', 'refused unfinished failed']);
+  });
+
+  it('never is out of the folder, whatever the browser tells', async () => {
+    begin('../../etc/passwd', 'a');
+    progress('../../etc/passwd', 'completed');
+    await settled();
+    expect(told()).toEqual(['refused a failed']);
+  });
+
+  it('leaves a bounded number of events', async () => {
+    for (let at = 0; at < 150; at += 1) {
+      begin(`g${at}`, 'a');
+      progress(`g${at}`, 'canceled');
+    }
+    await settled();
+    expect(events).toHaveLength(100);
+  });
+});
+
+it('a session that ends waits for its files no longer than it may', async () => {
+  const never = new Promise<never>(() => undefined);
+  objects.put = (_key, _body, { signal } = {}) =>
+    Promise.race([
+      never,
+      new Promise<never>((_, fail) =>
+        signal?.addEventListener('abort', () => fail(signal.reason as Error)),
+      ),
+    ]);
+  download('g1', 'slow', 'content');
+  await settled();
+  expect(told()).toEqual(['refused slow failed']);
+});
