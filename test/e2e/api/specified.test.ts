@@ -67,6 +67,7 @@ function full(): Record<string, unknown> {
     locale: 'de-CH',
     timezone: 'Europe/Zurich',
     headless: false,
+    egress: null,
     record: false,
     credits_reserved: 90,
     credits_used: null,

@@ -12,6 +12,7 @@ import { DEV_KEY } from './service.ts';
 const ORGANIZATION = 'acme';
 const MASTER_KEY = 'a-master-key-that-must-not-be-found-anywhere';
 const JWT_SECRET = 'a-jwt-secret-that-must-not-be-found-anywhere';
+const PROXY_PASSWORD = 'a-proxy-password-that-must-not-be-found-anywhere';
 const WRONG_KEY = 'bss_dev_a-key-that-opens-no-organization';
 
 /** A service in which a session was used and stopped, and all secrets involved. */
@@ -75,13 +76,16 @@ async function useSession(service: RealService, key: string, canary: string) {
     answers.push(JSON.stringify(answer.body));
     return answer.body;
   };
-  const asked = { duration: '30m', labels: { team: 'web' }, description: canary };
+  const proxy = { server: 'http://192.0.2.1:3128', username: 'shop', password: PROXY_PASSWORD };
+  const egress = { allow: ['example.com'], proxy };
+  const asked = { duration: '30m', labels: { team: 'web' }, description: canary, egress };
   const { id } = (await ask('POST', '/api/sessions', asked)) as { id: string };
   const path = `/api/sessions/${id}`;
   await ask('GET', path);
   await ask('POST', `${path}/extend`, { duration: '10m' });
   const access = await ask('GET', `${path}/access`);
   const secrets = new Map<string, string>([
+    ['password of the egress proxy', PROXY_PASSWORD],
     ['VNC password', access.vnc_password],
     ['CDP ticket', access.cdp_url.split('/').at(-1)],
     ['VNC ticket', access.vnc_url.split('/').at(-2)],
