@@ -108,7 +108,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'events/events.ts',
     'events/pool.ts',
     'src/history/describe-event.ts',
-    'src/recordings/framebuffer.ts',
+    'src/recordings/replay.ts',
     'src/recordings/segment-format.ts',
   ],
   // What its users have: types of the service alone, which leave nothing behind.
@@ -128,6 +128,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/cli': [
     ...core,
     'src/history',
+    'src/recordings',
     'src/audit',
     'src/operator',
     'src/config',

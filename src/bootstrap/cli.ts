@@ -18,6 +18,8 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
+import { createJetStreamObjectStore } from '#src/objects/jetstream/jetstream-object-store.ts';
+import type { ObjectStore } from '#src/objects/object-store.ts';
 import type { RawRecords } from '#src/event-store/raw-records.ts';
 
 /** The running service as the commands of `bss` use it. */
@@ -25,6 +27,7 @@ export type OpenService = AsyncDisposable & {
   context: CommandContext;
   /** Of the log and its archive. */
   records: RawRecords;
+  objects: ObjectStore;
   archiveFiles(): Promise<ArchiveFiles>;
   openArchive: OpenArchive;
   /** What a run of the archivist needs. @throws ServiceNotFoundError as for the read model */
@@ -68,6 +71,7 @@ export async function openService(
   }
   return {
     context: createCommandContext(eventStore, Date.now),
+    objects: createJetStreamObjectStore(connection),
     archiveFiles,
     openArchive,
     records: withArchivedRecords(createJetStreamRawRecords(connection), log, openArchive),

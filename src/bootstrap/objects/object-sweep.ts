@@ -1,3 +1,4 @@
+import { recordingRetention } from '#src/archivist/recording-retention.ts';
 import { startObjectSweep, type RetentionRule } from '#src/archivist/sweep-objects.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import type { Infrastructure } from '../infrastructure.ts';
@@ -16,6 +17,6 @@ export async function composeObjectSweep(infrastructure: Infrastructure): Promis
 }
 
 /** How long the objects of each kind are kept; a part that stores some adds its rule here. */
-function retentionRules(_infrastructure: Infrastructure): RetentionRule[] {
-  return [];
+function retentionRules({ config, context }: Infrastructure): RetentionRule[] {
+  return [recordingRetention(context, config.recordings.retainMs)];
 }

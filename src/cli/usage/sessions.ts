@@ -36,6 +36,23 @@ export const sessionCommands: readonly KnownCommand[] = [
     load: async () => (await import('../commands/life/export.ts')).exportSession,
   },
   {
+    name: 'recording verify',
+    summary: "Compare a session's recording with the event log; exit 1 if it differs",
+    operands: ['SESSION-ID'],
+    options: {},
+    load: async () => (await import('../commands/recording/verify.ts')).verify,
+  },
+  {
+    name: 'recording export',
+    summary: "Write a session's recording as an RFB file (.fbs), or with ffmpeg as a video (.mp4)",
+    operands: ['SESSION-ID'],
+    options: {
+      out: { value: 'FILE', meaning: 'output file, .fbs or .mp4; an existing file is replaced' },
+      'with-idle': { meaning: 'a video: keep times without a change that are longer than 2 s' },
+    },
+    load: async () => (await import('../commands/recording/export.ts')).exportRecording,
+  },
+  {
     name: 'replay',
     summary: 'Fold recorded lives with this build; exit 1 if a state differs or is unreadable',
     operands: ['FILE'],

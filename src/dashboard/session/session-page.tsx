@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { PageProps } from '../pages.ts';
 import { may } from '../api/caller.ts';
+import { Player } from '../recording/player.tsx';
 import { CopyBlock } from '../shell/copy-block.tsx';
 import { Link } from '../shell/link.tsx';
 import { moment, setMoment } from '../shell/moment.ts';
@@ -65,6 +66,7 @@ export function SessionPage({ parameters: { id = '' } }: PageProps) {
       {facts !== null && <FactList facts={facts} />}
       {session?.egress != null && count === null && <EgressRules egress={session.egress} />}
       {session !== null && count === null && <Live session={session} />}
+      {session?.record === true && <Recording id={session.id} />}
       <div class="columns">
         {history.events.length > 0 && (
           <Timeline
@@ -111,6 +113,19 @@ function Head({ facts, isNow }: { facts: Facts; isNow: boolean }) {
       </div>
       {facts.description !== '' && <p class="muted">{facts.description}</p>}
     </>
+  );
+}
+
+/** What the screen showed, as long as it is kept. */
+function Recording({ id }: { id: string }) {
+  const [isShown, setShown] = useState(false);
+  if (isShown) return <Player id={id} close={() => setShown(false)} />;
+  return (
+    <p>
+      <button type="button" onClick={() => setShown(true)}>
+        Play the recording
+      </button>
+    </p>
   );
 }
 

@@ -17,6 +17,7 @@ export type Details = SessionDetails & {
   viewer_url: string | null;
   cdp_url: string | null;
   headless: boolean;
+  record: boolean;
   /** The last one. */
   handoff: Handoff | null;
   /** Null: it has no rules. */

@@ -1,0 +1,24 @@
+import { isFinal } from '#src/domain/session/session.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import type { RetentionRule } from './sweep-objects.ts';
+
+/**
+ * Recordings are kept for a while after the end of their sessions; those of sessions that the event
+ * store does not know, after their last segment.
+ */
+export function recordingRetention(
+  { eventStore, now }: { eventStore: EventStore; now: () => number },
+  retainMs: number,
+): RetentionRule {
+  return {
+    kind: 'recordings',
+    async isOver({ organizationId, id, newestAt }) {
+      const session = { kind: 'session', organizationId, id } as const;
+      const { state } = await loadState<'session'>(eventStore, session);
+      if (state !== null && !isFinal(state.status)) return false;
+      const endedAt = state?.endedAt == null ? newestAt : Date.parse(state.endedAt);
+      return now() >= endedAt + retainMs;
+    },
+  };
+}
