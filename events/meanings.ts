@@ -139,13 +139,14 @@ export const meanings: Record<string, Meaning> = {
   'session.stopped': {
     when:
       'The last event of a session that was stopped: its browser is removed. Unused credits ' +
-      'are given back in the same batch.',
+      'are given back in the same batch. `blackBox` is what the browser told before.',
     by: 'provisioner (browser removed), or with `stop-requested` if there is no browser',
   },
   'session.failed': {
     when:
       'The last event of a session that failed: no browser was available, the browser crashed, ' +
-      'or its server was lost. Unused credits are given back in the same batch.',
+      'or its server was lost. Unused credits are given back in the same batch. `blackBox` is ' +
+      'what the browser told before.',
     by: 'provisioner, timekeeper (queue time-out, lost server)',
   },
   'session.carried-forward': carriedForward,

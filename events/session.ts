@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { BlackBox } from './session/black-box.ts';
 import type { EventOf } from './envelope.ts';
 import { EgressEnforcement, egressEvents, EgressRules, EgressTraffic } from './egress.ts';
 import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
@@ -130,7 +131,13 @@ const requested = {
   record: Type.Optional(
     Type.Boolean({ description: 'true: what the screen shows is recorded; absent: false' }),
   ),
+  blackBox: Type.Optional(
+    Type.Literal(false, { description: 'its end tells nothing of what its pages did' }),
+  ),
 };
+
+/** In the event of an end; absent: there is none. */
+const toldBefore = { blackBox: Type.Optional(BlackBox) };
 
 /** A request that may be repeated, as hashes of its Idempotency-Key and of its body. */
 export const Repeatable = Type.Object(
@@ -205,6 +212,7 @@ export const sessionEvents = {
     endedAt: Timestamp,
     creditsUsed: Credits,
     creditsRefunded: Credits,
+    ...toldBefore,
   }),
   'session.failed': Type.Object({
     reason: FailureReason,
@@ -213,6 +221,7 @@ export const sessionEvents = {
     endedAt: Timestamp,
     creditsUsed: Credits,
     creditsRefunded: Credits,
+    ...toldBefore,
   }),
   'session.carried-forward': CarriedForward,
 };

@@ -8,6 +8,7 @@ import { createJetStreamSessionFiles } from '#src/messaging/jetstream/jetstream-
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
+import { createBlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
@@ -29,7 +30,8 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
   const files = composeFiles(infrastructure, browsers);
-  const observer = createObserver({ parts: [files.part], log });
+  const { part: blackBox, ...blackBoxes } = createBlackBoxes({ log });
+  const observer = createObserver({ parts: [files.part, blackBox], log });
   const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
@@ -40,6 +42,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
       closed: [advertisedAddress(config)],
     }),
     files,
+    blackBoxes,
     screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,

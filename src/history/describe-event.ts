@@ -1,8 +1,10 @@
 import type { EgressTraffic } from '#events/egress.ts';
+import type { BlackBox } from '#events/session/black-box.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { FileRefusal } from '#events/session/files.ts';
 import type { SessionEvent, StopReason } from '#events/session.ts';
 import type { WorkloadEvent } from '#events/workload.ts';
+import { describeBlackBox } from './describe-black-box.ts';
 import { formatDuration } from './elapsed.ts';
 
 /**
@@ -83,11 +85,12 @@ function describeSessionEvent(event: SessionEvent): string {
       return note === undefined ? stopReasons[reason] : `${stopReasons[reason]}: ${note}`;
     }
     case 'session.stopped':
-      return `it stopped; ${describeSettlement(event.data)}`;
+      return withBlackBox(`it stopped; ${describeSettlement(event.data)}`, event.data);
     case 'session.failed': {
       const { reason, detail, exitCode } = event.data;
       const code = exitCode === null ? '' : `, exit code ${exitCode}`;
-      return `it failed with ${reason}${code} (${describeSettlement(event.data)}): ${detail}`;
+      const failed = `it failed with ${reason}${code} (${describeSettlement(event.data)})`;
+      return withBlackBox(`${failed}: ${detail}`, event.data);
     }
     case 'session.carried-forward':
       return describeCarried('the session', event.data);
@@ -122,6 +125,11 @@ function describeRecording({
   );
   const what = stored.length === 0 ? [] : [`${stored[0]} were stored`];
   return [...what, ...missing].join('; ') || `its recording is complete until then`;
+}
+
+/** What the browser told follows on lines of its own. */
+function withBlackBox(sentence: string, { blackBox }: { blackBox?: BlackBox }): string {
+  return [sentence, ...describeBlackBox(blackBox)].join('\n');
 }
 
 function describeHandoff(

@@ -19,6 +19,7 @@ import type { Metrics } from '#src/telemetry/metrics.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { createOpenEgress, type OpenEgress } from './egress/open-egress.ts';
 import { startAutoscaler } from './pool/autoscale.ts';
+import type { BlackBoxes } from './black-box/black-boxes.ts';
 import type { Browsers } from './browsers/browsers.ts';
 import {
   handleExit,
@@ -73,6 +74,7 @@ export type ProvisionerDependencies = {
   recordings?: Pick<RecorderOptions, 'objects' | 'maxBytes' | 'times'>;
   /** null: nothing is traced. */
   tracer?: Tracer | null;
+  blackBoxes?: BlackBoxes;
 };
 
 export type Provisioner = {

@@ -138,6 +138,53 @@ const RelatedEvent = Type.Object(
   { title: 'RelatedEvent' },
 );
 
+const Told = {
+  at: Time,
+  text: Type.String({ examples: ['Uncaught TypeError: cart is undefined'] }),
+  address: Type.Optional(Type.String({ examples: ['https://shop.example/pay'] })),
+};
+const Said = Type.Object(Told, { title: 'BlackBoxEntry' });
+const SaidByDialog = Type.Object(
+  {
+    ...Told,
+    kind: Type.String({ examples: ['confirm'] }),
+    accepted: Type.Optional(
+      Type.Boolean({
+        examples: [false],
+        description: 'how it was answered; absent: it was open at the end',
+      }),
+    ),
+  },
+  { title: 'BlackBoxDialog' },
+);
+
+const SessionBlackBox = Type.Object(
+  {
+    address: Nullable(Type.String(), { examples: ['https://shop.example/pay'] }),
+    console_errors: Type.Array(Said),
+    failed_requests: Type.Array(Said),
+    exceptions: Type.Array(Said),
+    dialogs: Type.Array(SaidByDialog),
+    page_crashes: Count(0, 'pages that crashed while the browser went on'),
+    exit_code: Nullable(Type.Integer(), { examples: [null] }),
+    signal: Nullable(Type.String(), { examples: ['SIGKILL'] }),
+    out_of_memory: Type.Boolean({ examples: [false] }),
+    memory_peak_bytes: Nullable(Count(312_000_000), { examples: [312_000_000] }),
+    thumbnail: Type.Boolean({ examples: [true], description: 'whether a last picture was taken' }),
+    dropped: Count(0, 'entries beside those that were kept'),
+    told: Type.Array(Type.String(), {
+      examples: [['the page’s last error was: Uncaught TypeError: cart is undefined']],
+      description: 'the same in sentences, the most telling first',
+    }),
+  },
+  {
+    title: 'BlackBox',
+    description:
+      'what the browser told before the end, oldest first and masked: addresses without query, ' +
+      'fragment and user, no token, no password',
+  },
+);
+
 export const SessionWhy = Type.Object(
   {
     summary: Type.String({
@@ -148,6 +195,9 @@ export const SessionWhy = Type.Object(
     }),
     chain: Type.Array(Link, {
       description: 'from its last change back to the root cause: each because of the next',
+    }),
+    black_box: Nullable(SessionBlackBox, {
+      description: 'null: not ended, nothing to tell, or `black_box: false` at create',
     }),
     related: Type.Array(RelatedEvent, {
       description:

@@ -121,6 +121,13 @@ export const CreateSessionBody = Type.Object(
           'and for some days after; not with `headless`. Default false',
       }),
     ),
+    black_box: Type.Optional(
+      Type.Boolean({
+        description:
+          'false: what pages did (console errors, failed requests, exceptions, dialogs, the ' +
+          'last address and picture) is not kept with the session’s end. Default true',
+      }),
+    ),
   },
   {
     title: 'CreateSession',

@@ -1,6 +1,8 @@
+import type { BlackBox } from '#events/session/black-box.ts';
 import type { Actor } from '#events/envelope.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { isPublic, publicValue } from '#events/public-event.ts';
+import { blackBoxIn, describeBlackBox } from '#src/history/describe-black-box.ts';
 import { causesOf, type Link } from '#src/history/chain.ts';
 import { describeEvent } from '#src/history/describe-event.ts';
 import { fieldChanges } from '#src/history/field-changes.ts';
@@ -55,8 +57,29 @@ export function presentWhy(story: Story, related: readonly RecordedEvent[], isWh
   return {
     summary: summaryOf(story, counted),
     chain: causesOf(story.end, related).map(presentLink),
+    black_box: presentBlackBox(blackBoxIn(story.events)),
     related: withoutUses(related).filter(isShown).map(presentRelated),
     complete: isWhole,
+  };
+}
+
+function presentBlackBox(box: BlackBox | null) {
+  if (box === null) return null;
+  const { consoleErrors, failedRequests, exceptions, dialogs } = box;
+  return {
+    address: box.address ?? null,
+    console_errors: consoleErrors ?? [],
+    failed_requests: failedRequests ?? [],
+    exceptions: exceptions ?? [],
+    dialogs: dialogs ?? [],
+    page_crashes: box.pageCrashes ?? 0,
+    exit_code: box.exitCode ?? null,
+    signal: box.signal ?? null,
+    out_of_memory: box.outOfMemory ?? false,
+    memory_peak_bytes: box.memoryPeakBytes ?? null,
+    thumbnail: box.thumbnailBytes !== undefined,
+    dropped: box.dropped ?? 0,
+    told: describeBlackBox(box),
   };
 }
 

@@ -5,6 +5,7 @@ import { isFinal } from '#src/domain/session/session.ts';
 import { describeUnreadable } from '#src/event-store/read-events.ts';
 import { causesOf, type Link } from '#src/history/chain.ts';
 import { describeEvent } from '#src/history/describe-event.ts';
+import { blackBoxIn } from '#src/history/describe-black-box.ts';
 import { readRelated } from '#src/history/related.ts';
 import { readStory, summaryOf, withoutUses, type Story } from '#src/history/story.ts';
 import type { Command, Output } from '../command.ts';
@@ -42,6 +43,7 @@ function presentWhy(
     status: state.status,
     ended_reason: state.endedReason,
     summary,
+    black_box: blackBoxIn(story.events),
     chain: chain.map(({ words, event }) => ({ words, ...(event && presentEvent(event)) })),
     timeline: timeline.map((event) => ({ words: describeEvent(event), ...presentEvent(event) })),
   };

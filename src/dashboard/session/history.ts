@@ -29,6 +29,8 @@ export type Why = {
     actor: Actor | null;
     time: string | null;
   }[];
+  /** What its browser told before the end, in sentences. */
+  black_box: { told: string[] } | null;
   related: { sequence: number; type: string; sentence: string; actor: Actor; time: string }[];
 };
 

@@ -18,6 +18,7 @@ export function WhyLine({ why: { data, failure, reload }, until, status }: WhyPr
   if (data === null && until === null)
     return <Failure what="Why could not be read" failure={failure} retry={reload} />;
   const chain = until === null ? (data?.chain ?? []) : chainOf(until);
+  const told = data?.black_box?.told ?? [];
   const isEnding = status === 'stopping' || status === 'stopped' || status === 'failed';
   return (
     <div class="why">
@@ -32,6 +33,13 @@ export function WhyLine({ why: { data, failure, reload }, until, status }: WhyPr
             </span>
           ))}
         </p>
+      )}
+      {until === null && told.length > 0 && (
+        <ul>
+          {told.map((line) => (
+            <li key={line}>{readable(line, formatTime)}</li>
+          ))}
+        </ul>
       )}
     </div>
   );

@@ -1,4 +1,5 @@
 import type { EgressRules, EgressTraffic } from '#events/egress.ts';
+import type { BlackBox } from '#events/session/black-box.ts';
 import type {
   BrowserOptions,
   FailureReason,
@@ -40,9 +41,9 @@ export type SessionCommand =
   /** The queue timer has fired. */
   | { type: 'FailQueuedSession'; queueTimeoutMs: number; now: number }
   /** The provisioner reports that the browser has ended. */
-  | { type: 'ConfirmStopped'; now: number }
+  | { type: 'ConfirmStopped'; blackBox?: BlackBox; now: number }
   /** The provisioner reports that the user closed the browser, which has ended. */
-  | { type: 'ReportBrowserClosed'; closedAt: number; now: number }
+  | { type: 'ReportBrowserClosed'; closedAt: number; blackBox?: BlackBox; now: number }
   | {
       type: 'FailSession';
       reason: FailureReason;
@@ -50,6 +51,7 @@ export type SessionCommand =
       exitCode: number | null;
       /** The server that reports it: it cannot fail another one's session. Absent: any session. */
       serverId?: string;
+      blackBox?: BlackBox;
       now: number;
     };
 
@@ -158,6 +160,8 @@ export type CreateSession = {
   queueWeight?: number;
   /** True: what the screen shows is recorded. */
   record?: true;
+  /** Present: its end is to tell nothing of what its pages did. */
+  blackBox?: false;
   now: number;
 };
 

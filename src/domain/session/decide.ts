@@ -1,3 +1,4 @@
+import type { BlackBox } from '#events/session/black-box.ts';
 import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import type {
@@ -84,9 +85,7 @@ export function decide(
     case 'FailQueuedSession':
       return failQueued(command, session);
     case 'ConfirmStopped':
-      return session.status === 'stopping'
-        ? [stopped(session, session.endedReason, command.now)]
-        : [];
+      return session.status === 'stopping' ? [stopped(session, session.endedReason, command)] : [];
     case 'ReportBrowserClosed':
       return browserClosed(command, session);
     case 'FailSession':
@@ -277,7 +276,8 @@ function stop(
     data: { reason, at: iso(now), ...(note === undefined ? {} : { note }) },
   };
   if (session.workload !== null) return [asked];
-  return [asked, stopped(session, reason, now, session.assignment === null ? 0 : LAUNCH_CREDITS)];
+  const leastUsed = session.assignment === null ? 0 : LAUNCH_CREDITS;
+  return [asked, stopped(session, reason, { now }, leastUsed)];
 }
 
 /**
@@ -286,17 +286,18 @@ function stop(
  * limited to the time between the start and the report.
  */
 function browserClosed(
-  { closedAt, now }: Extract<SessionCommand, { type: 'ReportBrowserClosed' }>,
+  command: Extract<SessionCommand, { type: 'ReportBrowserClosed' }>,
   session: SessionState,
 ): SessionEvent[] {
+  const { closedAt, now } = command;
   if (isFinal(session.status)) return [];
-  if (session.status === 'stopping') return [stopped(session, session.endedReason, now)];
+  if (session.status === 'stopping') return [stopped(session, session.endedReason, command)];
   const startedAt = Date.parse(session.startedAt ?? session.createdAt);
   const at = iso(Math.max(startedAt, Math.min(closedAt, now)));
   const reason = 'browser_closed';
   return [
     { type: 'session.stop-requested', data: { reason, at } },
-    stopped({ ...session, stopRequestedAt: at }, reason, now),
+    stopped({ ...session, stopRequestedAt: at }, reason, command),
   ];
 }
 
@@ -321,17 +322,26 @@ function failQueued(
 function stopped(
   session: SessionState,
   reason: StopReason,
-  now: number,
+  report: Report,
   leastUsed = 0,
 ): SessionEvent {
-  return { type: 'session.stopped', data: { reason, ...settle(session, now, leastUsed) } };
+  const settled = settle(session, report.now, leastUsed);
+  return { type: 'session.stopped', data: { reason, ...settled, ...told(session, report) } };
+}
+type Report = { now: number; blackBox?: BlackBox };
+
+/** What the browser told before the end, if the session's owner wants that. */
+function told(session: SessionState, { blackBox }: Report): { blackBox?: BlackBox } {
+  return blackBox === undefined || session.blackBox === false ? {} : { blackBox };
 }
 
 function failed(
-  { reason, detail, exitCode, now }: Pick<Failure, 'reason' | 'detail' | 'exitCode' | 'now'>,
+  report: Pick<Failure, 'reason' | 'detail' | 'exitCode' | 'now' | 'blackBox'>,
   session: SessionState,
 ): SessionEvent {
-  return { type: 'session.failed', data: { reason, detail, exitCode, ...settle(session, now) } };
+  const { reason, detail, exitCode, now } = report;
+  const ended = { reason, detail, exitCode, ...settle(session, now) };
+  return { type: 'session.failed', data: { ...ended, ...told(session, report) } };
 }
 type Failure = Extract<SessionCommand, { type: 'FailSession' }>;
 

@@ -45,6 +45,8 @@ export type BrowserExit = {
   /** `browser_closed`: by its user, with CDP's Browser.close or the browser's menu. */
   reason: 'browser_closed' | 'browser_crashed' | 'out_of_memory';
   exitCode: number | null;
+  /** The signal that ended its process, as `SIGKILL`, if the adapter saw it. */
+  signal?: string;
   /**
    * Milliseconds since the epoch: the time of the end, or of its discovery if that is not known.
    */

@@ -80,6 +80,7 @@ export function createObserver(options: ObserverOptions): Observer {
       await sleep(pauseMs(lostSoon + 1), signal, { ref: false });
       if (signal.aborted) return;
     }
+    entry.inPlace.resolve();
     entries.delete(workloadId);
     log.warn({ workloadId }, 'a browser is left unobserved: its connections were lost');
   }

@@ -58,6 +58,7 @@ export async function assignBrowser(
   if (!isRejection(activated)) {
     if (wasIdle) reportAssigned();
     pool.recorder?.start(browser, activated.state, false);
+    pool.blackBoxes?.begin(browser, activated.state);
     labelBrowser(pool, pooled.workloadId, sessionId);
     recordEvery(pool, pooled);
     return true;

@@ -13,6 +13,7 @@ import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { Tracer } from '#src/telemetry/tracer.ts';
 import { createArrivals, type Arrivals } from './arrivals.ts';
+import type { BlackBoxes } from '../black-box/black-boxes.ts';
 import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
 import type { Recorder } from '../recorder/recorder.ts';
@@ -60,6 +61,8 @@ export type Pool = {
   readonly tracer?: Tracer | null;
   /** null: nothing is recorded. */
   readonly recorder?: Recorder | null;
+  /** Absent: nothing is noted of what browsers tell. */
+  readonly blackBoxes?: BlackBoxes;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly vncPasswordOf: (workloadId: string) => string;
@@ -119,6 +122,7 @@ export function createPool(
     | 'log'
     | 'tracer'
     | 'recorder'
+    | 'blackBoxes'
     | 'now'
     | 'vncPasswordOf'
     | 'openEgress'

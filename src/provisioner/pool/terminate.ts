@@ -1,3 +1,4 @@
+import type { BlackBox } from '#events/session/black-box.ts';
 import type { EventWithState, RecordedOf } from '#events/events.ts';
 import type { TerminationReason } from '#events/workload.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
@@ -49,6 +50,7 @@ async function endBrowser(
   const recorded = pool.recorder?.finish(pooled.workloadId);
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
   if (pooled.session !== null) await pool.endFiles?.(pooled.workloadId);
+  const blackBox = await pool.blackBoxes?.end(pooled.workloadId);
   const isGone = await stopBrowser(pool, pooled);
   span?.end();
   if (!isGone) {
@@ -62,7 +64,7 @@ async function endBrowser(
   try {
     // An ended session's recording is complete: nothing is reported of it any more.
     await recorded;
-    if (pooled.session !== null) await confirmStopped(pool, pooled, event);
+    if (pooled.session !== null) await confirmStopped(pool, pooled, blackBox ?? null, event);
   } finally {
     // The browser is gone in any case; reconciliation finds a session whose report failed.
     pool.roster.remove(pooled.workloadId);
@@ -111,11 +113,14 @@ async function stopBrowser(pool: Pool, pooled: PooledBrowser): Promise<boolean> 
 async function confirmStopped(
   pool: Pool,
   { session }: PooledBrowser,
+  blackBox: BlackBox | null,
   event?: RecordedOf<'session'>,
 ): Promise<void> {
   if (session === null) return;
   const metadata = event === undefined ? newMetadata(ACTOR) : metadataFrom(event, ACTOR);
-  await pool.reporter.session(session, { type: 'ConfirmStopped', now: pool.now() }, metadata);
+  const told = blackBox === null ? {} : { blackBox };
+  const command = { type: 'ConfirmStopped', ...told, now: pool.now() } as const;
+  await pool.reporter.session(session, command, metadata);
 }
 
 const TERMINATIONS = {
@@ -146,14 +151,14 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   // Before its end: an ended session does not change any more.
   await closeEgress(pool, pooled);
   if (session !== null) await pool.endFiles?.(exit.workloadId);
+  const blackBox = await pool.blackBoxes?.end(pooled.workloadId, exit);
   try {
     await pool.recorder?.finish(pooled.workloadId);
-    if (session !== null)
-      await pool.reporter.session(
-        session,
-        sessionCommandFor({ ...exit, detail }, pool.server.id, pool.now()),
-        newMetadata(ACTOR),
-      );
+    if (session !== null) {
+      const command = sessionCommandFor({ ...exit, detail }, pool.server.id, pool.now());
+      const told = blackBox ? { ...command, blackBox } : command;
+      await pool.reporter.session(session, told, newMetadata(ACTOR));
+    }
   } finally {
     const terminated = {
       type: 'ReportTerminated',
@@ -170,7 +175,7 @@ function sessionCommandFor(
   { reason, detail, exitCode, endedAt }: BrowserExit,
   serverId: string,
   now: number,
-): SessionCommand {
+): Extract<SessionCommand, { type: 'ReportBrowserClosed' | 'FailSession' }> {
   return reason === 'browser_closed'
     ? { type: 'ReportBrowserClosed', closedAt: endedAt, now }
     : { type: 'FailSession', reason, detail, exitCode, serverId, now };

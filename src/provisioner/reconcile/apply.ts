@@ -106,7 +106,8 @@ async function adopt(
   const options = session === null ? DEFAULTS : launchOptionsOf(session);
   const pooled = pool.roster.adopt(browser, options, identity);
   pooled.egress = egress;
-  if (identity === null) return;
+  if (session === null || identity === null) return;
+  pool.blackBoxes?.begin(browser, session);
   recordEvery(pool, pooled);
   const { organizationId, id: sessionId } = identity;
   const assign = { type: 'Assign', organizationId, sessionId } as const;

@@ -48,7 +48,12 @@ describe('the timeline', () => {
   it('has the session’s events and those around it, in the order of the log', () => {
     const around = { type: 'workload.assigned', sentence: 'a', actor: service, time: stopped.time };
     const own = { ...around, sequence: 20, type: 'session.extended' };
-    const why: Why = { summary: '', chain: [], related: [own, { ...around, sequence: 15 }] };
+    const why: Why = {
+      summary: '',
+      chain: [],
+      black_box: null,
+      related: [own, { ...around, sequence: 15 }],
+    };
     const lines = timelineOf(events, why);
     expect(lines.map(({ sequence }) => sequence)).toEqual([10, 15, 20, 30, 40]);
     expect(lines.map(({ event: of }) => of !== null)).toEqual([true, false, true, true, true]);

@@ -226,6 +226,7 @@ function toCommand(
     },
     ...(body.record === true ? { record: true } : {}),
     queueWeight: caller.limits.queueWeight,
+    ...(body.black_box === false ? { blackBox: false } : {}),
     ...read,
   };
 }

@@ -176,6 +176,7 @@ class ProcessBrowsers implements Browsers {
       workloadId,
       reason,
       exitCode: end.exitCode,
+      ...(end.signal === null ? {} : { signal: end.signal }),
       endedAt,
       detail: summary + end.child.tail().slice(-(DETAIL_CHARS_MAX - summary.length)),
     };

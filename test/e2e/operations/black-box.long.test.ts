@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { BlackBox } from '#events/session/black-box.ts';
+import { bss } from '#test/support/clients/command-line.ts';
+import {
+  createWarm,
+  onPage,
+  reaches,
+  startRealService,
+  tracesOf,
+  type CreatedSession,
+  type RealService,
+} from '#test/support/service/real-session.ts';
+
+/** What sessions' ends tell of what real browsers did. */
+
+const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl';
+const SECRETS = [TOKEN, 'hunter2', 's3cr3t', 'typed-by-a-person'];
+const SCRIPT = `
+  console.error('login failed for token=s3cr3t at', 'https://id.test/cb?code=${TOKEN}');
+  fetch(location.origin + '/missing?session=s3cr3t');
+  setTimeout(() => { throw new TypeError('cart is undefined'); });
+  setTimeout(() => prompt('Name?', 'typed-by-a-person'), 50);
+`;
+
+let service: RealService;
+let site: Server;
+let origin: string;
+beforeAll(async () => {
+  site = createServer((request, response) => {
+    const isPage = request.url?.startsWith('/shop') === true;
+    response.writeHead(isPage ? 200 : 404, { 'content-type': 'text/html' });
+    response.end(isPage ? `<body>shop<script>${SCRIPT}</script>` : '');
+  });
+  site.listen(0, '127.0.0.1');
+  await once(site, 'listening');
+  origin = `127.0.0.1:${(site.address() as AddressInfo).port}`;
+  service = await startRealService({ POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '2', POOL_MAX: '4' });
+});
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]();
+  site?.close();
+});
+
+/** Opens the shop, which fails in every way, and answers its dialog. */
+async function visitShop(session: CreatedSession): Promise<void> {
+  await onPage(session, async (page) => {
+    const answered = Promise.withResolvers<void>();
+    page.once('dialog', (dialog) => void dialog.dismiss().then(() => answered.resolve()));
+    await page.goto(`http://ann:hunter2@${origin}/shop?token=s3cr3t#part`);
+    await answered.promise;
+  });
+}
+
+async function endOf(id: string): Promise<{ blackBox?: BlackBox }> {
+  const { body } = await service.request('GET', `/api/sessions/${id}/history?limit=500`);
+  const events = body.events as unknown as { type: string; data: { blackBox?: BlackBox } }[];
+  return events.find(({ type }) => /\.(?:stopped|failed)$/.test(type))?.data ?? {};
+}
+
+async function stop(id: string): Promise<void> {
+  expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
+  await reaches(service, id, 'stopped', 30_000);
+}
+
+test('a stopped session tells what its page did, without secrets', async () => {
+  const session = await createWarm(service);
+  await visitShop(session);
+  await stop(session.id);
+
+  const { blackBox } = await endOf(session.id);
+  expect(blackBox?.address).toBe(`http://${origin}/shop`);
+  expect(blackBox?.consoleErrors).toMatchObject([
+    { text: expect.stringContaining('login failed for token=…') as string },
+  ]);
+  expect(blackBox?.exceptions).toMatchObject([
+    { text: expect.stringContaining('Uncaught TypeError: cart is undefined') as string },
+  ]);
+  expect(blackBox?.failedRequests).toContainEqual(
+    expect.objectContaining({
+      text: expect.stringContaining('404') as string,
+      address: `http://${origin}/missing`,
+    }),
+  );
+  expect(blackBox?.dialogs).toMatchObject([{ kind: 'prompt', text: 'Name?', accepted: false }]);
+
+  const path = `/api/sessions/${session.id}`;
+  const why = await service.request('GET', `${path}/why`);
+  expect(why.body.black_box).toMatchObject({
+    address: `http://${origin}/shop`,
+    signal: null,
+    told: expect.arrayContaining([
+      expect.stringContaining('the page’s last error was: Uncaught TypeError') as string,
+    ]) as string[],
+  });
+  const said = await bss(service, 'why', session.id);
+  expect(said.stdout).toContain('the page’s last error was: Uncaught TypeError: cart is undefined');
+  const history = await service.request('GET', `${path}/history?limit=500`);
+  for (const secret of SECRETS) {
+    expect(JSON.stringify([why.body, history.body])).not.toContain(secret);
+    expect(said.stdout).not.toContain(secret);
+  }
+});
+
+test('a session whose browser is killed tells what was before, and the signal', async () => {
+  const session = await createWarm(service);
+  await visitShop(session);
+  process.kill(tracesOf(service, session.autoscaler_workload_id).chromium, 'SIGKILL');
+  await reaches(service, session.id, 'failed', 30_000);
+  const { blackBox } = await endOf(session.id);
+  expect(blackBox).toMatchObject({
+    address: `http://${origin}/shop`,
+    signal: 'SIGKILL',
+    exceptions: [{ text: expect.stringContaining('cart is undefined') as string }],
+  });
+});
+
+test('a page that crashes is counted, and one that cannot be loaded has its address', async () => {
+  const session = await createWarm(service);
+  await onPage(session, async (page) => {
+    await page.goto('http://127.0.0.1:9/gone?token=s3cr3t').catch(() => undefined);
+    const other = await page.browser().newPage();
+    const crashed = once(other as never, 'error');
+    void other.goto('chrome://crash').catch(() => undefined);
+    await crashed;
+  });
+  await stop(session.id);
+  const { blackBox } = await endOf(session.id);
+  expect(blackBox?.pageCrashes).toBe(1);
+  expect(JSON.stringify(blackBox?.failedRequests)).toContain('http://127.0.0.1:9/gone');
+  expect(JSON.stringify(blackBox)).not.toContain('s3cr3t');
+});
+
+test('a session that wants none tells nothing', async () => {
+  const session = await createWarm(service, { black_box: false });
+  await visitShop(session);
+  await stop(session.id);
+  expect(await endOf(session.id)).not.toHaveProperty('blackBox');
+  const why = await service.request('GET', `/api/sessions/${session.id}/why`);
+  expect(why.body.black_box).toBeNull();
+});
+
+test('a page that writes without end costs its session nothing but entries', async () => {
+  const session = await createWarm(service);
+  await onPage(session, async (page) => {
+    await page.evaluate(() => {
+      for (let n = 0; n < 2_000; n += 1) console.error(`flood ${n}`);
+    });
+    await page.evaluate((text) => console.error(text), 'x'.repeat(4_000_000));
+    expect(await page.evaluate(() => 1 + 1)).toBe(2);
+  });
+  await stop(session.id);
+  const { blackBox } = await endOf(session.id);
+  expect(blackBox?.dropped).toBeGreaterThan(0);
+  expect(JSON.stringify(blackBox).length).toBeLessThanOrEqual(16_384);
+});
