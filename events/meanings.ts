@@ -195,6 +195,14 @@ export const meanings: Record<string, Meaning> = {
       'event as its cause.',
     by: 'api (stop sessions)',
   },
+  'organization.extension-uploaded': {
+    when: 'The organization has another browser extension, which its sessions may name.',
+    by: 'api (extensions)',
+  },
+  'organization.extension-removed': {
+    when: 'The organization has no longer one of its browser extensions.',
+    by: 'api (extensions)',
+  },
   'organization.carried-forward': carriedForward,
   'server.joined': {
     when: 'A server has started and accepts sessions; recorded at each start of its provisioner.',

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
+import { Extension, extensionEvents, organizationExtensionsMax } from './organization/extension.ts';
 import { CarriedForward, KeyId, Moment, OrganizationId, UserId } from './fields.ts';
 
 export const tierNames = ['free', 'pro', 'max'] as const;
@@ -68,6 +69,7 @@ export const organizationEvents = {
     ),
     by: UserId,
   }),
+  ...extensionEvents,
   'organization.carried-forward': CarriedForward,
 };
 export type OrganizationEvent = EventOf<typeof organizationEvents>;
@@ -79,5 +81,12 @@ export const OrganizationState = Type.Object({
   keys: Type.Array(ApiKey, { description: 'keys that are not revoked' }),
   /** Absent: none, like an empty list. */
   allowedOrigins: Type.Optional(Origins),
+  /** Absent: none, like an empty list. */
+  extensions: Type.Optional(
+    Type.Array(Extension, {
+      maxItems: organizationExtensionsMax,
+      description: 'browser extensions of the organization, oldest first',
+    }),
+  ),
 });
 export type OrganizationState = Static<typeof OrganizationState>;

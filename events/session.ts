@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { BlackBox } from './session/black-box.ts';
 import type { EventOf } from './envelope.ts';
 import { EgressEnforcement, egressEvents, EgressRules, EgressTraffic } from './egress.ts';
+import { SessionExtensions } from './organization/extension.ts';
 import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
 import { fileEvents } from './session/files.ts';
 import { Handoff, handoffEvents } from './handoff.ts';
@@ -96,6 +97,7 @@ export const BrowserOptions = Type.Object(
     headless: Type.Optional(
       Type.Boolean({ description: 'true: the browser has no screen and no VNC' }),
     ),
+    extensions: Type.Optional(SessionExtensions),
   },
   { description: 'options of the browser' },
 );

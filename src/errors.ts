@@ -5,6 +5,8 @@
  */
 export const errors = {
   INVALID_REQUEST: { status: 400, message: 'The request is not valid.' },
+  INVALID_EXTENSION: { status: 400, message: 'This is not a browser extension.' },
+  UNKNOWN_EXTENSION: { status: 400, message: 'The organization has no such extension.' },
   INVALID_DURATION: {
     status: 400,
     message: 'Duration must be between 1 minute and 24 hours, written like 30m, 1h or 1h30m.',
@@ -23,6 +25,7 @@ export const errors = {
     message: 'The session was not recorded, or its recording was removed.',
   },
   FILE_NOT_FOUND: { status: 404, message: 'The session has no file of this name.' },
+  EXTENSION_NOT_FOUND: { status: 404, message: 'There is no extension with this id.' },
   KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
   IDEMPOTENCY_CONFLICT: {
@@ -50,6 +53,10 @@ export const errors = {
   SHARE_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The session has as many live shares as it may.',
+  },
+  EXTENSION_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many extensions as it may.',
   },
   STREAM_LIMIT_EXCEEDED: {
     status: 429,

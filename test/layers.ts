@@ -13,6 +13,7 @@ const core = [
   'src/event-store',
   'src/messaging',
   'src/objects',
+  'src/extensions',
   'src/commands',
   'src/billing',
   'projections',
@@ -41,6 +42,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/telemetry',
     ...common,
   ],
+  // What an uploaded extension has to be, for the API and for servers of browsers.
+  'src/extensions': [...common],
   // Files, profiles, recordings and what else is stored as it is, beside the events.
   'src/objects': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
   'src/commands': [
@@ -217,11 +220,12 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
     'src/tenants/user-jwt.ts',
   ],
   '@aws-sdk': ['s3'],
-  'tar-stream': ['docker'],
+  'tar-stream': ['docker', 'src/provisioner/extensions'],
   yazl: ['src/api'],
   // No process of the service loads it.
   '@duckdb': ['src/cli/sql'],
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
+  yauzl: ['src/extensions'],
   ws: ['src/gateway', 'simulated', 'src/provisioner/browsers/chromium'],
   'proxy-chain': ['src/provisioner/egress'],
   selfsigned: ['src/gateway'],

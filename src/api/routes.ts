@@ -1,5 +1,7 @@
 import type { ApiDependencies } from './dependencies.ts';
 import type { ApiServer } from './http/route.ts';
+import { extensions } from './routes/extensions/extensions.ts';
+import { uploadExtension } from './routes/extensions/upload-extension.post.ts';
 import { allowOrigins } from './routes/organization/allow-origins.put.ts';
 import { exportAudit } from './routes/organization/export-audit.get.ts';
 import { getOrganization } from './routes/organization/get-organization.get.ts';
@@ -76,6 +78,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   sessionShares(server, dependencies);
   streamSessionEvents(server, dependencies);
   streamEvents(server, dependencies);
+  uploadExtension(server, dependencies);
+  extensions(server, dependencies);
   getOrganization(server, dependencies);
   allowOrigins(server, dependencies);
   listKeys(server, dependencies);

@@ -18,6 +18,7 @@ import { observedBrowsers } from '#src/provisioner/observer/observed-browsers.ts
 import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
 import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
+import { createExtensionsOf } from '#src/provisioner/extensions/extension-source.ts';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
 import type { Infrastructure } from './infrastructure.ts';
@@ -43,6 +44,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     }),
     files,
     blackBoxes,
+    extensionsOf: createExtensionsOf(infrastructure.objects),
     screenshotMade: (...made) => metrics.screenshotMade(...made),
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,

@@ -36,6 +36,7 @@ import type { SessionFilesOfServer } from './files/session-files.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
+import type { ExtensionsOf } from './extensions/extension-source.ts';
 import { createRecorder, type RecorderOptions } from './recorder/recorder.ts';
 import { createScreenshots } from './screenshots/screenshots.ts';
 import { createReporter, type Reporter } from './reporter.ts';
@@ -54,6 +55,8 @@ export type ProvisionerDependencies = {
   vncPasswordOf: (workloadId: string) => string;
   /** Opens the proxies of sessions with egress rules; by default one that opens no password. */
   openEgress?: OpenEgress;
+  /** The extensions of organizations; absent: browsers have none. */
+  extensionsOf?: ExtensionsOf;
   limits: PoolLimits;
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
@@ -203,7 +206,7 @@ async function leave(pool: Pool): Promise<boolean> {
 /** The pool, with what serves its browsers. */
 function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Pool {
   const { context, browsers, recordings, vncPasswordOf, log } = dependencies;
-  const { openEgress = createOpenEgress() } = dependencies;
+  const { openEgress = createOpenEgress(), extensionsOf = () => [] } = dependencies;
   const hasOthers = createOtherServersCheck(dependencies);
   const { now } = context;
   const recorder =
@@ -212,7 +215,7 @@ function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Po
       : createRecorder({ ...recordings, reporter, vncPasswordOf, log, now });
   const { files } = dependencies;
   const endFiles = files && { endFiles: (workloadId: string) => files.end(workloadId) };
-  const given = { ...dependencies, ...endFiles, now };
+  const given = { ...dependencies, ...endFiles, extensionsOf, now };
   const pool = createPool({ ...given, reporter, hasOthers, openEgress, recorder });
   files?.start(pool);
   browsers.onExit((exit) => {

@@ -3,11 +3,14 @@ import type { ErrorName } from '#src/errors.ts';
 const ID = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
 const HANDOFF = 'hof_2tYc0NgR8VwXb4n9T6kLw0';
 const FILE = 'report.pdf';
+const EXTENSION = 'ext_9c56cc51b374c3ba189210d5b6d4bf57';
 const SHARE = 'shr_9T6kLw0yPq2mVz8sHgJ5mY';
 
 /** An example context of each error, for the documentation. */
 export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   INVALID_REQUEST: { field: 'viewport.width' },
+  INVALID_EXTENSION: {},
+  UNKNOWN_EXTENSION: { extension_ids: [EXTENSION] },
   INVALID_DURATION: { duration: '25h' },
   INVALID_FILE_NAME: { name: '../../x', suggestion: 'x' },
   FILE_INCOMPLETE: { name: FILE, bytes_received: 1_048_576 },
@@ -20,6 +23,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   SHARE_NOT_FOUND: { session_id: ID, share_id: SHARE },
   RECORDING_NOT_FOUND: { session_id: ID },
   FILE_NOT_FOUND: { session_id: ID, name: FILE },
+  EXTENSION_NOT_FOUND: { extension_id: EXTENSION },
   KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID, ended_at: '2026-01-01T02:00:00.000Z' },
@@ -36,6 +40,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },
+  EXTENSION_LIMIT_EXCEEDED: { limit: 50 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   INTERNAL: {},
   BROWSER_UNREACHABLE: {},

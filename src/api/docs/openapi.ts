@@ -44,6 +44,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       },
       { name: 'Shares', description: 'Addresses of a session’s screen for others.' },
       { name: 'Events', description: 'Streams of events in real time.' },
+      { name: 'Extensions', description: 'Browser extensions that sessions are created with.' },
       {
         name: 'Organization',
         description: 'Limits, credits, usage and API keys of the organization.',

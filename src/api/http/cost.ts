@@ -164,6 +164,10 @@ export const costs = {
   readFile: { units: () => 2, meaning: 'Costs 2 units of the rate limit, whatever its length.' },
   writeFile: { units: () => 5, meaning: 'Costs 5 units of the rate limit, whatever its length.' },
   zipFiles: { units: () => 10, meaning: 'Costs 10 units of the rate limit.' },
+  uploadExtension: {
+    units: () => COST_MAX,
+    meaning: 'Costs 20 units of the rate limit.',
+  },
   changeKey: {
     units: () => 10,
     meaning: 'Costs 10 units of the rate limit.',

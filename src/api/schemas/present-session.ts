@@ -102,6 +102,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     locale: session.browser.locale,
     timezone: session.browser.timezone,
     headless: session.browser.headless ?? false,
+    extensions: session.browser.extensions ?? [],
     egress: presentEgress(session),
     record: session.record ?? false,
     credits_reserved: session.creditsReserved,

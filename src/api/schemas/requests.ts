@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { reject, type Rejection } from '#src/errors.ts';
 import { DURATION_DEFAULT_MS, parseDuration } from '#src/domain/session/duration.ts';
 import { EgressBody } from './egress.ts';
+import { SessionExtensionsBody } from './extensions.ts';
 import { checkedByHandler } from './fields.ts';
 
 /** Schemas of requests; unknown fields are refused. */
@@ -113,6 +114,7 @@ export const CreateSessionBody = Type.Object(
           '`viewer_url` are null; a browser is launched for the session. Default false',
       }),
     ),
+    extensions: Type.Optional(SessionExtensionsBody),
     egress: Type.Optional(EgressBody),
     record: Type.Optional(
       Type.Boolean({

@@ -99,6 +99,10 @@ export const Session = Type.Object(
     locale: Nullable(Type.String(), { examples: [null] }),
     timezone: Nullable(Type.String(), { examples: [null] }),
     headless: Type.Boolean({ description: 'true: the browser has no screen', examples: [false] }),
+    extensions: Type.Array(Type.String(), {
+      description: 'ids of the extensions that its browser has',
+      examples: [[]],
+    }),
     egress: Nullable(EgressAnswer, {
       examples: [null],
       description: 'what its browser may connect to; null: everything but private networks',

@@ -1,5 +1,6 @@
 import { recordingRetention } from '#src/archivist/recording-retention.ts';
 import { startObjectSweep, type RetentionRule } from '#src/archivist/sweep-objects.ts';
+import { extensionRetention } from '#src/archivist/extension-retention.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import type { Infrastructure } from '../infrastructure.ts';
 
@@ -18,5 +19,8 @@ export async function composeObjectSweep(infrastructure: Infrastructure): Promis
 
 /** How long the objects of each kind are kept; a part that stores some adds its rule here. */
 function retentionRules({ config, context }: Infrastructure): RetentionRule[] {
-  return [recordingRetention(context, config.recordings.retainMs)];
+  return [
+    recordingRetention(context, config.recordings.retainMs),
+    extensionRetention(context.eventStore, context.now),
+  ];
 }

@@ -6,6 +6,7 @@ import type {
   Tier,
 } from '#events/organization.ts';
 import { reject, type Rejection } from '#src/errors.ts';
+import { decideExtension, withoutExtension, type ExtensionCommand } from './extensions.ts';
 
 /** Live keys an organization may have: each of its events carries all of its state. */
 export const KEYS_MAX = 200;
@@ -16,6 +17,7 @@ export type OrganizationCommand =
   | { type: 'IssueKey'; key: ApiKey }
   | { type: 'RevokeKey'; keyId: string }
   | { type: 'AllowOrigins'; origins: string[] }
+  | ExtensionCommand
   /** `sessions`: how many were found; `note`: what the caller says about the reason. */
   | {
       type: 'StopSessions';
@@ -54,6 +56,9 @@ export function decideOrganization(
       const isSame = JSON.stringify(origins) === JSON.stringify(organization.allowedOrigins ?? []);
       return isSame ? [] : [{ type: 'organization.origins-allowed', data: { origins } }];
     }
+    case 'AddExtension':
+    case 'RemoveExtension':
+      return decideExtension(command, organization);
     case 'StopSessions':
       return stopSessions(command);
   }
@@ -99,6 +104,10 @@ export function evolveOrganization(
       return { ...organization, keys: keys.filter(({ keyId }) => keyId !== event.data.keyId) };
     case 'organization.origins-allowed':
       return { ...organization, allowedOrigins: event.data.origins };
+    case 'organization.extension-uploaded':
+      return { ...organization, extensions: [...(organization.extensions ?? []), event.data] };
+    case 'organization.extension-removed':
+      return withoutExtension(organization, event.data.extensionId);
     case 'organization.sessions-stop-requested':
     case 'organization.carried-forward':
       return organization;

@@ -1,6 +1,7 @@
 import type { EgressEnforcement } from '#events/egress.ts';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { EgressDoor } from '../egress/egress-proxy.ts';
+import type { ExtensionSource } from '../extensions/extension-source.ts';
 
 /**
  * Port: the browsers of one server. Adapters: docker/, process/, simulated/.
@@ -24,6 +25,8 @@ export type BrowserSpec = {
   locale?: string;
   /** IANA name; absent: the host's. */
   timezone?: string;
+  /** What it is launched with, unpacked where only it reads them; absent: none. */
+  extensions?: readonly ExtensionSource[];
   /** The proxy that is its only way out; absent: it reaches what its network reaches. */
   egress?: EgressDoor;
 };

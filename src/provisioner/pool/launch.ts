@@ -4,7 +4,7 @@ import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
 import { LaunchFailed } from '../browsers/browsers.ts';
 import { terminateBrowser } from './terminate.ts';
 import { closeEgress, openEgressFor } from './egress.ts';
-import { browserOptionsOf, DEFAULTS, isSame, specOf } from './options.ts';
+import { browserOptionsOf, DEFAULTS, isSame, specOf, type LaunchOptions } from './options.ts';
 import {
   nextToLaunch,
   poolFacts,
@@ -120,7 +120,13 @@ async function launchOne(pool: Pool): Promise<void> {
     const vncPassword = pool.vncPasswordOf(workloadId);
     if (requester !== null) pooled.egress = openEgressFor(pool, requester.event.state);
     const egress = pooled.egress === null ? {} : { egress: pooled.egress };
-    const spec = { workloadId, vncPassword, ...specOf(options), ...egress };
+    const spec = {
+      workloadId,
+      vncPassword,
+      ...specOf(options),
+      ...egress,
+      ...extensionsOf(pool, options, launchedFor),
+    };
     pooled.browser = await pool.browsers.launch(spec);
   } catch (error) {
     span?.fail(error);
@@ -141,6 +147,12 @@ async function launchOne(pool: Pool): Promise<void> {
   if (pooled.phase !== 'launching') return;
   void pool.reporter.queue(pooled, { type: 'ReportIdle', launchMs }, cause());
   await offerBrowser(pool, pooled);
+}
+
+/** An extension has the same bytes in each organization that has its id. */
+function extensionsOf(pool: Pool, { extensions }: LaunchOptions, organizationId: string | null) {
+  if (extensions === undefined || organizationId === null) return {};
+  return { extensions: pool.extensionsOf(organizationId, extensions) };
 }
 
 /**

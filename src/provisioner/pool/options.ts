@@ -47,15 +47,16 @@ export function canServe(one: LaunchOptions, other: LaunchOptions): boolean {
 }
 
 /**
- * Whether all but the screen is the same. Locale, time zone and egress proxy are fixed when the
- * process starts; an override by CDP would end with the CDP session that set it. A display comes
- * with its X server.
+ * Whether all but the screen is the same. Locale, time zone, extensions and egress proxy are fixed
+ * when the process starts; an override by CDP would end with the CDP session that set it. A display
+ * comes with its X server.
  */
 function isAlike(one: LaunchOptions, other: LaunchOptions): boolean {
   return (
     one.locale === other.locale &&
     one.timezone === other.timezone &&
     (one.headless ?? false) === (other.headless ?? false) &&
+    isDeepStrictEqual(one.extensions, other.extensions) &&
     isDeepStrictEqual(one.egress, other.egress)
   );
 }

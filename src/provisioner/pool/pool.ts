@@ -16,6 +16,7 @@ import { createArrivals, type Arrivals } from './arrivals.ts';
 import type { BlackBoxes } from '../black-box/black-boxes.ts';
 import type { Browsers } from '../browsers/browsers.ts';
 import type { Host } from './host-resources.ts';
+import type { ExtensionsOf } from '../extensions/extension-source.ts';
 import type { Recorder } from '../recorder/recorder.ts';
 import type { Reporter } from '../reporter.ts';
 import type { OpenEgress } from '../egress/open-egress.ts';
@@ -68,6 +69,8 @@ export type Pool = {
   readonly vncPasswordOf: (workloadId: string) => string;
   /** Opens the proxy of a browser whose session has egress rules. */
   readonly openEgress: OpenEgress;
+  /** The extensions of an organization that a browser is launched with. */
+  readonly extensionsOf: ExtensionsOf;
   readonly limits: PoolLimits;
   /**
    * Whether there is a live server that is not among the given ids and may launch instead; null:
@@ -126,6 +129,7 @@ export function createPool(
     | 'now'
     | 'vncPasswordOf'
     | 'openEgress'
+    | 'extensionsOf'
     | 'limits'
     | 'hasOthers'
     | 'endFiles'

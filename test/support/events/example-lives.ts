@@ -98,6 +98,17 @@ const lives: PendingEvent[][] = [
     { type: 'organization.key-revoked', data: { keyId: 'key_1' } },
     { type: 'organization.origins-allowed', data: { origins: ['https://app.example.com'] } },
     {
+      type: 'organization.extension-uploaded',
+      data: {
+        ...{ extensionId: `ext_${'ab'.repeat(16)}`, name: 'Marker', version: '1.2', bytes: 480 },
+        ...{ sha256: 'ab'.repeat(32), uploadedAt: iso(T0), by: 'user_1' },
+      },
+    },
+    {
+      type: 'organization.extension-removed',
+      data: { extensionId: `ext_${'ab'.repeat(16)}`, by: 'user_1' },
+    },
+    {
       type: 'organization.sessions-stop-requested',
       data: {
         filter: { status: 'active', labels: { team: 'shop' }, createdBefore: iso(T0) },

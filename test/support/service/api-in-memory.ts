@@ -262,7 +262,7 @@ export async function startApp(
   ) {
     const headers = { authorization: 'Bearer any', ...further };
     const reply = await server.inject({ method, url: path, headers, ...(payload && { payload }) });
-    return { status: reply.statusCode, body: method === 'HEAD' ? null : reply.json() };
+    return { status: reply.statusCode, body: reply.payload === '' ? null : reply.json() };
   }
   return {
     request,

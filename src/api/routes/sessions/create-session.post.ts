@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static } from 'typebox';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { derivedId, newId } from '#src/ids.ts';
 import {
   handleCreateSession,
@@ -8,6 +9,7 @@ import {
   type CreateResult,
 } from '#src/commands/create-session.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
+import { unknownExtensions } from '#src/domain/organization/extensions.ts';
 import { beyondLifetime } from '#src/domain/session/duration.ts';
 import { tooMuchText } from '#src/domain/session/text-size.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
@@ -20,7 +22,7 @@ import {
   spentKey,
 } from '../../sessions/idempotency.ts';
 import { createOpenSessionIds, type OpenSessionIds } from '../../sessions/open-session-ids.ts';
-import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { loadSession, requestMetadata, type ApiDependencies } from '../../dependencies.ts';
 import { readEgress, withoutPassword, type ProxyPasswordSealer } from '../../schemas/egress.ts';
 import { presentSession } from '../../schemas/present-session.ts';
 import { arrivedAt } from '../../http/admission.ts';
@@ -80,6 +82,7 @@ export function createSession(server: ApiServer, dependencies: ApiDependencies):
       action: 'control',
       refusals: [
         'INVALID_DURATION',
+        'UNKNOWN_EXTENSION',
         'INSUFFICIENT_CREDITS',
         'IDEMPOTENCY_CONFLICT',
         'SESSION_LIMIT_EXCEEDED',
@@ -109,6 +112,8 @@ async function create(
     passwords: dependencies.proxyPasswords,
   });
   if (isRejection(asked)) return sendRejection(reply, (await admitted) ?? asked);
+  const unknown = await refuseUnknownExtensions(dependencies.context, organizationId, asked);
+  if (unknown !== null) return sendRejection(reply, (await admitted) ?? unknown);
   let answer = '';
   const isAsync = /\brespond-async\b/i.test(String(request.headers['prefer'] ?? ''));
   const created = await handleCreateSession(dependencies, {
@@ -139,6 +144,24 @@ async function create(
     .header('server-timing', serverTiming(created.phases, isAsync ? null : created.start))
     .type('application/json; charset=utf-8')
     .send(answer);
+}
+
+/** Null: the organization has the extensions, or the request repeats one that was accepted. */
+async function refuseUnknownExtensions(
+  context: ApiDependencies['context'],
+  organizationId: string,
+  { id, command }: { id: string; command: CreateSession },
+): Promise<Rejection | null> {
+  const { extensions } = command.browser;
+  if (extensions === undefined) return null;
+  const ref = { kind: 'organization', organizationId } as const;
+  // From the leader: another process may have got the upload a moment ago.
+  const fresh = { fromLeader: true };
+  const { state } = await loadState<'organization'>(context.eventStore, ref, fresh);
+  const unknown = unknownExtensions(extensions, state);
+  if (unknown.length === 0) return null;
+  const isRepeat = (await loadSession(context, organizationId, id)) !== null;
+  return isRepeat ? null : reject('UNKNOWN_EXTENSION', { extension_ids: unknown });
 }
 
 function recordPhases(
@@ -223,6 +246,7 @@ function toCommand(
       locale: body.locale ?? null,
       timezone: body.timezone ?? null,
       ...(body.headless === true ? { headless: true } : {}),
+      ...(body.extensions?.length ? { extensions: body.extensions } : {}),
     },
     ...(body.record === true ? { record: true } : {}),
     queueWeight: caller.limits.queueWeight,

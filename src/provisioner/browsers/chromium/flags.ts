@@ -15,6 +15,8 @@ const DISABLED_FEATURES = [
   'Translate',
   'MediaRouter',
   'OptimizationHints',
+  // Builds that are branded as Chrome ignore --load-extension otherwise.
+  'DisableLoadExtensionCommandLineSwitch',
 ];
 /** These disable dialogs and background tasks that a single-use browser never needs. */
 const FLAGS = [
@@ -68,6 +70,13 @@ export function chromiumFlags(
     ...(locale === undefined ? [] : [`--accept-lang=${locale}`]),
     'about:blank',
   ];
+}
+
+/** The arguments of the extensions, each unpacked into a folder of its id below the given one. */
+export function extensionFlags({ extensions = [] }: BrowserSpec, folder: string): string[] {
+  if (extensions.length === 0) return [];
+  const folders = extensions.map(({ id }) => `${folder}/${id}`).join(',');
+  return [`--load-extension=${folders}`, `--disable-extensions-except=${folders}`];
 }
 
 /** The environment variables that go with the arguments. */

@@ -15,6 +15,13 @@ export type StartedContainer = {
   detach: () => void;
 };
 
+/** `prepare` is called with the container before it starts. */
+type StartOptions = {
+  onLine?: (line: string) => void;
+  prepare?: (container: Docker.Container) => Promise<void>;
+  signal?: AbortSignal;
+};
+
 /** The longest wait for a removal that another client has begun. */
 const REMOVAL_MS = 10_000;
 /** The longest time between the end of a container's output and its exit code. */
@@ -28,7 +35,7 @@ const LOG_LINES = 60;
 export async function startContainer(
   docker: Docker,
   options: Docker.ContainerCreateOptions,
-  { onLine, signal }: { onLine?: (line: string) => void; signal?: AbortSignal } = {},
+  { onLine, prepare, signal }: StartOptions = {},
 ): Promise<StartedContainer> {
   const container = await docker.createContainer({ ...options, ...bounded() });
   const waitAborted = new AbortController();
@@ -43,6 +50,7 @@ export async function startContainer(
       tail.add(line);
       onLine?.(line);
     });
+    await prepare?.(container);
     await container.start(bounded(signal));
     // The client never settles a request whose response was cut off, even after an abort.
     const ended = outputEnded

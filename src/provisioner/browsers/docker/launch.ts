@@ -9,6 +9,7 @@ import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
 import { CDP_PORT, EGRESS_PORT, VNC_PORT } from './naming.ts';
+import { putExtensions } from './folders/put-extensions.ts';
 import { browserContainer, endpointOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
@@ -78,12 +79,21 @@ async function startAtFreeAddress(
   for (let tried = 1; ; tried += 1) {
     const address = confinement.publish === null ? confinement.nextAddress() : null;
     try {
-      return await startContainer(docker, browserContainer(confinement, spec, address), options);
+      const container = browserContainer(confinement, spec, address);
+      return await startContainer(docker, container, { ...options, ...preparing(spec, options) });
     } catch (error) {
       const isTaken = address !== null && /address already in use/i.test(messageOf(error));
       if (!isTaken || tried === ADDRESSES_MAX) throw error;
     }
   }
+}
+
+/** Only a browser with extensions has a step before its start. */
+function preparing({ extensions }: BrowserSpec, { signal }: { signal: AbortSignal }) {
+  if (extensions === undefined) return {};
+  return {
+    prepare: (container: Docker.Container) => putExtensions(container, extensions, signal),
+  };
 }
 
 async function whenReady(

@@ -2,9 +2,10 @@ import type Docker from 'dockerode';
 import { linkKeyText, type LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { BrowserSpec, Endpoint } from '../browsers.ts';
 import type { NextAddress } from './addresses.ts';
-import { chromiumEnvironment, chromiumFlags } from '../chromium/flags.ts';
+import { chromiumEnvironment, chromiumFlags, extensionFlags } from '../chromium/flags.ts';
 import { CDP_PORT, EGRESS_PORT, labelsOf, nameOf, RELAY_PORT, VNC_PORT } from './naming.ts';
 import { downloadsMount } from './folders/container-folders.ts';
+import { EXTENSIONS_FOLDER, extensionMounts } from './folders/put-extensions.ts';
 
 /** What the containers of all browsers of a server have in common. */
 export type Confinement = {
@@ -56,11 +57,14 @@ export function browserContainer(
       SCREEN_SIZE: `${screen.width}x${screen.height}`,
       ...(hasProxy ? { EGRESS: '1' } : {}),
     }),
-    Cmd: chromiumFlags(spec, hasProxy ? RELAY_PORT : null),
+    Cmd: [
+      ...extensionFlags(spec, EXTENSIONS_FOLDER),
+      ...chromiumFlags(spec, hasProxy ? RELAY_PORT : null),
+    ],
     HostConfig: {
       ...confined(confinement),
       ...publishing(confinement, hasProxy ? [EGRESS_PORT] : []),
-      Mounts: [downloadsMount()],
+      Mounts: [downloadsMount(), ...extensionMounts(spec)],
     },
     ...(address === null
       ? {}

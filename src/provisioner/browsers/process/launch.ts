@@ -9,8 +9,10 @@ import {
   type CdpEndpoint,
   chromiumEnvironment,
   chromiumFlags,
+  extensionFlags,
   parseListening,
 } from '../chromium/flags.ts';
+import { unpackInto } from '../../extensions/unpack.ts';
 import { cdpReady } from '../chromium/ready.ts';
 import { type Child, type ChildExit, startChild } from './child.ts';
 import {
@@ -51,6 +53,8 @@ export type Site = {
   launchTimeoutMs: number;
 };
 
+/** In the browser's folder. */
+const EXTENSIONS_FOLDER = 'extensions';
 const FOLDER_PREFIX = 'bss-browser-';
 /** No program listens at port 0. */
 const NO_PORT = 0;
@@ -192,6 +196,9 @@ async function spawnPrograms(
     records.write(record);
     await untilListening(display, signal);
   }
+  const extensions = join(folder, EXTENSIONS_FOLDER);
+  if (spec.extensions !== undefined)
+    await unpackInto(extensions, spec.extensions, { owner: user, signal });
   const proxyPort = spec.egress === undefined ? null : await spec.egress.listen();
   const { child: chromium, listening } = startChromium(programs.chromium, spec, {
     ...place,
@@ -306,6 +313,7 @@ export function startChromium(
     '--remote-debugging-port=0',
     `--user-data-dir=${place.folder}/profile`,
     `--disk-cache-size=${CACHE_BYTES_MAX}`,
+    ...extensionFlags(spec, join(place.folder, EXTENSIONS_FOLDER)),
     ...chromiumFlags(spec, place.proxyPort),
   ];
   const child = startChild(program, args, {

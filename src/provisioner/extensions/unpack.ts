@@ -1,0 +1,84 @@
+import { chown, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pack } from 'tar-stream';
+import { readFiles } from '#src/extensions/zip.ts';
+import type { ExtensionSource } from './extension-source.ts';
+
+const FOLDER_MODE = 0o755;
+const FILE_MODE = 0o644;
+
+/** A folder has no data; it comes before what is in it. */
+type UnpackedEntry = { path: string; data: Buffer | null };
+
+/** Extensions unpacked, each in a folder of its id. One file is in memory at a time. */
+async function* unpack(
+  extensions: readonly ExtensionSource[],
+): AsyncGenerator<UnpackedEntry, void, void> {
+  const folders = new Set<string>();
+  for (const extension of extensions)
+    for await (const { path, data } of readFiles(await extension.zip())) {
+      const segments = `${extension.id}/${path}`.split('/');
+      for (let depth = 1; depth < segments.length; depth += 1) {
+        const folder = segments.slice(0, depth).join('/');
+        if (!folders.has(folder)) yield { path: folder, data: null };
+        folders.add(folder);
+      }
+      yield { path: segments.join('/'), data };
+    }
+}
+
+/**
+ * Unpacks extensions into a folder, which is made.
+ * @param owner of all of it; undefined: the user of this process
+ * @throws BadExtension; the signal's reason
+ */
+export async function unpackInto(
+  folder: string,
+  extensions: readonly ExtensionSource[],
+  { owner, signal }: { owner: { uid: number; gid: number } | undefined; signal: AbortSignal },
+): Promise<void> {
+  const own = async (path: string) => {
+    if (owner !== undefined) await chown(path, owner.uid, owner.gid);
+  };
+  await mkdir(folder, { mode: FOLDER_MODE });
+  await own(folder);
+  for await (const { path, data } of unpack(extensions)) {
+    signal.throwIfAborted();
+    const place = join(folder, path);
+    if (data === null) await mkdir(place, { mode: FOLDER_MODE });
+    else await writeFile(place, data, { flag: 'wx', mode: FILE_MODE });
+    await own(place);
+  }
+}
+
+/**
+ * The same as a tar whose files are root's, made as it is read.
+ * @param onFailure called in place of the tar's end
+ */
+export function extensionsTar(
+  extensions: readonly ExtensionSource[],
+  onFailure: (error: unknown) => void,
+): Readable {
+  const tar = pack();
+  async function fill(): Promise<void> {
+    for await (const { path: name, data } of unpack(extensions)) {
+      if (data === null) tar.entry({ name, type: 'directory', mode: FOLDER_MODE });
+      else await addFile(tar, name, data);
+    }
+    tar.finalize();
+  }
+  fill().catch(onFailure);
+  return Readable.from(tar, { objectMode: false });
+}
+
+/** Resolves when the reader has taken the file. */
+function addFile(tar: ReturnType<typeof pack>, name: string, data: Buffer): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const entry = tar.entry({ name, mode: FILE_MODE, size: data.length }, (error) => {
+    if (error == null) resolve();
+    else reject(error);
+  });
+  entry.end(data);
+  return promise;
+}
