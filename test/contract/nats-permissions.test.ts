@@ -30,6 +30,8 @@ beforeAll(async () => {
 afterAll(() => nats[Symbol.asyncDispose]());
 
 const session = (type: string) => `evt.acme.session.ses_1.${type}`;
+const handoff = ['handoff-requested', 'handoff-taken', 'handoff-completed', 'handoff-expired'];
+const filed = ['file-added', 'file-removed', 'file-refused'];
 /** One event of every type of a session. */
 const life = [
   'requested',
@@ -41,19 +43,14 @@ const life = [
   'access-rotated',
   'expiry-warning',
   'accessed',
-  'handoff-requested',
-  'handoff-taken',
-  'handoff-completed',
-  'handoff-expired',
-  'share-created',
-  'share-used',
-  'share-revoked',
+  ...handoff,
+  ...['share-created', 'share-used', 'share-revoked'],
+  ...filed,
   'updated',
   'stop-requested',
   'stopped',
   'failed',
 ];
-const handoff = ['handoff-requested', 'handoff-taken', 'handoff-completed', 'handoff-expired'];
 const allBut = (...mine: string[]) => life.filter((type) => !mine.includes(type)).map(session);
 
 const money = ['evt.acme.ledger.credits-granted', 'evt.acme.ledger.slot-reserved'];
@@ -99,7 +96,7 @@ const work = {
 const timers = ['tmr.acme.ses_1.expiry', 'tmr.fired.acme.ses_1.expiry'];
 const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
 /** The API asks, the servers answer. */
-const questions = ['ask.screenshot.srv_1'];
+const questions = ['ask.screenshot.srv_1', 'ask.files.srv_1'];
 /** Objects of a kind, which one role stores. */
 const objectsOf = (kind: string) => [`obj.head.${kind}.acme.a`, `obj.chunk.${kind}.acme.a.p.0`];
 const ofFiles = objectsOf('files');
@@ -150,7 +147,10 @@ const forbidden: Record<NatsUser, string[]> = {
   provisioner: [
     ...ofCallers,
     ...questions,
-    ...allBut('assigned', 'requeued', 'activated', 'stop-requested', 'stopped', 'failed'),
+    ...allBut(
+      ...['assigned', 'requeued', 'activated', 'stop-requested', 'stopped', 'failed'],
+      ...filed,
+    ),
     ...money,
     ...people,
     ...work.timekeeper,

@@ -1,6 +1,9 @@
+import type { SessionState } from '#events/session.ts';
+import { extensionRetention } from '#src/archivist/extension-retention.ts';
+import { filesRetention } from '#src/archivist/files-retention.ts';
 import { recordingRetention } from '#src/archivist/recording-retention.ts';
 import { startObjectSweep, type RetentionRule } from '#src/archivist/sweep-objects.ts';
-import { extensionRetention } from '#src/archivist/extension-retention.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import type { Infrastructure } from '../infrastructure.ts';
 
@@ -19,7 +22,12 @@ export async function composeObjectSweep(infrastructure: Infrastructure): Promis
 
 /** How long the objects of each kind are kept; a part that stores some adds its rule here. */
 function retentionRules({ config, context }: Infrastructure): RetentionRule[] {
+  async function readSession(organizationId: string, id: string): Promise<SessionState | null> {
+    const session = { kind: 'session', organizationId, id } as const;
+    return (await loadState<'session'>(context.eventStore, session)).state;
+  }
   return [
+    filesRetention({ readSession, retainMs: config.files.retainMs, now: context.now }),
     recordingRetention(context, config.recordings.retainMs),
     extensionRetention(context.eventStore, context.now),
   ];
