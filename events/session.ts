@@ -75,6 +75,34 @@ export const SessionWorkload = Type.Object(
 );
 export type SessionWorkload = Static<typeof SessionWorkload>;
 
+/** Where a session's browser says it is. */
+export const Geolocation = Type.Object(
+  {
+    latitude: Type.Number({ minimum: -90, maximum: 90, description: 'degrees, north is positive' }),
+    longitude: Type.Number({
+      minimum: -180,
+      maximum: 180,
+      description: 'degrees, east is positive',
+    }),
+    accuracy: Type.Number({ minimum: 0, description: 'metres' }),
+  },
+  { description: 'where the browser says it is; absent: it does not know' },
+);
+export type Geolocation = Static<typeof Geolocation>;
+
+/** What a session's browser pretends to be, as options of the browser; absent: nothing. */
+const emulation = {
+  geolocation: Type.Optional(Geolocation),
+  userAgent: Type.Optional(
+    Type.String({ description: 'sent with each request in place of Chromium’s own' }),
+  ),
+  permissions: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'granted to all pages, by their names in the Permissions API, sorted',
+    }),
+  ),
+};
+
 /** The browser options that a caller may set; null means the default. */
 export const BrowserOptions = Type.Object(
   {
@@ -98,6 +126,7 @@ export const BrowserOptions = Type.Object(
       Type.Boolean({ description: 'true: the browser has no screen and no VNC' }),
     ),
     extensions: Type.Optional(SessionExtensions),
+    ...emulation,
   },
   { description: 'options of the browser' },
 );

@@ -15,6 +15,7 @@ import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/sim
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import { observedBrowsers } from '#src/provisioner/observer/observed-browsers.ts';
+import { emulation } from '#src/provisioner/observer/emulation.ts';
 import { createObserver } from '#src/provisioner/observer/observer.ts';
 import { coresOf, readHost, type HostScope } from '#src/provisioner/pool/host-resources.ts';
 import { countStarts, measureLaunches, watchAge } from '#src/provisioner/metrics.ts';
@@ -32,7 +33,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   watchAge(browsers, metrics);
   const files = composeFiles(infrastructure, browsers);
   const { part: blackBox, ...blackBoxes } = createBlackBoxes({ log });
-  const observer = createObserver({ parts: [files.part, blackBox], log });
+  const observer = createObserver({ parts: [files.part, blackBox, emulation], log });
   const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),

@@ -3,6 +3,7 @@ import { formatDuration } from '#src/domain/session/duration.ts';
 import { isAwaitingServer, isFinal } from '#src/domain/session/session.ts';
 import type { Caller } from '../auth/authenticate.ts';
 import { presentEgress } from './egress.ts';
+import { presentEmulation } from './emulation.ts';
 import { presentHandoff } from './steering.ts';
 
 /**
@@ -105,6 +106,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     extensions: session.browser.extensions ?? [],
     egress: presentEgress(session),
     record: session.record ?? false,
+    ...presentEmulation(session.browser),
     credits_reserved: session.creditsReserved,
     credits_used: session.creditsUsed,
     handoff: session.handoff === undefined ? null : presentHandoff(session, session.handoff),

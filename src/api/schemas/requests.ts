@@ -3,6 +3,7 @@ import { reject, type Rejection } from '#src/errors.ts';
 import { DURATION_DEFAULT_MS, parseDuration } from '#src/domain/session/duration.ts';
 import { EgressBody } from './egress.ts';
 import { SessionExtensionsBody } from './extensions.ts';
+import { requestedEmulation } from './emulation.ts';
 import { checkedByHandler } from './fields.ts';
 
 /** Schemas of requests; unknown fields are refused. */
@@ -130,6 +131,7 @@ export const CreateSessionBody = Type.Object(
           'last address and picture) is not kept with the session’s end. Default true',
       }),
     ),
+    ...requestedEmulation,
   },
   {
     title: 'CreateSession',

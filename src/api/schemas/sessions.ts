@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { Role } from '#events/organization.ts';
 import { FailureReason, statuses, StopReason } from '#events/session.ts';
 import { EgressAnswer } from './egress.ts';
+import { answeredEmulation } from './emulation.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
 import { Handoff } from './steering.ts';
 
@@ -108,6 +109,7 @@ export const Session = Type.Object(
       description: 'what its browser may connect to; null: everything but private networks',
     }),
     record: Type.Boolean({ description: 'true: its screen is recorded', examples: [false] }),
+    ...answeredEmulation,
     credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
     credits_used: Nullable(Type.Integer(), ENDED),
     handoff: Nullable(Handoff, { examples: [null], description: 'the last one; null: none' }),

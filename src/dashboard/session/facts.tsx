@@ -17,6 +17,7 @@ export type Facts = {
   endedAt: string | null;
   endedReason: string | null;
   serverId: string | null;
+  browser: Pick<SessionState['browser'], 'geolocation' | 'userAgent' | 'permissions'>;
 };
 
 export function factsOfDetails(details: Details): Facts {
@@ -33,6 +34,11 @@ export function factsOfDetails(details: Details): Facts {
     endedAt: details.ended_at,
     endedReason: details.ended_reason,
     serverId: details.autoscaler_server_id,
+    browser: {
+      ...(details.geolocation === null ? {} : { geolocation: details.geolocation }),
+      ...(details.user_agent === null ? {} : { userAgent: details.user_agent }),
+      ...(details.permissions.length === 0 ? {} : { permissions: details.permissions }),
+    },
   };
 }
 
@@ -53,6 +59,7 @@ export function FactList({ facts }: { facts: Facts }) {
     ],
     ...(facts.endedReason === null ? [] : [['Reason', facts.endedReason] as [string, string]]),
     ...(facts.serverId === null ? [] : [['Server', facts.serverId] as [string, string]]),
+    ...emulated(facts.browser),
   ];
   return (
     <dl class="facts card">
@@ -64,6 +71,17 @@ export function FactList({ facts }: { facts: Facts }) {
       ))}
     </dl>
   );
+}
+
+/** What the browser pretends to be, where it does. */
+function emulated(browser: Facts['browser']): [name: string, value: string][] {
+  const { geolocation, userAgent, permissions } = browser;
+  const rows: [string, string | undefined][] = [
+    ['User agent', userAgent],
+    ['Location', geolocation && `${geolocation.latitude}, ${geolocation.longitude}`],
+    ['Permissions', permissions?.join(', ')],
+  ];
+  return rows.filter((row): row is [string, string] => row[1] !== undefined);
 }
 
 function Started({ facts: { createdAt, startedAt } }: { facts: Facts }) {

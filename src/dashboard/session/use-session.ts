@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CloudEvent } from '#events/cloud-event.ts';
+import type { Geolocation } from '#events/session.ts';
 import type { Handoff } from '../handoffs/handoff.ts';
 import { listen, sessionOf } from '../live/organization-events.ts';
 import { useResource, type Resource } from '../api/use-resource.ts';
@@ -18,6 +19,9 @@ export type Details = SessionDetails & {
   cdp_url: string | null;
   headless: boolean;
   record: boolean;
+  geolocation: Geolocation | null;
+  user_agent: string | null;
+  permissions: string[];
   /** The last one. */
   handoff: Handoff | null;
   /** Null: it has no rules. */

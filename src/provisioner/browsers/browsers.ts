@@ -1,4 +1,5 @@
 import type { EgressEnforcement } from '#events/egress.ts';
+import type { Geolocation } from '#events/session.ts';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { EgressDoor } from '../egress/egress-proxy.ts';
 import type { ExtensionSource } from '../extensions/extension-source.ts';
@@ -29,6 +30,12 @@ export type BrowserSpec = {
   extensions?: readonly ExtensionSource[];
   /** The proxy that is its only way out; absent: it reaches what its network reaches. */
   egress?: EgressDoor;
+  /** In place of Chromium's own. */
+  userAgent?: string;
+  /** Where the browser says it is: degrees, and metres; in place by CDP. */
+  geolocation?: Geolocation;
+  /** Granted to all pages, by their names in the Permissions API; in place by CDP. */
+  permissions?: readonly string[];
 };
 
 /**
@@ -153,8 +160,13 @@ export type Browsers = {
    * Adopts a browser that `list` returned as adoptable: from then on it counts as launched by this
    * process. Null if it has ended since or cannot be adopted.
    * @param egress the proxy of a browser that was launched with one
+   * @param launchedWith what its session asked for, for what is in place by CDP; absent: no session
    */
-  adopt(workloadId: string, egress?: EgressDoor): Promise<RunningBrowser | null>;
+  adopt(
+    workloadId: string,
+    egress?: EgressDoor,
+    launchedWith?: BrowserSpec,
+  ): Promise<RunningBrowser | null>;
   /**
    * Calls the listener for each browser of this process that ends without `stop`, at most once per
    * workload.

@@ -22,8 +22,9 @@ export function observedBrowsers(browsers: Browsers, observer: Observer): Browse
     }
   }
   async function adopt(...asked: Parameters<Browsers['adopt']>): Promise<RunningBrowser | null> {
+    const [, , launchedWith] = asked;
     const browser = await browsers.adopt(...asked);
-    if (browser !== null) void observer.attach(browser);
+    if (browser !== null) void observer.attach(browser, launchedWith);
     return browser;
   }
   function stop(workloadId: string): Promise<void> {

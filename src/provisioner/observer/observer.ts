@@ -12,7 +12,7 @@ export type Observer = {
   /**
    * Connects to a browser, and again if the connection is lost, until `detach`. Resolves once the
    * parts are in place, or are late. Never rejects: what cannot be observed is served all the same.
-   * @param launchedWith absent: the browser was adopted
+   * @param launchedWith absent: the browser was adopted without a session
    */
   attach(browser: RunningBrowser, launchedWith?: BrowserSpec): Promise<void>;
   /** Ignores a browser that is not attached. */
@@ -105,7 +105,8 @@ export function createObserver(options: ObserverOptions): Observer {
       };
       entries.set(workloadId, entry);
       void keepConnected(entry);
-      await within(attachWithinMs, entry.inPlace.promise, () =>
+      const awaited = parts.map(({ awaitedMs }) => awaitedMs?.(entry.launchedWith) ?? 0);
+      await within(Math.max(attachWithinMs, ...awaited), entry.inPlace.promise, () =>
         log.warn({ workloadId }, 'a browser is served before all parts are in place'),
       );
     },

@@ -12,6 +12,8 @@ export type ObserverPart = {
    * What it returns is awaited, with a bound, before a launched browser gets a session.
    */
   attached?: (browser: ObservedBrowserConnection) => void | Promise<void>;
+  /** How long a launch waits for this part at most, if that is longer than 1 s. */
+  awaitedMs?: (launchedWith: BrowserSpec | null) => number;
   /** Absent: this part needs no targets. */
   pages?: {
     /** `page` alone by default; the others cost a CDP session for each iframe or worker. */
@@ -41,7 +43,7 @@ type Observed = {
 
 /** The provisioner's connection to one browser; its events are those of the browser itself. */
 export type ObservedBrowserConnection = Observed & {
-  /** What the browser was launched with; null: it was adopted. */
+  /** What the browser was launched with; null: it was adopted without a session. */
   readonly launchedWith: BrowserSpec | null;
   /**
    * @param sessionId the CDP session of a target; absent: the browser itself

@@ -47,9 +47,9 @@ export function canServe(one: LaunchOptions, other: LaunchOptions): boolean {
 }
 
 /**
- * Whether all but the screen is the same. Locale, time zone, extensions and egress proxy are fixed
- * when the process starts; an override by CDP would end with the CDP session that set it. A display
- * comes with its X server.
+ * Whether all but the screen is the same. Locale, time zone, user agent, extensions and egress
+ * proxy are fixed when the process starts, and a display comes with its X server. A place and
+ * permissions are there before the browser gets its session.
  */
 function isAlike(one: LaunchOptions, other: LaunchOptions): boolean {
   return (
@@ -57,8 +57,17 @@ function isAlike(one: LaunchOptions, other: LaunchOptions): boolean {
     one.timezone === other.timezone &&
     (one.headless ?? false) === (other.headless ?? false) &&
     isDeepStrictEqual(one.extensions, other.extensions) &&
-    isDeepStrictEqual(one.egress, other.egress)
+    isDeepStrictEqual(one.egress, other.egress) &&
+    isDeepStrictEqual(emulationOf(one), emulationOf(other))
   );
+}
+
+function emulationOf({ geolocation, userAgent, permissions }: BrowserOptions) {
+  return {
+    ...(geolocation === undefined ? {} : { geolocation }),
+    ...(userAgent === undefined ? {} : { userAgent }),
+    ...(permissions === undefined ? {} : { permissions }),
+  };
 }
 
 type WithOptions = { options: LaunchOptions };
@@ -95,5 +104,6 @@ export function specOf(options: BrowserOptions): Omit<BrowserSpec, 'workloadId' 
     ...(locale === null ? {} : { locale }),
     ...(timezone === null ? {} : { timezone }),
     ...(headless === true ? { headless } : {}),
+    ...emulationOf(options),
   };
 }

@@ -6,7 +6,7 @@ import type { CommandContext } from '#src/commands/handle-command.ts';
 import { handleExit, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
 import { openEgressFor, recordEvery } from '../pool/egress.ts';
-import { DEFAULTS, launchOptionsOf } from '../pool/options.ts';
+import { DEFAULTS, launchOptionsOf, specOf } from '../pool/options.ts';
 import type { Pool } from '../pool/pool.ts';
 import { acceptRequest } from '../pool/accept-requests.ts';
 
@@ -97,7 +97,10 @@ async function adopt(
 ): Promise<void> {
   if (pool.roster.get(workloadId) !== null) return;
   const egress = session === null ? null : openEgressFor(pool, session);
-  const browser = await pool.browsers.adopt(workloadId, egress ?? undefined);
+  const vncPassword = pool.vncPasswordOf(workloadId);
+  const launchedWith =
+    session === null ? undefined : { workloadId, vncPassword, ...specOf(session.browser) };
+  const browser = await pool.browsers.adopt(workloadId, egress ?? undefined, launchedWith);
   if (browser === null) {
     await egress?.[Symbol.asyncDispose]();
     return;

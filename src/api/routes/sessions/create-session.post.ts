@@ -29,6 +29,7 @@ import { arrivedAt } from '../../http/admission.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { spanOf } from '../../http/trace-requests.ts';
+import { emulationOf } from '../../schemas/emulation.ts';
 import { CreateSessionBody, readDuration } from '../../schemas/requests.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { invalid } from '../../http/validation.ts';
@@ -247,6 +248,7 @@ function toCommand(
       timezone: body.timezone ?? null,
       ...(body.headless === true ? { headless: true } : {}),
       ...(body.extensions?.length ? { extensions: body.extensions } : {}),
+      ...emulationOf(body),
     },
     ...(body.record === true ? { record: true } : {}),
     queueWeight: caller.limits.queueWeight,

@@ -55,7 +55,7 @@ function proxyFlags(port: number): string[] {
  * @param proxyPort the port of its egress proxy on its own host's loopback; null: it has none
  */
 export function chromiumFlags(
-  { screen, locale, headless }: BrowserSpec,
+  { screen, locale, headless, userAgent }: BrowserSpec,
   proxyPort: number | null = null,
 ): string[] {
   return [
@@ -68,6 +68,7 @@ export function chromiumFlags(
     ...(proxyPort === null ? [] : proxyFlags(proxyPort)),
     // The language of pages; that of the browser's own interface follows its environment.
     ...(locale === undefined ? [] : [`--accept-lang=${locale}`]),
+    ...(userAgent === undefined ? [] : [`--user-agent=${userAgent}`]),
     'about:blank',
   ];
 }
