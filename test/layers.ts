@@ -117,6 +117,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // What its users have: types of the service alone, which leave nothing behind.
   'src/client': [
     'events',
+    'src/api/schemas/files.ts',
     'src/api/schemas/history.ts',
     'src/api/schemas/sessions.ts',
     'src/api/schemas/stop-sessions.ts',
@@ -144,6 +145,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/bootstrap/backup.ts',
     'src/bootstrap/operator/browser-image.ts',
     'src/bootstrap/find-service.ts',
+    // Commands that ask the API.
+    'src/client',
     'src/doctor',
     'src/backup',
     'src/archive',

@@ -23,6 +23,10 @@ const FileName = Type.String({
   maxLength: 255,
   description: 'its safe name in the folder, at most 255 bytes of UTF-8, in normal form C',
 });
+const Guid = Type.String({
+  maxLength: 64,
+  description: 'of a download: as CDP tells it in `Browser.downloadWillBegin`',
+});
 const Bytes = Type.Integer({ minimum: 0, description: 'its length in bytes' });
 
 /** Files of a session: what is known about them, never what is in them. */
@@ -36,6 +40,7 @@ export const fileEvents = {
     bytes: Bytes,
     sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of it, hexadecimal' }),
     origin: FileOrigin,
+    guid: Type.Optional(Guid),
     at: Moment,
   }),
   'session.file-removed': Type.Object({ name: FileName, at: Moment }),
@@ -44,6 +49,7 @@ export const fileEvents = {
     origin: FileOrigin,
     reason: FileRefusal,
     bytes: Type.Optional(Bytes),
+    guid: Type.Optional(Guid),
     at: Moment,
   }),
 };

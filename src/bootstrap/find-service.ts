@@ -18,6 +18,21 @@ export type FoundService = { natsUrl: string; redisUrl: string | null };
 export async function findService(config: Config): Promise<FoundService> {
   const { dataDir, natsUrl, redisUrl } = config;
   if (natsUrl !== null) return { natsUrl, redisUrl };
+  const runtime = await findRuntime(dataDir);
+  return { natsUrl: runtime.nats_url, redisUrl: redisUrl ?? runtime.redis_url };
+}
+
+/**
+ * The address of the API of the service that runs on DATA_DIR.
+ * @throws ServiceNotFoundError
+ */
+export async function findApi({ dataDir }: Config): Promise<string> {
+  const { api_url: url } = await findRuntime(dataDir);
+  if (url !== null) return url;
+  throw new ServiceNotFoundError(`the service on ${dataDir} has no API: set API_URL`);
+}
+
+async function findRuntime(dataDir: string): Promise<Runtime> {
   const runtime = await readRuntime(dataDir);
   if (runtime === null)
     throw new ServiceNotFoundError(
@@ -27,7 +42,7 @@ export async function findService(config: Config): Promise<FoundService> {
     throw new ServiceNotFoundError(
       `no service runs on ${dataDir}: its process ${runtime.pid} is gone; start it (npm start)`,
     );
-  return { natsUrl: runtime.nats_url, redisUrl: redisUrl ?? runtime.redis_url };
+  return runtime;
 }
 
 async function readRuntime(dataDir: string): Promise<Runtime | null> {

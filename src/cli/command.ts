@@ -42,8 +42,8 @@ export type Command = {
    * @throws UsageError
    */
   read(options: Arguments): Action;
-  /** The action of a command that needs no service; null if these arguments need one. */
-  readAlone?(options: Arguments): (() => Promise<Output | Rejection>) | null;
+  /** The action of a command that needs no event store; null if these arguments need one. */
+  readAlone?(options: Arguments): (() => Promise<Output | Rejection | null>) | null;
 };
 
 export type Option = {

@@ -7,10 +7,22 @@ import { createRequester, type RequesterOptions } from './requester.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 export { connect, type PlaywrightLike, type PuppeteerLike } from './connect.ts';
-export { NoAnswer, ServiceError, type ErrorName } from './failures.ts';
+export { DownloadRefused, NoAnswer, ServiceError, type ErrorName } from './failures.ts';
+export type {
+  DownloadLike,
+  FileContent,
+  FileSource,
+  FilesZip,
+  SaveOptions,
+  SessionFile,
+  SessionFiles,
+  UploadedFile,
+  UploadOptions,
+} from './files.ts';
 export type { Handoff, HandoffOptions, RequestHandoff } from './handoff.ts';
 export type { EventsOptions, ServiceEvent } from './follow-events.ts';
 export type { CallOptions } from './requester.ts';
+export { setInputFiles, type LocatorLike } from './set-input-files.ts';
 export type {
   CreateOptions,
   CreateSession,

@@ -22,6 +22,24 @@ export class ServiceError extends Error {
   }
 }
 
+/** A download of the browser is not among the session's files. */
+export class DownloadRefused extends Error {
+  override readonly name = 'DownloadRefused';
+  /** The name that the page suggested. */
+  readonly suggestedFilename: string;
+  /**
+   * `too_large`, `quota`, `name` or `failed`, as the event `session.file-refused` has it; of a
+   * download that the service does not know, what the browser says of it.
+   */
+  readonly reason: string;
+
+  constructor(suggestedFilename: string, reason: string) {
+    super(`the download of ${JSON.stringify(suggestedFilename)} was not kept: ${reason}`);
+    this.suggestedFilename = suggestedFilename;
+    this.reason = reason;
+  }
+}
+
 /** The body of a refusal. */
 export type Problem = {
   error: ErrorName;

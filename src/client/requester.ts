@@ -19,11 +19,13 @@ export type CallOptions = {
 };
 
 export type Request = CallOptions & {
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** From `/api` on. */
   path: string;
   query?: readonly (readonly [name: string, value: string])[];
   body?: unknown;
+  /** Sent as it is, in place of `body`; a stream only once. */
+  bytes?: Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   headers?: Record<string, string>;
   /** Sent as Idempotency-Key; a POST is retried only with one. */
   idempotencyKey?: string;
@@ -39,6 +41,8 @@ export type Requester = {
 };
 
 const NOT_MODIFIED = 304;
+/** A stream as a body is sent whole before the answer is read; fetch asks for this to be said. */
+const HALF_DUPLEX = { duplex: 'half' } as const;
 const TIMEOUT_MS = 60_000;
 const RETRIES_MAX = 3;
 const BACKOFF_MS = 250;
@@ -59,9 +63,9 @@ export function createRequester(options: RequesterOptions): Requester {
   const base = options.url.replace(/\/+$/, '');
 
   async function open(request: Request): Promise<Response> {
-    const { method, path, query = [], body, headers, idempotencyKey, signal } = request;
+    const { method, path, query = [], body, bytes, headers, idempotencyKey, signal } = request;
     const search = new URLSearchParams(query.map(([...pair]) => pair)).toString();
-    const init: RequestInit = {
+    const init: RequestInit & Partial<typeof HALF_DUPLEX> = {
       method,
       headers: {
         authorization: `Bearer ${apiKey}`,
@@ -70,6 +74,7 @@ export function createRequester(options: RequesterOptions): Requester {
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(bytes === undefined ? {} : { body: bytes, ...HALF_DUPLEX }),
       ...(signal === undefined ? {} : { signal }),
     };
     const response = await fetch(`${base}${path}${search && `?${search}`}`, init);
@@ -94,7 +99,8 @@ export function createRequester(options: RequesterOptions): Requester {
     request: Request,
     how: (response: Response) => Promise<Answer>,
   ): Promise<Answer> {
-    const mayRepeat = request.method !== 'POST' || request.idempotencyKey !== undefined;
+    const isSafe = request.method !== 'POST' || request.idempotencyKey !== undefined;
+    const mayRepeat = isSafe && !(request.bytes instanceof ReadableStream);
     for (let retry = 0; ; retry += 1) {
       try {
         return await attempt(request, how);

@@ -9,6 +9,18 @@ import type {
   StopSessionsBody,
 } from '#src/api/schemas/stop-sessions.ts';
 import { ServiceError } from './failures.ts';
+import {
+  createFiles,
+  type DownloadLike,
+  type FileContent,
+  type FileSource,
+  type FilesZip,
+  type SaveOptions,
+  type SessionFile,
+  type SessionFiles,
+  type UploadedFile,
+  type UploadOptions,
+} from './files.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import {
   requestHandoff,
@@ -80,10 +92,16 @@ export type LiveSession = Omit<Session, 'handoff'> & {
   handoff(asked: RequestHandoff, options?: HandoffOptions): Promise<Handoff>;
   screenshot(options?: ScreenshotOptions): Promise<Screenshot | null>;
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
+  listFiles(options?: CallOptions): Promise<SessionFile[]>;
+  downloadFile(name: string, options?: CallOptions): Promise<FileContent>;
+  uploadFile(source: FileSource, options?: UploadOptions): Promise<UploadedFile>;
+  removeFile(name: string, options?: CallOptions): Promise<void>;
+  filesZip(options?: CallOptions): Promise<FilesZip>;
+  saveDownload(download: DownloadLike, options?: SaveOptions): Promise<FileContent>;
 } & AsyncDisposable;
 
 /** Every method throws ServiceError if the service refuses, and NoAnswer without an answer. */
-export type Sessions = {
+export type Sessions = SessionFiles & {
   /**
    * Creates a session and waits until it is active, unless `waitMs` is 0. A session that does not
    * become active is stopped. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
@@ -200,6 +218,7 @@ export function createSessions(requester: Requester): Sessions {
       return settled;
     },
     ...createHistories(requester),
+    ...createFiles(requester, pathOf),
     events: (id, options = {}) =>
       followEvents(requester, { path: `${pathOf(id)}/events`, isOneSession: true }, options),
   };
@@ -231,6 +250,12 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
     handoff: (asked, options) => sessions.handoff(id, asked, options),
     screenshot: (options) => sessions.screenshot(id, options),
     events: (options) => sessions.events(id, options),
+    listFiles: (options) => sessions.listFiles(id, options),
+    downloadFile: (name, options) => sessions.downloadFile(id, name, options),
+    uploadFile: (source, options) => sessions.uploadFile(id, source, options),
+    removeFile: (name, options) => sessions.removeFile(id, name, options),
+    filesZip: (options) => sessions.filesZip(id, options),
+    saveDownload: (download, options) => sessions.saveDownload(id, download, options),
     async [Symbol.asyncDispose]() {
       await sessions.stop(id);
     },

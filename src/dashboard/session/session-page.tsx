@@ -10,6 +10,7 @@ import { StatusBadge } from '../sessions/status-badge.tsx';
 import { Cost } from './cost.tsx';
 import { EgressRules } from './egress.tsx';
 import { FactList, factsOfDetails, factsOfState, type Facts } from './facts.tsx';
+import { Files } from './files/files.tsx';
 import { countAt, timelineOf, type HistoryEvent } from './history.ts';
 import { LiveScreen } from './live-screen.tsx';
 import { HandoffBanner } from './handoff-banner.tsx';
@@ -67,6 +68,7 @@ export function SessionPage({ parameters: { id = '' } }: PageProps) {
       {session?.egress != null && count === null && <EgressRules egress={session.egress} />}
       {session !== null && count === null && <Live session={session} />}
       {session?.record === true && <Recording id={session.id} />}
+      {session !== null && count === null && <Files session={session} events={history.events} />}
       <div class="columns">
         {history.events.length > 0 && (
           <Timeline

@@ -131,6 +131,8 @@ export type FileCommand =
       /** 64 hexadecimal digits. */
       sha256: string;
       origin: FileOrigin;
+      /** Of a download, by CDP. */
+      guid?: string;
       now: number;
     }
   | { type: 'RecordFileRemoved'; name: string; now: number }
@@ -140,6 +142,7 @@ export type FileCommand =
       origin: FileOrigin;
       reason: FileRefusal;
       bytes?: number;
+      guid?: string;
       now: number;
     };
 

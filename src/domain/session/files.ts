@@ -19,7 +19,7 @@ export type SessionFiles = ReadonlyMap<string, SessionFile>;
 /** The files after the event; one that tells of no file changes nothing. */
 export function filesAfter(files: SessionFiles, event: SessionEvent): SessionFiles {
   if (event.type === 'session.file-added') {
-    const { at, ...file } = event.data;
+    const { at, guid: _, ...file } = event.data;
     return new Map(files).set(file.name, { ...file, createdAt: at });
   }
   if (event.type !== 'session.file-removed') return files;

@@ -15,7 +15,7 @@ export function createAnswers(shelf: Shelf, { workingMs = WORKING_MS } = {}) {
   async function begin({ name, bytes }: Asked<'begin'>): Promise<FileAnswer> {
     const excess = shelf.excess(name, bytes ?? 0);
     if (excess !== null) {
-      await shelf.refuse(name, 'upload', excess.reason, bytes ?? 0);
+      await shelf.refuse(name, 'upload', excess.reason, { bytes: bytes ?? 0 });
       return { kind: 'refused', ...excess };
     }
     const { bytesMax, limit } = shelf.room(name);
@@ -26,7 +26,7 @@ export function createAnswers(shelf: Shelf, { workingMs = WORKING_MS } = {}) {
     const { folders, objects, workloadId, identity } = shelf;
     const excess = shelf.excess(name, bytes);
     if (excess !== null) {
-      await shelf.refuse(name, 'upload', excess.reason, bytes);
+      await shelf.refuse(name, 'upload', excess.reason, { bytes });
       return { kind: 'refused', ...excess };
     }
     const signal = shelf.bounded();

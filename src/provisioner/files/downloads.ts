@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { filesMax } from '#events/session/files.ts';
+import { filesMax, type FileRefusal } from '#events/session/files.ts';
 import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
 import { fileKey } from '#src/domain/session/files.ts';
 import { newId } from '#src/ids.ts';
@@ -22,7 +22,7 @@ const RUNNING_MAX = 2 * filesMax;
 
 export type Downloads = ReturnType<typeof createDownloads>;
 
-type Download = { name: string; bytes: number; refused: Excess | null };
+type Download = { guid: string; name: string; bytes: number; refused: Excess | null };
 
 /**
  * The downloads of one session. Chromium writes each into the folder under its guid; once complete
@@ -47,36 +47,12 @@ export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
     if (download.refused !== null) cancel(guid);
   }
 
-  /** Names the complete download, stores and records it. */
-  async function land(download: Download, inFolder: string): Promise<void> {
-    const { folders, objects, workloadId, identity } = shelf;
-    const signal = shelf.bounded();
-    const name = unusedFileName(download.name, (one) => shelf.has(one));
-    const isThere = await folders.rename(workloadId, inFolder, name, signal);
-    const file = isThere ? await folders.read(workloadId, name, signal) : null;
-    if (file === null) return shelf.refuse(name, 'download', 'failed');
-    // Chromium tells how much it has received now and then, and not of what a page makes itself.
-    const excess = download.refused ?? shelf.excess(null, file.bytes);
-    if (excess !== null) {
-      await file.body[Symbol.asyncIterator]().return?.();
-      await folders.remove(workloadId, name, signal);
-      return shelf.refuse(name, 'download', excess.reason, file.bytes);
-    }
-    const fileId = newId('fil');
-    const key = fileKey(identity, fileId);
-    const { bytes, sha256 } = await objects.put(key, file.body, { signal });
-    await shelf.add({ fileId, name, bytes, sha256, origin: 'download' }).catch(async (error) => {
-      await shelf.forget(fileId);
-      throw error;
-    });
-  }
-
   return {
     begin({ guid, suggestedFilename }: DownloadBegin): void {
       // Only a browser that a page has taken over begins so many in spite of cancels.
       if (running.size >= RUNNING_MAX) return cancel(guid);
       const name = safeFileName(suggestedFilename);
-      const download: Download = { name, bytes: 0, refused: null };
+      const download: Download = { guid, name, bytes: 0, refused: null };
       running.set(guid, download);
       check(guid, download);
     },
@@ -86,17 +62,16 @@ export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
       if (download === undefined) return;
       download.bytes = Math.max(told.totalBytes, told.receivedBytes);
       if (state === 'inProgress') return check(guid, download);
-      const { name, refused } = download;
       if (state === 'canceled') {
         running.delete(guid);
-        return shelf.refuse(name, 'download', refused?.reason ?? 'failed', download.bytes);
+        return refuse(shelf, download, download.refused?.reason ?? 'failed');
       }
       const inFolder = basename(told.filePath ?? guid);
       try {
-        await shelf.inTurn(() => land(download, inFolder));
+        await shelf.inTurn(() => land(shelf, download, inFolder));
       } catch (error) {
         // Not if the session's end has recorded it.
-        if (running.delete(guid)) await shelf.refuse(name, 'download', 'failed', download.bytes);
+        if (running.delete(guid)) await refuse(shelf, download, 'failed');
         throw error;
       }
       running.delete(guid);
@@ -105,8 +80,39 @@ export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
     async end(): Promise<void> {
       const left = [...running.values()];
       running.clear();
-      for (const { name, bytes } of left) void shelf.refuse(name, 'download', 'failed', bytes);
+      for (const download of left) void refuse(shelf, download, 'failed');
       await shelf.recorded();
     },
   };
+}
+
+function refuse(shelf: Shelf, { guid, name, bytes }: Download, reason: FileRefusal): Promise<void> {
+  return shelf.refuse(name, 'download', reason, { bytes, guid });
+}
+
+/** Names the complete download, stores and records it. */
+async function land(shelf: Shelf, download: Download, inFolder: string): Promise<void> {
+  const { folders, objects, workloadId, identity } = shelf;
+  const { guid } = download;
+  const signal = shelf.bounded();
+  const name = unusedFileName(download.name, (one) => shelf.has(one));
+  const isThere = await folders.rename(workloadId, inFolder, name, signal);
+  const file = isThere ? await folders.read(workloadId, name, signal) : null;
+  if (file === null) return shelf.refuse(name, 'download', 'failed', { guid });
+  // Chromium tells how much it has received now and then, and not of what a page makes itself.
+  const excess = download.refused ?? shelf.excess(null, file.bytes);
+  if (excess !== null) {
+    await file.body[Symbol.asyncIterator]().return?.();
+    await folders.remove(workloadId, name, signal);
+    return shelf.refuse(name, 'download', excess.reason, { bytes: file.bytes, guid });
+  }
+  const fileId = newId('fil');
+  const key = fileKey(identity, fileId);
+  const { bytes, sha256 } = await objects.put(key, file.body, { signal });
+  await shelf
+    .add({ fileId, name, bytes, sha256, origin: 'download', guid })
+    .catch(async (error) => {
+      await shelf.forget(fileId);
+      throw error;
+    });
 }

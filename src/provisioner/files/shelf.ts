@@ -119,7 +119,7 @@ export class Shelf {
    * @returns when it was recorded, ISO 8601
    * @throws Error where it cannot be recorded
    */
-  async add(file: Omit<SessionFile, 'createdAt'>): Promise<string> {
+  async add(file: Omit<SessionFile, 'createdAt'> & { guid?: string }): Promise<string> {
     const replaced = this.#files.get(file.name);
     const at = await this.#record({ type: 'RecordFileAdded', ...file, now: this.#parts.now() });
     this.#files = filesAfter(this.#files, {
@@ -151,11 +151,15 @@ export class Shelf {
   }
 
   /** Records that a file is not among the session's; beyond the bound nothing is recorded. */
-  refuse(name: string, origin: FileOrigin, reason: FileRefusal, bytes?: number): Promise<void> {
+  refuse(
+    name: string,
+    origin: FileOrigin,
+    reason: FileRefusal,
+    more: { bytes?: number; guid?: string } = {},
+  ): Promise<void> {
     this.#refusals += 1;
     if (this.#refusals > REFUSALS_MAX) return Promise.resolve();
-    const size = bytes === undefined ? {} : { bytes };
-    const refused = { type: 'RecordFileRefused', name, origin, reason, ...size } as const;
+    const refused = { type: 'RecordFileRefused', name, origin, reason, ...more } as const;
     const recorded = this.#record({ ...refused, now: this.#parts.now() }).then(
       () => undefined,
       (error: unknown) =>

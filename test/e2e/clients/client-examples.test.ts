@@ -30,6 +30,10 @@ describe('an example', () => {
     ]);
   });
 
+  test('puts a file into a session and takes one out', async () => {
+    expect(await run('files.mjs')).toEqual(['people.csv', 'ann.txt Hello Ann']);
+  });
+
   test('drives a session with Puppeteer and prints its events', async () => {
     const lines = await run('puppeteer.mjs');
     expect(lines[0]).toBe('Hello from by-puppeteer');
