@@ -24,7 +24,7 @@ import { DEV_KEY, startService } from '#test/support/service/service.ts';
 
 /** Files by Playwright, Puppeteer and Playwright for Python; browsers of another process. */
 
-const MB = 1_000_000;
+const MB = 1024 ** 2;
 const LIMITS = { FILES_FILE_MAX: '250MB', FILES_SESSION_MAX: '300MB', POOL_MIN_IDLE: '1' };
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 

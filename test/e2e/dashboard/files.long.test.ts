@@ -40,10 +40,11 @@ it.each(LOOKS)('%s: files are put, refused, taken and removed, live', async (loo
   await page.getByText('In the browser:').waitFor();
   const row = page.getByRole('table', { name: 'Files' }).getByRole('row');
   await row.filter({ hasText: 'report.csv' }).getByText('48.2 kB').waitFor();
-  await files.setInputFiles([file('film.mkv', 1_000_001)]);
+  await files.setInputFiles([file('film.mkv', 1024 ** 2 + 1)]);
   await page.getByRole('alert').filter({ hasText: 'larger' }).waitFor();
-  await page.getByRole('listitem').filter({ hasText: 'film.mkv' }).waitFor();
-  await page.getByRole('heading', { name: 'Files' }).scrollIntoViewIfNeeded();
+  const section = page.getByRole('region', { name: 'Files' });
+  await section.getByRole('listitem').filter({ hasText: 'film.mkv' }).waitFor();
+  await page.getByRole('heading', { name: 'Files', exact: true }).scrollIntoViewIfNeeded();
   await inspect(page, 'session-files', look);
 
   const [download] = await Promise.all([
