@@ -107,7 +107,7 @@ it('a person takes the browser on the page of hand-offs, and gives it back to au
     const at = [canvas.width / 2, canvas.height / 2];
     return [...canvas.getContext('2d').getImageData(...at, 1, 1).data].join();
   })()`;
-  await expect.poll(() => page.evaluate(middle), { timeout: 10_000 }).toBe('0,136,0,255');
+  await expect.poll(() => page.evaluate(middle)).toBe('0,136,0,255');
   await page.screenshot({ path: join(ROOT, '.tools/pictures/handoffs-real-screen.png') });
   await page.getByLabel('Yes').check();
   await page.getByLabel('Note for the automation').fill('Pressed.');

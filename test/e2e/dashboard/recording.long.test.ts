@@ -73,7 +73,7 @@ it.each(LOOKS)(
     // To and fro: from the last whole screen before the moment, and on from where it is.
     for (const { colour, at } of [...shownAt, ...shownAt.toReversed()]) {
       await slider.fill(String(Math.ceil((at - from) / 100) * 100));
-      await expect.poll(colourAt, { timeout: 10_000 }).toEqual([...colour, 255]);
+      await expect.poll(colourAt).toEqual([...colour, 255]);
     }
     await slider.scrollIntoViewIfNeeded();
     await inspect(page, 'recording', look);

@@ -148,7 +148,7 @@ export async function inspect(page: Page, name: string, { theme, width }: Look):
     return [name, violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)])];
   };
   // On a busy machine all links of a dark page had the colours of a light one for a moment.
-  await expect.poll(findings, { timeout: 10_000 }).toEqual([name, []]);
+  await expect.poll(findings).toEqual([name, []]);
   const isWide = 'document.documentElement.scrollWidth > innerWidth';
   expect([name, await page.evaluate(isWide)]).toEqual([name, false]);
 }

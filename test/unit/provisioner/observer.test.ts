@@ -69,7 +69,7 @@ afterEach(() => {
   browser.close();
 });
 
-function observerOf(parts: ObserverPart[], attachWithinMs = 10_000) {
+function observerOf(parts: ObserverPart[], attachWithinMs = 120_000) {
   const note = (_: unknown, text?: string) => void logged.push(text ?? '');
   const log = { warn: note, debug: () => undefined };
   const observer = createObserver({ parts, log, attachWithinMs, pauseMs: () => 1 });
