@@ -204,7 +204,10 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     await expect.poll(() => exits.length).toBe(1);
     // A container's exit code for a signal is 128 + its number.
     const exitCode = adapter === 'docker' ? 137 : null;
-    const rest = { endedAt: expect.any(Number), detail: expect.any(String) };
+    const rest = {
+      ...(adapter === 'process' ? { signal: 'SIGKILL' } : {}),
+      ...{ endedAt: expect.any(Number), detail: expect.any(String) },
+    };
     expect(exits.splice(0)).toEqual([{ workloadId, reason: 'browser_crashed', exitCode, ...rest }]);
     expect(tracesAtExit).toEqual([]);
     expect(await opened.browsers.list()).toEqual([]);

@@ -251,10 +251,14 @@ describe('a gap', () => {
 
   it('without an end is where the recording has its greatest size', async () => {
     const recorded = recordSession({ maxBytes: 1 });
+    // It is judged before each update; a screen that does not change has none.
+    await untilStored(1, recorded);
+    screen.paint(square, RED);
     await vi.waitFor(() => expect(recorded.state().recording?.isOver).toBe(true), wait);
     await recorded.finish();
     expect(recorded.gaps()).toEqual([{ from: expect.any(String), reason: 'limit' }]);
-    expect(recorded.segments()).toHaveLength(1);
+    // The update that was asked for before may still be there.
+    expect(recorded.segments().length).toBeLessThanOrEqual(2);
     const again = recordSession({}, recorded.state(), true);
     await again.finish();
     expect(again.events).toEqual([]);
