@@ -238,7 +238,14 @@ describe('where no service runs', () => {
     expect(await bssWith(env, 'orgs', 'create', '--name', 'N', '--tier', 'pro')).toMatchObject({
       code: 0,
     });
-    expect(await streams()).toEqual(['ADVISORY', 'EVENTS', 'PARKED', 'PUBLIC', 'TIMERS']);
+    expect(await streams()).toEqual([
+      'ADVISORY',
+      'EVENTS',
+      'OBJECTS',
+      'PARKED',
+      'PUBLIC',
+      'TIMERS',
+    ]);
   });
 
   it('bss uses the event store at NATS_URL', async () => {

@@ -54,16 +54,16 @@ function uploadFile(server: ApiServer, dependencies: ApiDependencies): void {
     async handler(request, reply) {
       const { id, name: given } = request.params;
       allowSlowBody(request.raw);
+      const length = request.headers['content-length'];
+      const isSized = request.headers['transfer-encoding'] === undefined;
+      const bytes = isSized ? Number(length ?? 0) : null;
       // What of the body is not read is not read to its end either.
       const refuse = (rejection: Parameters<typeof sendRejection>[1]) =>
-        sendRejection(reply.header('connection', 'close'), rejection);
+        sendRejection(bytes === 0 ? reply : reply.header('connection', 'close'), rejection);
       const name = nameOf(given);
       if (typeof name !== 'string') return refuse(name);
       const session = await activeSession(dependencies, request.caller.organizationId, id);
       if (isRejection(session)) return refuse(session);
-      const length = request.headers['content-length'];
-      const isSized = request.headers['transfer-encoding'] === undefined;
-      const bytes = isSized ? Number(length ?? 0) : null;
       const taken = await takeUpload(dependencies, session, name, request.raw, bytes);
       if (isRejection(taken)) return refuse(taken);
       const { file, path, isNew } = taken;

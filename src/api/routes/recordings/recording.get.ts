@@ -61,7 +61,12 @@ function getRecording(server: ApiServer, { context, objects }: Dependencies): vo
   });
 }
 
-function getSegment(server: ApiServer, { objects }: Dependencies): void {
+function getSegment(server: ApiServer, { context, objects }: Dependencies): void {
+  /** The session is only read for a segment that is not there: a player reads many that are. */
+  async function missing(organizationId: string, id: string) {
+    const session = await loadSession(context, organizationId, id);
+    return session === null ? reject('SESSION_NOT_FOUND', { session_id: id }) : notFound(id);
+  }
   server.route({
     method: 'GET',
     url: '/api/sessions/:id/recording/:segment',
@@ -85,13 +90,13 @@ function getSegment(server: ApiServer, { objects }: Dependencies): void {
         304: emptyResponse('The client has it: `If-None-Match` names its `ETag`'),
       },
     },
-    config: { action: 'read', refusals: ['RECORDING_NOT_FOUND'] },
+    config: { action: 'read', refusals: ['SESSION_NOT_FOUND', 'RECORDING_NOT_FOUND'] },
     async handler(request, reply) {
       const { id, segment } = request.params;
       const { organizationId } = request.caller;
       const key = isId(id) ? `${recordingPrefix({ organizationId, id })}${segment}` : '';
       const found = parseSegmentKey(key) === null ? null : await objects.head(key);
-      if (found === null) return sendRejection(reply, notFound(id));
+      if (found === null) return sendRejection(reply, await missing(organizationId, id));
       const etag = `"${found.sha256}"`;
       void reply.headers({
         etag,
@@ -101,7 +106,7 @@ function getSegment(server: ApiServer, { objects }: Dependencies): void {
       const known = request.headers['if-none-match'] ?? '';
       if (known.includes(etag)) return reply.code(304).send();
       const got = await objects.get(key, undefined, { signal: goneSignal(reply) });
-      if (got === null) return sendRejection(reply, notFound(id));
+      if (got === null) return sendRejection(reply, await missing(organizationId, id));
       return reply
         .type('application/octet-stream')
         .header('content-length', got.object.bytes)
