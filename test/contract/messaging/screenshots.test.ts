@@ -20,7 +20,8 @@ type Opened = AsyncDisposable & {
   /** The same port in another process. */
   other: Screenshots;
 };
-const ANSWER_MS = 300;
+/** Long enough for the largest picture on a busy machine. */
+const ANSWER_MS = 2_000;
 
 const adapters: { adapter: string; open: () => Promise<Opened> }[] = [
   {
