@@ -118,6 +118,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/client': [
     'events',
     'src/api/schemas/files.ts',
+    'src/api/schemas/extensions.ts',
     'src/api/schemas/history.ts',
     'src/api/schemas/sessions.ts',
     'src/api/schemas/stop-sessions.ts',

@@ -2,6 +2,7 @@
  * The client of the Browser Session Service: `createClient({ url, apiKey })`. It needs only
  * `fetch`, in Node or in a browser, and imports only types of the service.
  */
+import { createExtensions, type Extensions } from './extensions.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import { createRequester, type RequesterOptions } from './requester.ts';
 import { createSessions, type Sessions } from './sessions.ts';
@@ -20,6 +21,7 @@ export type {
   UploadOptions,
 } from './files.ts';
 export type { Handoff, HandoffOptions, RequestHandoff } from './handoff.ts';
+export type { Extension, Extensions } from './extensions.ts';
 export type { EventsOptions, ServiceEvent } from './follow-events.ts';
 export type { CallOptions } from './requester.ts';
 export { setInputFiles, type LocatorLike } from './set-input-files.ts';
@@ -47,6 +49,7 @@ export type ClientOptions = RequesterOptions;
 
 export type Client = {
   sessions: Sessions;
+  extensions: Extensions;
   /**
    * The organization's events as they happen, in order, each once, beginning at `from` if given.
    * Reconnects by itself until the loop is left or the signal aborts.
@@ -63,6 +66,7 @@ export function createClient(options: ClientOptions): Client {
   const requester = createRequester(options);
   return {
     sessions: createSessions(requester),
+    extensions: createExtensions(requester),
     events: (eventsOptions = {}) => followEvents(requester, { path: '/api/events' }, eventsOptions),
   };
 }

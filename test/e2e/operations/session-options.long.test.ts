@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { extensionZip } from '#test/support/extensions/extension-zip.ts';
+import {
+  DEV_KEY,
+  eventually,
+  startService,
+  type RunningService,
+} from '#test/support/service/service.ts';
 import {
   onPage,
   openScreen,
@@ -69,6 +75,27 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
     expect(agent).toContain('HeadlessChrome');
     expect((await sizesOf(session)).slice(0, 4)).toEqual([1000, 700, 1000, 700]);
     await end(session);
+  });
+
+  test('has an extension that was uploaded before', async () => {
+    const body = await extensionZip();
+    const headers = { authorization: `Bearer ${DEV_KEY}`, 'content-type': 'application/zip' };
+    const init = { method: 'POST', headers, body: new Uint8Array(body) };
+    const uploaded = await fetch(`${service.apiUrl}/api/extensions`, init);
+    expect(uploaded.status).toBe(201);
+    const { id } = (await uploaded.json()) as { id: string };
+    const { session, how } = await create({ extensions: [id] });
+    expect(how).toBe('cold');
+    const marked = await onPage(session, async (page) => {
+      // A page of the browser's own: the extension runs on each.
+      await page.goto('http://127.0.0.1:9222/json/version');
+      return page.evaluate('document.documentElement.dataset.marked');
+    });
+    expect(marked).toBe('yes');
+    await end(session);
+    expect((await service.request('DELETE', `/api/extensions/${id}`)).status).toBe(204);
+    const refused = await service.request('POST', '/api/sessions', { extensions: [id] });
+    expect([refused.status, refused.body.error]).toEqual([400, 'UNKNOWN_EXTENSION']);
   });
 });
 
