@@ -75,7 +75,9 @@ async function* iterate(body: ReadableStream<Uint8Array>) {
   }
 }
 
-export function streamOf(chunks: AsyncGenerator<Uint8Array, void, void>) {
+export function streamOf(
+  chunks: AsyncGenerator<Uint8Array, void, void>,
+): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { value, done } = await chunks.next();
