@@ -6,11 +6,8 @@ import { liveServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
 import { launchesWanted } from '#src/domain/fleet/pool-policy.ts';
 import { within } from '#src/async/timeout.ts';
-import type { ServerCommand } from '#src/domain/fleet/server.ts';
-import type { LaunchedBuild } from '#events/server.ts';
-import { newMetadata } from '#src/commands/metadata.ts';
-import type { CommandContext, CommandResult } from '#src/commands/handle-command.ts';
-import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import type { Leases } from '#src/messaging/leases.ts';
 import type { AnswerScreenshot } from '#src/messaging/screenshots.ts';
 import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
@@ -33,6 +30,15 @@ import type { Host } from './pool/host-resources.ts';
 import { keepFilled, requeueAll } from './pool/launch.ts';
 import { replaceOutdated } from './pool/rollover.ts';
 import type { SessionFilesOfServer } from './files/session-files.ts';
+import {
+  createReconcileReporter,
+  createServerReporter,
+  holdLease,
+  joinCommand,
+  reportBuilds,
+  type Lease,
+  type ReportServer,
+} from './fleet-membership.ts';
 import { applyStatus, followOwnServer } from './own-server.ts';
 import { createPool, poolFacts, until, type Pool, type PoolLimits } from './pool/pool.ts';
 import { reconcileEvery, type Reconciled } from './reconcile/reconcile.ts';
@@ -135,7 +141,9 @@ export async function startProvisioner(
   await autoscaler.evaluate();
   const reportReconciled = createReconcileReporter(report);
   const reconciler = await reconcileEvery({ ...dependencies, pool, signal }, reportReconciled);
-  const { sequence, state } = await report(joinCommand(dependencies));
+  const { sequence, state } = await report(
+    joinCommand(server.ip, browsers, dependencies.limits.max),
+  );
   resume(pool, state);
   await reportReconciled(reconciler.last());
   started.defer(() => (pool.isOpen = false));
@@ -307,45 +315,11 @@ async function rejoin(
   await drainPool(pool, 'server_lost');
   await until(pool, () => pool.roster.ids().size === 0, signal);
   if (signal.aborted) return;
-  const { state } = await report(joinCommand(dependencies));
+  const { server, browsers, limits } = dependencies;
+  const { state } = await report(joinCommand(server.ip, browsers, limits.max));
   applyStatus(pool, state.status);
   pool.isOpen = true;
   pool.changed();
-}
-
-/** The server's lease; disposing releases it. */
-type Lease = {
-  /** Ends the renewal without releasing the lease. */
-  stopRenewing: () => void;
-} & AsyncDisposable;
-
-/** Takes the server's lease and renews it until it is disposed of. */
-async function holdLease(leases: Leases, serverId: string, log: Logger): Promise<Lease> {
-  await leases.renew(serverId);
-  const beat = setInterval(() => {
-    leases
-      .renew(serverId)
-      .catch((error: unknown) => log.warn({ err: error }, 'failed to renew the server lease'));
-  }, LEASE_MS / 3);
-  return {
-    stopRenewing: () => clearInterval(beat),
-    async [Symbol.asyncDispose]() {
-      clearInterval(beat);
-      await leases.release(serverId).catch(() => undefined);
-    },
-  };
-}
-
-function joinCommand({ server, browsers, limits }: ProvisionerDependencies): ServerCommand {
-  const { kind } = browsers;
-  const browser = buildOf(browsers);
-  const egress = browsers.egress === undefined ? {} : { egress: browsers.egress };
-  return { type: 'Join', ip: server.ip, browsers: kind, poolMax: limits.max, browser, ...egress };
-}
-
-function buildOf(browsers: Browsers): LaunchedBuild {
-  const { version, builtAt } = browsers.build();
-  return { version, ...(builtAt !== null && { builtAt: new Date(builtAt).toISOString() }) };
 }
 
 /** Keeps the pool filled, with browsers of the present build. @returns the function that ends it */
@@ -359,35 +333,6 @@ function keepPool(
   stack.defer(replaceOutdated(pool, replaceOnFullMs));
   reportBuilds(browsers, report, log);
   return () => stack.dispose();
-}
-
-/** Reports each newer build; the next start's `joined` tells one whose report failed. */
-function reportBuilds(browsers: Browsers, report: ReportServer, log: Logger): void {
-  browsers.onBuild?.(() => {
-    const build = buildOf(browsers);
-    log.info({ ...build }, 'new browsers are launched from another build');
-    report({ type: 'UpdateBrowser', ...build }).catch((error: unknown) =>
-      log.warn({ err: error, ...build }, 'failed to report the new build of the browsers'),
-    );
-  });
-}
-
-type ReportServer = (command: ServerCommand) => Promise<CommandResult<'server'>>;
-
-function createServerReporter(reporter: Reporter, serverId: string): ReportServer {
-  return (command) => reporter.server(serverId, command, newMetadata(`provisioner/${serverId}`));
-}
-
-/** Reports a reconciliation if it is the first, corrected something, or changed the leaks. */
-function createReconcileReporter(report: ReportServer): (reconciled: Reconciled) => Promise<void> {
-  let reported = '';
-  return async (reconciled) => {
-    const { adopted, stopped, failed, corrected, leaks } = reconciled;
-    const found = `${leaks.browsers} ${leaks.sessions}`;
-    if (adopted + stopped + failed + corrected === 0 && found === reported) return;
-    await report({ type: 'ReportReconciled', ...reconciled });
-    reported = found;
-  };
 }
 
 /** Whether a live server other than the given ones exists; null: that cannot be read. */
