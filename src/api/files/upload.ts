@@ -3,6 +3,7 @@ import type { SessionState } from '#events/session.ts';
 import { fileKey, type SessionFile } from '#src/domain/session/files.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
+import type { FileAnswer } from '#src/messaging/session-files.ts';
 import { ObjectStoreFull } from '#src/objects/object-store.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { askServer, refusalOf, tooMuch } from './session-files.ts';
@@ -18,7 +19,9 @@ type ActiveSession = Extract<SessionState, { status: 'active' }>;
 
 /**
  * Takes an upload: into the object store as it arrives, from there into the browser's folder. Until
- * both are done the session has no such file; what fails leaves nothing.
+ * both are done the session has no such file. What is refused leaves nothing. Where the server's
+ * answer is lost, the file may have been recorded: its content stays, at the longest as long as the
+ * session's files.
  * @param bytes its length; null: the client has not said
  */
 export async function takeUpload(
@@ -38,10 +41,12 @@ export async function takeUpload(
   if (isRejection(stored)) return stored;
   const content = { name, fileId, bytes: stored.bytes, sha256: stored.sha256 };
   const placed = await place(dependencies, session, content);
-  if ('path' in placed) return placed;
-  // The session's files are removed with its prefix in any case.
-  await objects.remove(key).catch(() => undefined);
-  return placed;
+  if (placed.kind === 'placed') {
+    const { path, isNew, at } = placed;
+    return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
+  }
+  if (placed.kind === 'refused') await objects.remove(key).catch(() => undefined);
+  return refusalOf(dependencies, session, name, placed);
 }
 
 type Stored = { bytes: number; sha256: string };
@@ -85,19 +90,15 @@ async function store(
   }
 }
 
+/** @returns the server's last answer: `working` if that takes too long */
 async function place(
   dependencies: ApiDependencies,
   session: ActiveSession,
   content: { name: string; fileId: string } & Stored,
-): Promise<Uploaded | Rejection> {
+): Promise<FileAnswer> {
   const givenUpAt = performance.now() + PLACE_MS;
   for (;;) {
     const answer = await askServer(dependencies, session, { ask: 'place', ...content });
-    if (answer.kind === 'placed') {
-      const { path, isNew, at } = answer;
-      return { file: { ...content, origin: 'upload', createdAt: at }, path, isNew };
-    }
-    if (answer.kind !== 'working' || performance.now() > givenUpAt)
-      return refusalOf(dependencies, session, content.name, answer);
+    if (answer.kind !== 'working' || performance.now() > givenUpAt) return answer;
   }
 }

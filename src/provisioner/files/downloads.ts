@@ -3,7 +3,7 @@ import { filesMax, type FileRefusal } from '#events/session/files.ts';
 import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
 import { fileKey } from '#src/domain/session/files.ts';
 import { newId } from '#src/ids.ts';
-import type { Excess, Shelf } from './shelf.ts';
+import { NotTaken, type Excess, type Shelf } from './shelf.ts';
 
 /** What Chromium tells of a download. */
 export type DownloadBegin = { guid: string; suggestedFilename: string };
@@ -112,7 +112,8 @@ async function land(shelf: Shelf, download: Download, inFolder: string): Promise
   await shelf
     .add({ fileId, name, bytes, sha256, origin: 'download', guid })
     .catch(async (error) => {
-      await shelf.forget(fileId);
+      // Otherwise an event may name it: it stays for the sweep.
+      if (error instanceof NotTaken) await shelf.forget(fileId);
       throw error;
     });
 }

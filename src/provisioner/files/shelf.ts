@@ -32,6 +32,11 @@ export type ShelfParts = {
 /** A file is more than a session may have; `max` in bytes, or files. */
 export type Excess = { reason: FileLimit; max: number; of: 'bytes' | 'files' };
 
+/** The session does not take the file, as when it has ended: nothing was recorded of it. */
+export class NotTaken extends Error {
+  override readonly name = 'NotTaken';
+}
+
 /** What else is on its way to a session. */
 export type Coming = { bytes: number; files: number };
 
@@ -117,7 +122,7 @@ export class Shelf {
   /**
    * Records a file whose content is stored and in the folder.
    * @returns when it was recorded, ISO 8601
-   * @throws Error where it cannot be recorded
+   * @throws NotTaken; another Error where it is not known whether it was recorded
    */
   async add(file: Omit<SessionFile, 'createdAt'> & { guid?: string }): Promise<string> {
     const replaced = this.#files.get(file.name);
@@ -187,7 +192,7 @@ export class Shelf {
   async #record(command: FileCommand): Promise<string> {
     const metadata = newMetadata(ACTOR);
     const recorded = await this.#parts.reporter.session(this.identity, command, metadata);
-    if (isRejection(recorded)) throw new Error(`${command.type}: ${recorded.code}`);
+    if (isRejection(recorded)) throw new NotTaken(`${command.type}: ${recorded.code}`);
     return new Date(command.now).toISOString();
   }
 }

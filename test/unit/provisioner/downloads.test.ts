@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import type { SessionEvent } from '#events/session.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { decide } from '#src/domain/session/decide.ts';
+import { reject } from '#src/errors.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
@@ -24,8 +25,11 @@ let folders: ReturnType<typeof createSimulatedFolders>;
 let objects: ReturnType<typeof createMemoryObjectStore>;
 let files: ReturnType<typeof createSessionFiles>;
 let tell: (event: string, params: Record<string, unknown>) => void;
+/** What becomes of a recorded event: it is stored, is refused, or its outcome is unknown. */
+let recording: 'stored' | 'refused' | 'answer lost';
 
 beforeEach(async () => {
+  recording = 'stored';
   events = [];
   sent = [];
   folders = createSimulatedFolders();
@@ -39,7 +43,9 @@ beforeEach(async () => {
   files = createSessionFiles({ ...common, eventStore, endWithinMs: 20 });
   const reporter = {
     async session(_: unknown, command: SessionCommand) {
+      if (recording === 'refused') return reject('SESSION_ENDED', {});
       events.push(...(decide(command, session) as SessionEvent[]));
+      if (recording === 'answer lost') throw new Error('the event store does not answer');
       return { state: session, sequence: 1 };
     },
   };
@@ -93,6 +99,21 @@ describe('what a browser downloads', () => {
     expect(told()).toEqual(['added report.pdf', 'added report (1).pdf']);
     const [first] = await Array.fromAsync(objects.list('files/acme/ses_1/'));
     expect(first?.bytes).toBe(3);
+  });
+
+  it('keeps its content where it is not known whether it was recorded', async () => {
+    recording = 'answer lost';
+    download('g1', 'report.pdf', 'one');
+    await settled();
+    expect(told()[0]).toBe('added report.pdf');
+    expect(await Array.fromAsync(objects.list('files/acme/ses_1/'))).toHaveLength(1);
+  });
+
+  it('leaves no content where the session does not take it any more', async () => {
+    recording = 'refused';
+    download('g1', 'report.pdf', 'one');
+    await settled();
+    expect(await Array.fromAsync(objects.list('files/acme/ses_1/'))).toEqual([]);
   });
 
   it('is cancelled as soon as it is too large', async () => {
