@@ -6,11 +6,11 @@ import { readers } from './read-event.ts';
 /** What is enabled in each page. `Network` is left out: it tells of each request and its parts. */
 const DOMAINS = ['Runtime', 'Log', 'Page', 'Inspector'];
 /** Those whose events a page can cause without end. */
-const TALKING = ['Runtime', 'Log'];
+const UNBOUNDED_DOMAINS = ['Runtime', 'Log'];
 /** More messages in a second, and a page is not listened to for a while. */
 const MESSAGES_MAX = 200;
 const WINDOW_MS = 1_000;
-const DEAF_MS = 5_000;
+const PAUSE_MS = 5_000;
 /** The browser keeps objects that were logged for its listener; it lets go of them this late. */
 const RELEASE_MS = 1_000;
 
@@ -32,7 +32,7 @@ export async function followPage(
   const send = (method: string, params?: object) =>
     target.send(method, params).catch(() => undefined);
   let isStopped = false;
-  let isDeaf = false;
+  let isPaused = false;
   /** Enabling a domain repeats messages from before: milliseconds since the epoch. */
   let since = 0;
   let window = { from: now(), messages: 0 };
@@ -40,8 +40,8 @@ export async function followPage(
 
   function take(name: string, params: Record<string, unknown>): void {
     if (isStopped) return;
-    if (TALKING.some((domain) => name.startsWith(`${domain}.`))) {
-      if (isDeaf || timeOf(params) < since || isTooMuch()) return;
+    if (UNBOUNDED_DOMAINS.some((domain) => name.startsWith(`${domain}.`))) {
+      if (isPaused || timeOf(params) < since || isTooMuch()) return;
       releaseSoon();
     }
     readers[name]?.(params, notes(), { targetId: target.targetId, now: now() });
@@ -51,22 +51,22 @@ export async function followPage(
     if (at - window.from > WINDOW_MS) window = { from: at, messages: 0 };
     window.messages += 1;
     if (window.messages <= MESSAGES_MAX) return false;
-    void beDeaf();
+    void pause();
     return true;
   }
-  async function beDeaf(): Promise<void> {
-    if (isDeaf || isStopped) return;
-    isDeaf = true;
+  async function pause(): Promise<void> {
+    if (isPaused || isStopped) return;
+    isPaused = true;
     notes().dropped += 1;
-    await Promise.all(TALKING.map((domain) => send(`${domain}.disable`)));
-    setTimeout(() => void hearAgain(), DEAF_MS).unref();
+    await Promise.all(UNBOUNDED_DOMAINS.map((domain) => send(`${domain}.disable`)));
+    setTimeout(() => void resume(), PAUSE_MS).unref();
   }
-  async function hearAgain(): Promise<void> {
+  async function resume(): Promise<void> {
     if (isStopped || target.closed.aborted) return;
     since = now();
     window = { from: since, messages: 0 };
-    isDeaf = false;
-    await Promise.all(TALKING.map((domain) => send(`${domain}.enable`)));
+    isPaused = false;
+    await Promise.all(UNBOUNDED_DOMAINS.map((domain) => send(`${domain}.enable`)));
   }
   function releaseSoon(): void {
     if (isReleasing) return;
@@ -79,7 +79,7 @@ export async function followPage(
   }
 
   for (const name of Object.keys(readers)) target.on(name, (params) => take(name, params));
-  target.on(TOO_LARGE, () => void beDeaf());
+  target.on(TOO_LARGE, () => void pause());
   await Promise.all(DOMAINS.map((domain) => target.send(`${domain}.enable`)));
   return {
     async stop() {

@@ -1,7 +1,7 @@
 import type { EgressEnforcement } from '#events/egress.ts';
 import type { Geolocation } from '#events/session.ts';
 import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
-import type { EgressDoor } from '../egress/egress-proxy.ts';
+import type { EgressEndpoint } from '../egress/egress-proxy.ts';
 import type { ExtensionSource } from '../extensions/extension-source.ts';
 
 /**
@@ -29,7 +29,7 @@ export type BrowserSpec = {
   /** What it is launched with, unpacked where only it reads them; absent: none. */
   extensions?: readonly ExtensionSource[];
   /** The proxy that is its only way out; absent: it reaches what its network reaches. */
-  egress?: EgressDoor;
+  egress?: EgressEndpoint;
   /** In place of Chromium's own. */
   userAgent?: string;
   /** Where the browser says it is: degrees, and metres; in place by CDP. */
@@ -164,7 +164,7 @@ export type Browsers = {
    */
   adopt(
     workloadId: string,
-    egress?: EgressDoor,
+    egress?: EgressEndpoint,
     launchedWith?: BrowserSpec,
   ): Promise<RunningBrowser | null>;
   /**

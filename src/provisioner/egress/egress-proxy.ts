@@ -11,7 +11,7 @@ import { createTrafficCount } from './count-traffic.ts';
 import type { ResolveHost } from './resolve-host.ts';
 
 /** What a browser needs of its proxy: a way in for its connections. */
-export type EgressDoor = {
+export type EgressEndpoint = {
   /** Opens a port on loopback, once. @returns its number */
   listen(): Promise<number>;
   /** Serves one connection of the browser. */
@@ -21,7 +21,7 @@ export type EgressDoor = {
 };
 
 /** The forward proxy of one browser: the only way out that its session's rules leave. */
-export type EgressProxy = EgressDoor & {
+export type EgressProxy = EgressEndpoint & {
   /** What was counted since the last call; null: nothing. */
   takeTraffic(): EgressTraffic | null;
   [Symbol.asyncDispose](): Promise<void>;

@@ -2,39 +2,39 @@ import { fileKey } from '#src/domain/session/files.ts';
 import { givenFileName } from '#src/domain/session/file-name.ts';
 import { within } from '#src/async/timeout.ts';
 import { WORKING_MS, type FileAnswer, type FileQuestion } from '#src/messaging/session-files.ts';
-import type { Shelf } from './shelf.ts';
+import type { SessionFileStore } from './session-file-store.ts';
 
 /** Uploads that wait for their turn at one session. */
 const PLACING_MAX = 64;
 
-/** Answers about the shelf of one session. */
-export function createAnswers(shelf: Shelf, { workingMs = WORKING_MS } = {}) {
+/** Answers about the files of one session. */
+export function createAnswers(fileStore: SessionFileStore, { workingMs = WORKING_MS } = {}) {
   /** Uploads under way, by their file's id: one that is asked for again goes on. */
   const placing = new Map<string, Promise<FileAnswer>>();
 
   async function begin({ name, bytes }: Asked<'begin'>): Promise<FileAnswer> {
-    const excess = shelf.excess(name, bytes ?? 0);
+    const excess = fileStore.excess(name, bytes ?? 0);
     if (excess !== null) {
-      await shelf.refuse(name, 'upload', excess.reason, { bytes: bytes ?? 0 });
+      await fileStore.refuse(name, 'upload', excess.reason, { bytes: bytes ?? 0 });
       return { kind: 'refused', ...excess };
     }
-    const { bytesMax, limit } = shelf.room(name);
+    const { bytesMax, limit } = fileStore.room(name);
     return { kind: 'begun', bytesMax, limit };
   }
 
   async function place({ name, fileId, bytes, sha256 }: Asked<'place'>): Promise<FileAnswer> {
-    const { folders, objects, workloadId, identity } = shelf;
-    const excess = shelf.excess(name, bytes);
+    const { folders, objects, workloadId, identity } = fileStore;
+    const excess = fileStore.excess(name, bytes);
     if (excess !== null) {
-      await shelf.refuse(name, 'upload', excess.reason, { bytes });
+      await fileStore.refuse(name, 'upload', excess.reason, { bytes });
       return { kind: 'refused', ...excess };
     }
-    const signal = shelf.bounded();
+    const signal = fileStore.bounded();
     const found = await objects.get(fileKey(identity, fileId), undefined, { signal });
     if (found === null || found.object.sha256 !== sha256) return { kind: 'failed' };
     await folders.write(workloadId, name, { bytes, body: found.body }, signal);
-    const isNew = !shelf.has(name);
-    const at = await shelf.add({ fileId, name, bytes, sha256, origin: 'upload' });
+    const isNew = !fileStore.has(name);
+    const at = await fileStore.add({ fileId, name, bytes, sha256, origin: 'upload' });
     return { kind: 'placed', path: folders.path(workloadId, name), isNew, at };
   }
 
@@ -43,7 +43,7 @@ export function createAnswers(shelf: Shelf, { workingMs = WORKING_MS } = {}) {
     const begun = placing.get(fileId);
     if (begun !== undefined) return begun;
     if (placing.size >= PLACING_MAX) return Promise.resolve({ kind: 'failed' });
-    const placed = shelf.inTurn(() => place(question));
+    const placed = fileStore.inTurn(() => place(question));
     placing.set(fileId, placed);
     // Kept for an answer that was lost on its way.
     const forget = () => void setTimeout(() => placing.delete(fileId), FORGET_MS).unref();
@@ -59,7 +59,7 @@ export function createAnswers(shelf: Shelf, { workingMs = WORKING_MS } = {}) {
       case 'place':
         return within(workingMs, placeOnce(question), (): FileAnswer => ({ kind: 'working' }));
       case 'remove': {
-        const wasThere = await shelf.inTurn(() => shelf.remove(question.name));
+        const wasThere = await fileStore.inTurn(() => fileStore.remove(question.name));
         return { kind: wasThere ? 'removed' : 'no-file' };
       }
     }

@@ -3,7 +3,7 @@ import { filesMax, type FileRefusal } from '#events/session/files.ts';
 import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
 import { fileKey } from '#src/domain/session/files.ts';
 import { newId } from '#src/ids.ts';
-import { NotTaken, type Excess, type Shelf } from './shelf.ts';
+import { NotTaken, type Excess, type SessionFileStore } from './session-file-store.ts';
 
 /** What Chromium tells of a download. */
 export type DownloadBegin = { guid: string; suggestedFilename: string };
@@ -30,7 +30,7 @@ type Download = { guid: string; name: string; bytes: number; refused: Excess | n
  * session may have is cancelled while it runs.
  * @param cancel tells the browser to cancel a download
  */
-export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
+export function createDownloads(fileStore: SessionFileStore, cancel: (guid: string) => void) {
   const running = new Map<string, Download>();
 
   /** All that comes beside this one. */
@@ -43,7 +43,7 @@ export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
   }
   function check(guid: string, download: Download): void {
     if (download.refused !== null) return;
-    download.refused = shelf.excess(null, download.bytes, coming(download));
+    download.refused = fileStore.excess(null, download.bytes, coming(download));
     if (download.refused !== null) cancel(guid);
   }
 
@@ -64,14 +64,14 @@ export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
       if (state === 'inProgress') return check(guid, download);
       if (state === 'canceled') {
         running.delete(guid);
-        return refuse(shelf, download, download.refused?.reason ?? 'failed');
+        return refuse(fileStore, download, download.refused?.reason ?? 'failed');
       }
       const inFolder = basename(told.filePath ?? guid);
       try {
-        await shelf.inTurn(() => land(shelf, download, inFolder));
+        await fileStore.inTurn(() => land(fileStore, download, inFolder));
       } catch (error) {
         // Not if the session's end has recorded it.
-        if (running.delete(guid)) await refuse(shelf, download, 'failed');
+        if (running.delete(guid)) await refuse(fileStore, download, 'failed');
         throw error;
       }
       running.delete(guid);
@@ -80,40 +80,48 @@ export function createDownloads(shelf: Shelf, cancel: (guid: string) => void) {
     async end(): Promise<void> {
       const left = [...running.values()];
       running.clear();
-      for (const download of left) void refuse(shelf, download, 'failed');
-      await shelf.recorded();
+      for (const download of left) void refuse(fileStore, download, 'failed');
+      await fileStore.recorded();
     },
   };
 }
 
-function refuse(shelf: Shelf, { guid, name, bytes }: Download, reason: FileRefusal): Promise<void> {
-  return shelf.refuse(name, 'download', reason, { bytes, guid });
+function refuse(
+  fileStore: SessionFileStore,
+  { guid, name, bytes }: Download,
+  reason: FileRefusal,
+): Promise<void> {
+  return fileStore.refuse(name, 'download', reason, { bytes, guid });
 }
 
 /** Names the complete download, stores and records it. */
-async function land(shelf: Shelf, download: Download, inFolder: string): Promise<void> {
-  const { folders, objects, workloadId, identity } = shelf;
+async function land(
+  fileStore: SessionFileStore,
+  download: Download,
+  inFolder: string,
+): Promise<void> {
+  const { folders, objects, workloadId, identity } = fileStore;
   const { guid } = download;
-  const signal = shelf.bounded();
-  const name = unusedFileName(download.name, (one) => shelf.has(one));
+  const signal = fileStore.bounded();
+  const name = unusedFileName(download.name, (one) => fileStore.has(one));
   const isThere = await folders.rename(workloadId, inFolder, name, signal);
   const file = isThere ? await folders.read(workloadId, name, signal) : null;
-  if (file === null) return shelf.refuse(name, 'download', 'failed', { guid });
+  if (file === null) return fileStore.refuse(name, 'download', 'failed', { guid });
   // Chromium tells how much it has received now and then, and not of what a page makes itself.
-  const excess = download.refused ?? shelf.excess(null, file.bytes);
+  const excess = download.refused ?? fileStore.excess(null, file.bytes);
   if (excess !== null) {
     await file.body[Symbol.asyncIterator]().return?.();
     await folders.remove(workloadId, name, signal);
-    return shelf.refuse(name, 'download', excess.reason, { bytes: file.bytes, guid });
+    return fileStore.refuse(name, 'download', excess.reason, { bytes: file.bytes, guid });
   }
   const fileId = newId('fil');
   const key = fileKey(identity, fileId);
   const { bytes, sha256 } = await objects.put(key, file.body, { signal });
-  await shelf
+  await fileStore
     .add({ fileId, name, bytes, sha256, origin: 'download', guid })
     .catch(async (error) => {
       // Otherwise an event may name it: it stays for the sweep.
-      if (error instanceof NotTaken) await shelf.forget(fileId);
+      if (error instanceof NotTaken) await fileStore.forget(fileId);
       throw error;
     });
 }

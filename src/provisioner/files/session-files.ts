@@ -8,7 +8,7 @@ import type { Pool } from '../pool/pool.ts';
 import { createAnswers } from './answers.ts';
 import { createDownloads, type Downloads } from './downloads.ts';
 import { observeDownloads } from './observe-downloads.ts';
-import { Shelf, type ShelfParts } from './shelf.ts';
+import { SessionFileStore, type FileStoreDependencies } from './session-file-store.ts';
 
 /** The files of the sessions of one server. */
 export type SessionFilesOfServer = {
@@ -25,7 +25,7 @@ export type SessionFilesOfServer = {
   end(workloadId: string): Promise<void>;
 };
 
-export type SessionFilesOptions = Omit<ShelfParts, 'reporter'> & {
+export type SessionFilesOptions = Omit<FileStoreDependencies, 'reporter'> & {
   eventStore: Pick<EventStore, 'history'>;
   log: Pick<Logger, 'warn' | 'debug'>;
   /** How long the end of a browser waits for its files; 5 s by default. */
@@ -38,7 +38,7 @@ const END_WITHIN_MS = 5_000;
 const LOST_WITHIN_MS = 2_000;
 
 /** One browser's session and its files. */
-type Opened = { shelf: Shelf; answer: AnswerFileQuestion; downloads: Downloads };
+type Opened = { fileStore: SessionFileStore; answer: AnswerFileQuestion; downloads: Downloads };
 
 export function createSessionFiles(options: SessionFilesOptions): SessionFilesOfServer {
   const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
@@ -54,9 +54,9 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
     if (pool === null || session === null || phase !== 'busy') return null;
     const parts = { ...options, reporter: pool.reporter };
     const opening = loadFiles(eventStore, session).then((files): Opened => {
-      const shelf = new Shelf(parts, workloadId, session, files);
-      const downloads = createDownloads(shelf, (guid) => cancel(workloadId, guid));
-      return { shelf, answer: createAnswers(shelf), downloads };
+      const fileStore = new SessionFileStore(parts, workloadId, session, files);
+      const downloads = createDownloads(fileStore, (guid) => cancel(workloadId, guid));
+      return { fileStore, answer: createAnswers(fileStore), downloads };
     });
     opened.set(workloadId, opening);
     opening.catch(() => opened.delete(workloadId));
@@ -74,10 +74,10 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
     const opening = opened.get(workloadId);
     if (opening === undefined) return;
     try {
-      const { shelf, downloads } = await opening;
-      await within(endWithinMs, shelf.idle(), () => undefined);
-      shelf.end();
-      const lost = shelf.idle().then(() => downloads.end());
+      const { fileStore, downloads } = await opening;
+      await within(endWithinMs, fileStore.idle(), () => undefined);
+      fileStore.end();
+      const lost = fileStore.idle().then(() => downloads.end());
       await within(LOST_WITHIN_MS, lost, () => undefined);
     } catch (error) {
       log.warn({ err: error, workloadId }, 'failed to end the files of a session');

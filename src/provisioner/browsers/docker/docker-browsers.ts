@@ -1,6 +1,6 @@
 import type { Logger } from '#src/telemetry/logger.ts';
 import { LaunchFailed } from '../browsers.ts';
-import type { EgressDoor } from '../../egress/egress-proxy.ts';
+import type { EgressEndpoint } from '../../egress/egress-proxy.ts';
 import type {
   BrowserBuild,
   BrowserExit,
@@ -19,7 +19,7 @@ import type { Availability } from './availability.ts';
 import { lastOutput, removeContainer } from './container.ts';
 import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
 import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
-import { serveEgress } from './egress/egress-stock.ts';
+import { serveEgress } from './egress/relay-connections.ts';
 import { bounded, isAnswering, messageOf, statusOf } from './engine.ts';
 import { findBrowser, listContainers } from './find.ts';
 import type { FoundContainer } from './find.ts';
@@ -212,7 +212,7 @@ class DockerBrowsers implements Browsers {
     }
   }
 
-  async adopt(workloadId: string, egress?: EgressDoor): Promise<RunningBrowser | null> {
+  async adopt(workloadId: string, egress?: EgressEndpoint): Promise<RunningBrowser | null> {
     const known = this.#own.get(workloadId);
     if (known !== undefined) return runningOf(known);
     const [found] = await listContainers(this.#site, workloadId);

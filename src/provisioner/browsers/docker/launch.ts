@@ -99,7 +99,7 @@ function preparing({ extensions }: BrowserSpec, { signal }: { signal: AbortSigna
 async function whenReady(
   container: Docker.Container,
   confinement: Confinement,
-  { workloadId, headless, egress: door }: BrowserSpec,
+  { workloadId, headless, egress: egressEndpoint }: BrowserSpec,
   listening: Promise<string>,
   signal: AbortSignal,
 ): Promise<Pick<Launched, 'browser' | 'egress'>> {
@@ -109,7 +109,7 @@ async function whenReady(
   const linkKey = confinement.linkKeys(workloadId);
   const vnc = { ...endpoint(VNC_PORT), linkKey };
   const cdp = { ...endpoint(CDP_PORT), linkKey, path: await listening };
-  const egress = door === undefined ? null : { ...endpoint(EGRESS_PORT), linkKey };
+  const egress = egressEndpoint === undefined ? null : { ...endpoint(EGRESS_PORT), linkKey };
   await Promise.all([
     egress === null ? null : untilReady(() => linkReady(egress, signal), signal),
     untilReady(() => cdpReady(cdp, signal), signal),

@@ -1,10 +1,10 @@
 import { sleep } from '#src/async/sleep.ts';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
-import type { EgressDoor } from '../../../egress/egress-proxy.ts';
+import type { EgressEndpoint } from '../../../egress/egress-proxy.ts';
 import type { Launched } from '../launch.ts';
 
 /** Connections that are kept ready for a browser: as many as a page opens at one moment. */
-const STOCK = 8;
+const READY_CONNECTIONS = 8;
 /** Pause after a connection that was not used; doubled up to the last. */
 const RETRY_MS = 100;
 const RETRY_MAX_MS = 5_000;
@@ -15,22 +15,22 @@ const RETRY_MAX_MS = 5_000;
  */
 export function serveEgress(
   { egress }: Launched,
-  door: EgressDoor | undefined,
+  endpoint: EgressEndpoint | undefined,
   stopped: AbortSignal,
 ): void {
-  if (egress === null || door === undefined) return;
-  const signal = AbortSignal.any([stopped, door.closed]);
-  for (let kept = 0; kept < STOCK; kept += 1) void keepOne(egress, door, signal);
+  if (egress === null || endpoint === undefined) return;
+  const signal = AbortSignal.any([stopped, endpoint.closed]);
+  for (let kept = 0; kept < READY_CONNECTIONS; kept += 1) void keepOne(egress, endpoint, signal);
 }
 
 async function keepOne(
   address: BrowserAddress,
-  door: EgressDoor,
+  endpoint: EgressEndpoint,
   signal: AbortSignal,
 ): Promise<void> {
   let pauseMs = RETRY_MS;
   while (!signal.aborted) {
-    if (await serveNext(address, door, signal)) pauseMs = RETRY_MS;
+    if (await serveNext(address, endpoint, signal)) pauseMs = RETRY_MS;
     else {
       await sleep(pauseMs, signal);
       pauseMs = Math.min(2 * pauseMs, RETRY_MAX_MS);
@@ -41,7 +41,7 @@ async function keepOne(
 /** @returns true once the browser uses the connection, false where it ended before */
 function serveNext(
   address: BrowserAddress,
-  door: EgressDoor,
+  endpoint: EgressEndpoint,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -51,7 +51,7 @@ function serveNext(
   socket.once('data', (first: Buffer) => {
     socket.pause();
     socket.unshift(first);
-    door.serve(socket);
+    endpoint.serve(socket);
     process.nextTick(() => socket.resume());
     resolve(true);
   });

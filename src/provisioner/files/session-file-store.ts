@@ -18,8 +18,8 @@ import type { Reporter } from '../reporter.ts';
 /** Limits in bytes: of one file, and of all files of a session together. */
 export type FileLimits = { fileBytesMax: number; sessionBytesMax: number };
 
-/** What the shelves of a server have in common. */
-export type ShelfParts = {
+/** What the file stores of a server have in common. */
+export type FileStoreDependencies = {
   folders: BrowserFolders;
   objects: Pick<ObjectStore, 'put' | 'get' | 'remove'>;
   limits: FileLimits;
@@ -48,12 +48,12 @@ const REFUSALS_MAX = 100;
 const COPY_MS = 15 * 60_000;
 
 /** The files of one session on this server: what it has, and what it may still get. */
-export class Shelf {
+export class SessionFileStore {
   readonly identity: SessionIdentity;
   readonly workloadId: string;
   readonly folders: BrowserFolders;
-  readonly objects: ShelfParts['objects'];
-  readonly #parts: ShelfParts;
+  readonly objects: FileStoreDependencies['objects'];
+  readonly #parts: FileStoreDependencies;
   readonly #ended = new AbortController();
   #files: SessionFiles;
   #refusals = 0;
@@ -63,7 +63,7 @@ export class Shelf {
 
   /** @param known the files that its events tell of */
   constructor(
-    parts: ShelfParts,
+    parts: FileStoreDependencies,
     workloadId: string,
     identity: SessionIdentity,
     known: SessionFiles,
