@@ -19,7 +19,7 @@ const HEAP_RISE_MAX = 1.15;
 /** Nodes that live but are in no document: those that the next frame lets go. */
 const DETACHED_MAX = 50;
 const LISTENERS_MAX = 50;
-/** After these the heap has filled: a third of its rise to the tenth is between the first and the third. */
+/** After these the heap has filled: the second and third bring a third of the rise of ten. */
 const WARM_VISITS = 3;
 /** How often all pages are looked at after the first looks, however slow the machine is. */
 const VISITS_MIN = 5;
