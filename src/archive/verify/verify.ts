@@ -1,4 +1,4 @@
-import type { ArchiveFiles } from '../archive-files.ts';
+import { FileMissing, type ArchiveFiles } from '../archive-files.ts';
 import { lookupFindings } from './verify-lookups.ts';
 import {
   CorruptSegment,
@@ -68,8 +68,27 @@ export async function verifyArchive(
   // A lookup is compared with the indexes, which have to be right for that.
   const isAll = first === 1 && last === segmentNumbers(names).length;
   if (verdict.findings.length === 0 && isAll)
-    verdict.findings.push(...(await lookupFindings(files, last, names)));
+    verdict.findings.push(...(await presentLookupFindings(files, last, names)));
   return verdict;
+}
+
+/** How often the lookups are looked for again. */
+const LOOKS_MAX = 5;
+
+/** A run of the archivist merges lookups meanwhile, and removes those that it has merged. */
+async function presentLookupFindings(
+  files: ArchiveFiles,
+  segments: number,
+  listed: readonly string[],
+): Promise<Finding[]> {
+  let names = listed;
+  for (let look = 1; ; look += 1)
+    try {
+      return await lookupFindings(files, segments, names);
+    } catch (error) {
+      if (!(error instanceof FileMissing) || look === LOOKS_MAX) throw error;
+      names = await files.list();
+    }
 }
 
 async function readOrReport(

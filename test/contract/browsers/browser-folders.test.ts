@@ -119,11 +119,11 @@ describe.each(adapters)('the folder of a browser: $adapter', ({ adapter, open })
           link.download = ${JSON.stringify(name)}; link.click(); return true; })()`,
       );
     await save('Zürich ☃.txt', 1_000);
-    await eventually(async () => recorded.length === 1, 'the first download is recorded', 30_000);
+    await eventually(async () => recorded.length === 1, 'the first download is recorded');
     await save('Zürich ☃.txt', 1_001);
-    await eventually(async () => recorded.length === 2, 'the second one is', 30_000);
+    await eventually(async () => recorded.length === 2, 'the second one is');
     await save('film.mkv', 2 * MIB);
-    await eventually(async () => recorded.length === 3, 'the third one is', 30_000);
+    await eventually(async () => recorded.length === 3, 'the third one is');
     expect(recorded).toMatchObject([
       { type: 'RecordFileAdded', name: 'Zürich ☃.txt', bytes: 1_000, origin: 'download' },
       { type: 'RecordFileAdded', name: 'Zürich ☃ (1).txt', bytes: 1_001 },

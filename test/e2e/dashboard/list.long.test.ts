@@ -1,6 +1,11 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inspect, startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
+import {
+  type Dashboard,
+  goTo,
+  inspect,
+  startDashboard,
+} from '#test/support/dashboard/dashboard.ts';
 import type { RunningService } from '#test/support/service/service.ts';
 
 /** The list of sessions: its pages, its stream of events, and the list of a moment. */
@@ -68,7 +73,7 @@ describe('the list, while its service refuses', () => {
     await page.route('**/api/events', (route) =>
       route.fulfill({ status: 429, json: { message: 'As many streams are open as may be.' } }),
     );
-    await page.goto(service.apiUrl);
+    await goTo(page, service.apiUrl);
     await page.getByRole('alert').filter({ hasText: 'As many streams are open' }).waitFor();
     await page.getByText('100 of 100, the newest; 2400 older ones are not shown').waitFor();
   });
@@ -91,7 +96,7 @@ describe('the stream of events', () => {
       const answer = answers[positions.length - 1];
       return answer === undefined ? route.continue() : route.fulfill(answer);
     });
-    await page.goto(service.apiUrl);
+    await goTo(page, service.apiUrl);
     await page.getByRole('alert').filter({ hasText: 'It ends for a test.' }).waitFor();
     await page.getByRole('alert').filter({ hasText: 'There is no such position.' }).waitFor();
     await expect.poll(() => page.getByRole('alert').count()).toBe(0);
@@ -171,7 +176,7 @@ describe('the list of a moment', () => {
       }));
       return route.fulfill({ json: { sessions, total: 101 } });
     });
-    await page.goto(`${service.apiUrl}/?at=2026-11-20T09:30:00Z`);
+    await goTo(page, `${service.apiUrl}/?at=2026-11-20T09:30:00Z`);
     await page.getByText('100 match, of the newest 100 of 101').waitFor();
     await page.getByRole('button', { name: 'More sessions' }).click();
     await page.getByText('101 of 101').waitFor();

@@ -4,11 +4,12 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { parkedSubject } from '#events/subjects.ts';
 import {
+  type Dashboard,
+  goTo,
   inspect,
   LOOKS,
   OPERATOR_TOKEN,
   startDashboard,
-  type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
 
@@ -113,7 +114,7 @@ describe('events', () => {
         ? route.fulfill({ json: { events: [], next: '4' } })
         : route.continue();
     });
-    await page.goto(`${dashboard.service.apiUrl}/operator?tab=events&at=9`);
+    await goTo(page, `${dashboard.service.apiUrl}/operator?tab=events&at=9`);
     await page.getByText('Older ones may match.').waitFor();
     await page.getByRole('button', { name: 'Older events' }).click();
     await page.getByRole('link', { name: '3', exact: true }).waitFor();
@@ -202,11 +203,11 @@ it.each(LOOKS)('%s: no finding of axe on any part', async (look) => {
     headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
   });
   for (const part of shownParts) {
-    await page.goto(`${dashboard.service.apiUrl}/operator?tab=${part}`);
+    await goTo(page, `${dashboard.service.apiUrl}/operator?tab=${part}`);
     await page.getByRole('table').first().waitFor();
     await inspect(page, `operator-${part}`, look);
   }
-  await page.goto(`${dashboard.service.apiUrl}/operator?tab=dead-letters`);
+  await goTo(page, `${dashboard.service.apiUrl}/operator?tab=dead-letters`);
   await page.getByRole('button', { name: 'Skip event 900003' }).click();
   await page.getByRole('button', { name: 'Skip for good' }).click();
   await page.getByRole('alert').waitFor();

@@ -1,11 +1,12 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  type Dashboard,
+  goTo,
   inspect,
   LOOKS,
   OPERATOR_TOKEN,
   startDashboard,
-  type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -203,7 +204,7 @@ describe('for operators', () => {
       return (await decisions.getByRole('row').count()) - 1 - body.decisions.length;
     };
     await expect.poll(lacking, { timeout: 20_000 }).toBe(0);
-    await page.goto(`${dashboard.service.apiUrl}/pool?at=2026-01-01T00:00:00.000Z`);
+    await goTo(page, `${dashboard.service.apiUrl}/pool?at=2026-01-01T00:00:00.000Z`);
     await page.getByRole('heading', { name: 'No decision' }).waitFor();
     expect(tab.faults).toEqual([]);
   });

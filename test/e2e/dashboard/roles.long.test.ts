@@ -2,7 +2,12 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PAGES } from '#src/dashboard/pages.ts';
 import { connectApi } from '#test/support/clients/api-client.ts';
-import { startDashboard, statusOf, type Dashboard } from '#test/support/dashboard/dashboard.ts';
+import {
+  type Dashboard,
+  goTo,
+  startDashboard,
+  statusOf,
+} from '#test/support/dashboard/dashboard.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -122,7 +127,7 @@ describe('a member', () => {
     await page.getByRole('button', { name: 'Extend by 30 min' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Extend' }).click();
     await page.locator('.timeline').getByText('session.extended').waitFor();
-    await page.goto(`${dashboard.service.apiUrl}/?q=steered`);
+    await goTo(page, `${dashboard.service.apiUrl}/?q=steered`);
     await page.locator(`[data-id="${made.id}"]`).getByRole('checkbox').check();
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click();

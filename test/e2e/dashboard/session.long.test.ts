@@ -1,10 +1,11 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  type Dashboard,
+  goTo,
   inspect,
   LOOKS,
   startDashboard,
-  type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -187,7 +188,7 @@ it.each(LOOKS)('%s: no finding of axe', async (look) => {
   await page.getByRole('button', { name: 'Show the live screen' }).click();
   await page.getByText('Connected', { exact: true }).waitFor();
   await inspect(page, 'session-screen', look);
-  await page.goto(`${dashboard.service.apiUrl}/sessions/${ended}`);
+  await goTo(page, `${dashboard.service.apiUrl}/sessions/${ended}`);
   await lineOf(page, 'session.stopped').waitFor();
   await inspect(page, 'session-ended', look);
   await page.keyboard.press('ArrowLeft');

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  type Dashboard,
+  goTo,
   inspect,
   LOOKS,
   startDashboard,
-  type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 
 /** What was used, and who may use it: the pages Usage and Keys in a real Chromium. */
@@ -82,7 +83,7 @@ it.each(LOOKS)('%s: no finding of axe on usage and keys', async (look) => {
   await page.locator('.days li').waitFor();
   await page.getByRole('heading', { name: 'By session' }).waitFor();
   await inspect(page, 'usage', look);
-  await page.goto(`${dashboard.service.apiUrl}/keys`);
+  await goTo(page, `${dashboard.service.apiUrl}/keys`);
   await page.getByRole('table', { name: 'Keys' }).waitFor();
   await inspect(page, 'keys', look);
   expect(faults).toEqual([]);

@@ -91,7 +91,7 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
       if (more.isOperator)
         await page.addInitScript(`sessionStorage.setItem('bss-operator', ${token})`);
       const origin = more.origin ?? service.apiUrl;
-      await load(page, origin + path + (key === null ? '' : `#key=${key}`));
+      await goTo(page, origin + path + (key === null ? '' : `#key=${key}`));
       let text = '';
       // A benchmark has no test, and a tab that all tests of a file use has none of its own.
       TestRunner.getCurrentTest()?.context.onTestFailed(() =>
@@ -121,17 +121,23 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
 }
 
 /** Opens the page, again if the network changed while its first files were loaded. */
-async function load(page: Page, url: string): Promise<void> {
+export async function goTo(page: Page, url: string): Promise<void> {
   let isBroken = false;
+  const notIfChanged = (error: Error) => {
+    if (!error.message.includes(NETWORK_CHANGED)) throw error;
+    isBroken = true;
+  };
   const note = (request: Request) => {
     isBroken ||=
       request.failure()?.errorText === NETWORK_CHANGED && /\/assets\//.test(request.url());
   };
   page.on('requestfailed', note);
-  await page.goto(url);
+  await page.goto(url).catch(notIfChanged);
   for (let loads = 1; isBroken && loads < LOADS_MAX; loads += 1) {
     isBroken = false;
-    await page.reload();
+    // Going to the page that is shown would only change its fragment.
+    const isShown = page.url().startsWith('http');
+    await (isShown ? page.reload() : page.goto(url)).catch(notIfChanged);
   }
   page.off('requestfailed', note);
 }
