@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import type { Recorded } from './envelope.ts';
 import { ledgerEvents, LedgerState, type LedgerEvent } from './ledger.ts';
 import { organizationEvents, OrganizationState, type OrganizationEvent } from './organization.ts';
+import { profileEvents, ProfileState, type ProfileEvent } from './profile.ts';
 import { serverEvents, ServerState, type ServerEvent } from './server.ts';
 import { sessionEvents, SessionState, type SessionEvent } from './session.ts';
 import type { AggregateKind, AggregateRef } from './subjects.ts';
@@ -12,6 +13,7 @@ export type Aggregates = {
   session: { event: SessionEvent; state: SessionState };
   ledger: { event: LedgerEvent; state: LedgerState };
   organization: { event: OrganizationEvent; state: OrganizationState };
+  profile: { event: ProfileEvent; state: ProfileState };
   server: { event: ServerEvent; state: ServerState };
   workload: { event: WorkloadEvent; state: WorkloadState };
 };
@@ -26,6 +28,7 @@ export const aggregates: Record<AggregateKind, AggregateSchemas> = {
   session: { events: sessionEvents, state: SessionState, stateVersion: 1 },
   ledger: { events: ledgerEvents, state: LedgerState, stateVersion: 2 },
   organization: { events: organizationEvents, state: OrganizationState, stateVersion: 1 },
+  profile: { events: profileEvents, state: ProfileState, stateVersion: 1 },
   server: { events: serverEvents, state: ServerState, stateVersion: 1 },
   workload: { events: workloadEvents, state: WorkloadState, stateVersion: 1 },
 };

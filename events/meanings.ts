@@ -130,6 +130,22 @@ export const meanings: Record<string, Meaning> = {
       'cancelled or failed. At most 100 are recorded for a session by one provisioner.',
     by: 'provisioner (downloads, uploads)',
   },
+  'session.profile-save-requested': {
+    when: 'A client asked for the profile to be saved while the session goes on.',
+    by: 'api (save profile)',
+  },
+  'session.profile-saved': {
+    when:
+      'The session has saved its profile as a new version: at its end (`atEnd`), or because a ' +
+      'client asked for it.',
+    by: 'provisioner (browser closed), provisioner (asked by the api)',
+  },
+  'session.profile-not-saved': {
+    when:
+      'The session was to save its profile and could not; the last version is unchanged. With ' +
+      '`atEnd` nothing of the session is saved any more.',
+    by: 'provisioner, or with the session’s end if the browser ended otherwise',
+  },
   'session.stop-requested': {
     when:
       'The session ends: a client stopped it, it has expired, it was idle too long, or its user ' +
@@ -204,6 +220,25 @@ export const meanings: Record<string, Meaning> = {
     by: 'api (extensions)',
   },
   'organization.carried-forward': carriedForward,
+  'profile.created': {
+    when: 'A profile exists from now on, without a version.',
+    by: 'api (profiles)',
+  },
+  'profile.writer-admitted': {
+    when:
+      'A session was created that saves the profile. No other one is admitted before it has ' +
+      'ended.',
+    by: 'in one batch with `session.requested`',
+  },
+  'profile.version-saved': {
+    when: 'A version was stored; of the older ones the newest `kept` are kept, this one included.',
+    by: 'provisioner, in one batch with `session.profile-saved`',
+  },
+  'profile.removed': {
+    when: 'The profile was removed with all its versions.',
+    by: 'api (profiles)',
+  },
+  'profile.carried-forward': carriedForward,
   'server.joined': {
     when: 'A server has started and accepts sessions; recorded at each start of its provisioner.',
     by: 'provisioner (each start)',

@@ -20,6 +20,7 @@ const inside = {
   ],
   ledger: [],
   organization: ['hash', 'keys.*.hash'],
+  profile: [],
   server: [],
   workload: [],
 } as const satisfies Record<AggregateKind, readonly string[]>;

@@ -7,6 +7,7 @@ import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } f
 import { fileEvents } from './session/files.ts';
 import { Handoff, handoffEvents } from './handoff.ts';
 import { Recording, recordingEvents } from './session/recording.ts';
+import { AskedProfile, SessionProfile, sessionProfileEvents } from './profile.ts';
 import { Share, shareEvents, sharesMax } from './share.ts';
 
 const ID = '^[A-Za-z0-9_-]{1,64}$';
@@ -165,6 +166,7 @@ const requested = {
   blackBox: Type.Optional(
     Type.Literal(false, { description: 'its end tells nothing of what its pages did' }),
   ),
+  profile: Type.Optional(AskedProfile),
 };
 
 /** In the event of an end; absent: there is none. */
@@ -231,6 +233,7 @@ export const sessionEvents = {
   ...egressEvents,
   ...recordingEvents,
   ...fileEvents,
+  ...sessionProfileEvents,
   'session.stop-requested': Type.Object({
     reason: StopReason,
     at: Timestamp,
@@ -287,6 +290,8 @@ const common = {
   egressTraffic: Type.Optional(EgressTraffic),
   /** How far its recording is; absent: nothing of it is stored. */
   recording: Type.Optional(Recording),
+  /** The profile that it was requested with; absent: none. */
+  profile: Type.Optional(SessionProfile),
   /** Servers that could not launch a browser for it and returned it. */
   triedServers: Type.Optional(Type.Array(Id)),
 };

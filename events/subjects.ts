@@ -45,6 +45,7 @@ export type AggregateRef =
   | { kind: 'session'; organizationId: string; id: string }
   | { kind: 'ledger'; organizationId: string }
   | { kind: 'organization'; organizationId: string }
+  | { kind: 'profile'; organizationId: string; id: string }
   | { kind: 'server'; id: string }
   | { kind: 'workload'; id: string };
 export type AggregateKind = AggregateRef['kind'];
@@ -97,7 +98,8 @@ function tenant(organizationId: string): string {
 function prefixOf(aggregate: AggregateRef): string {
   switch (aggregate.kind) {
     case 'session':
-      return `evt.${token(aggregate.organizationId)}.session.${token(aggregate.id)}`;
+    case 'profile':
+      return `evt.${token(aggregate.organizationId)}.${aggregate.kind}.${token(aggregate.id)}`;
     case 'ledger':
     case 'organization':
       return `evt.${token(aggregate.organizationId)}.${aggregate.kind}`;
@@ -144,7 +146,7 @@ export function publicFilterOf(organizationId: string): string {
 const ID = '([A-Za-z0-9_-]{1,64})';
 /** `evt.<org>.session.<id>.<event>`, `evt.<org>.ledger.<event>`, `fleet.server.<id>.<event>` … */
 const SUBJECT = new RegExp(
-  `^(?:evt\\.${ID}\\.(?:(session)\\.${ID}|(ledger|organization))|` +
+  `^(?:evt\\.${ID}\\.(?:(session|profile)\\.${ID}|(ledger|organization))|` +
     `fleet\\.(server|workload)\\.${ID})\\.${ID}$`,
 );
 
@@ -152,11 +154,11 @@ const SUBJECT = new RegExp(
 export function parseSubject(subject: string): { aggregate: AggregateRef; type: string } | null {
   const found = SUBJECT.exec(subject);
   if (found === null) return null;
-  const [, organizationId = '', session, sessionId = '', own, fleet, fleetId = '', event] = found;
-  if (session !== undefined)
+  const [, organizationId = '', named, id = '', own, fleet, fleetId = '', event] = found;
+  if (named !== undefined)
     return {
-      aggregate: { kind: 'session', organizationId, id: sessionId },
-      type: `session.${event}`,
+      aggregate: { kind: named as 'session' | 'profile', organizationId, id },
+      type: `${named}.${event}`,
     };
   if (own !== undefined)
     return {
@@ -192,6 +194,7 @@ export const filters = {
     'failed',
   ].map((event) => `evt.*.session.*.${event}`),
   organizations: ['evt.*.organization.>'],
+  profiles: ['evt.*.profile.>'],
   ledgersAndSessions: ['evt.*.ledger.>', 'evt.*.session.>'],
   servers: ['fleet.server.>'],
   workloads: ['fleet.workload.>'],
@@ -261,7 +264,9 @@ export function subjectOfOne(filter: string): string | null {
   const tokens = filter.split('.').map((one) => (one === '>' || one === '*' ? 'any' : one));
   const isAny = (at: number) => tokens[at] !== filter.split('.')[at];
   const isSession = tokens[0] === 'evt' && tokens[2] === 'session';
-  const named = isSession || tokens[0] === 'fleet' ? [tokens.length - 2] : [1, 2];
+  const isProfile = tokens[0] === 'evt' && tokens[2] === 'profile';
+  if (isProfile && isAny(1)) return null;
+  const named = isSession || isProfile || tokens[0] === 'fleet' ? [tokens.length - 2] : [1, 2];
   if (named.some(isAny)) return null;
   const subject = tokens.join('.');
   return parseSubject(subject) === null ? null : subject;
@@ -283,13 +288,13 @@ export function filtersFor(organizationId: string | null, type: string | null): 
   if (more.length > 0) throw new RangeError(`${type} is not an event type`);
   if (kind === 'server' || kind === 'workload')
     return organizationId === null ? [`fleet.${kind}.*.${token(event)}`] : [];
-  const aggregate = kind === 'session' ? 'session.*' : token(kind);
+  const aggregate = kind === 'session' || kind === 'profile' ? `${kind}.*` : token(kind);
   return [`evt.${organization}.${aggregate}.${token(event)}`];
 }
 
 /**
  * Filters for all aggregates of a kind; with an organization, for its own; with an id, for that
- * session, server or browser. Empty: the fleet's belong to no organization.
+ * session, profile, server or browser. Empty: the fleet's belong to no organization.
  */
 export function filtersOfKind(
   kind: AggregateKind,
@@ -299,7 +304,7 @@ export function filtersOfKind(
     name === '*' ? name : token(name),
   );
   if (kind === 'ledger' || kind === 'organization') return [`evt.${organization}.${kind}.>`];
-  if (kind === 'session') return [`evt.${organization}.session.${one}.>`];
+  if (kind === 'session' || kind === 'profile') return [`evt.${organization}.${kind}.${one}.>`];
   return organizationId === '*' ? [`fleet.${kind}.${one}.>`] : [];
 }
 

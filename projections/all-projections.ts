@@ -1,5 +1,6 @@
 import { organizationSessions } from './organization-sessions.ts';
 import { projectionId, type Projection } from './projection.ts';
+import { profiles } from './profiles.ts';
 import { servers } from './servers.ts';
 import { sessionView } from './session-view.ts';
 import { workloads } from './workloads.ts';
@@ -10,6 +11,7 @@ export const allProjections: readonly Projection<unknown>[] = [
   organizationSessions,
   workloads,
   servers,
+  profiles,
 ];
 
 /** Name of the store that a rebuild folds into, beside the store in use. */

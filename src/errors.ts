@@ -26,6 +26,11 @@ export const errors = {
   },
   FILE_NOT_FOUND: { status: 404, message: 'The session has no file of this name.' },
   EXTENSION_NOT_FOUND: { status: 404, message: 'There is no extension with this id.' },
+  PROFILE_NOT_FOUND: { status: 404, message: 'There is no profile with this id.' },
+  PROFILE_VERSION_NOT_FOUND: {
+    status: 404,
+    message: 'The profile has no such version, or keeps it no more.',
+  },
   KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
   IDEMPOTENCY_CONFLICT: {
@@ -35,6 +40,18 @@ export const errors = {
   SESSION_NOT_READY: { status: 409, message: 'The session has no browser yet.' },
   SESSION_NOT_ACTIVE: { status: 409, message: 'The session is ending or has ended.' },
   HANDOFF_CONFLICT: { status: 409, message: 'The hand-off is not in a state for this.' },
+  PROFILE_IN_USE: {
+    status: 409,
+    message: 'Another session is the one that saves this profile.',
+  },
+  PROFILE_READ_ONLY: {
+    status: 409,
+    message: 'The session was created without a profile that it saves.',
+  },
+  PROFILE_SAVE_UNDER_WAY: {
+    status: 409,
+    message: 'The session’s profile is being saved for another request.',
+  },
   SESSION_ENDED: { status: 410, message: 'The session has ended.' },
   SHARE_ENDED: { status: 410, message: 'This address has expired or was taken back.' },
   PAYLOAD_TOO_LARGE: { status: 413, message: 'The request body is too large.' },
@@ -58,6 +75,10 @@ export const errors = {
     status: 429,
     message: 'The organization has as many extensions as it may.',
   },
+  PROFILE_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many profiles as it may.',
+  },
   STREAM_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The organization has as many event streams open as it may.',
@@ -68,6 +89,10 @@ export const errors = {
   EGRESS_UNAVAILABLE: {
     status: 503,
     message: 'No server can hold a browser to egress rules now.',
+  },
+  PROFILE_NOT_SAVED: {
+    status: 503,
+    message: 'The profile could not be saved; its last version is unchanged.',
   },
   UNAVAILABLE: { status: 503, message: 'A part of the service is not reachable; try again.' },
 } as const;

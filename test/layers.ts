@@ -46,6 +46,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/extensions': [...common],
   // Files, profiles, recordings and what else is stored as it is, beside the events.
   'src/objects': ['events', 'src/async', 'src/event-store', 'src/s3', ...common],
+  // The archives of profiles, for the role that stores them and the one that removes them.
+  'src/profiles': ['events', 'src/objects', 'src/async', ...common],
   'src/commands': [
     'events',
     'projections',
@@ -96,9 +98,10 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/audit',
     'src/operator',
     'src/recordings',
+    'src/profiles',
     'src/dashboard/pages.ts',
   ],
-  'src/provisioner': [...core, 'src/browser-link', 'src/recordings'],
+  'src/provisioner': [...core, 'src/browser-link', 'src/recordings', 'src/profiles'],
   'src/timekeeper': core,
   'src/gateway': [...core, 'src/browser-link'],
   'src/feed': core,
@@ -123,6 +126,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/api/schemas/sessions.ts',
     'src/api/schemas/stop-sessions.ts',
     'src/api/schemas/requests.ts',
+    'src/api/schemas/profiles.ts',
     'src/errors.ts',
   ],
   'src/config': ['events', 'src/domain', ...common],
@@ -224,7 +228,12 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
     'src/tenants/user-jwt.ts',
   ],
   '@aws-sdk': ['s3'],
-  'tar-stream': ['docker', 'src/provisioner/extensions'],
+  'tar-stream': [
+    'docker',
+    'src/profiles',
+    'src/provisioner/extensions',
+    'src/provisioner/browsers/chromium',
+  ],
   yazl: ['src/api'],
   // No process of the service loads it.
   '@duckdb': ['src/cli/sql'],

@@ -61,8 +61,14 @@ while [ -n "${DISPLAY:-}" ] && kill -0 "$x_server" 2>/dev/null && ! x_listens; d
   sleep 0.002
 done
 
+# The last one counts: a browser with a profile that is kept has it in a volume.
+profile=/tmp/profile
+for argument in "$@"; do
+  case $argument in --user-data-dir=*) profile=${argument#*=} ;; esac
+done
+
 # Not /usr/bin/chromium: that is a script, which adds flags and the start of a shell.
-/usr/lib/chromium/chromium --remote-debugging-port=9222 --user-data-dir=/tmp/profile "$@" \
+/usr/lib/chromium/chromium --remote-debugging-port=9222 --user-data-dir="$profile" "$@" \
   >/dev/null &
 chromium=$!
 children+=("$chromium")
@@ -84,7 +90,7 @@ case $ended in
 esac
 # Chromium exits with 0 after a SIGTERM and after the end of its X server too; its profile tells.
 if [ "$name" = Chromium ] && [ "$status" = 0 ] &&
-  grep -qs '"exit_type":"Normal"' /tmp/profile/Default/Preferences; then
+  grep -qs '"exit_type":"Normal"' "$profile/Default/Preferences"; then
   echo 'Chromium was closed' >&2
   exit 0
 fi

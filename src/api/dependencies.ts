@@ -67,7 +67,7 @@ export type ApiDependencies = {
   screenshots: Pick<Screenshots, 'ask'>;
   /** The folders of sessions, by the servers that run them. */
   sessionFiles: Pick<SessionFilesPort, 'ask'>;
-  /** What is in files, and segments of recordings. */
+  /** What is in files, segments of recordings, archives of profiles. */
   objects: ObjectStore;
   /** How long files are kept after the end of their session. */
   filesRetainMs: number;

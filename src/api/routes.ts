@@ -27,6 +27,8 @@ import { serviceHealth } from './routes/service/health.get.ts';
 import { serviceMetrics } from './routes/service/metrics.get.ts';
 import { serviceReady } from './routes/service/ready.get.ts';
 import { serviceStatus } from './routes/service/status.get.ts';
+import { profileRoutes } from './routes/profiles/profiles.ts';
+import { saveProfile } from './routes/profiles/save-profile.post.ts';
 import { createSession } from './routes/sessions/create-session.post.ts';
 import { extendSession } from './routes/sessions/extend-session.post.ts';
 import { getSession } from './routes/sessions/get-session.get.ts';
@@ -76,6 +78,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   takeHandoff(server, dependencies);
   completeHandoff(server, dependencies);
   sessionShares(server, dependencies);
+  profileRoutes(server, dependencies);
+  saveProfile(server, dependencies);
   streamSessionEvents(server, dependencies);
   streamEvents(server, dependencies);
   uploadExtension(server, dependencies);

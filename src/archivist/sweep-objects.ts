@@ -13,11 +13,15 @@ export type ObjectGroup = {
   bytes: number;
   /** When its newest object was stored, in milliseconds since 1970. */
   newestAt: number;
+  /** Where each object is judged alone: what its key has behind the id. */
+  name?: string;
 };
 
 /** How long objects of a kind are kept. Objects of a kind without a rule are kept for ever. */
 export type RetentionRule = {
   kind: string;
+  /** True: each object is a group. */
+  judgesEach?: true;
   /** Whether all of the group is to be removed now. An error keeps it until the next sweep. */
   isOver(group: ObjectGroup): Promise<boolean>;
 };
@@ -80,7 +84,7 @@ export async function sweepObjects(
 ): Promise<Sweep> {
   const sweep: Sweep = { groups: 0, removed: 0, leftovers: 0, failed: 0 };
   for (const rule of rules)
-    for await (const group of groupsOf(objects.list(`${rule.kind}/`))) {
+    for await (const group of groupsOf(objects.list(`${rule.kind}/`), rule)) {
       signal.throwIfAborted();
       sweep.groups += 1;
       try {
@@ -96,11 +100,18 @@ export async function sweepObjects(
 }
 
 /** Keys come in order, so that a group is together. A key of two segments is in none. */
-async function* groupsOf(listed: AsyncIterable<StoredObject>): AsyncGenerator<ObjectGroup> {
+async function* groupsOf(
+  listed: AsyncIterable<StoredObject>,
+  { judgesEach }: Pick<RetentionRule, 'judgesEach'>,
+): AsyncGenerator<ObjectGroup> {
   const open: ObjectGroup[] = [];
   for await (const { key, bytes, storedAt } of listed) {
-    const [kind = '', organizationId = '', id] = key.split('/');
+    const [kind = '', organizationId = '', id, name] = key.split('/');
     if (id === undefined) continue;
+    if (judgesEach === true && name !== undefined) {
+      yield { kind, organizationId, id, name, objects: 1, bytes, newestAt: storedAt };
+      continue;
+    }
     let [group] = open;
     if (group === undefined || group.organizationId !== organizationId || group.id !== id) {
       if (group !== undefined) yield group;
@@ -116,8 +127,12 @@ async function* groupsOf(listed: AsyncIterable<StoredObject>): AsyncGenerator<Ob
 
 async function removeGroup(
   objects: ObjectStore,
-  { kind, organizationId, id }: ObjectGroup,
+  { kind, organizationId, id, name }: ObjectGroup,
 ): Promise<number> {
+  if (name !== undefined) {
+    await objects.remove(`${kind}/${organizationId}/${id}/${name}`);
+    return 1;
+  }
   const key = `${kind}/${organizationId}/${id}`;
   const below = await objects.removeAll(`${key}/`);
   if ((await objects.head(key)) === null) return below;

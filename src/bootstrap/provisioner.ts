@@ -9,6 +9,7 @@ import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-s
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { createBlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
+import { openProfileVault, type ProfileVault } from '#src/profiles/profile-vault.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
@@ -50,6 +51,8 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     server: { id: serverId, ip: advertisedAddress(config) },
     queueTimeoutMs: config.queue.timeoutMs,
     recordings: { objects: infrastructure.objects, maxBytes: config.recordings.maxBytes },
+    profileVault: await openVault(infrastructure),
+    profileVersions: config.profiles.versions,
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),
@@ -74,6 +77,15 @@ function composeFiles(infrastructure: Infrastructure, { folders }: Browsers) {
   const { config, context, objects, log } = infrastructure;
   const { eventStore, now } = context;
   return createSessionFiles({ eventStore, now, objects, folders, log, limits: config.files });
+}
+
+function openVault({ config, objects, masterKey }: Infrastructure): Promise<ProfileVault> {
+  return openProfileVault({
+    objects,
+    masterKey: Buffer.from(masterKey),
+    folder: join(config.dataDir, 'profiles'),
+    bytesMax: config.profiles.bytesMax,
+  });
 }
 
 /** @throws LeaseTaken, saying what to do */

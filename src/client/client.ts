@@ -4,6 +4,7 @@
  */
 import { createExtensions, type Extensions } from './extensions.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
+import { createProfiles, type Profiles } from './profiles.ts';
 import { createRequester, type RequesterOptions } from './requester.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
@@ -23,6 +24,7 @@ export type {
 export type { Handoff, HandoffOptions, RequestHandoff } from './handoff.ts';
 export type { Extension, Extensions } from './extensions.ts';
 export type { EventsOptions, ServiceEvent } from './follow-events.ts';
+export type { Profile, ProfileList, Profiles, ProfileSummary } from './profiles.ts';
 export type { CallOptions } from './requester.ts';
 export { setInputFiles, type LocatorLike } from './set-input-files.ts';
 export type {
@@ -50,6 +52,7 @@ export type ClientOptions = RequesterOptions;
 export type Client = {
   sessions: Sessions;
   extensions: Extensions;
+  profiles: Profiles;
   /**
    * The organization's events as they happen, in order, each once, beginning at `from` if given.
    * Reconnects by itself until the loop is left or the signal aborts.
@@ -67,6 +70,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     sessions: createSessions(requester),
     extensions: createExtensions(requester),
+    profiles: createProfiles(requester),
     events: (eventsOptions = {}) => followEvents(requester, { path: '/api/events' }, eventsOptions),
   };
 }

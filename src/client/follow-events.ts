@@ -6,7 +6,11 @@ import { pause, pauseAfter, type Request, type Requester } from './requester.ts'
 import { readMessages, type SseMessage } from './sse.ts';
 
 /** An event of an organization: a CloudEvent, discriminated by `type`. */
-export type ServiceEvent = EventOf<'session'> | EventOf<'ledger'> | EventOf<'organization'>;
+export type ServiceEvent =
+  | EventOf<'session'>
+  | EventOf<'ledger'>
+  | EventOf<'organization'>
+  | EventOf<'profile'>;
 
 /** `state` is null if another version of the service wrote the event. */
 type EventOf<Kind extends keyof Aggregates> = Aggregates[Kind]['event'] extends infer Event

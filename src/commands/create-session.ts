@@ -12,6 +12,7 @@ import { capacityRefusal, type QueueBounds } from './capacity.ts';
 import type { CommandContext } from './handle-command.ts';
 import { handleSessionCommand } from './handle-session-command.ts';
 import { untilReadable } from './read-your-writes.ts';
+import type { WantedProfile } from './session-profile.ts';
 import { watchSession } from './session-outcome.ts';
 
 /** What a create needs beside the event store. */
@@ -28,6 +29,8 @@ export type CreateRequest = {
   command: CreateSession;
   metadata: EventMetadata;
   limits: { concurrentSessions: number };
+  /** The profile that its browser begins with; absent or null: none. */
+  profile?: WantedProfile | null;
   /** The caller's rate limit: null, or the reason to refuse the request. Never rejects. */
   admitted: Promise<Rejection | null>;
   /** How long to wait for the browser, in milliseconds; 0: not at all. */
@@ -70,7 +73,7 @@ export async function handleCreateSession(
   { context, views, sessionEvents, queue }: CreateDependencies,
   request: CreateRequest,
 ): Promise<CreateResult | Rejection> {
-  const { identity, command, metadata, limits, admitted, waitMs, span } = request;
+  const { identity, command, metadata, limits, profile = null, admitted, waitMs, span } = request;
   using ledgerQueues = context.ledgerQueues.announce(identity.organizationId);
   // The rate limit's count and the read of the servers' room share a round trip to Redis.
   const [refused, full] = await Promise.all([
@@ -84,7 +87,14 @@ export async function handleCreateSession(
   const admittedAt = performance.now();
   const appending = span?.begin('append session.requested');
   const announced = { ...context, ledgerQueues };
-  const handled = await handleSessionCommand(announced, identity, command, metadata, limits);
+  const handled = await handleSessionCommand(
+    announced,
+    identity,
+    command,
+    metadata,
+    limits,
+    profile,
+  );
   // A repeated request submits nothing.
   ledgerQueues[Symbol.dispose]();
   if (isRejection(handled)) return handled;

@@ -63,6 +63,8 @@ export type Reads = {
   read: Read;
   /** Reads an aggregate whose id the caller has just generated, so that it cannot exist yet. */
   readNew: Read;
+  /** Reads an aggregate that other processes change, too: never from this one's memory. */
+  readCurrent: Read;
   /** Starts to read a ledger that the decision will change, concurrently with the other reads. */
   prefetchLedger: (aggregate: RefOf<'ledger'>) => Promise<void>;
 };
@@ -212,20 +214,25 @@ function openReads(
   function known<Kind extends AggregateKind>(aggregate: RefOf<Kind>): Loaded<Kind> | null {
     return (reads.get(streamFilter(aggregate)) as Loaded<Kind> | undefined) ?? null;
   }
-  async function load<Kind extends AggregateKind>(aggregate: RefOf<Kind>, isNew: boolean) {
+  async function load<Kind extends AggregateKind>(
+    aggregate: RefOf<Kind>,
+    { isNew = false, isCurrent = false } = {},
+  ) {
     const before = known<Kind>(aggregate);
     if (before !== null) return before;
-    const remembered = isFirstAttempt ? stateCache?.get<Kind>(aggregate) : undefined;
-    const options = { fromLeader: !isFirstAttempt, isNew };
+    const mayBeOld = isFirstAttempt && !isCurrent;
+    const remembered = mayBeOld ? stateCache?.get<Kind>(aggregate) : undefined;
+    const options = { fromLeader: !mayBeOld, isNew };
     const loaded = remembered ?? (await loadState<Kind>(eventStore, aggregate, options));
     reads.set(streamFilter(aggregate), loaded);
     return loaded;
   }
-  const read: Read = (aggregate) => load(aggregate, false);
+  const read: Read = (aggregate) => load(aggregate);
+  const readCurrent: Read = (aggregate) => load(aggregate, { isCurrent: true });
   const readNew: Read = (aggregate) => {
     // Assume that the aggregate does not exist, without a read; the append fails if it does.
     if (isFirstAttempt) reads.set(streamFilter(aggregate), { state: null, sequence: 0 });
-    return load(aggregate, true);
+    return load(aggregate, { isNew: true });
   };
   async function prefetchLedger(ledger: RefOf<'ledger'>): Promise<void> {
     // A busy queue knows the ledger. Later attempts leave the read to the queue.
@@ -237,7 +244,7 @@ function openReads(
       throw new Error(`decided on ${streamFilter(aggregate)} without reading it`);
     return before;
   }
-  return { read, readNew, prefetchLedger, loaded, known };
+  return { read, readNew, readCurrent, prefetchLedger, loaded, known };
 }
 
 function remember(

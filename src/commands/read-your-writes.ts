@@ -1,4 +1,5 @@
 import { organizationSessions } from '#projections/organization-sessions.ts';
+import { profiles } from '#projections/profiles.ts';
 import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import type { Views } from '#projections/store/views.ts';
@@ -19,4 +20,10 @@ export async function untilReadable(views: Views, sequence: number): Promise<voi
       views.waitForCheckpoint(projectionId(projection), sequence, READABLE_WITHIN_MS),
     ),
   );
+}
+
+/** The same for an event of a profile. */
+export async function untilProfileReadable(views: Views, sequence: number): Promise<void> {
+  if (!views.isReachable()) return;
+  await views.waitForCheckpoint(projectionId(profiles), sequence, READABLE_WITHIN_MS);
 }

@@ -14,6 +14,7 @@ import {
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
 import { s3Variables } from './s3.ts';
+import { profilesVariables, readProfiles, type ProfilesConfig } from './profiles.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
@@ -78,6 +79,7 @@ export type Config = StoresConfig & {
   };
   pool: { minIdle: number; maxIdle: number; max: number };
   queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
+  profiles: ProfilesConfig;
   maxLifetimeMs: number;
   files: FilesConfig;
   tiers: Tiers;
@@ -163,6 +165,7 @@ export const variables = {
     fallback: '',
     meaning: 'the same for the waiting requests of one organization; empty: half of QUEUE_MAX',
   },
+  ...profilesVariables,
   MAX_LIFETIME: { fallback: '72h', meaning: 'longest life of a session, extensions included' },
   TIERS: {
     fallback: '{}',
@@ -240,6 +243,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     },
     pool: pool(read),
     queue: queue(read),
+    profiles: readProfiles(read),
     maxLifetimeMs: lifetime(read),
     files: readFiles(read),
     tiers: readTiers(read('TIERS')),

@@ -8,6 +8,7 @@ const finished: Finished = {
   session: ({ status }) => isFinal(status),
   ledger: () => false,
   organization: () => false,
+  profile: ({ removedAt }) => removedAt !== null,
   server: ({ status }) => status === 'left' || status === 'lost',
   workload: ({ status }) => status === 'terminated',
 };

@@ -12,6 +12,7 @@ import { evolveServer } from '#src/domain/fleet/server.ts';
 import { evolveWorkload } from '#src/domain/fleet/workload.ts';
 import { evolveLedger } from '#src/domain/organization/ledger.ts';
 import { evolveOrganization } from '#src/domain/organization/organization.ts';
+import { evolveProfile } from '#src/domain/profile/profile.ts';
 import { evolve as evolveSession } from '#src/domain/session/session.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore, ReadLastOptions } from './event-store.ts';
@@ -28,6 +29,7 @@ const evolves: { [Kind in AggregateKind]: Evolve<Kind> } = {
   ledger: evolveLedger,
   organization: (state, event, { organizationId }) =>
     evolveOrganization(state, event, organizationId),
+  profile: evolveProfile,
   server: (state, event, { id }) => evolveServer(state, event, id),
   workload: (state, event, { id }) => evolveWorkload(state, event, id),
 };

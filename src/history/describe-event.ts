@@ -80,6 +80,10 @@ function describeSessionEvent(event: SessionEvent): string {
     case 'session.file-removed':
     case 'session.file-refused':
       return describeFile(event);
+    case 'session.profile-save-requested':
+    case 'session.profile-saved':
+    case 'session.profile-not-saved':
+      return describeProfile(event);
     case 'session.stop-requested': {
       const { reason, note } = event.data;
       return note === undefined ? stopReasons[reason] : `${stopReasons[reason]}: ${note}`;
@@ -130,6 +134,17 @@ function describeRecording({
 /** What the browser told follows on lines of its own. */
 function withBlackBox(sentence: string, { blackBox }: { blackBox?: BlackBox }): string {
   return [sentence, ...describeBlackBox(blackBox)].join('\n');
+}
+
+function describeProfile(
+  event: Extract<SessionEvent, { type: `session.profile-${string}` }>,
+): string {
+  const { profileId } = event.data;
+  if (event.type === 'session.profile-save-requested')
+    return `a save of profile ${profileId} was requested`;
+  if (event.type === 'session.profile-saved')
+    return `it saved version ${event.data.version} of profile ${profileId}`;
+  return `it did not save profile ${profileId} (${event.data.reason}): ${event.data.detail}`;
 }
 
 function describeHandoff(

@@ -17,6 +17,7 @@ import type { Tracer } from '#src/telemetry/tracer.ts';
 import { createOpenEgress, type OpenEgress } from './egress/open-egress.ts';
 import { startAutoscaler } from './pool/autoscale.ts';
 import type { BlackBoxes } from './black-box/black-boxes.ts';
+import type { ProfileVault } from '#src/profiles/profile-vault.ts';
 import type { Browsers } from './browsers/browsers.ts';
 import {
   handleExit,
@@ -46,6 +47,7 @@ import type { ExtensionsOf } from './extensions/extension-source.ts';
 import { createRecorder, type RecorderOptions } from './recorder/recorder.ts';
 import { createScreenshots } from './screenshots/screenshots.ts';
 import { createReporter, type Reporter } from './reporter.ts';
+import { createProfiles } from './profiles/profiles.ts';
 import { acceptRequests } from './pool/accept-requests.ts';
 import { requestsWaitingAt } from './pool/earlier-requests.ts';
 import { createWaitingSessions, type WaitingSessions } from './pool/waiting-sessions.ts';
@@ -63,6 +65,9 @@ export type ProvisionerDependencies = {
   openEgress?: OpenEgress;
   /** The extensions of organizations; absent: browsers have none. */
   extensionsOf?: ExtensionsOf;
+  /** Where the archives of profiles are, and how many versions of each are kept. */
+  profileVault: ProfileVault;
+  profileVersions: number;
   limits: PoolLimits;
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
@@ -178,6 +183,11 @@ export async function startProvisioner(
   };
 }
 
+function profilesOf({ context, profileVault, profileVersions }: ProvisionerDependencies) {
+  const { eventStore } = context;
+  return createProfiles({ eventStore, vault: profileVault, versionsKept: profileVersions });
+}
+
 /**
  * Detaches the pool for the next process, or closes it and leaves the fleet. If a session's end
  * could not be recorded, as with one that only a newer version can read, the server does not report
@@ -224,7 +234,8 @@ function openPool(dependencies: ProvisionerDependencies, reporter: Reporter): Po
   const { files } = dependencies;
   const endFiles = files && { endFiles: (workloadId: string) => files.end(workloadId) };
   const given = { ...dependencies, ...endFiles, extensionsOf, now };
-  const pool = createPool({ ...given, reporter, hasOthers, openEgress, recorder });
+  const parts = { openEgress, recorder, profiles: profilesOf(dependencies) };
+  const pool = createPool({ ...given, reporter, hasOthers, ...parts });
   files?.start(pool);
   browsers.onExit((exit) => {
     const { workloadId } = exit;

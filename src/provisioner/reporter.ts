@@ -9,6 +9,7 @@ import {
   type CommandResult,
 } from '#src/commands/handle-command.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { recordSavedProfile, type SavedProfile } from '#src/commands/session-profile.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import type { SessionIdentity } from '#src/domain/session/session.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -44,6 +45,12 @@ export type Reporter = {
     command: SessionCommand,
     metadata: EventMetadata,
   ): Promise<CommandResult<'session'> | Rejection>;
+  /** @throws Error where an aggregate cannot be read */
+  profile(
+    identity: SessionIdentity,
+    saved: SavedProfile,
+    metadata: EventMetadata,
+  ): Promise<CommandResult<'session'> | Rejection>;
 };
 
 /** A workload and the end of its last report, which the next one waits for. */
@@ -55,22 +62,7 @@ export function createReporter(
   log: Logger,
   signal: AbortSignal,
 ): Reporter {
-  const options = {
-    pauseMs,
-    isTransient: (error: unknown) => error instanceof Unavailable && !signal.aborted,
-    onRetry: (error: unknown) =>
-      log.debug({ err: error }, 'event store unavailable; the report is retried'),
-    signal,
-  };
-  function withRetry<Result>(append: () => Promise<Result>): Promise<Result> {
-    return retry(options, append);
-  }
-  /** A claim is no fact: where only a newer version can read the session, that one claims it. */
-  function claim<Result>(append: () => Promise<Result>): Promise<Result> {
-    const isTransient = (error: unknown) =>
-      options.isTransient(error) && !(error instanceof WrittenByNewer);
-    return retry({ ...options, isTransient }, append);
-  }
+  const { withRetry, claim } = retries(log, signal);
   async function workload(
     id: string,
     command: WorkloadCommand,
@@ -119,5 +111,25 @@ export function createReporter(
       const append = isClaim ? claim : withRetry;
       return append(() => handleSessionCommand(context, identity, command, metadata));
     },
+    profile: (...saved) => withRetry(() => recordSavedProfile(context, ...saved)),
   };
+}
+
+/** What runs an append again while the event store is unavailable. */
+function retries(log: Logger, signal: AbortSignal) {
+  const options = {
+    pauseMs,
+    isTransient: (error: unknown) => error instanceof Unavailable && !signal.aborted,
+    onRetry: (error: unknown) =>
+      log.debug({ err: error }, 'event store unavailable; the report is retried'),
+    signal,
+  };
+  const withRetry = <Result>(append: () => Promise<Result>) => retry(options, append);
+  /** A claim is no fact: where only a newer version can read the session, that one claims it. */
+  function claim<Result>(append: () => Promise<Result>): Promise<Result> {
+    const isTransient = (error: unknown) =>
+      options.isTransient(error) && !(error instanceof WrittenByNewer);
+    return retry({ ...options, isTransient }, append);
+  }
+  return { withRetry, claim };
 }

@@ -31,6 +31,7 @@ import { benchBssStart } from './many/bss-start.ts';
 import { benchEvents } from './many/events.ts';
 import { benchMany } from './many/many.ts';
 import { benchPool } from './pool.ts';
+import { benchProfiles } from './profiles.ts';
 import { benchRebuild } from './rebuild.ts';
 import { benchStrangers } from './strangers.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
@@ -126,6 +127,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   archive: () => benchArchive(print),
   strangers: () => benchStrangers(print),
   pool: async () => benchPool(print),
+  profiles: (probe) => benchProfiles(print, { rounds: ROUNDS, tiers: TIERS }, probe),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
   dashboard: () => benchDashboard(print),
   events: () => benchEvents(print),

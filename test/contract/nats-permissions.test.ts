@@ -47,14 +47,17 @@ const life = [
   ...['share-created', 'share-used', 'share-revoked'],
   ...filed,
   'updated',
+  ...['profile-saved', 'profile-not-saved'],
   'stop-requested',
   'stopped',
   'failed',
 ];
+const ends = ['stop-requested', 'stopped', 'failed'];
+const profile = ['profile-saved', 'profile-not-saved'];
 const allBut = (...mine: string[]) => life.filter((type) => !mine.includes(type)).map(session);
 
 const money = ['evt.acme.ledger.credits-granted', 'evt.acme.ledger.slot-reserved'];
-const people = ['evt.acme.organization.key-issued', 'evt.acme.organization.registered'];
+const people = ['organization.key-issued', 'profile.prf_1.removed'].map((one) => `evt.acme.${one}`);
 const fleet = ['fleet.server.srv_1.joined', 'fleet.workload.wl_1.idle'];
 /** JetStream requests that no user may send: they would lose or change events. */
 const ruin = [
@@ -79,6 +82,7 @@ const streams = [
 ];
 const work = {
   provisioner: [
+    'evt.acme.profile.prf_1.version-saved',
     '$JS.API.CONSUMER.MSG.NEXT.EVENTS.provisioner',
     '$JS.API.CONSUMER.DELETE.EVENTS.provisioner',
     '$JS.API.CONSUMER.CREATE.EVENTS.provisioner',
@@ -147,10 +151,7 @@ const forbidden: Record<NatsUser, string[]> = {
   provisioner: [
     ...ofCallers,
     ...questions,
-    ...allBut(
-      ...['assigned', 'requeued', 'activated', 'stop-requested', 'stopped', 'failed'],
-      ...filed,
-    ),
+    ...allBut('assigned', 'requeued', 'activated', ...profile, ...filed, ...ends),
     ...money,
     ...people,
     ...work.timekeeper,
@@ -179,9 +180,7 @@ const forbidden: Record<NatsUser, string[]> = {
   timekeeper: [
     ...objects,
     ...questions,
-    ...allBut(
-      ...['queued', 'expiry-warning', 'handoff-expired', 'stop-requested', 'stopped', 'failed'],
-    ),
+    ...allBut('queued', 'expiry-warning', 'handoff-expired', 'profile-not-saved', ...ends),
     ...money,
     ...people,
     ...fleet,

@@ -136,6 +136,10 @@ function browsersOf({
       return runningOf(workloadId);
     },
     stop,
+    close: () => Promise.resolve(false),
+    readProfile: () => {
+      throw new Error('no profile is kept in a simulation');
+    },
     async list() {
       await pause(random.integer(1, 20));
       return [...browsers.values()].map(observed);

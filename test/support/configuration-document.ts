@@ -87,6 +87,8 @@ export const topics: readonly Topic[] = [
       FILES_FILE_MAX: 'bytes, as 200MB',
       FILES_SESSION_MAX: 'bytes, as 1GB',
       FILES_RETAIN: DURATION,
+      PROFILE_VERSIONS: COUNT,
+      PROFILE_MB_MAX: 'MB',
     },
   },
   {

@@ -202,6 +202,25 @@ export const filed = [
   },
 ] as const satisfies SessionEvent[];
 
+/** A session that is asked to save its profile. */
+export const profile = { id: 'prf_1', version: 3, save: true } as const;
+
+/** Outcomes of a session's profile: while it goes on, and at its end. */
+export const profiled = [
+  {
+    type: 'session.profile-saved',
+    data: { profileId: 'prf_1', version: 4, bytes: 4_718_592, atEnd: false },
+  },
+  {
+    type: 'session.profile-not-saved',
+    data: { profileId: 'prf_1', reason: 'not_closed', detail: 'it hung', atEnd: true },
+  },
+  {
+    type: 'session.profile-save-requested',
+    data: { profileId: 'prf_1', at: iso(T0) },
+  },
+] as const satisfies SessionEvent[];
+
 /** The state is carried again: the event before it is archived. */
 export const carriedForward: SessionEvent = {
   type: 'session.carried-forward',

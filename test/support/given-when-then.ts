@@ -11,6 +11,7 @@ import {
   decideOrganization,
   type OrganizationCommand,
 } from '#src/domain/organization/organization.ts';
+import { decideProfile, type ProfileCommand } from '#src/domain/profile/profile.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { decide } from '#src/domain/session/decide.ts';
 
@@ -27,6 +28,10 @@ export const ledger = specification<'ledger', LedgerCommand>(
 export const organization = specification<'organization', OrganizationCommand>(
   { kind: 'organization', organizationId },
   decideOrganization,
+);
+export const profile = specification<'profile', ProfileCommand>(
+  { kind: 'profile', organizationId, id: 'prf_1' },
+  (command, state) => decideProfile(command, state, 'prf_1'),
 );
 export const workload = specification<'workload', WorkloadCommand>(
   { kind: 'workload', id: 'wl_1' },

@@ -236,6 +236,8 @@ export const table: Record<keyof typeof variables, Row[]> = {
   ],
   FILES_SESSION_MAX: bytes,
   FILES_RETAIN: duration,
+  PROFILE_VERSIONS: count,
+  PROFILE_MB_MAX: count,
   MAX_LIFETIME: [...duration, ['59s', /must be at least 1m/]],
   TIERS: [
     ['free', /is not JSON/],

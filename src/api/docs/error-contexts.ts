@@ -4,6 +4,7 @@ const ID = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
 const HANDOFF = 'hof_2tYc0NgR8VwXb4n9T6kLw0';
 const FILE = 'report.pdf';
 const EXTENSION = 'ext_9c56cc51b374c3ba189210d5b6d4bf57';
+const PROFILE = 'prf_8v1KpR7tYc0NgXb4n9T6kL';
 const SHARE = 'shr_9T6kLw0yPq2mVz8sHgJ5mY';
 
 /** An example context of each error, for the documentation. */
@@ -24,12 +25,23 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   RECORDING_NOT_FOUND: { session_id: ID },
   FILE_NOT_FOUND: { session_id: ID, name: FILE },
   EXTENSION_NOT_FOUND: { extension_id: EXTENSION },
+  PROFILE_NOT_FOUND: { profile_id: PROFILE },
+  PROFILE_VERSION_NOT_FOUND: { profile_id: PROFILE, version: 3, versions: [7, 8, 9] },
   KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID, ended_at: '2026-01-01T02:00:00.000Z' },
   SESSION_NOT_READY: { session_id: ID, status: 'queued' },
   SESSION_NOT_ACTIVE: { session_id: ID, status: 'active', expires_at: '2026-01-01T02:00:00.000Z' },
   HANDOFF_CONFLICT: { session_id: ID, handoff_id: HANDOFF, status: 'taken', taken_by: 'user_2' },
+  PROFILE_READ_ONLY: { session_id: ID },
+  PROFILE_SAVE_UNDER_WAY: { session_id: ID },
+  PROFILE_NOT_SAVED: {
+    session_id: ID,
+    profile_id: PROFILE,
+    reason: 'storage',
+    detail: 'it could not be read or stored',
+  },
+  PROFILE_IN_USE: { profile_id: PROFILE, session_id: ID },
   SESSION_ENDED: { session_id: ID, status: 'stopped', ended_reason: 'expired' },
   SHARE_ENDED: {},
   PAYLOAD_TOO_LARGE: {},
@@ -41,6 +53,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },
   EXTENSION_LIMIT_EXCEEDED: { limit: 50 },
+  PROFILE_LIMIT_EXCEEDED: { limit: 100 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   INTERNAL: {},
   BROWSER_UNREACHABLE: {},

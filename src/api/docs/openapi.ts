@@ -43,6 +43,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
         description: 'Automation asks a person for help, waits, and goes on.',
       },
       { name: 'Shares', description: 'Addresses of a session’s screen for others.' },
+      { name: 'Profiles', description: 'Browsers’ profiles, kept between sessions.' },
       { name: 'Events', description: 'Streams of events in real time.' },
       { name: 'Extensions', description: 'Browser extensions that sessions are created with.' },
       {

@@ -20,7 +20,7 @@ export type EventQuery = {
 };
 
 /** Kinds of aggregates whose events belong to an organization. */
-type TenantKind = 'session' | 'ledger' | 'organization';
+type TenantKind = 'session' | 'ledger' | 'organization' | 'profile';
 
 const POSITION_PATTERN = '^[0-9]{1,15}$';
 

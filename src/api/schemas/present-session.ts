@@ -109,8 +109,13 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     ...presentEmulation(session.browser),
     credits_reserved: session.creditsReserved,
     credits_used: session.creditsUsed,
+    profile: session.profile === undefined ? null : presentOwnProfile(session.profile),
     handoff: session.handoff === undefined ? null : presentHandoff(session, session.handoff),
   };
+}
+
+function presentOwnProfile({ id, version, save, saved }: NonNullable<SessionState['profile']>) {
+  return { id, version: version === 0 ? null : version, save, saved_version: saved ?? null };
 }
 
 /** Rendered sessions in the cache; a session that is read often is rendered once. */

@@ -5,6 +5,7 @@ import { EgressBody } from './egress.ts';
 import { SessionExtensionsBody } from './extensions.ts';
 import { requestedEmulation } from './emulation.ts';
 import { checkedByHandler } from './fields.ts';
+import { WantedProfile } from './session-profile.ts';
 
 /** Schemas of requests; unknown fields are refused. */
 
@@ -132,6 +133,7 @@ export const CreateSessionBody = Type.Object(
       }),
     ),
     ...requestedEmulation,
+    profile: Type.Optional(WantedProfile),
   },
   {
     title: 'CreateSession',

@@ -4,6 +4,7 @@ import { FailureReason, statuses, StopReason } from '#events/session.ts';
 import { EgressAnswer } from './egress.ts';
 import { answeredEmulation } from './emulation.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
+import { ProfileOfSession } from './session-profile.ts';
 import { Handoff } from './steering.ts';
 
 /** Schemas of answers about sessions and the service; `examples` become the document's examples. */
@@ -112,6 +113,10 @@ export const Session = Type.Object(
     ...answeredEmulation,
     credits_reserved: Type.Integer({ description: 'one credit is one minute', examples: [90] }),
     credits_used: Nullable(Type.Integer(), ENDED),
+    profile: Nullable(ProfileOfSession, {
+      examples: [null],
+      description: 'null: it was created without one',
+    }),
     handoff: Nullable(Handoff, { examples: [null], description: 'the last one; null: none' }),
     queue_position: Type.Optional(
       Type.Integer({

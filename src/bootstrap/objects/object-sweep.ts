@@ -1,6 +1,7 @@
 import type { SessionState } from '#events/session.ts';
 import { extensionRetention } from '#src/archivist/extension-retention.ts';
 import { filesRetention } from '#src/archivist/files-retention.ts';
+import { profileRetention } from '#src/archivist/profile-retention.ts';
 import { recordingRetention } from '#src/archivist/recording-retention.ts';
 import { startObjectSweep, type RetentionRule } from '#src/archivist/sweep-objects.ts';
 import { loadState } from '#src/event-store/load-state.ts';
@@ -30,5 +31,6 @@ function retentionRules({ config, context }: Infrastructure): RetentionRule[] {
     filesRetention({ readSession, retainMs: config.files.retainMs, now: context.now }),
     recordingRetention(context, config.recordings.retainMs),
     extensionRetention(context.eventStore, context.now),
+    profileRetention(context.eventStore, context.now),
   ];
 }

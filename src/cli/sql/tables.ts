@@ -57,8 +57,10 @@ const events: Table = {
     column(
       'aggregate_id',
       'VARCHAR',
-      "CASE WHEN parts[1] = 'evt' AND kind <> 'session' THEN parts[2] ELSE parts[-2] END",
-      'id of the session, server or browser; of a ledger or organization, the organization’s',
+      "CASE WHEN parts[1] = 'evt' AND kind NOT IN ('session', 'profile') THEN parts[2] ELSE " +
+        'parts[-2] END',
+      'id of the session, profile, server or browser; of a ledger or organization, the ' +
+        'organization’s',
     ),
     column(
       'actor_kind',

@@ -1,6 +1,6 @@
 import type { KnownCommand, Usage } from '../command.ts';
+import { apiCommands } from './by-api.ts';
 import { eventCommands } from './events.ts';
-import { fileCommands } from './files.ts';
 import { installationCommands } from './installation.ts';
 import { organizationCommands } from './organizations.ts';
 import { serverCommands } from './servers.ts';
@@ -10,7 +10,7 @@ import { sessionCommands } from './sessions.ts';
 export const allCommands: readonly KnownCommand[] = [
   ...organizationCommands,
   ...sessionCommands,
-  ...fileCommands,
+  ...apiCommands,
   ...serverCommands,
   ...eventCommands,
   ...installationCommands,

@@ -6,6 +6,7 @@ export const KINDS = [
   { kind: 'workload', title: 'browsers', isOrganizations: false },
   { kind: 'server', title: 'servers', isOrganizations: false },
   { kind: 'ledger', title: 'credits', isOrganizations: true },
+  { kind: 'profile', title: 'profiles', isOrganizations: true },
   { kind: 'organization', title: 'organizations', isOrganizations: true },
 ] as const;
 

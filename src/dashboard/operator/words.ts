@@ -24,6 +24,7 @@ export function purposeOf(name: string): string {
 const PURPOSES: Readonly<Record<string, string>> = {
   'session-view': 'each session, as the API shows it',
   'organization-sessions': 'the list of each organization’s sessions',
+  profiles: 'the browser profiles of each organization',
   servers: 'the browser servers and their browsers',
   workloads: 'what runs on each server',
 };

@@ -18,6 +18,8 @@ export type Facts = {
   endedReason: string | null;
   serverId: string | null;
   browser: Pick<SessionState['browser'], 'geolocation' | 'userAgent' | 'permissions'>;
+  /** The profile that its browser began with; null: none. */
+  profile: { id: string; version: number | null; save: boolean; saved: number | null } | null;
 };
 
 export function factsOfDetails(details: Details): Facts {
@@ -39,11 +41,17 @@ export function factsOfDetails(details: Details): Facts {
       ...(details.user_agent === null ? {} : { userAgent: details.user_agent }),
       ...(details.permissions.length === 0 ? {} : { permissions: details.permissions }),
     },
+    profile: details.profile && { ...details.profile, saved: details.profile.saved_version },
   };
 }
 
 export function factsOfState(state: SessionState): Facts {
-  return { ...state, serverId: state.workload?.serverId ?? null };
+  const { profile, workload } = state;
+  return {
+    ...state,
+    serverId: workload?.serverId ?? null,
+    profile: profile === undefined ? null : { ...profile, saved: profile.saved ?? null },
+  };
 }
 
 export function FactList({ facts }: { facts: Facts }) {
@@ -58,6 +66,9 @@ export function FactList({ facts }: { facts: Facts }) {
       <Time key="end" at={facts.endedAt ?? facts.expiresAt} />,
     ],
     ...(facts.endedReason === null ? [] : [['Reason', facts.endedReason] as [string, string]]),
+    ...(facts.profile === null
+      ? []
+      : [['Profile', profileLine(facts.profile, facts.endedAt !== null)] as [string, string]]),
     ...(facts.serverId === null ? [] : [['Server', facts.serverId] as [string, string]]),
     ...emulated(facts.browser),
   ];
@@ -82,6 +93,17 @@ function emulated(browser: Facts['browser']): [name: string, value: string][] {
     ['Permissions', permissions?.join(', ')],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== undefined);
+}
+
+/** What it began with, and what it leaves or has left. */
+function profileLine(
+  { id, version, save, saved }: NonNullable<Facts['profile']>,
+  hasEnded: boolean,
+): string {
+  const begun = version === null || version === 0 ? 'empty' : `version ${version}`;
+  const unsaved = hasEnded ? 'not saved' : 'to be saved';
+  const left = saved === null ? unsaved : `saved as version ${saved}`;
+  return `${id}, ${begun}${save ? `, ${left}` : ''}`;
 }
 
 function Started({ facts: { createdAt, startedAt } }: { facts: Facts }) {

@@ -22,6 +22,12 @@ export type Details = SessionDetails & {
   geolocation: Geolocation | null;
   user_agent: string | null;
   permissions: string[];
+  profile: {
+    id: string;
+    version: number | null;
+    save: boolean;
+    saved_version: number | null;
+  } | null;
   /** The last one. */
   handoff: Handoff | null;
   /** Null: it has no rules. */

@@ -1,5 +1,6 @@
 import type { EgressRules, EgressTraffic } from '#events/egress.ts';
 import type { BlackBox } from '#events/session/black-box.ts';
+import type { AskedProfile, NotSavedReason } from '#events/profile.ts';
 import type {
   BrowserOptions,
   FailureReason,
@@ -30,6 +31,8 @@ export type SessionCommand =
   /** The provisioner reports what the browser has sent, received and was refused since the last. */
   | { type: 'RecordEgress'; traffic: EgressTraffic; now: number }
   | FileCommand
+  | SaveProfile
+  | ProfileOutcome
   | StopSession
   | StoreRecording
   /** The expiry-warning timer has fired. */
@@ -145,6 +148,15 @@ export type FileCommand =
       guid?: string;
       now: number;
     };
+/** A client asks for the session's profile to be saved while the session goes on. */
+export type SaveProfile = { type: 'SaveProfile'; now: number };
+/** The provisioner has saved the session's profile, or could not. */
+export type ProfileOutcome = {
+  type: 'ReportProfile';
+  outcome: { version: number; bytes: number } | { reason: NotSavedReason; detail: string };
+  /** False: the session goes on. */
+  atEnd: boolean;
+};
 
 export type CreateSession = {
   type: 'CreateSession';
@@ -165,6 +177,8 @@ export type CreateSession = {
   record?: true;
   /** Present: its end is to tell nothing of what its pages did. */
   blackBox?: false;
+  /** Decided with the profile itself; absent: none. */
+  profile?: AskedProfile;
   now: number;
 };
 

@@ -12,6 +12,7 @@ import { decideFile } from './decide-file.ts';
 import { decideHandoff } from './decide-handoff.ts';
 import { handoffEndsAt } from './handoff.ts';
 import { hasEnded } from './rejections.ts';
+import { decideProfileOutcome, saveProfile, unsavedAtEnd } from './decide-profile.ts';
 import { decideShare } from './decide-share.ts';
 import { beyondLifetime, minutesOf } from './duration.ts';
 import { storeRecording } from './recording.ts';
@@ -68,6 +69,10 @@ export function decide(
     case 'RecordFileRemoved':
     case 'RecordFileRefused':
       return decideFile(command, session);
+    case 'SaveProfile':
+      return saveProfile(command, session);
+    case 'ReportProfile':
+      return decideProfileOutcome(command, session);
     case 'StopSession':
       return isMeant(command, session)
         ? stop(command.reason, command.now, session, command.note)
@@ -85,7 +90,9 @@ export function decide(
     case 'FailQueuedSession':
       return failQueued(command, session);
     case 'ConfirmStopped':
-      return session.status === 'stopping' ? [stopped(session, session.endedReason, command)] : [];
+      return session.status === 'stopping'
+        ? [...unsaved(session), stopped(session, session.endedReason, command)]
+        : [];
     case 'ReportBrowserClosed':
       return browserClosed(command, session);
     case 'FailSession':
@@ -291,14 +298,20 @@ function browserClosed(
 ): SessionEvent[] {
   const { closedAt, now } = command;
   if (isFinal(session.status)) return [];
-  if (session.status === 'stopping') return [stopped(session, session.endedReason, command)];
+  if (session.status === 'stopping')
+    return [...unsaved(session), stopped(session, session.endedReason, command)];
   const startedAt = Date.parse(session.startedAt ?? session.createdAt);
   const at = iso(Math.max(startedAt, Math.min(closedAt, now)));
   const reason = 'browser_closed';
   return [
     { type: 'session.stop-requested', data: { reason, at } },
+    ...unsaved(session),
     stopped({ ...session, stopRequestedAt: at }, reason, command),
   ];
+}
+
+function unsaved(session: SessionState): SessionEvent[] {
+  return unsavedAtEnd(session, 'the browser has ended, and its profile was not read');
 }
 
 /** A server's report may come when the session is another one's by now. */
@@ -306,7 +319,8 @@ function fail(command: Failure, session: SessionState): SessionEvent[] {
   const { serverId } = command;
   const holder = (session.workload ?? session.assignment)?.serverId ?? serverId;
   if (isFinal(session.status) || (serverId !== undefined && holder !== serverId)) return [];
-  return [failed(command, session)];
+  const why = `the session failed: ${command.reason}`;
+  return [...unsavedAtEnd(session, why), failed(command, session)];
 }
 
 function failQueued(

@@ -1,6 +1,7 @@
 import { addTraffic } from '../egress/traffic.ts';
 import { endedHandoff, handoffAfter } from './handoff.ts';
 import { recordingAfter } from './recording.ts';
+import { profileAfter } from './profile.ts';
 import { sharesAfter } from './share.ts';
 import {
   keyedExtensionsMax,
@@ -87,7 +88,7 @@ export function evolve(
   }
 }
 
-/** The session after an event of its traffic, hand-off, shares, recording or files. */
+/** The session after an event of its traffic, hand-off, shares, recording, files or profile. */
 function steered(session: SessionState, event: SteeringEvent): SessionState {
   switch (event.type) {
     case 'session.share-created':
@@ -103,13 +104,17 @@ function steered(session: SessionState, event: SteeringEvent): SessionState {
     case 'session.file-refused':
       // They are folded apart, by files.ts: there may be a thousand.
       return session;
+    case 'session.profile-save-requested':
+    case 'session.profile-saved':
+    case 'session.profile-not-saved':
+      return { ...session, ...profileAfter(session.profile, event) };
     default:
       return { ...session, ...handoffAfter(session, event) };
   }
 }
 type SteeringEvent = Extract<
   SessionEvent,
-  { type: `session.${'egress' | 'file' | 'handoff' | 'recording' | 'share'}-${string}` }
+  { type: `session.${'egress' | 'file' | 'handoff' | 'profile' | 'recording' | 'share'}-${string}` }
 >;
 
 function incomplete(type: string): RangeError {
@@ -187,6 +192,9 @@ export const transitions: Record<SessionEvent['type'], Transition> = {
   'session.file-added': { from: ['active', 'stopping'], to: 'same' },
   'session.file-removed': { from: ['active'], to: 'same' },
   'session.file-refused': { from: ['active', 'stopping'], to: 'same' },
+  'session.profile-save-requested': { from: ['active'], to: 'same' },
+  'session.profile-saved': { from: ['active', 'stopping'], to: 'same' },
+  'session.profile-not-saved': { from: ['active', 'stopping'], to: 'same' },
   'session.expiry-warning': { from: ['active'], to: 'same' },
   'session.stop-requested': { from: ['creating', 'queued', 'active'], to: 'stopping' },
   'session.stopped': { from: ['stopping'], to: 'stopped' },

@@ -36,6 +36,21 @@ export type BrowserSpec = {
   geolocation?: Geolocation;
   /** Granted to all pages, by their names in the Permissions API; in place by CDP. */
   permissions?: readonly string[];
+  /** The profile that it begins with, and may leave; absent: a new one that is thrown away. */
+  profile?: ProfileSpec;
+};
+
+export type ProfileSpec = {
+  /**
+   * A tar of the profile's folder, pulled while the browser's other programs start; null: an empty
+   * profile.
+   */
+  tar: AsyncIterable<Uint8Array> | null;
+  /**
+   * True: once its user or `close` has closed the browser, the folder stays until `stop`, and can
+   * be read.
+   */
+  isKept: boolean;
 };
 
 /**
@@ -63,6 +78,8 @@ export type BrowserExit = {
   endedAt: number;
   /** The last lines of the browser's stderr, at most 2 KiB, for the log and the event. */
   detail: string;
+  /** True: its profile can be read, and the browser is listed, until it is stopped. */
+  hasProfile?: boolean;
 };
 
 /** What a server launches browsers from: the program and its age. */
@@ -150,6 +167,18 @@ export type Browsers = {
    * Ends a browser; resolves when none of its processes is left. Succeeds for an unknown workload.
    */
   stop(workloadId: string): Promise<void>;
+  /**
+   * Closes a browser of this process whose profile is kept, as its user would: it writes what it
+   * has in memory. @returns false if it was not closed within the time, or has ended otherwise
+   */
+  close(workloadId: string, withinMs: number): Promise<boolean>;
+  /**
+   * A tar of the profile of a browser that was launched with one, without caches: of one that was
+   * closed and not stopped yet, or of one that runs. That one stands still while it is read, and
+   * goes on at the latest when the signal aborts; what it has in memory alone is missing.
+   * @throws Error if there is none; while it is read, if it cannot be read to its end
+   */
+  readProfile(workloadId: string, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** All browsers of the service on this server, including those that an earlier process left. */
   list(): Promise<ObservedBrowser[]>;
   /**

@@ -53,13 +53,10 @@ export async function unpackInto(
 }
 
 /**
- * The same as a tar whose files are root's, made as it is read.
- * @param onFailure called in place of the tar's end
+ * The same as a tar whose files are root's, made as it is read; fails with what reading an
+ * extension throws.
  */
-export function extensionsTar(
-  extensions: readonly ExtensionSource[],
-  onFailure: (error: unknown) => void,
-): Readable {
+export function extensionsTar(extensions: readonly ExtensionSource[]): Readable {
   const tar = pack();
   async function fill(): Promise<void> {
     for await (const { path: name, data } of unpack(extensions)) {
@@ -68,8 +65,9 @@ export function extensionsTar(
     }
     tar.finalize();
   }
-  fill().catch(onFailure);
-  return Readable.from(tar, { objectMode: false });
+  const readable = Readable.from(tar, { objectMode: false });
+  fill().catch((error: unknown) => readable.destroy(error as Error));
+  return readable;
 }
 
 /** Resolves when the reader has taken the file. */

@@ -1,7 +1,7 @@
 import { launchesWanted, mustEvict } from '#src/domain/fleet/pool-policy.ts';
 import { newId } from '#src/ids.ts';
 import { metadataFrom, newMetadata } from '#src/commands/metadata.ts';
-import { LaunchFailed } from '../browsers/browsers.ts';
+import { LaunchFailed, type BrowserSpec, type RunningBrowser } from '../browsers/browsers.ts';
 import { terminateBrowser } from './terminate.ts';
 import { closeEgress, openEgressFor } from './egress.ts';
 import { browserOptionsOf, DEFAULTS, isSame, specOf, type LaunchOptions } from './options.ts';
@@ -127,7 +127,7 @@ async function launchOne(pool: Pool): Promise<void> {
       ...egress,
       ...extensionsOf(pool, options, launchedFor),
     };
-    pooled.browser = await pool.browsers.launch(spec);
+    pooled.browser = await launchWithProfile(pool, spec, options);
   } catch (error) {
     span?.fail(error);
     await closeEgress(pool, pooled);
@@ -153,6 +153,15 @@ async function launchOne(pool: Pool): Promise<void> {
 function extensionsOf(pool: Pool, { extensions }: LaunchOptions, organizationId: string | null) {
   if (extensions === undefined || organizationId === null) return {};
   return { extensions: pool.extensionsOf(organizationId, extensions) };
+}
+
+/** Launches a browser, with the profile of the session that it is launched for. */
+function launchWithProfile(
+  { browsers, profiles }: Pool,
+  spec: BrowserSpec,
+  { profile }: LaunchOptions,
+): Promise<RunningBrowser> {
+  return profile === undefined ? browsers.launch(spec) : profiles.launch(browsers, spec, profile);
 }
 
 /**

@@ -1,27 +1,46 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EgressRules } from '#events/egress.ts';
+import type { AskedProfile } from '#events/profile.ts';
 import type { BrowserOptions, SessionState } from '#events/session.ts';
 import type { BrowserSpec } from '../browsers/browsers.ts';
 
-/** What a browser is launched with: the caller's options, and the rules for its connections. */
-export type LaunchOptions = BrowserOptions & { egress?: EgressRules };
+/**
+ * What a browser is launched with: the caller's options, the rules for its connections, and the
+ * profile of the one session that it is launched for.
+ */
+export type LaunchOptions = BrowserOptions & { egress?: EgressRules; profile?: ProfileOfSession };
+export type ProfileOfSession = AskedProfile & { organizationId: string; sessionId: string };
 
 /** The options that a session's browser is launched with. */
 export function launchOptionsOf({
   browser,
   egress,
-}: Pick<SessionState, 'browser' | 'egress'>): LaunchOptions {
-  return egress === undefined ? browser : { ...browser, egress };
+  profile,
+  organizationId,
+  id: sessionId,
+}: SessionState): LaunchOptions {
+  if (egress === undefined && profile === undefined) return browser;
+  return {
+    ...browser,
+    ...(egress === undefined ? {} : { egress }),
+    ...(profile === undefined
+      ? {}
+      : { profile: { ...askedOf(profile), organizationId, sessionId } }),
+  };
+}
+
+function askedOf({ id, version, save }: AskedProfile): AskedProfile {
+  return { id, version, save };
 }
 
 /** The options alone that the caller's browser has: what the event of its launch records. */
 export function browserOptionsOf(launched: LaunchOptions): BrowserOptions {
-  const { egress: _, ...options } = launched;
+  const { egress: _, profile: __, ...options } = launched;
   return options;
 }
 
 /** Options of the browsers that are launched in advance and wait idle. */
-export const DEFAULTS: BrowserOptions = { viewport: null, locale: null, timezone: null };
+export const DEFAULTS: LaunchOptions = { viewport: null, locale: null, timezone: null };
 
 /** Screen of a session that requests no viewport, pixels. */
 const SCREEN = { width: 1280, height: 800 };
@@ -49,7 +68,7 @@ export function canServe(one: LaunchOptions, other: LaunchOptions): boolean {
 /**
  * Whether all but the screen is the same. Locale, time zone, user agent, extensions and egress
  * proxy are fixed when the process starts, and a display comes with its X server. A place and
- * permissions are there before the browser gets its session.
+ * permissions are there before the browser gets its session. A profile is one session's own.
  */
 function isAlike(one: LaunchOptions, other: LaunchOptions): boolean {
   return (
@@ -58,7 +77,8 @@ function isAlike(one: LaunchOptions, other: LaunchOptions): boolean {
     (one.headless ?? false) === (other.headless ?? false) &&
     isDeepStrictEqual(one.extensions, other.extensions) &&
     isDeepStrictEqual(one.egress, other.egress) &&
-    isDeepStrictEqual(emulationOf(one), emulationOf(other))
+    isDeepStrictEqual(emulationOf(one), emulationOf(other)) &&
+    one.profile?.sessionId === other.profile?.sessionId
   );
 }
 
@@ -97,7 +117,7 @@ export function screenOf({ viewport }: BrowserOptions): BrowserSpec['screen'] {
 }
 
 /** The part of a launch's specification that follows from the options. */
-export function specOf(options: BrowserOptions): Omit<BrowserSpec, 'workloadId' | 'vncPassword'> {
+export function specOf(options: LaunchOptions): Omit<BrowserSpec, 'workloadId' | 'vncPassword'> {
   const { locale, timezone, headless } = options;
   return {
     screen: screenOf(options),

@@ -20,6 +20,7 @@ import type { ExtensionsOf } from '../extensions/extension-source.ts';
 import type { Recorder } from '../recorder/recorder.ts';
 import type { Reporter } from '../reporter.ts';
 import type { OpenEgress } from '../egress/open-egress.ts';
+import type { Profiles } from '../profiles/profiles.ts';
 import { DEFAULTS, isSame, matchLaunches, type LaunchOptions } from './options.ts';
 import { createRoster, type PooledBrowser, type Roster } from './roster.ts';
 
@@ -58,6 +59,7 @@ export type Pool = {
   readonly browsers: Browsers;
   readonly reporter: Reporter;
   readonly log: Logger;
+  readonly profiles: Profiles;
   /** null: nothing is traced. */
   readonly tracer?: Tracer | null;
   /** null: nothing is recorded. */
@@ -123,6 +125,7 @@ export function createPool(
     | 'browsers'
     | 'reporter'
     | 'log'
+    | 'profiles'
     | 'tracer'
     | 'recorder'
     | 'blackBoxes'

@@ -26,6 +26,8 @@ export type PooledBrowser = ReportQueue & {
    * closed before the browser could be removed, and no end is reported.
    */
   ended: Promise<boolean>;
+  /** Resolves when a save of its profile that was asked for has been reported. */
+  saving: Promise<void>;
   /** Set while its removal is tried again and again; resolved once it has failed. */
   isUnremovable: boolean;
   removalFailed: PromiseWithResolvers<void>;
@@ -99,6 +101,7 @@ function createQueues() {
   const removalFailed = Promise.withResolvers<void>();
   return {
     reports: Promise.resolve(),
+    saving: Promise.resolve(),
     ended: Promise.resolve(true),
     isUnremovable: false,
     removalFailed,

@@ -7,6 +7,7 @@ import { isFinal } from '#src/domain/session/session.ts';
 import type { BrowserExit } from '../browsers/browsers.ts';
 import { closeEgress } from './egress.ts';
 import { until, type Pool } from './pool.ts';
+import { saveAtEnd, saveNow } from '../profiles/save-profile.ts';
 import { redact } from '../browsers/redact.ts';
 import type { PooledBrowser } from './roster.ts';
 
@@ -51,6 +52,8 @@ async function endBrowser(
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
   if (pooled.session !== null) await pool.endFiles?.(pooled.workloadId);
   const blackBox = await pool.blackBoxes?.end(pooled.workloadId);
+  if (reason === 'session_ended' || reason === 'server_stopped')
+    await saveAtEnd(pool, pooled, { isClosed: false }, cause());
   const isGone = await stopBrowser(pool, pooled);
   span?.end();
   if (!isGone) {
@@ -154,6 +157,10 @@ async function reportExit(pool: Pool, pooled: PooledBrowser, exit: BrowserExit):
   const blackBox = await pool.blackBoxes?.end(pooled.workloadId, exit);
   try {
     await pool.recorder?.finish(pooled.workloadId);
+    if (exit.hasProfile === true) {
+      await saveAtEnd(pool, pooled, { isClosed: true }, newMetadata(ACTOR));
+      await stopBrowser(pool, pooled);
+    }
     if (session !== null) {
       const command = sessionCommandFor({ ...exit, detail }, pool.server.id, pool.now());
       const told = blackBox ? { ...command, blackBox } : command;
@@ -184,6 +191,7 @@ function sessionCommandFor(
 /** Handles a session event: a session that stops leaves the queue, or its browser is terminated. */
 export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>): void {
   const { state } = event;
+  if (event.type === 'session.profile-save-requested') return saveOnRequest(pool, event);
   if (state.status !== 'stopping' && !isFinal(state.status)) return;
   const at = pool.waiting.findIndex(({ identity }) => identity.id === state.id);
   if (at !== -1) {
@@ -199,6 +207,14 @@ export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>)
       pool.log.error({ err: error, workloadId: pooled.workloadId }, 'failed to end a session'),
     );
   }, TERMINATE_AFTER_MS);
+}
+
+function saveOnRequest(pool: Pool, event: EventWithState<'session'>): void {
+  const { workload } = event.state;
+  if (workload?.serverId !== pool.server.id) return;
+  const pooled = pool.roster.get(workload.workloadId);
+  if (pooled?.phase !== 'busy') return;
+  pooled.saving = pooled.saving.then(() => saveNow(pool, pooled, metadataFrom(event, ACTOR)));
 }
 
 /**

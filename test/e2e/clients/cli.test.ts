@@ -129,6 +129,32 @@ describe('an operator', () => {
   });
 });
 
+it('a user keeps profiles, with an API key in place of the operator’s access', async () => {
+  const organization = await newOrganization(service, '--tier', 'free');
+  const { api_key } = await newKey(service, organization, 'member');
+  await untilAnswered(service, api_key, 200);
+  const profile = async (...args: string[]) => {
+    const env = { DATA_DIR: service.dataDir, BSS_API_KEY: api_key };
+    return bssWith(env, 'profile', ...args, '--json');
+  };
+  const created = await profile('create', 'shop log-in');
+  const { id } = JSON.parse(created.stdout) as { id: string };
+  const listed = await profile('list');
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ id, name: 'shop log-in', created_by: 'ann' }]);
+  expect(await profile('remove', id)).toEqual({
+    ...{ code: 0, stderr: '' },
+    stdout: `{"profile_id":"${id}"}\n`,
+  });
+  const gone = await profile('show', id);
+  expect([gone.code, gone.stdout]).toEqual([1, '']);
+  expect(JSON.parse(gone.stderr)).toEqual({
+    error: 'PROFILE_NOT_FOUND',
+    message: expect.stringContaining(`(profile_id: ${id})`),
+  });
+  const keyless = await bssWith({ DATA_DIR: service.dataDir, BSS_API_KEY: '' }, 'profile', 'list');
+  expect(keyless).toMatchObject({ code: 1, stderr: 'bss: BSS_API_KEY is not set: an API key.\n' });
+});
+
 describe('the command line', () => {
   test.each([
     [[], 2],

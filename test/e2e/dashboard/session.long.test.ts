@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
 import {
   type Dashboard,
   goTo,
@@ -32,6 +34,16 @@ async function active(body: object): Promise<string> {
 
 async function statusOf(id: string): Promise<string> {
   return (await dashboard.service.request('GET', `/api/sessions/${id}`)).body.status;
+}
+
+/** Has the session's browser crash. */
+async function crash(id: string): Promise<void> {
+  const { body } = await dashboard.service.request('GET', `/api/sessions/${id}`);
+  const client = new WebSocket(body.cdp_url);
+  await once(client, 'open');
+  const closed = once(client, 'close');
+  client.send(JSON.stringify({ id: 1, method: 'Browser.crash' }));
+  await closed;
 }
 
 const lineOf = (page: Page, type: string) => page.locator('.timeline li', { hasText: type });
@@ -72,6 +84,32 @@ describe('the timeline', () => {
     await lineOf(page, 'ledger.slot-released').waitFor();
     await page.locator('.why', { hasText: 'because a user requested its stop' }).waitFor();
   });
+});
+
+it('tells the profile that its browser began with, and what became of it', async () => {
+  const { request } = dashboard.service;
+  const profile = (await request('POST', '/api/profiles', { name: 'shop' })).body.id;
+  const row = (page: Page) => page.locator('.facts dt', { hasText: 'Profile' }).locator('+ dd');
+  const saving = { profile: { id: profile, save: true } };
+  const id = await active(saving);
+  await using tab = await dashboard.open(`/sessions/${id}`);
+  const { page } = tab;
+  await expect.poll(() => row(page).textContent()).toBe(`${profile}, empty, to be saved`);
+  await request('POST', `/api/sessions/${id}/profile/save`);
+  await lineOf(page, `It saved version 1 of profile ${profile}`).waitFor();
+  await expect.poll(() => row(page).textContent()).toBe(`${profile}, empty, saved as version 1`);
+  await request('DELETE', `/api/sessions/${id}`);
+  await expect.poll(() => row(page).textContent()).toBe(`${profile}, empty, saved as version 2`);
+  const again = await active(saving);
+  await page.goto(`${dashboard.service.apiUrl}/sessions/${again}`);
+  await expect.poll(() => row(page).textContent()).toBe(`${profile}, version 2, to be saved`);
+  await crash(again);
+  await status(page, 'failed').waitFor();
+  await expect.poll(() => row(page).textContent()).toBe(`${profile}, version 2, not saved`);
+  const plain = await active({});
+  await page.goto(`${dashboard.service.apiUrl}/sessions/${plain}`);
+  await lineOf(page, 'session.activated').waitFor();
+  expect(await row(page).count()).toBe(0);
 });
 
 describe('a moment', () => {

@@ -30,7 +30,7 @@ describe('a session whose user closed the browser', () => {
     const before = await app.ledger();
     const [closed, stopped] = [await create(), await create()];
     app.pass(4 * MINUTE + 30_000);
-    app.browsers.close(closed.autoscaler_workload_id);
+    app.browsers.closeByUser(closed.autoscaler_workload_id);
     await stop(stopped.id);
     const shown = await reaches(closed.id, 'stopped');
     const { credits_used } = await reaches(stopped.id, 'stopped');

@@ -54,13 +54,13 @@ test('a browser that its user closes stops its session, and another becomes idle
 test('a session that is stopping keeps its reason, though its browser is closed first', async () => {
   const { server, id, workload } = await startSession();
   await fleet.sendSessionCommand(id, { type: 'StopSession', reason: 'user', now: Date.now() });
-  server.machine.close(workload.workloadId);
+  server.machine.closeByUser(workload.workloadId);
   expect(await fleet.waitForStatus(id, 'stopped')).toMatchObject({ endedReason: 'user' });
 });
 
 test('a stop during the report of a close ends the session once', async () => {
   const { server, id, workload } = await startSession();
-  server.machine.close(workload.workloadId);
+  server.machine.closeByUser(workload.workloadId);
   await fleet.sendSessionCommand(id, { type: 'StopSession', reason: 'user', now: Date.now() });
   const { endedReason } = await fleet.waitForStatus(id, 'stopped');
   expect(['user', 'browser_closed']).toContain(endedReason);

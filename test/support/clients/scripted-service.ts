@@ -27,6 +27,7 @@ export async function startScripted(answers: Answer[], options: Partial<ClientOp
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   return {
     asked,
+    url,
     client: createClient({ url, apiKey: 'bss_acme_key', ...options }),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -43,8 +44,9 @@ export function refuse(
   status: number,
   error: string,
   headers: Record<string, string> = {},
+  context: object = { of: error },
 ): Answer {
-  const body = { error, message: 'No.', code: status, context: { of: error } };
+  const body = { error, message: 'No.', code: status, context };
   return (response) => void response.writeHead(status, headers).end(JSON.stringify(body));
 }
 

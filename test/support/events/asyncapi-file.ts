@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { asyncApiDocument, type AsyncApiDocument } from '#events/asyncapi.ts';
+import { asyncApiDocument, type AsyncApiDocument } from '#events/asyncapi/document.ts';
 import { dataVersion } from '#events/upcast.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { readMessage, todaysSchemas } from './golden-files.ts';

@@ -19,6 +19,8 @@ import {
   requested,
   requeued,
   resized,
+  profile,
+  profiled,
   SECOND,
   shared,
   stopRequested,
@@ -78,6 +80,14 @@ const lives: PendingEvent[][] = [
     handedOff[0],
     { type: 'session.handoff-expired', data: { handoffId: 'hof_1', at: iso(T0 + HOUR) } },
   ]),
+  live<'session'>({ ...session, id: 'ses_4' }, [
+    requested({ profile }),
+    activated(T0 + 2 * SECOND),
+    profiled[2],
+    profiled[0],
+    stopRequested(),
+    profiled[1],
+  ]),
   live<'ledger'>({ kind: 'ledger', organizationId }, [
     { type: 'ledger.credits-granted', data: { credits: 600 } },
     { type: 'ledger.slot-reserved', data: { ...charge, credits: 120 } },
@@ -118,6 +128,29 @@ const lives: PendingEvent[][] = [
       },
     },
     { type: 'organization.carried-forward', data: carried },
+  ]),
+  live<'profile'>({ kind: 'profile', organizationId, id: 'prf_1' }, [
+    { type: 'profile.created', data: { name: 'shop log-in', by: 'user_1', at: iso(T0) } },
+    { type: 'profile.writer-admitted', data: { sessionId: 'ses_4', at: iso(T0) } },
+    {
+      type: 'profile.version-saved',
+      data: {
+        version: 1,
+        sessionId: 'ses_4',
+        savedAt: iso(T0 + MINUTE),
+        sha256: 'ab'.repeat(32),
+        bytes: 4_718_592,
+        browser: '150.0.7871.100',
+        contents: {
+          origins: ['https://shop.example.com'],
+          cookies: [{ domain: '.shop.example.com', name: 'session' }],
+          isCut: true,
+        },
+        kept: 10,
+      },
+    },
+    { type: 'profile.carried-forward', data: carried },
+    { type: 'profile.removed', data: { by: 'user_1', at: iso(T0 + HOUR) } },
   ]),
   live<'server'>(server, [
     { type: 'server.joined', data: place },

@@ -1,6 +1,15 @@
 import * as fc from 'fast-check';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { browser, createSession, egress, egressTraffic, HOUR, iso, MINUTE } from '../examples.ts';
+import {
+  browser,
+  createSession,
+  egress,
+  egressTraffic,
+  HOUR,
+  iso,
+  MINUTE,
+  profile,
+} from '../examples.ts';
 
 /** One step of a random history: after some time, a command for one of several sessions. */
 export type Step = { sessionId: string; afterMs: number; command: CommandAt };
@@ -35,12 +44,13 @@ const create = fc.record({
   idleTimeoutMs: fc.option(fc.integer({ min: 1, max: 60 }).map((minutes) => minutes * MINUTE)),
   fingerprint: fc.option(fc.constantFrom('f1', 'f2')),
   hasEgress: fc.boolean(),
+  isProfiled: fc.boolean(),
 });
 
 /** Every command; those that keep a session going are more frequent than those that end it. */
 const command: fc.Arbitrary<CommandAt> = fc.oneof(
-  weighted(10, create, ({ hasEgress, ...asked }, now) =>
-    createSession({ ...asked, ...(hasEgress && { egress }), now }),
+  weighted(10, create, ({ hasEgress, isProfiled, ...asked }, now) =>
+    createSession({ ...asked, ...(hasEgress && { egress }), ...(isProfiled && { profile }), now }),
   ),
   weighted(1, fc.constant(null), (_, now) => ({ type: 'QueueSession', now })),
   weighted(2, workloadId, (id) => ({ type: 'AssignSession', workloadId: id, serverId: 'srv_1' })),
@@ -112,6 +122,12 @@ const command: fc.Arbitrary<CommandAt> = fc.oneof(
     origin: 'upload',
     reason,
     now,
+  })),
+  weighted(1, fc.constant(null), (_, now) => ({ type: 'SaveProfile', now })),
+  weighted(2, fc.boolean(), (atEnd) => ({
+    type: 'ReportProfile',
+    outcome: { version: 4, bytes: 1 },
+    atEnd,
   })),
   weighted(1, stopReason, (reason, now) => ({ type: 'StopSession', reason, now })),
   weighted(8, fc.constant(null), (_, now) => ({ type: 'WarnOfExpiry', now })),

@@ -46,7 +46,7 @@ export async function startS3(program: string) {
   const endpoint = `http://127.0.0.1:${port}`;
   const credentials = { accessKeyId: 'tester', secretAccessKey: 'secret-of-a-test' };
   const { accessKeyId, secretAccessKey } = credentials;
-  stack.use(
+  const server = stack.use(
     await startServer({
       program,
       args: [
@@ -60,6 +60,8 @@ export async function startS3(program: string) {
   return {
     /** What is in the bucket. */
     folder: join(folder, bucket),
+    kill: () => server.kill(),
+    restart: () => server.restart(),
     options: { bucket, region: 'us-east-1', endpoint, credentials },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { createReaderWatch } from '#src/telemetry/reader-watch.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
+import { profiles } from '#projections/profiles.ts';
 import { projectionId } from '#projections/projection.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import { sessionView } from '#projections/session-view.ts';
@@ -28,13 +29,14 @@ import { loadState } from '#src/event-store/load-state.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { registerOrganization } from '#src/commands/register-organization.ts';
 import { createMemorySessionFiles } from '#src/messaging/session-files.memory.ts';
-import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+import { memoryVault } from '#test/support/stores/memory-vault.ts';
 import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
@@ -134,6 +136,7 @@ export async function startApp(
     runProjection({ ...common, projection: organizationSessions }),
     runProjection({ ...common, projection: workloads }),
     runProjection({ ...common, projection: servers }),
+    runProjection({ ...common, projection: profiles }),
   ]);
   stack.defer(async () => {
     stop.abort();
@@ -162,6 +165,7 @@ export async function startApp(
   const provisioner = stack.use(
     await startProvisioner({
       ...infrastructure,
+      ...(await memoryVault(stack, objects)),
       vncPasswordOf,
       browsers,
       openEgress: createOpenEgress({ passwords: proxyPasswords }),

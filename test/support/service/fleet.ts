@@ -35,6 +35,7 @@ import type { PoolLimits } from '#src/provisioner/pool/pool.ts';
 import { startProvisioner, type Provisioner } from '#src/provisioner/provisioner.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
+import { memoryVault } from '#test/support/stores/memory-vault.ts';
 import { eventually } from './service.ts';
 import { createSession } from '#test/support/examples.ts';
 
@@ -136,6 +137,7 @@ export async function openFleet({
       ...{ sessionEvents, leases: cut.wrap(leases), log: pino({ level: 'silent' }) },
       server: { id, ip: '10.0.0.1' },
       vncPasswordOf: (workloadId) => workloadId.slice(-8),
+      ...(await memoryVault(stack)),
       limits: { ...LIMITS, ...limits },
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
       queueTimeoutMs: 300_000,

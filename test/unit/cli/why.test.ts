@@ -18,7 +18,7 @@ import { stopSessions } from '#src/commands/stop-sessions.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
-import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
+import { browser, createSession, HOUR, MINUTE, profile, T0 } from '#test/support/examples.ts';
 import { context, watchedLog } from '#test/support/watched-event-store.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 
@@ -272,6 +272,32 @@ describe('the chain of causes of a session’s end', () => {
     expect(
       await chainOf(joined, ...launched, create, activate, drain, stop('operator', me), confirm),
     ).toEqual(['session.stopped', 'session.stop-requested', 'server.draining']);
+  });
+});
+
+describe('what became of the session’s profile', () => {
+  const begin = { by: user, session: createSession({ profile }) };
+  const saved: Step = {
+    by: me,
+    session: { type: 'ReportProfile', outcome: { version: 4, bytes: 9 }, atEnd: true },
+  };
+
+  it('has a line of its own, and is no cause of the end', async () => {
+    const ended = [begin, ...launched, activate, stop('user', user), saved, confirm];
+    expect(await chainOf(...ended)).toEqual(['session.stopped', 'session.stop-requested']);
+    expect(await textOf(...ended)).toContain('it saved version 4 of profile prf_1');
+    const crashed = [begin, ...launched, activate, fail('browser_crashed', me)];
+    expect(await chainOf(...crashed)).toEqual(['session.failed']);
+    expect(await textOf(...crashed)).toContain(
+      'it did not save profile prf_1 (browser_ended): the session failed: browser_crashed',
+    );
+  });
+
+  it('is why an open session is where it is', async () => {
+    const save: Step = { by: user, session: { type: 'SaveProfile', now: T0 + MINUTE } };
+    const lines = (await textOf(begin, ...launched, activate, save)).split('\n');
+    const at = lines.indexOf('Why it is in this state, latest first:');
+    expect(lines[at + 1]).toContain('a save of profile prf_1 was requested — event');
   });
 });
 

@@ -29,6 +29,7 @@ import {
 const organizationRef = { kind: 'organization', organizationId: 'org_acme' } as const;
 const serverRef = { kind: 'server', id: 'srv_1' } as const;
 const workloadRef = { kind: 'workload', id: 'wl_1' } as const;
+const profileRef = { kind: 'profile', organizationId: 'org_acme', id: 'prf_1' } as const;
 const terminated = { reason: 'session_ended', exitCode: 0 } as const;
 
 type Event<Kind extends AggregateKind> = Aggregates[Kind]['event'];
@@ -39,6 +40,14 @@ const registered: Event<'organization'> = {
 const issued: Event<'organization'> = {
   type: 'organization.key-issued',
   data: { keyId: 'key_1', hash: 'ab'.repeat(32), role: 'member', userId: 'user_1' },
+};
+const created: Event<'profile'> = {
+  type: 'profile.created',
+  data: { name: 'shop log-in', by: 'user_1', at: '2026-03-01T12:00:00.000Z' },
+};
+const removed: Event<'profile'> = {
+  type: 'profile.removed',
+  data: { by: 'user_1', at: '2026-03-01T13:00:00.000Z' },
 };
 const granted: Event<'ledger'> = { type: 'ledger.credits-granted', data: { credits: 600 } };
 const joined: Event<'server'> = {
@@ -60,6 +69,7 @@ function given<Kind extends AggregateKind>(aggregate: RefOf<Kind>, ...events: Ev
 const open: [string, Given][] = [
   ['an organization', given<'organization'>(organizationRef, registered, issued)],
   ['a ledger', given<'ledger'>(ledgerRef, granted)],
+  ['a profile', given<'profile'>(profileRef, created)],
   ['a live server', given<'server'>(serverRef, joined)],
   ['a draining server', given<'server'>(serverRef, joined, { type: 'server.draining', data: {} })],
   ['a drained server', given<'server'>(serverRef, joined, { type: 'server.drained', data: {} })],
@@ -71,6 +81,7 @@ const open: [string, Given][] = [
 
 const finished: [string, Given][] = [
   ['a server that left', given<'server'>(serverRef, joined, { type: 'server.left', data: {} })],
+  ['a removed profile', given<'profile'>(profileRef, created, removed)],
   ['a lost server', given<'server'>(serverRef, joined, { type: 'server.lost', data: {} })],
   [
     'a terminated browser',

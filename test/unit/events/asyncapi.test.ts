@@ -1,6 +1,6 @@
 import { Compile } from 'typebox/schema';
 import { describe, expect, it, test } from 'vitest';
-import type { AsyncApiDocument, DocumentSchema } from '#events/asyncapi.ts';
+import type { AsyncApiDocument, DocumentSchema } from '#events/asyncapi/document.ts';
 import { aggregates } from '#events/events.ts';
 import { meanings } from '#events/meanings.ts';
 import { isPublic } from '#events/public-event.ts';

@@ -90,6 +90,7 @@ test('organizations get every event of theirs but those that carry a state forwa
     'session.carried-forward',
     'ledger.carried-forward',
     'organization.carried-forward',
+    'profile.carried-forward',
   ]);
   for (const type of internal) expect(() => toPublicMessage(goldenOf(type), 1)).toThrow(RangeError);
 });

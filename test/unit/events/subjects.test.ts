@@ -179,6 +179,7 @@ test.each([
 function refOf(kind: AggregateRef['kind'], organizationId: string, other: string): AggregateRef {
   switch (kind) {
     case 'session':
+    case 'profile':
       return { kind, organizationId, id: other };
     case 'ledger':
     case 'organization':

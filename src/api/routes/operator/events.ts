@@ -89,7 +89,9 @@ function subjectsOf({ kind, organization, id }: Asked): string[] {
   }
   if (id !== undefined) return [];
   if (organization === undefined) return filters.all;
-  return (['session', 'ledger', 'organization'] as const).flatMap((one) => filtersOfKind(one, of));
+  return (['session', 'ledger', 'organization', 'profile'] as const).flatMap((one) =>
+    filtersOfKind(one, of),
+  );
 }
 
 function presented(event: RecordedEvent) {

@@ -9,7 +9,7 @@ import { responses, type ApiServer } from '../../http/route.ts';
 import { invalid } from '../../http/validation.ts';
 
 const Query = Type.Object(
-  { ...eventQuery(['session', 'ledger', 'organization']).properties, ...pageParameters },
+  { ...eventQuery(['session', 'ledger', 'organization', 'profile']).properties, ...pageParameters },
   { additionalProperties: false },
 );
 

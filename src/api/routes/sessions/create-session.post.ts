@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type, type Static } from 'typebox';
+import { isId } from '#events/subjects.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { derivedId, newId } from '#src/ids.ts';
@@ -8,6 +9,7 @@ import {
   type CreatePhases,
   type CreateResult,
 } from '#src/commands/create-session.ts';
+import type { WantedProfile } from '#src/commands/session-profile.ts';
 import type { CreateSession } from '#src/domain/session/commands.ts';
 import { unknownExtensions } from '#src/domain/organization/extensions.ts';
 import { beyondLifetime } from '#src/domain/session/duration.ts';
@@ -86,6 +88,9 @@ export function createSession(server: ApiServer, dependencies: ApiDependencies):
         'UNKNOWN_EXTENSION',
         'INSUFFICIENT_CREDITS',
         'IDEMPOTENCY_CONFLICT',
+        'PROFILE_NOT_FOUND',
+        'PROFILE_VERSION_NOT_FOUND',
+        'PROFILE_IN_USE',
         'SESSION_LIMIT_EXCEEDED',
         'NO_SERVERS_AVAILABLE',
         'EGRESS_UNAVAILABLE',
@@ -122,6 +127,7 @@ async function create(
     command: asked.command,
     metadata: requestMetadata(request, caller),
     limits,
+    profile: wantedProfile(body),
     admitted,
     waitMs: isAsync ? 0 : dependencies.createWaitMs,
     whenSettled(state) {
@@ -207,6 +213,8 @@ function readRequest(
   const idleTimeoutMs =
     body.idle_timeout === undefined ? null : readDuration(body.idle_timeout, 'idle_timeout');
   if (idleTimeoutMs !== null && typeof idleTimeoutMs !== 'number') return idleTimeoutMs;
+  if (body.profile !== undefined && !isId(body.profile.id))
+    return reject('PROFILE_NOT_FOUND', { profile_id: body.profile.id });
   if (body.timezone !== undefined && !isTimezone(body.timezone))
     return reject('INVALID_REQUEST', { field: 'timezone', timezone: body.timezone });
   if (body.record === true && body.headless === true)
@@ -255,6 +263,12 @@ function toCommand(
     ...(body.black_box === false ? { blackBox: false } : {}),
     ...read,
   };
+}
+
+function wantedProfile({ profile }: Static<typeof CreateSessionBody>): WantedProfile | null {
+  if (profile === undefined) return null;
+  const { id, version = null, save = false } = profile;
+  return { id, version, save };
 }
 
 function isTimezone(name: string): boolean {

@@ -50,12 +50,20 @@ function proxyFlags(port: number): string[] {
   ];
 }
 
+/** For a profile that is kept. */
+const PROFILE_FLAGS = [
+  // Cookies without an expiry stay valid; without files of a session no page is opened again.
+  '--restore-last-session',
+  // Local storage is written after a second instead of up to a minute.
+  '--enable-aggressive-domstorage-flushing',
+];
+
 /**
  * The arguments of a browser with one blank page, without profile and port.
  * @param proxyPort the port of its egress proxy on its own host's loopback; null: it has none
  */
 export function chromiumFlags(
-  { screen, locale, headless, userAgent }: BrowserSpec,
+  { screen, locale, headless, userAgent, profile }: BrowserSpec,
   proxyPort: number | null = null,
 ): string[] {
   return [
@@ -66,6 +74,7 @@ export function chromiumFlags(
       : []),
     ...FLAGS,
     ...(proxyPort === null ? [] : proxyFlags(proxyPort)),
+    ...(profile === undefined ? [] : PROFILE_FLAGS),
     // The language of pages; that of the browser's own interface follows its environment.
     ...(locale === undefined ? [] : [`--accept-lang=${locale}`]),
     ...(userAgent === undefined ? [] : [`--user-agent=${userAgent}`]),

@@ -14,6 +14,10 @@ export type ContainerBrowser = OwnBrowser & {
   memoryKilledAt: number | null;
   /** The engine's id of the image that it runs from. */
   imageId: string;
+  /** Whether its profile is read after its close: then it is removed by its stop alone. */
+  keepsProfile: boolean;
+  /** Resolves when it has ended without a stop. */
+  ended: PromiseWithResolvers<BrowserExit['reason']>;
 };
 
 /** How and when a container ended. */
@@ -27,7 +31,7 @@ export type ContainerExit = {
 export function createContainerBrowser(
   stopped: AbortController,
   launching: Promise<unknown>,
-  imageId: string,
+  { imageId, keepsProfile }: Pick<ContainerBrowser, 'imageId' | 'keepsProfile'>,
 ): ContainerBrowser {
   return {
     stopped,
@@ -38,6 +42,8 @@ export function createContainerBrowser(
     exit: null,
     memoryKilledAt: null,
     imageId,
+    keepsProfile,
+    ended: Promise.withResolvers(),
   };
 }
 

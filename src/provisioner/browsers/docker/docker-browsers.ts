@@ -11,6 +11,8 @@ import type {
   RunningBrowser,
 } from '../browsers.ts';
 import { OwnBrowsers } from '../own-browsers.ts';
+import { closeBrowser } from '../chromium/close.ts';
+import { readProfile, unpause } from './folders/profile-volume.ts';
 import { createContainerFolders } from './folders/container-folders.ts';
 import { createAvailability } from './availability.ts';
 import { buildBrowserImage } from './browser-image.ts';
@@ -151,7 +153,11 @@ class DockerBrowsers implements Browsers {
     const launching = this.#confinementFor(spec).then((confinement) =>
       launchContainer(docker, confinement, spec, bounds),
     );
-    const own = createContainerBrowser(stopped, launching, this.#site.image.now().id);
+    const kept = { keepsProfile: spec.profile !== undefined };
+    const own = createContainerBrowser(stopped, launching, {
+      imageId: this.#site.image.now().id,
+      ...kept,
+    });
     this.#own.set(workloadId, own);
     try {
       const launched = await launching;
@@ -191,6 +197,20 @@ class DockerBrowsers implements Browsers {
     await (own === undefined ? this.#stopLeftover(workloadId) : this.#own.stop(workloadId, own));
   }
 
+  async close(workloadId: string, withinMs: number): Promise<boolean> {
+    const own = this.#own.get(workloadId);
+    if (own?.launched === undefined || own.launched === null) return false;
+    const { browser } = own.launched;
+    return (await closeBrowser(browser, own.ended.promise, withinMs)) === 'browser_closed';
+  }
+
+  readProfile(workloadId: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    const own = this.#own.get(workloadId);
+    if (own?.launched === undefined || own.launched === null || !own.keepsProfile)
+      throw new Error(`${workloadId} has no profile here`);
+    return readProfile(this.#containerOf(own.launched), signal);
+  }
+
   async list(): Promise<ObservedBrowser[]> {
     const found = await this.#listAndCheckExits();
     const listed = await Promise.all(found.map((one) => this.#observe(one)));
@@ -218,8 +238,9 @@ class DockerBrowsers implements Browsers {
     const [found] = await listContainers(this.#site, workloadId);
     const browser = found === undefined ? null : await findBrowser(found);
     if (found === undefined || browser === null) return null;
-    const { imageId } = found;
-    const own = createContainerBrowser(new AbortController(), Promise.resolve(), imageId);
+    const { imageId, hasProfile: keepsProfile } = found;
+    const given = { imageId, keepsProfile };
+    const own = createContainerBrowser(new AbortController(), Promise.resolve(), given);
     own.launched = { containerId: found.containerId, browser, egress: found.egress };
     serveEgress(own.launched, egress, own.stopped.signal);
     if (egress !== undefined) this.#watchClosed();
@@ -265,6 +286,7 @@ class DockerBrowsers implements Browsers {
     const own = this.#own.get(workloadId);
     if (own !== undefined)
       return { workloadId, sessionId: own.sessionId ?? sessionId, adoptable: runningOf(own) };
+    if (found.isPaused) await unpause(this.#containerOf(found));
     if (isRunning) return { workloadId, sessionId, adoptable: await findBrowser(found) };
     const closedAt = await closedAtOf(this.#containerOf(found));
     const close = closedAt === null ? {} : { closedAt };
@@ -328,9 +350,13 @@ class DockerBrowsers implements Browsers {
     // The engine knows an exit that no event has reported, unless the container is removed already.
     const exit = observed.exitCode === null ? ((await readExit(container)) ?? observed) : observed;
     const output = await lastOutput(container).catch(String);
-    const detail = output + (await this.#own.removeAfterExit(workloadId, own));
     const reason = reasonOf(own, exit.exitCode, output);
-    for (const listener of this.#listeners) listener({ workloadId, reason, ...exit, detail });
+    const hasProfile = reason === 'browser_closed' && own.keepsProfile;
+    const unfinished = hasProfile ? '' : await this.#own.removeAfterExit(workloadId, own);
+    own.ended.resolve(reason);
+    const ended = { workloadId, reason, ...exit, detail: output + unfinished };
+    for (const listener of this.#listeners)
+      listener({ ...ended, ...(hasProfile && { hasProfile }) });
   }
 }
 

@@ -3,6 +3,7 @@ import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import type { Endpoint, RunningBrowser } from '../browsers.ts';
 import { readVersion } from '../chromium/version.ts';
 import { bounded } from './engine.ts';
+import { hasProfile } from './folders/profile-volume.ts';
 import {
   CDP_PORT,
   EGRESS_PORT,
@@ -25,6 +26,10 @@ export type FoundContainer = {
   /** Null where the browser has not been assigned. */
   sessionId: string | null;
   isRunning: boolean;
+  /** Also by a service that was killed while it read the browser's profile. */
+  isPaused: boolean;
+  /** Whether it was launched with a profile, which can be read once it has ended. */
+  hasProfile: boolean;
   /** Null where the container has no address (any more). */
   cdp: BrowserAddress | null;
   vnc: BrowserAddress | null;
@@ -65,6 +70,8 @@ function parseContainer(
     sessionId,
     // A container that an operator has paused has not ended.
     isRunning: info.State === 'running' || info.State === 'paused',
+    isPaused: info.State === 'paused',
+    hasProfile: hasProfile(info.Mounts),
     cdp: address(CDP_PORT),
     vnc: address(VNC_PORT),
     egress: address(EGRESS_PORT),

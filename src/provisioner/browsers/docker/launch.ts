@@ -9,6 +9,7 @@ import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
 import { CDP_PORT, EGRESS_PORT, VNC_PORT } from './naming.ts';
+import { putProfile } from './folders/profile-volume.ts';
 import { putExtensions } from './folders/put-extensions.ts';
 import { browserContainer, endpointOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
@@ -88,11 +89,17 @@ async function startAtFreeAddress(
   }
 }
 
-/** Only a browser with extensions has a step before its start. */
-function preparing({ extensions }: BrowserSpec, { signal }: { signal: AbortSignal }) {
-  if (extensions === undefined) return {};
+/** Only a browser with extensions or a profile has a step before its start. */
+function preparing(
+  { extensions, profile }: BrowserSpec,
+  { signal }: { signal: AbortSignal },
+): { prepare?: (container: Docker.Container) => Promise<void> } {
+  if (extensions === undefined && profile === undefined) return {};
   return {
-    prepare: (container: Docker.Container) => putExtensions(container, extensions, signal),
+    async prepare(container) {
+      if (extensions !== undefined) await putExtensions(container, extensions, signal);
+      if (profile !== undefined) await putProfile(container, profile.tar, signal);
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import type { NextAddress } from './addresses.ts';
 import { chromiumEnvironment, chromiumFlags, extensionFlags } from '../chromium/flags.ts';
 import { CDP_PORT, EGRESS_PORT, labelsOf, nameOf, RELAY_PORT, VNC_PORT } from './naming.ts';
 import { downloadsMount } from './folders/container-folders.ts';
+import { profileFlags, profileMounts } from './folders/profile-volume.ts';
 import { EXTENSIONS_FOLDER, extensionMounts } from './folders/put-extensions.ts';
 
 /** What the containers of all browsers of a server have in common. */
@@ -58,13 +59,14 @@ export function browserContainer(
       ...(hasProxy ? { EGRESS: '1' } : {}),
     }),
     Cmd: [
+      ...profileFlags(spec),
       ...extensionFlags(spec, EXTENSIONS_FOLDER),
       ...chromiumFlags(spec, hasProxy ? RELAY_PORT : null),
     ],
     HostConfig: {
       ...confined(confinement),
       ...publishing(confinement, hasProxy ? [EGRESS_PORT] : []),
-      Mounts: [downloadsMount(), ...extensionMounts(spec)],
+      Mounts: [downloadsMount(), ...extensionMounts(spec), ...profileMounts(spec)],
     },
     ...(address === null
       ? {}

@@ -29,6 +29,7 @@ import {
 } from './display.ts';
 import { makeDownloadsFolder } from './folders.ts';
 import type { BrowserUser, Programs } from './programs.ts';
+import { unpackProfile } from './profile-folder.ts';
 import type { Records, BrowserRecord } from './records.ts';
 import { endProcesses } from './tree.ts';
 
@@ -190,12 +191,16 @@ async function spawnPrograms(
   }
   await makeDownloadsFolder(folder, user);
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
+  const unpacking = unpackProfile(spec.profile?.tar ?? null, { folder, user }, signal);
+  // A failure is thrown where it is awaited.
+  unpacking.catch(() => undefined);
   if (record.display !== null) {
     display = startDisplay(programs.xvnc, spec, { ...place, number: record.display });
     addSession(record, display.child);
     records.write(record);
     await untilListening(display, signal);
   }
+  await unpacking;
   const extensions = join(folder, EXTENSIONS_FOLDER);
   if (spec.extensions !== undefined)
     await unpackInto(extensions, spec.extensions, { owner: user, signal });

@@ -8,6 +8,7 @@ import type {
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
+import { closeBrowser } from '../chromium/close.ts';
 import { OwnBrowsers, type OwnBrowser } from '../own-browsers.ts';
 import { createProcessFolders } from './folders.ts';
 import { countMemoryKills } from './oom.ts';
@@ -15,6 +16,8 @@ import type { Child } from './child.ts';
 import { findPrograms, prepareFolders, readBuild } from './programs.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { openRecords } from './records.ts';
+import { packProfile } from './profile-folder.ts';
+import { freezeProcesses } from './tree.ts';
 import { describeExit, endBrowser, endLeftover, startBrowser, wasClosed } from './launch.ts';
 import type { BrowserProcesses, Site } from './launch.ts';
 
@@ -55,6 +58,8 @@ export async function createProcessBrowsers(options: ProcessBrowsersOptions): Pr
 /** A browser of this process; it is being launched until `launched` is set. */
 type ProcessBrowser = OwnBrowser & {
   launched: { processes: BrowserProcesses; browser: RunningBrowser } | null;
+  /** Whether its profile is read after its close: then it is removed by its stop alone. */
+  keepsProfile: boolean;
   /** The kernel's count of memory kills at the launch, or at the last kill that was explained. */
   memoryKills: number | null;
 };
@@ -96,6 +101,7 @@ class ProcessBrowsers implements Browsers {
       launched: null,
       sessionId: null,
       removal: null,
+      keepsProfile: spec.profile?.isKept === true,
       memoryKills: countMemoryKills(),
     };
     this.#own.set(workloadId, own);
@@ -112,6 +118,24 @@ class ProcessBrowsers implements Browsers {
   async stop(workloadId: string): Promise<void> {
     const own = this.#own.get(workloadId);
     await (own === undefined ? this.#stopLeftover(workloadId) : this.#own.stop(workloadId, own));
+  }
+
+  async close(workloadId: string, withinMs: number): Promise<boolean> {
+    const own = this.#own.get(workloadId);
+    if (own?.launched === undefined || own.launched === null) return false;
+    const { browser, processes } = own.launched;
+    const exit = await closeBrowser(browser, processes.chromium.exited, withinMs);
+    return exit !== null && wasClosed(this.#site, processes, exit);
+  }
+
+  async *readProfile(workloadId: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const own = this.#own.get(workloadId);
+    if (own?.launched === undefined || own.launched === null)
+      throw new Error(`${workloadId} has no profile here`);
+    const { record } = own.launched.processes;
+    // Of a browser that was closed nothing is left to be stopped.
+    using _ = await freezeProcesses({ ...record, leaderless: true });
+    yield* packProfile({ folder: record.folder, user: this.#site.user }, signal);
   }
 
   async list(): Promise<ObservedBrowser[]> {
@@ -170,7 +194,8 @@ class ProcessBrowsers implements Browsers {
     if (own.stopped.signal.aborted) return;
     let reason: BrowserExit['reason'] = isClosed ? 'browser_closed' : 'browser_crashed';
     if (end.signal === 'SIGKILL' && this.#claimMemoryKill(own)) reason = 'out_of_memory';
-    const unfinished = await this.#own.removeAfterExit(workloadId, own);
+    const hasProfile = isClosed && own.keepsProfile;
+    const unfinished = hasProfile ? '' : await this.#own.removeAfterExit(workloadId, own);
     const summary = `${end.name}: ${describeExit(end)}${unfinished}\n`;
     const exit: BrowserExit = {
       workloadId,
@@ -179,6 +204,7 @@ class ProcessBrowsers implements Browsers {
       ...(end.signal === null ? {} : { signal: end.signal }),
       endedAt,
       detail: summary + end.child.tail().slice(-(DETAIL_CHARS_MAX - summary.length)),
+      ...(hasProfile ? { hasProfile } : {}),
     };
     for (const listener of this.#listeners) listener(exit);
   }

@@ -38,7 +38,7 @@ export async function endProcesses(tree: ProcessTree, boundMs = 5000): Promise<v
   for (;;) {
     let left = processesOf(tree, await readProcesses());
     if (left.length === 0) return;
-    for (const { pid } of left) kill(pid);
+    for (const { pid } of left) signalTo(pid, 'SIGKILL');
     // A look at each of them costs a tenth of a look at all of /proc. The next one at all finds
     // what one of them has started before it was killed.
     for (let waitMs = 2; left.length > 0; waitMs = Math.min(waitMs * 2, 50)) {
@@ -47,6 +47,29 @@ export async function endProcesses(tree: ProcessTree, boundMs = 5000): Promise<v
       left = left.filter(isStillAlive);
     }
   }
+}
+
+/** Looks for processes that were started while others were being stopped. */
+const FREEZE_LOOKS_MAX = 5;
+
+/**
+ * Stops every process of a browser where it is, until it is released. A process that a killed
+ * service has left so can still be ended.
+ * @throws Error where further ones are started again and again
+ */
+export async function freezeProcesses(tree: ProcessTree): Promise<Disposable> {
+  const frozen = new Set<number>();
+  const release = () => {
+    for (const pid of frozen) signalTo(pid, 'SIGCONT');
+  };
+  for (let look = 1; look <= FREEZE_LOOKS_MAX; look += 1) {
+    const found = processesOf(tree, await readProcesses()).filter(({ pid }) => !frozen.has(pid));
+    if (found.length === 0) return { [Symbol.dispose]: release };
+    for (const { pid } of found) signalTo(pid, 'SIGSTOP');
+    for (const { pid } of found) frozen.add(pid);
+  }
+  release();
+  throw new Error('the browser starts processes faster than they can be stopped');
 }
 
 function describeLeft(left: Process[], boundMs: number): string {
@@ -138,9 +161,9 @@ function read(path: string): string {
   }
 }
 
-function kill(pid: number): void {
+function signalTo(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }

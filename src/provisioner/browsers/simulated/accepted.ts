@@ -17,4 +17,6 @@ export const ACCEPTED: ReadonlySet<unknown> = new Set([
   'Log.disable',
   'Page.enable',
   'Page.disable',
+  'Storage.clearCookies',
+  'Storage.setCookies',
 ]);

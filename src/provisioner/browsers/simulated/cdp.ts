@@ -249,6 +249,8 @@ function replies(command: Command | null, target: Target): unknown[] {
       return [
         { ...head, result: { success: target.pages.delete(String(command.params?.targetId)) } },
       ];
+    case 'Storage.getCookies':
+      return [{ ...head, result: { cookies: [] } }];
     case 'Browser.getWindowForTarget':
       return [{ ...head, result: { windowId: 1, bounds: target.window } }];
     case 'Browser.setWindowBounds':

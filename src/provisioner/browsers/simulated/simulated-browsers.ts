@@ -10,6 +10,7 @@ import type {
 } from '../browsers.ts';
 import { createSimulatedFolders, type SimulatedFolders } from './folders.ts';
 import { openSimulatedCdp } from './cdp.ts';
+import { createSimulatedProfiles } from './profiles.ts';
 import { openSimulatedScreens } from './rfb.ts';
 
 /**
@@ -22,7 +23,7 @@ export type SimulatedBrowsers = Browsers & {
   /** Ends a browser as if it had crashed. Ignores an unknown workload. */
   crash(workloadId: string, reason?: 'browser_crashed' | 'out_of_memory'): void;
   /** Ends a browser as if its user had closed it. Ignores an unknown workload. */
-  close(workloadId: string): void;
+  closeByUser(workloadId: string): void;
   /** From now on browsers are launched from this build; those that run are outdated. */
   renew(build: BrowserBuild): void;
 };
@@ -64,12 +65,14 @@ export async function createSimulatedBrowsers(
   const listeners: ((exit: BrowserExit) => void)[] = [];
   const builds = createBuilds();
   const folders = createSimulatedFolders();
+  const profiles = createSimulatedProfiles();
 
   function end(workloadId: string): boolean {
     launching.get(workloadId)?.abort();
     cdp.remove(workloadId);
     screens.remove(workloadId);
     sessions.delete(workloadId);
+    profiles.remove(workloadId);
     builds.remove(workloadId);
     folders.close(workloadId);
     return running.delete(workloadId);
@@ -77,8 +80,9 @@ export async function createSimulatedBrowsers(
 
   function exit(workloadId: string, how: HowEnded): void {
     if (!running.has(workloadId)) return;
-    end(workloadId);
-    for (const listener of listeners) listener({ workloadId, ...how, endedAt: now() });
+    const ended = { workloadId, ...how, endedAt: now(), ...profiles.keep(workloadId, how.reason) };
+    if (ended.hasProfile !== true) end(workloadId);
+    for (const listener of listeners) listener(ended);
   }
 
   async function launch(spec: BrowserSpec): Promise<RunningBrowser> {
@@ -87,20 +91,18 @@ export async function createSimulatedBrowsers(
       throw new Error(`workload ${workloadId} already has a browser`);
     const stopped = new AbortController();
     launching.set(workloadId, stopped);
-    await sleep(launchMs, stopped.signal);
+    await Promise.all([sleep(launchMs, stopped.signal), profiles.fill(workloadId, spec.profile)]);
     const screen = { ...spec.screen };
     const hasFailed = stopped.signal.aborted || random() < failRate;
     const endpoint = hasFailed ? null : await cdp.add(workloadId, screen);
     launching.delete(workloadId);
     if (stopped.signal.aborted) cdp.remove(workloadId);
-    if (stopped.signal.aborted) throw new LaunchFailed('stopped during the launch', '');
-    if (endpoint === null) throw new LaunchFailed('a simulated failure', 'simulated');
+    if (stopped.signal.aborted || endpoint === null) throw failure(stopped.signal);
     if (headless !== true) screens.add(workloadId, vncPassword, screen);
-    const browser = runningAt(workloadId, endpoint, screens.port);
     builds.launch(workloadId);
     folders.open(workloadId);
-    running.set(workloadId, browser);
-    return browser;
+    const browser = runningAt(workloadId, endpoint, screens.port);
+    return running.set(workloadId, browser) && browser;
   }
 
   return {
@@ -110,18 +112,23 @@ export async function createSimulatedBrowsers(
     launch,
     stop: async (workloadId) => void end(workloadId),
     list: async () => observe(launching.keys(), running, sessions),
-    assign: async (workloadId, sessionId) => {
-      if (running.has(workloadId)) sessions.set(workloadId, sessionId);
-    },
+    assign: async (id, sessionId) => void (running.has(id) && sessions.set(id, sessionId)),
     adopt: async (workloadId) => running.get(workloadId) ?? null,
     onExit: (listener) => void listeners.push(listener),
     crash: (workloadId, reason) => exit(workloadId, { ...CRASHED, ...(reason && { reason }) }),
-    close: (workloadId) => exit(workloadId, CLOSED),
+    closeByUser: (workloadId) => exit(workloadId, CLOSED),
+    ...profiles.port,
     [Symbol.asyncDispose]: async () => {
       for (const workloadId of [...launching.keys(), ...running.keys()]) end(workloadId);
       await Promise.all([cdp[Symbol.asyncDispose](), screens[Symbol.asyncDispose]()]);
     },
   };
+}
+
+function failure({ aborted }: AbortSignal): LaunchFailed {
+  return aborted
+    ? new LaunchFailed('stopped during the launch', '')
+    : new LaunchFailed('a simulated failure', 'simulated');
 }
 
 function runningAt(

@@ -31,6 +31,8 @@ import {
   recordingStored,
   requested,
   requeued,
+  profile,
+  profiled,
   shared,
   stopped,
   stopRequested,
@@ -135,6 +137,8 @@ function states(): (SessionState | null)[] {
     [asked, queued, shared[0]],
     [asked, activated(), shared[0]],
     [asked, activated(), stopRequested()],
+    [requested({ profile }), activated()],
+    [requested({ profile }), activated(), stopRequested()],
     [asked, stopRequested('operator')],
     [asked, activated(), stopRequested(), stopped(T0 + MINUTE, 1)],
     [asked, stopRequested(), stopped(T0)],
@@ -167,6 +171,7 @@ function commands(): SessionCommand[] {
     { type: 'StopIdleSession', now },
     { type: 'FailQueuedSession', queueTimeoutMs: 5 * MINUTE, now },
     { type: 'ConfirmStopped', now },
+    { type: 'SaveProfile', now },
     { type: 'FailSession', ...gone, now },
   ]);
   return [
@@ -175,6 +180,7 @@ function commands(): SessionCommand[] {
     { type: 'StoreRecording', ...structuredClone(recordingStored.data) },
     { type: 'AssignSession', workloadId: 'wl_1', serverId: 'srv_1' },
     { type: 'RequeueSession', serverId: 'srv_1', detail: 'no display' },
+    { type: 'ReportProfile', outcome: { version: 4, bytes: 1 }, atEnd: true },
   ];
 }
 
@@ -231,6 +237,9 @@ function exampleEvents(): { [Type in SessionEvent['type']]: SessionEvent } {
     'session.file-added': filed[0],
     'session.file-removed': filed[1],
     'session.file-refused': filed[2],
+    'session.profile-save-requested': profiled[2],
+    'session.profile-saved': profiled[0],
+    'session.profile-not-saved': profiled[1],
     'session.expiry-warning': expiryWarning,
     'session.stop-requested': stopRequested(),
     'session.stopped': stopped(T0),

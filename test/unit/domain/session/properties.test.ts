@@ -60,6 +60,7 @@ it('random lives cover every event and every rejection of a session', () => {
     'SESSION_NOT_ACTIVE',
     'SESSION_NOT_READY',
     'SESSION_ENDED',
+    'PROFILE_READ_ONLY',
     'HANDOFF_CONFLICT',
     'HANDOFF_NOT_FOUND',
     'SHARE_NOT_FOUND',

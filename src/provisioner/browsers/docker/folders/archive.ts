@@ -1,12 +1,40 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { extract, pack, type Header } from 'tar-stream';
+import type Docker from 'dockerode';
 import type { FolderFile } from '../../browsers.ts';
 
-/** The engine's archives of one file: tars that are made and read as streams. */
+/** The engine's archives: tars that are made and read as streams. */
 
 /** The browser's user in the image. */
-const USER = { uid: 1000, gid: 1000 };
+export const OWNER = { uid: 1000, gid: 1000 };
+
+/**
+ * Unpacks a tar in a container.
+ * @param path a folder that is there
+ * @throws what reading the tar throws; the signal's reason; the engine's error
+ */
+export async function putTar(
+  container: Docker.Container,
+  tar: Readable,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const failed = new AbortController();
+  tar.on('error', (error) => failed.abort(error));
+  const ended = AbortSignal.any([failed.signal, signal]);
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(ended.reason as Error);
+  ended.addEventListener('abort', onAbort, { once: true });
+  const putting = container.putArchive(tar, { path, abortSignal: ended });
+  putting.catch(() => undefined); // after an abort the client may never settle it, or fail late
+  try {
+    await Promise.race([putting, aborted]);
+  } finally {
+    ended.removeEventListener('abort', onAbort);
+    tar.destroy();
+  }
+}
 
 /** A tar of one file, made as it is read. A body of another length fails. */
 export function archiveOf(
@@ -20,7 +48,7 @@ export function archiveOf(
     size: bytes,
     mode: 0o600,
     mtime: new Date(),
-    ...USER,
+    ...OWNER,
   };
   async function fill(): Promise<void> {
     const entry = tar.entry(header, (error) => {

@@ -2,6 +2,7 @@ import type Docker from 'dockerode';
 import type { BrowserSpec } from '../../browsers.ts';
 import type { ExtensionSource } from '../../../extensions/extension-source.ts';
 import { extensionsTar } from '../../../extensions/unpack.ts';
+import { putTar } from './archive.ts';
 
 /** Where a container has its browser's extensions. */
 export const EXTENSIONS_FOLDER = '/extensions';
@@ -18,23 +19,10 @@ export function extensionMounts({ extensions }: BrowserSpec): Docker.MountSettin
  * no program in the container is: the browser reads them and cannot change them.
  * @throws what reading an extension throws; the signal's reason; the engine's error
  */
-export async function putExtensions(
+export function putExtensions(
   container: Docker.Container,
   extensions: readonly ExtensionSource[],
   signal: AbortSignal,
 ): Promise<void> {
-  const failed = new AbortController();
-  const tar = extensionsTar(extensions, (error) => failed.abort(error));
-  const ended = AbortSignal.any([failed.signal, signal]);
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(ended.reason as Error);
-  ended.addEventListener('abort', onAbort, { once: true });
-  const putting = container.putArchive(tar, { path: EXTENSIONS_FOLDER, abortSignal: ended });
-  putting.catch(() => undefined); // after an abort the client may never settle it, or fail late
-  try {
-    await Promise.race([putting, aborted]);
-  } finally {
-    ended.removeEventListener('abort', onAbort);
-    tar.destroy();
-  }
+  return putTar(container, extensionsTar(extensions), EXTENSIONS_FOLDER, signal);
 }

@@ -1,4 +1,4 @@
-import type { AggregateKind } from './subjects.ts';
+import type { AggregateKind } from '../subjects.ts';
 
 /** A group of events with the address at which clients receive them. */
 export type Addressed = {
@@ -74,7 +74,7 @@ export const addressed: readonly Addressed[] = [
     address: '/events',
     summary: 'All events of the caller’s organization.',
     description: `${STREAM} Without a position it begins with new events.`,
-    kinds: ['session', 'ledger', 'organization'],
+    kinds: ['session', 'ledger', 'organization', 'profile'],
     form: 'structured',
     bindings: query,
   },
@@ -120,6 +120,16 @@ export const addressed: readonly Addressed[] = [
     kinds: ['organization'],
     form: 'binary',
     parameters: { ...organizationId, ...event },
+  },
+  {
+    name: 'profileSubjects',
+    server: 'nats',
+    address: 'live.evt.{organizationId}.profile.{profileId}.{event}',
+    summary: 'What happens to an organization’s profiles, live.',
+    description: LIVE,
+    kinds: ['profile'],
+    form: 'binary',
+    parameters: { ...organizationId, profileId: { description: 'the profile’s id' }, ...event },
   },
   {
     name: 'serverSubjects',

@@ -1,18 +1,18 @@
 import type { TSchema } from 'typebox';
-import { addressed, operated, servers, type Addressed } from './asyncapi-channels.ts';
-import { CloudEvent } from './cloud-event.ts';
-import { decode } from './codec.ts';
-import { aggregates, type RecordedEvent } from './events.ts';
-import { meanings } from './meanings.ts';
+import { addressed, operated, servers, type Addressed } from './channels.ts';
+import { CloudEvent } from '../cloud-event.ts';
+import { decode } from '../codec.ts';
+import { aggregates, type RecordedEvent } from '../events.ts';
+import { meanings } from '../meanings.ts';
 import {
   isPublic,
   publicSchema,
   toLiveMessage,
   toPublicEvent,
   toPublicMessage,
-} from './public-event.ts';
-import type { AggregateKind } from './subjects.ts';
-import { dataVersion } from './upcast.ts';
+} from '../public-event.ts';
+import type { AggregateKind } from '../subjects.ts';
+import { dataVersion } from '../upcast.ts';
 
 /** A JSON schema, with the parts that the document and its readers use. */
 export type DocumentSchema = { [keyword: string]: unknown };
@@ -63,6 +63,7 @@ const about: Record<AggregateKind, string> = {
   session: 'A browser session, from its request to its end.',
   ledger: 'An organization’s slots and credits; each event except a grant names its session.',
   organization: 'An organization, its tier and its API keys.',
+  profile: 'A browser’s profile that is kept between sessions, with its saved versions.',
   server: 'A machine that runs browsers. For operators: organizations do not receive its events.',
   workload: 'One browser, used once. For operators: organizations do not receive its events.',
 };

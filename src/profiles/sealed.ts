@@ -1,0 +1,126 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+
+/**
+ * A stream encrypted and authenticated with AES-256-GCM, in frames: its reader gets no byte that
+ * was not verified, and learns whether it is complete. An object begins with its format and a salt.
+ * Its key is derived from the master key, the salt and the owner, so that no two objects have the
+ * same one, and an object that was put in another's place cannot be read.
+ */
+
+const FORMAT = Buffer.from('bssprf1\n');
+const SALT_BYTES = 32;
+const TAG_BYTES = 16;
+const FRAME_BYTES = 64 * 1024;
+/** Of a frame's length; set for the last frame. */
+const LAST = 0x8000_0000;
+
+/** An object that was damaged, cut off or moved, or that another master key encrypted. */
+export class ArchiveDamaged extends Error {
+  override readonly name = 'ArchiveDamaged';
+}
+
+/** @param owner whose it is: part of the key */
+export async function* seal(
+  masterKey: Uint8Array,
+  owner: string,
+  source: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Buffer> {
+  const salt = randomBytes(SALT_BYTES);
+  const key = keyOf(masterKey, owner, salt);
+  yield Buffer.concat([FORMAT, salt]);
+  let count = 0;
+  // The last frame is marked, so one is held back.
+  let held: Buffer = Buffer.alloc(0);
+  for await (const chunk of source) {
+    held = held.length === 0 ? Buffer.from(chunk) : Buffer.concat([held, chunk]);
+    let from = 0;
+    for (; held.length - from > FRAME_BYTES; from += FRAME_BYTES) {
+      yield frame(key, count, held.subarray(from, from + FRAME_BYTES), false);
+      count += 1;
+    }
+    held = held.subarray(from);
+  }
+  yield frame(key, count, held, true);
+}
+
+function frame(key: Buffer, count: number, plain: Buffer, isLast: boolean): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', key, nonceOf(count, isLast));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE((plain.length + TAG_BYTES + (isLast ? LAST : 0)) >>> 0);
+  return Buffer.concat([length, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** @throws ArchiveDamaged */
+export async function* unseal(
+  masterKey: Uint8Array,
+  owner: string,
+  source: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Buffer> {
+  const reader = createReader(source);
+  const head = await reader.take(FORMAT.length + SALT_BYTES);
+  if (!head.subarray(0, FORMAT.length).equals(FORMAT))
+    throw new ArchiveDamaged('it is of no format that this version reads');
+  const key = keyOf(masterKey, owner, head.subarray(FORMAT.length));
+  for (let count = 0; ; count += 1) {
+    const length = (await reader.take(4)).readUInt32BE();
+    const isLast = length >= LAST;
+    const bytes = isLast ? length - LAST : length;
+    if (bytes < TAG_BYTES || bytes > FRAME_BYTES + TAG_BYTES)
+      throw new ArchiveDamaged('a frame has no valid length');
+    yield plainOf(key, count, await reader.take(bytes), isLast);
+    if (isLast) break;
+  }
+  if (!(await reader.isAtEnd())) throw new ArchiveDamaged('something follows the last frame');
+}
+
+function plainOf(key: Buffer, count: number, sealed: Buffer, isLast: boolean): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(count, isLast));
+  decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
+  try {
+    return Buffer.concat([
+      decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES)),
+      decipher.final(),
+    ]);
+  } catch (error) {
+    throw new ArchiveDamaged('a frame was changed, or has another key', { cause: error });
+  }
+}
+
+/** Unique for the key: the frame's number, and whether it is the last one. */
+function nonceOf(count: number, isLast: boolean): Buffer {
+  const nonce = Buffer.alloc(12);
+  nonce.writeUInt32BE(isLast ? 1 : 0, 0);
+  nonce.writeBigUInt64BE(BigInt(count), 4);
+  return nonce;
+}
+
+function keyOf(masterKey: Uint8Array, owner: string, salt: Uint8Array): Buffer {
+  return Buffer.from(hkdfSync('sha256', masterKey, salt, `profile archive: ${owner}`, 32));
+}
+
+/** Reads exact numbers of bytes. */
+function createReader(source: AsyncIterable<Uint8Array>) {
+  const chunks = source[Symbol.asyncIterator]();
+  let rest: Buffer = Buffer.alloc(0);
+  async function fill(bytes: number): Promise<boolean> {
+    const parts = [rest];
+    let length = rest.length;
+    while (length < bytes) {
+      const next = await chunks.next();
+      if (next.done === true) break;
+      parts.push(Buffer.from(next.value));
+      length += next.value.length;
+    }
+    rest = Buffer.concat(parts);
+    return length >= bytes;
+  }
+  return {
+    async take(bytes: number): Promise<Buffer> {
+      if (!(await fill(bytes))) throw new ArchiveDamaged('it is cut off');
+      const taken = rest.subarray(0, bytes);
+      rest = rest.subarray(bytes);
+      return taken;
+    },
+    isAtEnd: async () => !(await fill(1)),
+  };
+}

@@ -1,0 +1,92 @@
+import { findVersion } from '#src/domain/profile/profile.ts';
+import { loadState } from '#src/event-store/load-state.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { ArchiveDamaged } from '#src/profiles/sealed.ts';
+import type { Archive } from '#src/profiles/packed.ts';
+import type { ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
+import {
+  LaunchFailed,
+  type Browsers,
+  type BrowserSpec,
+  type RunningBrowser,
+} from '../browsers/browsers.ts';
+import type { ProfileOfSession } from '../pool/options.ts';
+import { restoreLiveState } from './live-state.ts';
+
+/** Profiles on this server: browsers begin with them, and leave them when they are closed. */
+export type Profiles = {
+  vault: ProfileVault;
+  /** How many versions of a profile are kept. */
+  versionsKept: number;
+  /** Removes the archives of versions that are kept no more. */
+  removeOld(owner: ProfileOwner): Promise<void>;
+  /**
+   * Launches a browser for a session with a profile.
+   * @throws LaunchFailed also where the profile's version cannot be read
+   */
+  launch(
+    browsers: Pick<Browsers, 'launch' | 'stop'>,
+    spec: BrowserSpec,
+    profile: ProfileOfSession,
+  ): Promise<RunningBrowser>;
+};
+
+export function createProfiles(given: {
+  eventStore: EventStore;
+  vault: ProfileVault;
+  versionsKept: number;
+}): Profiles {
+  const { eventStore, vault, versionsKept } = given;
+
+  async function read({ organizationId, profileId: id }: ProfileOwner) {
+    const aggregate = { kind: 'profile', organizationId, id } as const;
+    return (await loadState<'profile'>(eventStore, aggregate, { fromLeader: true })).state;
+  }
+  async function open(profile: ProfileOfSession): Promise<Archive | null> {
+    const { organizationId, id: profileId, version: number } = profile;
+    if (number === 0) return null;
+    const state = await read({ organizationId, profileId });
+    const version = state === null ? undefined : findVersion(state, number);
+    if (version === undefined) throw new ArchiveDamaged('it is kept no more');
+    return vault.load({ organizationId, profileId }, version.sha256);
+  }
+  return {
+    vault,
+    versionsKept,
+    async removeOld(owner) {
+      const versions = (await read(owner))?.versions ?? [];
+      await vault.keepOnly(
+        owner,
+        versions.map(({ sha256 }) => sha256),
+      );
+    },
+    async launch(browsers, spec, profile) {
+      let damage: Error | null = null;
+      // Begun now, so that it is read while the browser's other programs start.
+      const opening = open(profile);
+      opening.catch((error: Error) => (damage = error));
+      async function* tar(): AsyncGenerator<Uint8Array> {
+        try {
+          const archive = await opening;
+          if (archive !== null) yield* archive.tar;
+        } catch (error) {
+          damage = error as Error;
+          throw error;
+        }
+      }
+      const isKept = profile.save;
+      const own = { tar: profile.version === 0 ? null : tar(), isKept };
+      try {
+        const browser = await browsers.launch({ ...spec, profile: own });
+        const live = (await opening)?.live ?? null;
+        if (live !== null) await restoreLiveState(browser, live);
+        return browser;
+      } catch (error) {
+        if (!(error instanceof LaunchFailed)) await browsers.stop(spec.workloadId);
+        if (damage === null) throw error;
+        const which = `version ${profile.version} of profile ${profile.id}`;
+        throw new LaunchFailed(`${which} cannot be read: ${(damage as Error).message}`, '');
+      }
+    },
+  };
+}

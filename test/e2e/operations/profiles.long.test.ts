@@ -1,0 +1,214 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect as connectPuppeteer } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { allOf, startShop, startShopIn } from '#test/support/clients/shop.ts';
+import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import { descendantsOf } from '#test/support/service/processes.ts';
+import {
+  onPage,
+  reaches,
+  startRealService,
+  temporaryFiles,
+  type CreatedSession,
+  type RealService,
+} from '#test/support/service/real-session.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** What a person leaves in one session is there in the next one, with real browsers. */
+
+const kinds = hasDocker() ? (['process', 'docker'] as const) : (['process'] as const);
+
+type Profiled = CreatedSession & {
+  profile: { version: number; saved_version: number };
+  ended_reason: string;
+};
+
+describe.each(kinds)('profiles of %s browsers', (kind) => {
+  let service: RealService;
+  let shop: Awaited<ReturnType<typeof startShop>>;
+  /** Of the sessions whose containers have the shop. */
+  const withShop = new Set<string>();
+  beforeAll(async () => {
+    shop = await startShop();
+    service = await startRealService({
+      BROWSERS: kind,
+      DOCKER_NETWORK: testNetwork(),
+      POOL_MIN_IDLE: '0',
+      POOL_MAX: '4',
+      PROFILE_VERSIONS: '3',
+    });
+  });
+  afterAll(async () => {
+    await service?.[Symbol.asyncDispose]();
+    shop?.[Symbol.dispose]();
+  });
+
+  async function createProfile(): Promise<string> {
+    return (await service.request('POST', '/api/profiles', { name: 'shop' })).body.id;
+  }
+  async function create(profile: object): Promise<Profiled> {
+    const { status, body } = await service.request('POST', '/api/sessions', { profile });
+    expect([status, body.status]).toEqual([201, 'active']);
+    return body;
+  }
+  async function end({ id }: CreatedSession): Promise<Profiled> {
+    await service.request('DELETE', `/api/sessions/${id}`);
+    return (await reaches(service, id, 'stopped')) as unknown as Profiled;
+  }
+  async function read(id: string) {
+    return (await service.request('GET', `/api/profiles/${id}`)).body;
+  }
+  const containerOf = ({ id, autoscaler_workload_id: workload }: CreatedSession) =>
+    `bss.${workload}.${id}`;
+  function shopOf(session: CreatedSession): string {
+    if (kind === 'process') return shop.origin;
+    const isThere = withShop.has(session.id);
+    withShop.add(session.id);
+    return isThere ? 'http://127.0.0.1:8000' : startShopIn(containerOf(session));
+  }
+  /** Opens the shop, once it listens in the container. */
+  async function inShop<Result>(session: CreatedSession, path: string, script: string) {
+    const origin = shopOf(session);
+    return onPage(session, async (page) => {
+      await eventually(
+        () =>
+          page.goto(origin + path).then(
+            () => true,
+            () => false,
+          ),
+        'the shop is open',
+      );
+      return (await page.evaluate(script)) as Result;
+    });
+  }
+  /** Logs in at the shop and stores something of every kind there. */
+  async function logIn(session: CreatedSession, name: string): Promise<void> {
+    const stored = await inShop(session, `/log-in?as=${name}`, `store(${JSON.stringify(name)})`);
+    expect(stored).toBe('stored');
+  }
+  /** What the shop still knows of the browser. */
+  const known = (session: CreatedSession) =>
+    inShop<Record<string, unknown>>(session, '/', 'known()');
+  function killBrowser(session: CreatedSession): void {
+    if (kind === 'docker') return void docker('kill', containerOf(session));
+    const chromium = descendantsOf(service.pid).filter(({ command }) =>
+      /chromium.*--user-data-dir/.test(command),
+    );
+    for (const { pid } of chromium) process.kill(pid, 'SIGKILL');
+  }
+
+  test('a log-in is there in the next session, of all kinds, and in none without it', async () => {
+    const id = await createProfile();
+    const first = await create({ id, save: true });
+    await logIn(first, 'ada');
+    expect((await end(first)).profile.saved_version).toBe(1);
+    expect(await read(id)).toMatchObject({
+      latest_version: 1,
+      versions: [
+        {
+          origins: [new URL(shopOf(first)).origin],
+          cookies: [
+            { domain: '127.0.0.1', name: 'as' },
+            { domain: '127.0.0.1', name: 'kept' },
+          ],
+          browser_version: expect.stringMatching(/^\d+\./),
+        },
+      ],
+    });
+    const second = await create({ id });
+    expect(await known(second)).toEqual(allOf('ada'));
+    const plain = await create({ id: await createProfile() });
+    expect(await known(plain)).toMatchObject({ cookies: [''], local: null, indexed: null });
+    await Promise.all([end(second), end(plain)]);
+  });
+
+  test('an older version can be taken up again, and is saved as the newest', async () => {
+    const id = await createProfile();
+    for (const name of ['ada', 'bob']) {
+      const session = await create({ id, save: true });
+      await logIn(session, name);
+      await end(session);
+    }
+    const older = await create({ id, version: 1, save: true });
+    expect(await known(older)).toEqual(allOf('ada'));
+    expect((await end(older)).profile.saved_version).toBe(3);
+    const newest = await create({ id });
+    expect(await known(newest)).toEqual(allOf('ada'));
+    await end(newest);
+  });
+
+  test('it is saved where the browser is closed by its client', async () => {
+    const id = await createProfile();
+    const session = await create({ id, save: true });
+    await logIn(session, 'cyd');
+    const browser = await connectPuppeteer({ browserWSEndpoint: session.cdp_url });
+    await browser.close();
+    const ended = await reaches(service, session.id, 'stopped');
+    expect(ended.ended_reason).toBe('browser_closed');
+    const next = await create({ id });
+    expect(await known(next)).toEqual(allOf('cyd'));
+    await end(next);
+  });
+
+  test('of two sessions that would save it, one is refused with the other’s id', async () => {
+    const id = await createProfile();
+    const profile = { id, save: true };
+    const both = await Promise.all(
+      [1, 2].map(() => service.request('POST', '/api/sessions', { profile })),
+    );
+    const [made, refused] = both.toSorted((one, other) => one.status - other.status);
+    expect(made?.status).toBe(201);
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { error: 'PROFILE_IN_USE', context: { profile_id: id, session_id: made?.body.id } },
+    });
+    await end(made?.body);
+  });
+
+  test('it is saved on request, and the session goes on', async () => {
+    const id = await createProfile();
+    const session = await create({ id, save: true });
+    await logIn(session, 'dot');
+    const path = `/api/sessions/${session.id}/profile/save`;
+    const saved = await service.request('POST', path);
+    expect([saved.status, saved.body]).toMatchObject([200, { version: 1, profile_id: id }]);
+    expect(await known(session)).toEqual(allOf('dot'));
+    killBrowser(session);
+    await reaches(service, session.id, 'failed');
+    const next = await create({ id });
+    // What the browser had not written yet, like its local storage, is there too.
+    expect(await known(next)).toEqual(allOf('dot'));
+    await end(next);
+    expect((await service.request('POST', path)).body.error).toBe('SESSION_NOT_ACTIVE');
+  });
+
+  test('a kill of the browser or the service leaves the last version, and nothing else', async () => {
+    const id = await createProfile();
+    const first = await create({ id, save: true });
+    await logIn(first, 'ada');
+    await end(first);
+
+    const crashed = await create({ id, save: true });
+    await logIn(crashed, 'eve');
+    killBrowser(crashed);
+    await reaches(service, crashed.id, 'failed');
+    expect(await read(id)).toMatchObject({ latest_version: 1, saving_session_id: null });
+
+    const killed = await create({ id, save: true });
+    await logIn(killed, 'eve');
+    await service.request('DELETE', `/api/sessions/${killed.id}`);
+    await service.end('SIGKILL');
+    await service.startAgain();
+    await eventually(
+      async () => (await read(id)).saving_session_id === null,
+      'no session saves it any more',
+    );
+    expect(await temporaryFiles(service)).toEqual([]);
+    expect(await readdir(join(service.dataDir, 'profiles'))).toEqual([]);
+    const next = await create({ id, save: true });
+    const name = next.profile.version === 1 ? 'ada' : 'eve';
+    expect(await known(next)).toEqual(allOf(name));
+    await end(next);
+  });
+});

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import type { ProfileEvent } from '#events/profile.ts';
+import { profileRetention } from '#src/archivist/profile-retention.ts';
+import { sweepObjects } from '#src/archivist/sweep-objects.ts';
+import { createCommandContext, handleTransaction } from '#src/commands/handle-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
+
+const HOUR = 3_600_000;
+const AT = '2026-11-20T09:30:00.000Z';
+
+function saved(version: number, sha256: string): ProfileEvent {
+  const contents = { origins: [], cookies: [] };
+  const data = { version, sessionId: 'ses_1', savedAt: AT, sha256, bytes: 1, browser: '1' };
+  return { type: 'profile.version-saved', data: { ...data, contents, kept: 1 } };
+}
+
+test('an archive is kept while it is a version of its profile, and an hour at least', async () => {
+  let now = 0;
+  const context = createCommandContext(createMemoryEventStore(), () => now);
+  const objects = createMemoryObjectStore({ now: () => now });
+  const aggregate = { kind: 'profile', organizationId: 'acme', id: 'prf_1' } as const;
+  const append = (...events: ProfileEvent[]) =>
+    handleTransaction<'profile'>(context, aggregate, newMetadata('test'), async (reads) => {
+      await reads.readCurrent<'profile'>(aggregate);
+      return [{ aggregate, events }];
+    });
+  const put = (sha256: string) =>
+    objects.put(
+      `profiles/acme/prf_1/${sha256}`,
+      (async function* () {
+        yield Buffer.from('a');
+      })(),
+    );
+  async function sweep(): Promise<string[]> {
+    const rules = [profileRetention(context.eventStore, context.now)];
+    const failures: unknown[] = [];
+    await sweepObjects({ objects, rules }, new AbortController().signal, (error) =>
+      failures.push(error),
+    );
+    expect(failures).toEqual([]);
+    const left = await Array.fromAsync(objects.list('profiles/'));
+    return left.map(({ key }) => key.split('/')[3] ?? '');
+  }
+
+  const [first, second, unrecorded] = ['a', 'b', 'c'].map((digit) => digit.repeat(64));
+  await append({ type: 'profile.created', data: { name: 'shop', by: 'ada', at: AT } });
+  for (const name of [first, second, unrecorded]) await put(name ?? '');
+  // A save may be about to record it.
+  expect(await sweep()).toEqual([first, second, unrecorded]);
+  await append(saved(1, first ?? ''));
+  now = 2 * HOUR;
+  expect(await sweep()).toEqual([first]);
+  await put(second ?? '');
+  await append(saved(2, second ?? ''));
+  expect(await sweep()).toEqual([second]);
+  await append({ type: 'profile.removed', data: { by: 'ada', at: AT } });
+  expect(await sweep()).toEqual([second]);
+  now = 4 * HOUR;
+  expect(await sweep()).toEqual([]);
+});

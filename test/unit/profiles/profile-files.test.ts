@@ -1,0 +1,94 @@
+import { pack, extract } from 'tar-stream';
+import { buffer } from 'node:stream/consumers';
+import { Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { forLaunch, withoutCaches } from '#src/provisioner/browsers/chromium/profile-files.ts';
+
+/** Tars of profiles, as a browser gets one and leaves one. */
+
+type Entry = { name: string; text?: string; link?: string };
+
+function tarOf(entries: Entry[]): AsyncIterable<Uint8Array> {
+  const tar = pack();
+  for (const { name, text, link } of entries)
+    if (link !== undefined) tar.entry({ name, type: 'symlink', linkname: link });
+    else if (text === undefined) tar.entry({ name, type: 'directory', mode: 0o700 });
+    else tar.entry({ name, mode: 0o600 }, text);
+  tar.finalize();
+  return Readable.from(tar, { objectMode: false });
+}
+async function entriesOf(tar: AsyncIterable<Uint8Array>) {
+  const reader = extract();
+  reader.on('error', () => undefined);
+  async function feed(): Promise<void> {
+    for await (const chunk of tar) reader.write(chunk);
+    (reader as NodeJS.WritableStream).end();
+  }
+  const feeding = feed().catch((error: Error) => reader.destroy(error));
+  const found: { name: string; text: string; uid: number | undefined }[] = [];
+  for await (const entry of reader) {
+    const { name, uid } = entry.header;
+    found.push({ name, uid, text: (await buffer(entry)).toString() });
+  }
+  await feeding;
+  return found;
+}
+
+describe('the profile that a browser is launched with', () => {
+  it('is its user’s, below the folder, and has not been closed yet', async () => {
+    const preferences = '{"profile":{"exit_type":"Normal"}}';
+    const tar = tarOf([
+      { name: './' },
+      { name: './Default/' },
+      { name: './Default/Preferences', text: preferences },
+      { name: './Default/Cookies', text: 'c'.repeat(300_000) },
+    ]);
+    expect(await entriesOf(forLaunch(tar, 'data'))).toEqual([
+      { name: 'data/', uid: 1000, text: '' },
+      { name: 'data/Default/', uid: 1000, text: '' },
+      { name: 'data/Default/Preferences', uid: 1000, text: '{"profile":{"exit_type":"Kept"}}' },
+      { name: 'data/Default/Cookies', uid: 1000, text: 'c'.repeat(300_000) },
+    ]);
+  });
+
+  it('has no links', async () => {
+    const tar = tarOf([
+      { name: './First Run', text: '' },
+      { name: './x', link: '/etc/passwd' },
+    ]);
+    expect(await entriesOf(forLaunch(tar))).toMatchObject([{ name: 'First Run' }]);
+  });
+
+  it('fails where its source fails, and where that is no tar', async () => {
+    async function* failing(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(10);
+      throw new Error('the object store is gone');
+    }
+    await expect(entriesOf(forLaunch(failing()))).rejects.toThrow('the object store is gone');
+    async function* cut(): AsyncGenerator<Uint8Array> {
+      for await (const chunk of tarOf([{ name: 'a', text: 'x'.repeat(5_000) }]))
+        yield chunk.subarray(0, 2_000);
+    }
+    await expect(entriesOf(forLaunch(cut()))).rejects.toThrow();
+  });
+});
+
+describe('the archive of a profile', () => {
+  it('leaves out caches, locks and windows', async () => {
+    const kept = [
+      'Local State',
+      'Default/Cookies',
+      'Default/Cached Theme.pak',
+      'Default/IndexedDB/1',
+    ];
+    const left = [
+      'SingletonLock',
+      'Default/Cache/1',
+      'Default/Sessions/Tabs_1',
+      'BrowserMetrics-1',
+    ];
+    const all = [...kept, ...left].map((name) => ({ name: `data/${name}`, text: name }));
+    const found = await entriesOf(withoutCaches(tarOf(all), 'data'));
+    expect(found.map(({ name }) => name)).toEqual(kept.map((name) => `./${name}`));
+  });
+});
