@@ -183,6 +183,32 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     expect((await service.request('POST', path)).body.error).toBe('SESSION_NOT_ACTIVE');
   });
 
+  test('it is saved by a shutdown that ends the session', async () => {
+    const id = await createProfile();
+    const session = await create({ id, save: true });
+    await logIn(session, 'fay');
+    expect(await service.end('SIGTERM')).toBe(0);
+    await service.startAgain();
+    const next = await create({ id });
+    expect(await known(next)).toEqual(allOf('fay'));
+    await end(next);
+  });
+
+  test.runIf(kind === 'docker')('it is saved by the service that adopted the browser', async () => {
+    const id = await createProfile();
+    const session = await create({ id, save: true });
+    await logIn(session, 'gus');
+    // As a kill in the middle of a save on request leaves it.
+    docker('pause', containerOf(session));
+    await service.end('SIGKILL');
+    await service.startAgain();
+    await reaches(service, session.id, 'active');
+    expect((await end(session)).profile.saved_version).toBe(1);
+    const next = await create({ id });
+    expect(await known(next)).toEqual(allOf('gus'));
+    await end(next);
+  });
+
   test('a kill of the browser or the service leaves the last version, and nothing else', async () => {
     const id = await createProfile();
     const first = await create({ id, save: true });
