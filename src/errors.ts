@@ -24,6 +24,12 @@ export const errors = {
     status: 404,
     message: 'The session was not recorded, or its recording was removed.',
   },
+  THUMBNAIL_NOT_FOUND: {
+    status: 404,
+    message:
+      'There is no picture of the session: it has not ended, opened no page, wants no black box, ' +
+      'or the picture was removed.',
+  },
   FILE_NOT_FOUND: { status: 404, message: 'The session has no file of this name.' },
   EXTENSION_NOT_FOUND: { status: 404, message: 'There is no extension with this id.' },
   PROFILE_NOT_FOUND: { status: 404, message: 'There is no profile with this id.' },

@@ -38,6 +38,7 @@ import { sessionAccess } from './routes/sessions/session-access.get.ts';
 import { sessionHistory } from './routes/sessions/session-history.get.ts';
 import { sessionWhy } from './routes/sessions/session-why.get.ts';
 import { sessionScreenshot } from './routes/sessions/session-screenshot.get.ts';
+import { sessionThumbnail } from './routes/sessions/session-thumbnail.get.ts';
 import { stopSession } from './routes/sessions/stop-session.delete.ts';
 import { stopSessions } from './routes/sessions/stop-sessions.post.ts';
 import { streamSessionEvents } from './routes/sessions/stream-session-events.get.ts';
@@ -70,6 +71,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   sessionWhy(server, dependencies);
   stopSessions(server, dependencies);
   sessionScreenshot(server, dependencies);
+  sessionThumbnail(server, dependencies);
   sessionRecording(server, dependencies);
   sessionFiles(server, dependencies);
   writeFiles(server, dependencies);

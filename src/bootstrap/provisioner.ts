@@ -33,8 +33,8 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   const browsers = await whileAlive(leases, serverId, makeBrowsers(infrastructure, leases));
   watchAge(browsers, metrics);
   const files = composeFiles(infrastructure, browsers);
-  const { part: blackBox, ...blackBoxes } = createBlackBoxes({ log });
-  const observer = createObserver({ parts: [files.part, blackBox, emulation], log });
+  const blackBoxes = createBlackBoxes({ log, objects: infrastructure.objects, browsers });
+  const observer = createObserver({ parts: [files.part, blackBoxes.part, emulation], log });
   const provisioner = await startProvisioner({
     ...infrastructure,
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
@@ -66,6 +66,8 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
   return {
     ...provisioner,
     async [Symbol.asyncDispose]() {
+      // Disposed last, even if a step before fails: the ends of sessions store pictures.
+      await using _ = blackBoxes;
       answering[Symbol.dispose]();
       answeringFiles[Symbol.dispose]();
       await provisioner[Symbol.asyncDispose]();

@@ -123,6 +123,8 @@ export type Sessions = SessionFiles & {
   rotateAccess(id: string, options?: CallOptions): Promise<SessionAccess>;
   /** What the session's browser shows; null: still the picture of `etag`. */
   screenshot(id: string, options?: ScreenshotOptions): Promise<Screenshot | null>;
+  /** What an ended session's browser showed last; null: still the picture of `etag`. */
+  thumbnail(id: string, options?: Omit<ScreenshotOptions, 'maxWidth'>): Promise<Screenshot | null>;
   /**
    * Asks a person for help, and resolves when that is over: `status` is `completed`, with the
    * person's `note` and `success`, or `expired`. CDP commands that are sent meanwhile wait while a
@@ -208,7 +210,7 @@ export function createSessions(requester: Requester): Sessions {
     rotateAccess: (id, options) =>
       requester.json({ method: 'POST', path: `${pathOf(id)}/rotate-access`, ...options }),
     handoff: (id, asked, options) => requestHandoff(requester, pathOf(id), asked, options),
-    screenshot: (id, options = {}) => requester.read(screenshotRequest(id, options), readPicture),
+    ...createPictures(requester),
     async waitUntilActive(id, { waitMs = WAIT_MS, ...options } = {}) {
       const session = await sessions.get(id, options);
       if (session.status === 'active') return session;
@@ -233,6 +235,15 @@ function createHistories(requester: Requester): Pick<Sessions, 'history' | 'why'
       return requester.json({ method: 'GET', path, query: parametersOf(query), ...options });
     },
     why: (id, options) => requester.json({ method: 'GET', path: `${pathOf(id)}/why`, ...options }),
+  };
+}
+
+/** What a session's browser shows, or showed last. */
+function createPictures(requester: Requester): Pick<Sessions, 'screenshot' | 'thumbnail'> {
+  return {
+    screenshot: (id, options = {}) => requester.read(screenshotRequest(id, options), readPicture),
+    thumbnail: (id, options = {}) =>
+      requester.read(screenshotRequest(id, options, 'thumbnail'), readPicture),
   };
 }
 
@@ -262,10 +273,14 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
   };
 }
 
-function screenshotRequest(id: string, { maxWidth, etag, ...options }: ScreenshotOptions): Request {
+function screenshotRequest(
+  id: string,
+  { maxWidth, etag, ...options }: ScreenshotOptions,
+  which: 'screenshot' | 'thumbnail' = 'screenshot',
+): Request {
   return {
     method: 'GET',
-    path: `${pathOf(id)}/screenshot`,
+    path: `${pathOf(id)}/${which}`,
     query: maxWidth === undefined ? [] : [['max_width', String(maxWidth)]],
     headers: etag === undefined ? {} : { 'if-none-match': etag },
     ...options,

@@ -21,7 +21,7 @@ export const filesVariables = {
   },
   FILES_RETAIN: {
     fallback: '24h',
-    meaning: 'how long the files of a session are kept after its end',
+    meaning: 'how long the files and the last picture of a session are kept after its end',
   },
 } as const;
 type Name = keyof typeof filesVariables;

@@ -23,6 +23,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   HANDOFF_NOT_FOUND: { session_id: ID, handoff_id: HANDOFF },
   SHARE_NOT_FOUND: { session_id: ID, share_id: SHARE },
   RECORDING_NOT_FOUND: { session_id: ID },
+  THUMBNAIL_NOT_FOUND: { session_id: ID },
   FILE_NOT_FOUND: { session_id: ID, name: FILE },
   EXTENSION_NOT_FOUND: { extension_id: EXTENSION },
   PROFILE_NOT_FOUND: { profile_id: PROFILE },

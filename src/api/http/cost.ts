@@ -156,6 +156,7 @@ export const costs = {
     units: ({ query }) => (Number(query['max_width'] ?? Infinity) > THUMBNAIL_MAX ? 2 : 1),
     meaning: 'Costs 1 unit of the rate limit with a `max_width` of at most 640, else 2.',
   },
+  getThumbnail: { units: () => 2, meaning: 'Costs 2 units of the rate limit.' },
   getRecording: {
     units: () => 5,
     meaning: 'Costs 5 units of the rate limit.',

@@ -2,7 +2,7 @@ import type { SessionState } from '#events/session.ts';
 import { extensionRetention } from '#src/archivist/extension-retention.ts';
 import { filesRetention } from '#src/archivist/files-retention.ts';
 import { profileRetention } from '#src/archivist/profile-retention.ts';
-import { recordingRetention } from '#src/archivist/recording-retention.ts';
+import { recordingRetention, thumbnailRetention } from '#src/archivist/recording-retention.ts';
 import { startObjectSweep, type RetentionRule } from '#src/archivist/sweep-objects.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
@@ -32,5 +32,6 @@ function retentionRules({ config, context }: Infrastructure): RetentionRule[] {
     recordingRetention(context, config.recordings.retainMs),
     extensionRetention(context.eventStore, context.now),
     profileRetention(context.eventStore, context.now),
+    thumbnailRetention(context, config.files.retainMs),
   ];
 }

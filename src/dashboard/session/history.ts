@@ -30,7 +30,7 @@ export type Why = {
     time: string | null;
   }[];
   /** What its browser told before the end, in sentences. */
-  black_box: { told: string[] } | null;
+  black_box: { told: string[]; thumbnail: boolean } | null;
   related: { sequence: number; type: string; sentence: string; actor: Actor; time: string }[];
 };
 

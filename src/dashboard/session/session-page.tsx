@@ -20,6 +20,7 @@ import { snippetsFor } from './snippets.ts';
 import { TimeSlider } from './time-slider.tsx';
 import { Timeline } from './timeline.tsx';
 import { useSession, type Details } from './use-session.ts';
+import { LastPicture } from './last-picture.tsx';
 import { WhyLine } from './why-line.tsx';
 import './session.css';
 
@@ -63,6 +64,7 @@ export function SessionPage({ parameters: { id = '' } }: PageProps) {
       {isThere && (
         <WhyLine why={why} until={count === null ? null : events} status={facts?.status} />
       )}
+      {count === null && why.data?.black_box?.thumbnail === true && <LastPicture id={id} />}
       {history.events.length > 0 && <TimeSlider events={history.events} count={count} />}
       {facts !== null && <FactList facts={facts} />}
       {session?.egress != null && count === null && <EgressRules egress={session.egress} />}

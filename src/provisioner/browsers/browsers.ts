@@ -72,6 +72,8 @@ export type BrowserExit = {
   exitCode: number | null;
   /** The signal that ended its process, as `SIGKILL`, if the adapter saw it. */
   signal?: string;
+  /** The most memory that it used, if the adapter knows. */
+  memoryPeakBytes?: number;
   /**
    * Milliseconds since the epoch: the time of the end, or of its discovery if that is not known.
    */
@@ -196,6 +198,12 @@ export type Browsers = {
     egress?: EgressEndpoint,
     launchedWith?: BrowserSpec,
   ): Promise<RunningBrowser | null>;
+  /**
+   * Bytes of memory that a browser uses, or the most that it has used where the system counts that;
+   * null: it is not known here. Absent where browsers use none of their own.
+   * @throws Error if that cannot be read
+   */
+  memoryUsed?(workloadId: string): Promise<number | null>;
   /**
    * Calls the listener for each browser of this process that ends without `stop`, at most once per
    * workload.

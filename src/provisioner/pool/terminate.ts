@@ -50,8 +50,10 @@ async function endBrowser(
   void pool.reporter.queue(pooled, { type: 'Terminate', reason }, cause());
   const recorded = pool.recorder?.finish(pooled.workloadId);
   const span = event === undefined ? undefined : traceTermination(pool, pooled, event);
-  if (pooled.session !== null) await pool.endFiles?.(pooled.workloadId);
-  const blackBox = await pool.blackBoxes?.end(pooled.workloadId);
+  const [blackBox] = await Promise.all([
+    pool.blackBoxes?.end(pooled.workloadId),
+    pooled.session === null ? undefined : pool.endFiles?.(pooled.workloadId),
+  ]);
   if (reason === 'session_ended' || reason === 'server_stopped')
     await saveAtEnd(pool, pooled, { isClosed: false }, cause());
   const isGone = await stopBrowser(pool, pooled);
@@ -188,10 +190,14 @@ function sessionCommandFor(
     : { type: 'FailSession', reason, detail, exitCode, serverId, now };
 }
 
-/** Handles a session event: a session that stops leaves the queue, or its browser is terminated. */
+/**
+ * Handles a session event: a session that stops leaves the queue, or its browser is terminated. The
+ * black box of one that goes on follows its state.
+ */
 export function handleSessionEvent(pool: Pool, event: EventWithState<'session'>): void {
   const { state } = event;
   if (event.type === 'session.profile-save-requested') return saveOnRequest(pool, event);
+  if (state.status === 'active') return pool.blackBoxes?.follow(state);
   if (state.status !== 'stopping' && !isFinal(state.status)) return;
   const at = pool.waiting.findIndex(({ identity }) => identity.id === state.id);
   if (at !== -1) {

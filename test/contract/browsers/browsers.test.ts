@@ -47,6 +47,9 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
       targetInfos: [{ type: 'page', url: 'about:blank' }],
     });
     await expect(cdp.send('No.such')).rejects.toThrow('-32601');
+    const used = await opened.browsers.memoryUsed?.(browser.workloadId);
+    if (adapter === 'simulated') expect(used).toBeUndefined();
+    else expect(used).toBeGreaterThan(10_000_000);
     // The provisioner's own connection, beside that of a client, follows each page.
     const urls: string[] = [];
     const attached = async (page: ObservedTarget) => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { BlackBox } from '#events/session/black-box.ts';
 import { bss } from '#test/support/clients/command-line.ts';
+import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import {
   createWarm,
   onPage,
@@ -25,14 +26,36 @@ const SCRIPT = `
   setTimeout(() => prompt('Name?', 'typed-by-a-person'), 50);
 `;
 
+/** A page that is blank until `/when` is answered. */
+const NOISE = `
+  const canvas = document.body.appendChild(document.createElement('canvas'));
+  [canvas.width, canvas.height] = [1200, 700];
+  fetch('/when').then(() => {
+    const pixels = new ImageData(1200, 700);
+    for (let at = 0; at < pixels.data.length; at += 1)
+      pixels.data[at] = at % 4 === 3 ? 255 : 255 * Math.random();
+    canvas.getContext('2d').putImageData(pixels, 0, 0);
+    requestAnimationFrame(() => requestAnimationFrame(() => fetch('/shown')));
+  });
+`;
+/** A picture of noise has more bytes than that, a blank one fewer. */
+const NOISE_BYTES_MIN = 20_000;
+const PAGES: Record<string, string> = {
+  shop: `<body>shop<script>${SCRIPT}</script>`,
+  noise: `<body><script>${NOISE}</script>`,
+};
+const showNoise = Promise.withResolvers<void>();
+
 let service: RealService;
 let site: Server;
 let origin: string;
 beforeAll(async () => {
   site = createServer((request, response) => {
-    const isPage = request.url?.startsWith('/shop') === true;
-    response.writeHead(isPage ? 200 : 404, { 'content-type': 'text/html' });
-    response.end(isPage ? `<body>shop<script>${SCRIPT}</script>` : '');
+    const [, path = ''] = /^\/(\w+)/.exec(request.url ?? '') ?? [];
+    const page = PAGES[path];
+    response.writeHead(page === undefined ? 404 : 200, { 'content-type': 'text/html' });
+    if (path === 'when') void showNoise.promise.then(() => response.end());
+    else response.end(page ?? '');
   });
   site.listen(0, '127.0.0.1');
   await once(site, 'listening');
@@ -58,6 +81,11 @@ async function endOf(id: string): Promise<{ blackBox?: BlackBox }> {
   const { body } = await service.request('GET', `/api/sessions/${id}/history?limit=500`);
   const events = body.events as unknown as { type: string; data: { blackBox?: BlackBox } }[];
   return events.find(({ type }) => /\.(?:stopped|failed)$/.test(type))?.data ?? {};
+}
+
+function thumbnailOf(id: string): Promise<Response> {
+  const headers = { authorization: `Bearer ${DEV_KEY}` };
+  return fetch(`${service.apiUrl}/api/sessions/${id}/thumbnail`, { headers });
 }
 
 async function stop(id: string): Promise<void> {
@@ -86,7 +114,16 @@ test('a stopped session tells what its page did, without secrets', async () => {
   );
   expect(blackBox?.dialogs).toMatchObject([{ kind: 'prompt', text: 'Name?', accepted: false }]);
 
+  expect(blackBox?.memoryPeakBytes).toBeGreaterThan(10_000_000);
+
   const path = `/api/sessions/${session.id}`;
+  // It is stored meanwhile.
+  const picture = await eventually(async () => {
+    const answer = await thumbnailOf(session.id);
+    return answer.status === 200 && Buffer.from(await answer.arrayBuffer());
+  }, 'the last picture is stored');
+  expect(picture.subarray(0, 3).toString('hex')).toBe('ffd8ff');
+  expect(picture.length).toBe(blackBox?.thumbnailBytes);
   const why = await service.request('GET', `${path}/why`);
   expect(why.body.black_box).toMatchObject({
     address: `http://${origin}/shop`,
@@ -140,6 +177,30 @@ test('a session that wants none tells nothing', async () => {
   expect(await endOf(session.id)).not.toHaveProperty('blackBox');
   const why = await service.request('GET', `/api/sessions/${session.id}/why`);
   expect(why.body.black_box).toBeNull();
+  const picture = await thumbnailOf(session.id);
+  expect([picture.status, await picture.json()]).toMatchObject([
+    404,
+    { error: 'THUMBNAIL_NOT_FOUND' },
+  ]);
+});
+
+test('what is shown while a person has a hand-off is in no picture', async () => {
+  const session = await createWarm(service);
+  const shown = new Promise<void>((resolve) => {
+    site.on('request', ({ url }) => url === '/shown' && resolve());
+  });
+  await onPage(session, (page) => page.goto(`http://${origin}/noise`));
+  const handoffs = `/api/sessions/${session.id}/handoffs`;
+  const asked = await service.request('POST', handoffs, { instructions: 'Sign in.' });
+  const taken = await service.request('POST', `${handoffs}/${String(asked.body.id)}/take`, {});
+  expect(taken.status).toBe(200);
+  showNoise.resolve();
+  await shown;
+  await stop(session.id);
+  const { blackBox } = await endOf(session.id);
+  expect(blackBox?.address).toBe(`http://${origin}/noise`);
+  // That of the blank page of before, if there is one.
+  expect(blackBox?.thumbnailBytes ?? 0).toBeLessThan(NOISE_BYTES_MIN);
 });
 
 test('a page that writes without end costs its session nothing but entries', async () => {

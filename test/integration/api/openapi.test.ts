@@ -29,6 +29,7 @@ describe('the document', () => {
       'GET /api/sessions/{id}/why',
       'POST /api/sessions/stop',
       'GET /api/sessions/{id}/screenshot',
+      'GET /api/sessions/{id}/thumbnail',
       'GET /api/sessions/{id}/recording',
       'GET /api/sessions/{id}/recording/{segment}',
       'GET /api/sessions/{id}/files',

@@ -1,23 +1,28 @@
 import { expect, test } from 'vitest';
 import type { SessionEvent } from '#events/session.ts';
-import { recordingRetention } from '#src/archivist/recording-retention.ts';
+import { recordingRetention, thumbnailRetention } from '#src/archivist/recording-retention.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createCommandContext, handleCommand } from '#src/commands/handle-command.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
 import { activated, failed, HOUR, requested, T0 } from '#test/support/examples.ts';
 
-const newest = { kind: 'recordings', objects: 1, bytes: 1, newestAt: T0 - HOUR };
+const kinds = [
+  ['recordings', recordingRetention],
+  ['thumbnails', thumbnailRetention],
+] as const;
+const newest = { objects: 1, bytes: 1, newestAt: T0 - HOUR };
 
-test('a recording is kept while its session runs, and for its time after the end', async () => {
+test.each(kinds)('%s are kept while the session runs, and for a time after', async (kind, of) => {
   const eventStore = createMemoryEventStore();
   let now = T0 + 100 * HOUR;
   const context = createCommandContext(eventStore, () => now);
   const append = (...events: SessionEvent[]) =>
     handleCommand<'session'>(context, sessionRef, () => events, newMetadata('test'));
-  const rule = recordingRetention({ eventStore, now: () => now }, 2 * HOUR);
+  const rule = of({ eventStore, now: () => now }, 2 * HOUR);
+  expect(rule.kind).toBe(kind);
   const { organizationId, id } = sessionRef;
-  const isOver = () => rule.isOver({ ...newest, organizationId, id });
+  const isOver = () => rule.isOver({ ...newest, kind, organizationId, id });
   await append(requested({ record: true }), activated());
   expect(await isOver()).toBe(false);
   const end = failed();
@@ -29,10 +34,10 @@ test('a recording is kept while its session runs, and for its time after the end
   expect(await isOver()).toBe(true);
 });
 
-test('a recording of a session that is not known goes by its last segment', async () => {
+test.each(kinds)('%s of a session that is not known go by the newest', async (kind, of) => {
   const rule = (now: number) =>
-    recordingRetention({ eventStore: createMemoryEventStore(), now: () => now }, 2 * HOUR);
-  const group = { ...newest, organizationId: 'org_acme', id: 'ses_gone' };
+    of({ eventStore: createMemoryEventStore(), now: () => now }, 2 * HOUR);
+  const group = { ...newest, kind, organizationId: 'org_acme', id: 'ses_gone' };
   expect(await rule(T0).isOver(group)).toBe(false);
   expect(await rule(T0 + HOUR).isOver(group)).toBe(true);
 });

@@ -195,3 +195,17 @@ async function awaitExit(
     return null;
   }
 }
+
+/**
+ * Bytes of memory that a container uses, without files that the kernel may drop; with cgroup v1 the
+ * most that it has used, with them. Null: it does not run.
+ * @throws Error if the engine does not answer
+ */
+export async function memoryUsedBy(container: Docker.Container): Promise<number | null> {
+  const options = { stream: false, 'one-shot': true, ...bounded() } as const;
+  // Empty where the container does not run; with cgroup v2 there is no `max_usage`.
+  const { memory_stats } = await container.stats(options);
+  const { max_usage: peak, usage, stats }: Partial<Docker.MemoryStats> = memory_stats;
+  const droppable = stats?.inactive_file ?? 0;
+  return peak ?? (usage === undefined ? null : Math.max(0, usage - droppable));
+}

@@ -18,7 +18,7 @@ import { createAvailability } from './availability.ts';
 import { buildBrowserImage } from './browser-image.ts';
 import { removeOldImages } from './old-images.ts';
 import type { Availability } from './availability.ts';
-import { lastOutput, removeContainer } from './container.ts';
+import { lastOutput, memoryUsedBy, removeContainer } from './container.ts';
 import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
 import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
 import { serveEgress } from './egress/relay-connections.ts';
@@ -232,6 +232,11 @@ class DockerBrowsers implements Browsers {
     }
   }
 
+  async memoryUsed(workloadId: string): Promise<number | null> {
+    const launched = this.#own.get(workloadId)?.launched ?? null;
+    return launched === null ? null : memoryUsedBy(this.#containerOf(launched));
+  }
+
   async adopt(workloadId: string, egress?: EgressEndpoint): Promise<RunningBrowser | null> {
     const known = this.#own.get(workloadId);
     if (known !== undefined) return runningOf(known);
@@ -354,9 +359,14 @@ class DockerBrowsers implements Browsers {
     const hasProfile = reason === 'browser_closed' && own.keepsProfile;
     const unfinished = hasProfile ? '' : await this.#own.removeAfterExit(workloadId, own);
     own.ended.resolve(reason);
-    const ended = { workloadId, reason, ...exit, detail: output + unfinished };
-    for (const listener of this.#listeners)
-      listener({ ...ended, ...(hasProfile && { hasProfile }) });
+    // The kernel kills for lack of memory once all that a container may use is in use.
+    const { memoryBytes } = this.#site.confinement.limits;
+    const more = {
+      ...(reason === 'out_of_memory' && { memoryPeakBytes: memoryBytes }),
+      ...(hasProfile && { hasProfile }),
+    };
+    const ended = { workloadId, reason, ...exit, ...more, detail: output + unfinished };
+    for (const listener of this.#listeners) listener(ended);
   }
 }
 

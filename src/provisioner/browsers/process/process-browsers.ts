@@ -14,6 +14,7 @@ import { createProcessFolders } from './folders.ts';
 import { countMemoryKills } from './oom.ts';
 import type { Child } from './child.ts';
 import { findPrograms, prepareFolders, readBuild } from './programs.ts';
+import { memoryOf } from './tree.ts';
 import type { BrowserUser, Programs } from './programs.ts';
 import { openRecords } from './records.ts';
 import { packProfile } from './profile-folder.ts';
@@ -153,6 +154,11 @@ class ProcessBrowsers implements Browsers {
   async assign(workloadId: string, sessionId: string): Promise<void> {
     const own = this.#own.get(workloadId);
     if (own !== undefined) own.sessionId = sessionId;
+  }
+
+  async memoryUsed(workloadId: string): Promise<number | null> {
+    const launched = this.#own.get(workloadId)?.launched ?? null;
+    return launched === null ? null : memoryOf({ ...launched.processes.record, leaderless: true });
   }
 
   /** Browsers of another process are not adopted: too little is known about them. */

@@ -1,4 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sleep } from '#src/async/sleep.ts';
 
@@ -70,6 +71,27 @@ export async function freezeProcesses(tree: ProcessTree): Promise<Disposable> {
   }
   release();
   throw new Error('the browser starts processes faster than they can be stopped');
+}
+
+/** Bytes of memory that the processes use; of what several share, each counts its part. */
+export async function memoryOf(tree: ProcessTree): Promise<number> {
+  const found = processesOf(tree, await readProcesses());
+  const sizes = await Promise.all(found.map(({ pid }) => memoryOfProcess(pid)));
+  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Sandboxed processes show their sizes to root alone; what is not shared is shown to everybody. */
+async function memoryOfProcess(pid: number): Promise<number> {
+  const sizes = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
+  const proportional = kilobytesOf(sizes, 'Pss');
+  if (proportional !== null) return proportional * 1024;
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return (kilobytesOf(status, 'RssAnon') ?? 0) * 1024;
+}
+
+function kilobytesOf(text: string, name: string): number | null {
+  const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text) ?? [];
+  return kilobytes === undefined ? null : Number(kilobytes);
 }
 
 function describeLeft(left: Process[], boundMs: number): string {

@@ -1,0 +1,45 @@
+import { chromium } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  inspect,
+  LOOKS,
+  startDashboard,
+  type Dashboard,
+} from '#test/support/dashboard/dashboard.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** What a real browser showed last, on the page of its session. */
+
+let dashboard: Dashboard;
+let id: string;
+beforeAll(async () => {
+  dashboard = await startDashboard({
+    ...{ BROWSERS: 'process', POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1', POOL_MAX: '2' },
+  });
+  ({ id } = await dashboard.create({ session_name: 'shows a shop' }));
+  const session = `/api/sessions/${id}`;
+  const { body } = await dashboard.service.request('GET', session);
+  const driver = await chromium.connectOverCDP(body.cdp_url);
+  const [page] = driver.contexts()[0]?.pages() ?? [];
+  await page?.goto('data:text/html,<body style="background: teal"><h1>The shop is closed');
+  await driver.close();
+  await dashboard.service.request('DELETE', session);
+  const statusOf = async () => (await dashboard.service.request('GET', session)).body.status;
+  await eventually(async () => (await statusOf()) === 'stopped', 'it has stopped');
+});
+afterAll(() => dashboard?.[Symbol.asyncDispose]());
+
+it.each(LOOKS)('%s: it is there, but not at a moment of the past', async (look) => {
+  await using tab = await dashboard.open(`/sessions/${id}`, look);
+  const { page, faults } = tab;
+  const picture = page.getByRole('img', { name: 'What the session’s browser showed last' });
+  await picture.waitFor();
+  const width = () =>
+    picture.evaluate((image) => (image as { naturalWidth?: number }).naturalWidth);
+  await expect.poll(width).toBe(640);
+  await picture.scrollIntoViewIfNeeded();
+  await inspect(page, 'last-picture', look);
+  await page.getByRole('slider', { name: 'Moment that the page shows' }).press('ArrowLeft');
+  await picture.waitFor({ state: 'detached' });
+  expect(faults).toEqual([]);
+});
