@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import Docker from 'dockerode';
 import { describe, expect, test } from 'vitest';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
@@ -11,21 +10,13 @@ import {
   dockerOptions,
   openDockerBrowsers,
 } from '#test/support/browsers/docker-browsers.fixture.ts';
+import { EAT, preferChromium } from '#test/support/browsers/out-of-memory.ts';
 import { attachPage, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
 import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
 const ENGINE = dockerHost.slice('unix://'.length);
 const MIB = 1024 ** 2;
-/** Allocates and writes memory, 8 MiB at a time, until none is left. */
-const EAT = `
-  const eaten = [];
-  const eat = () => {
-    for (let i = 0; i < 4; i += 1) eaten.push(new Uint8Array(8 << 20).fill(eaten.length + 1));
-    setTimeout(eat, 0);
-  };
-  eat();
-`;
 let launches = 0;
 
 describe.runIf(hasDocker())('a page that allocates memory without end', () => {
@@ -61,15 +52,13 @@ describe.runIf(hasDocker())('a page that allocates memory without end', () => {
     const { cdp: endpoint } = await opened.browsers.launch(spec);
     using cdp = await openCdp(endpoint);
     const eater = await attachPage(cdp);
-    // The kernel would kill the page's process: this score makes it kill Chromium's first.
     const [id = ''] = containersOf(opened.options.serverId, spec.workloadId);
-    const rows = docker('top', id, '-o', 'pid,args').split('\n');
-    const main = rows.find((row) => row.includes('remote-debugging-port') && !/--type=/.test(row));
-    await writeFile(`/proc/${/\d+/.exec(main ?? '')?.[0]}/oom_score_adj`, '1000');
+    await preferChromium(id);
     await cdp.send('Runtime.evaluate', { expression: EAT }, eater);
     await expect.poll(() => exits.length, { timeout: 120_000 }).toBe(1);
     const { workloadId } = spec;
-    expect(exits[0]).toMatchObject({ workloadId, reason: 'out_of_memory', exitCode: 137 });
+    const killed = { reason: 'out_of_memory', exitCode: 137, memoryPeakBytes: 400 * MIB };
+    expect(exits[0]).toMatchObject({ workloadId, ...killed });
   });
 });
 
