@@ -1,6 +1,11 @@
 import { connect } from 'puppeteer-core';
 import { startShop, startShopIn } from '#test/support/clients/shop.ts';
-import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
+import {
+  containerOf,
+  dockerHost,
+  findDocker,
+  removeNetwork,
+} from '#test/support/servers/docker-engine.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';
 import { createFigures, interleave } from './harness/interleave.ts';
@@ -79,8 +84,8 @@ async function fillProfile(service: RunningService, kind: 'process' | 'docker') 
   const { body: profile } = await service.request('POST', '/api/profiles', { name: 'bench' });
   const session = await create(service, { profile: { id: profile.id, save: true } });
   using shop = await startShop();
-  const container = `bss.${session.autoscaler_workload_id}.${session.id}`;
-  const origin = kind === 'docker' ? startShopIn(container) : shop.origin;
+  const workload = session.autoscaler_workload_id;
+  const origin = kind === 'docker' ? startShopIn(containerOf(workload)) : shop.origin;
   const browser = await connect({ browserWSEndpoint: session.cdp_url });
   const [page] = await browser.pages();
   await eventually(

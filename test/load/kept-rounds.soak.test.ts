@@ -5,7 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { profileRetention } from '#src/archivist/profile-retention.ts';
 import { sweepObjects } from '#src/archivist/sweep-objects.ts';
 import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
-import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import {
+  containerOf,
+  docker,
+  hasDocker,
+  testNetwork,
+} from '#test/support/servers/docker-engine.ts';
 import { ensureS3Server, startS3 } from '#test/support/servers/real-s3.ts';
 import {
   reaches,
@@ -104,9 +109,9 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
     ended.push({ reason, version, round, segments });
   }
 
-  function noteVolumes({ id, autoscaler_workload_id: workload }: CreatedSession): void {
+  function noteVolumes({ autoscaler_workload_id: workload }: CreatedSession): void {
     const format = '{{range .Mounts}}{{.Name}} {{end}}';
-    const names = docker('inspect', '--format', format, `bss.${workload}.${id}`);
+    const names = docker('inspect', '--format', format, containerOf(workload));
     for (const name of names.split(' ').filter(Boolean)) volumes.add(name);
   }
   async function upload({ id }: CreatedSession, text: string): Promise<void> {

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
@@ -9,7 +11,7 @@ import {
   type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { scratchDir } from '#test/support/scratch.ts';
-import { bss } from '#test/support/clients/command-line.ts';
+import { bss, bssWith } from '#test/support/clients/command-line.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** A real browser is recorded, driven, and watched afterwards. */
@@ -109,4 +111,23 @@ it('is what the event log says once the session has ended, and is exported', asy
   expect(JSON.parse(verified.stdout)).toMatchObject({ unrecorded: 0, gaps: 0, findings: [] });
   await bss(dashboard.service, 'recording', 'export', id, '--out', file);
   expect((await readFile(file)).subarray(0, 12).toString()).toBe('FBS 001.000\n');
+});
+
+it('is exported as a video by ffmpeg, which is named where it is missing', async () => {
+  await using folder = await scratchDir();
+  const file = join(folder.path, 'recording.mp4');
+  const made = await bss(dashboard.service, 'recording', 'export', id, '--out', file);
+  expect([made.stderr, made.code]).toEqual(['', 0]);
+  const shown = ['-show_entries', 'stream=codec_name,width,height,nb_frames', '-of', 'json'];
+  const probe = await promisify(execFile)('ffprobe', ['-v', 'error', ...shown, file]);
+  const { streams } = JSON.parse(probe.stdout) as { streams: Record<string, unknown>[] };
+  expect(streams).toMatchObject([{ codec_name: 'h264', width: 1280, height: 800 }]);
+  // Ten a second, of a session of some seconds; a still screen takes no more than two.
+  expect(Number(streams[0]?.['nb_frames'])).toBeGreaterThan(10);
+  const without = await bssWith(
+    { DATA_DIR: dashboard.service.dataDir, PATH: folder.path },
+    ...['recording', 'export', id, '--out', file],
+  );
+  expect(without.code).not.toBe(0);
+  expect(without.stderr).toContain('ffmpeg is needed for a video');
 });

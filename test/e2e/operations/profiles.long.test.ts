@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { allOf, startShop, startShopIn } from '#test/support/clients/shop.ts';
-import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import {
+  containerOf,
+  docker,
+  hasDocker,
+  testNetwork,
+} from '#test/support/servers/docker-engine.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import {
   onPage,
@@ -59,13 +64,13 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
   async function read(id: string) {
     return (await service.request('GET', `/api/profiles/${id}`)).body;
   }
-  const containerOf = ({ id, autoscaler_workload_id: workload }: CreatedSession) =>
-    `bss.${workload}.${id}`;
   function shopOf(session: CreatedSession): string {
     if (kind === 'process') return shop.origin;
     const isThere = withShop.has(session.id);
     withShop.add(session.id);
-    return isThere ? 'http://127.0.0.1:8000' : startShopIn(containerOf(session));
+    return isThere
+      ? 'http://127.0.0.1:8000'
+      : startShopIn(containerOf(session.autoscaler_workload_id));
   }
   /** Opens the shop, once it listens in the container. */
   async function inShop<Result>(session: CreatedSession, path: string, script: string) {
@@ -91,7 +96,7 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
   const known = (session: CreatedSession) =>
     inShop<Record<string, unknown>>(session, '/', 'known()');
   function killBrowser(session: CreatedSession): void {
-    if (kind === 'docker') return void docker('kill', containerOf(session));
+    if (kind === 'docker') return void docker('kill', containerOf(session.autoscaler_workload_id));
     const chromium = descendantsOf(service.pid).filter(({ command }) =>
       /chromium.*--user-data-dir/.test(command),
     );
@@ -199,7 +204,7 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     const session = await create({ id, save: true });
     await logIn(session, 'gus');
     // As a kill in the middle of a save on request leaves it.
-    docker('pause', containerOf(session));
+    docker('pause', containerOf(session.autoscaler_workload_id));
     await service.end('SIGKILL');
     await service.startAgain();
     await reaches(service, session.id, 'active');

@@ -37,6 +37,12 @@ export function docker(...args: string[]): string {
   return stdout.trim();
 }
 
+/** The id of a browser's container; its name gets the session's id a moment after the create. */
+export function containerOf(workloadId: string): string {
+  const label = `label=browser-session-service.workload=${workloadId}`;
+  return docker('ps', '--all', '--quiet', '--filter', label);
+}
+
 /** Builds an image from the text of a Dockerfile that needs no other files. */
 export function buildImage(tag: string, dockerfile: string): void {
   const args = ['-H', dockerHost, 'build', '-q', '-t', tag, '-'];

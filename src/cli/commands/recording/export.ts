@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -80,15 +79,13 @@ async function encode({ width, height, pictures }: Frames, file: string): Promis
   const ffmpeg = spawn('ffmpeg', ['-y', '-loglevel', 'error', ...raw, ...input, ...video, file], {
     stdio: ['pipe', 'ignore', 'inherit'],
   });
-  const failed = once(ffmpeg, 'error').then(([error]: unknown[]) => {
-    throw new Error('ffmpeg is needed for a video; without it export a .fbs file', {
-      cause: error,
-    });
+  const { promise: ended, resolve, reject } = Promise.withResolvers<number | null>();
+  ffmpeg.once('close', resolve).once('error', (cause) => {
+    reject(new Error('ffmpeg is needed for a video; without it export a .fbs file', { cause }));
   });
-  const ended = once(ffmpeg, 'close') as Promise<[number | null]>;
   // Where it ends early, its exit code says so.
   const written = pipeline(Readable.from(pictures), ffmpeg.stdin).catch(() => undefined);
-  const [code] = await Promise.race([failed, ended]);
+  const code = await ended;
   await written;
   if (code !== 0) throw new Error(`ffmpeg has failed with exit code ${code}`);
 }
