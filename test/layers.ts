@@ -123,6 +123,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/api/schemas/files.ts',
     'src/api/schemas/extensions.ts',
     'src/api/schemas/history.ts',
+    'src/api/schemas/recordings.ts',
     'src/api/schemas/sessions.ts',
     'src/api/schemas/stop-sessions.ts',
     'src/api/schemas/requests.ts',

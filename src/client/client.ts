@@ -25,6 +25,7 @@ export type { Handoff, HandoffOptions, RequestHandoff } from './handoff.ts';
 export type { Extension, Extensions } from './extensions.ts';
 export type { EventsOptions, ServiceEvent } from './follow-events.ts';
 export type { Profile, ProfileList, Profiles, ProfileSummary } from './profiles.ts';
+export type { RecordingSegment, SessionRecording, SessionRecordings } from './recordings.ts';
 export type { CallOptions } from './requester.ts';
 export { setInputFiles, type LocatorLike } from './set-input-files.ts';
 export type {

@@ -2,7 +2,7 @@ import { NoAnswer, ServiceError } from './failures.ts';
 import { nodeModule } from './node-module.ts';
 import { pause, pauseAfter, type CallOptions, type Requester } from './requester.ts';
 
-/** The bytes of one file, to be taken once: by `body`, `read` or `saveTo`. */
+/** The bytes of one file or segment, to be taken once: by `body`, `read` or `saveTo`. */
 export type FileContent = {
   name: string;
   /** Its length. */
@@ -103,10 +103,14 @@ async function openReader(requester: Requester, path: string, options: CallOptio
     let connection = first;
     for (let failures = 0; ;) {
       const before = at;
+      // Recordings are answered whole whatever range is asked for.
+      let known = connection.isWhole ? at : 0;
       try {
         for await (const chunk of connection.chunks()) {
-          at += chunk.length;
-          yield chunk;
+          const more = chunk.subarray(known);
+          known -= chunk.length - more.length;
+          at += more.length;
+          if (more.length > 0) yield more;
         }
         if (at >= bytes) return;
         throw new NoAnswer(`${path}: the connection ended after ${at} of ${bytes} bytes`);
@@ -119,7 +123,7 @@ async function openReader(requester: Requester, path: string, options: CallOptio
         await pause(afterMs, options.signal);
       }
       connection = await repeat(options.signal, () => ask(at, etag));
-      if (connection.isWhole) throw new Error(CHANGED);
+      if (connection.etag !== etag) throw new Error(CHANGED);
     }
   }
   return { bytes, etag, chunks: chunks() };
@@ -127,7 +131,7 @@ async function openReader(requester: Requester, path: string, options: CallOptio
 
 type Connection = {
   etag: string;
-  /** The service began at the first byte. */
+  /** The service began at the first byte, whatever it was asked for. */
   isWhole: boolean;
   /** Bytes that are to come. */
   left: number;

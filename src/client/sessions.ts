@@ -28,6 +28,7 @@ import {
   type HandoffOptions,
   type RequestHandoff,
 } from './handoff.ts';
+import { createRecordings, type SessionRecording, type SessionRecordings } from './recordings.ts';
 import type { CallOptions, Request, Requester } from './requester.ts';
 
 /** Fields whose schema is an enum of event data, so that no literal type can be derived. */
@@ -98,10 +99,15 @@ export type LiveSession = Omit<Session, 'handoff'> & {
   removeFile(name: string, options?: CallOptions): Promise<void>;
   filesZip(options?: CallOptions): Promise<FilesZip>;
   saveDownload(download: DownloadLike, options?: SaveOptions): Promise<FileContent>;
+  recording(options?: CallOptions): Promise<SessionRecording>;
+  recordingSegment(name: string, options?: CallOptions): Promise<FileContent>;
 } & AsyncDisposable;
 
+/** What a session leaves. */
+type Leftovers = SessionFiles & SessionRecordings;
+
 /** Every method throws ServiceError if the service refuses, and NoAnswer without an answer. */
-export type Sessions = SessionFiles & {
+export type Sessions = Leftovers & {
   /**
    * Creates a session and waits until it is active, unless `waitMs` is 0. A session that does not
    * become active is stopped. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
@@ -221,20 +227,21 @@ export function createSessions(requester: Requester): Sessions {
     },
     ...createHistories(requester),
     ...createFiles(requester, pathOf),
-    events: (id, options = {}) =>
-      followEvents(requester, { path: `${pathOf(id)}/events`, isOneSession: true }, options),
+    ...createRecordings(requester, pathOf),
   };
   return sessions;
 }
 
 /** What happened to a session. */
-function createHistories(requester: Requester): Pick<Sessions, 'history' | 'why'> {
+function createHistories(requester: Requester): Pick<Sessions, 'history' | 'why' | 'events'> {
   return {
     history(id, query = {}, options) {
       const path = `${pathOf(id)}/history`;
       return requester.json({ method: 'GET', path, query: parametersOf(query), ...options });
     },
     why: (id, options) => requester.json({ method: 'GET', path: `${pathOf(id)}/why`, ...options }),
+    events: (id, options = {}) =>
+      followEvents(requester, { path: `${pathOf(id)}/events`, isOneSession: true }, options),
   };
 }
 
@@ -267,6 +274,8 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
     removeFile: (name, options) => sessions.removeFile(id, name, options),
     filesZip: (options) => sessions.filesZip(id, options),
     saveDownload: (download, options) => sessions.saveDownload(id, download, options),
+    recording: (options) => sessions.recording(id, options),
+    recordingSegment: (name, options) => sessions.recordingSegment(id, name, options),
     async [Symbol.asyncDispose]() {
       await sessions.stop(id);
     },

@@ -9,7 +9,8 @@ import { goneSignal } from '../../http/client-gone.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
-import { presentRecording, Recording, SegmentPath } from '../../schemas/recordings.ts';
+import { presentRecording } from '../../schemas/present-recording.ts';
+import { Recording, SegmentPath } from '../../schemas/recordings.ts';
 import { SessionPath } from '../../schemas/requests.ts';
 
 type Dependencies = Pick<ApiDependencies, 'context' | 'objects'>;
