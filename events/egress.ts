@@ -86,6 +86,17 @@ const traffic = {
 export const EgressTraffic = Type.Object(traffic);
 export type EgressTraffic = Static<typeof EgressTraffic>;
 
+/** What was counted for one session or several, to all hosts together. */
+export const EgressTotals = Type.Object(
+  {
+    bytesSent: Counted('bytes that browsers sent'),
+    bytesReceived: Counted('bytes that browsers received'),
+    refused: Counted('connections and requests that were refused'),
+  },
+  { description: 'of sessions with egress rules; absent: no traffic was recorded' },
+);
+export type EgressTotals = Static<typeof EgressTotals>;
+
 /** How the rules are enforced: by the network, by the browser alone, or not needed. */
 export const EgressEnforcement = Type.Union(
   [Type.Literal('network'), Type.Literal('browser'), Type.Literal('simulated')],

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
+import { EgressTotals } from './egress.ts';
 import { CarriedForward, SessionId } from './fields.ts';
 
 const Credits = Type.Integer({ minimum: 0, description: 'one credit is one session-minute' });
@@ -13,16 +14,17 @@ export const ledgerEvents = {
     sessionId: SessionId,
     creditsUsed: Credits,
     creditsRefunded: Credits,
+    egress: Type.Optional(EgressTotals),
   }),
   'ledger.carried-forward': CarriedForward,
 };
 export type LedgerEvent = EventOf<typeof ledgerEvents>;
 
 /**
- * Granted = available + reserved + used, at every moment. The credits used between two moments, and
- * the number of sessions that used them, are the difference of two states. Slots are counted, not
- * listed: the sessions' own events tell which sessions hold them, and 100,000 ids would not fit
- * into one message.
+ * Granted = available + reserved + used, at every moment. The credits used between two moments, the
+ * number of sessions that used them, and their traffic are the difference of two states. Slots are
+ * counted, not listed: the sessions' own events tell which sessions hold them, and 100,000 ids
+ * would not fit into one message.
  */
 export const LedgerState = Type.Object({
   slotsInUse: Type.Integer({ minimum: 0 }),
@@ -31,5 +33,6 @@ export const LedgerState = Type.Object({
   creditsAvailable: Credits,
   creditsReserved: Credits,
   creditsUsed: Credits,
+  egress: Type.Optional(EgressTotals),
 });
 export type LedgerState = Static<typeof LedgerState>;

@@ -181,7 +181,9 @@ export const meanings: Record<string, Meaning> = {
     by: 'in one batch with `session.extended`',
   },
   'ledger.slot-released': {
-    when: 'A session has ended: its slot is free, and its unused credits are given back.',
+    when:
+      'A session has ended: its slot is free, and its unused credits are given back. The ledger ' +
+      'adds up its traffic, if it had egress rules.',
     by: 'in one batch with `session.stopped` or `.failed`',
   },
   'ledger.carried-forward': carriedForward,

@@ -1,7 +1,13 @@
 import { Type, type Static } from 'typebox';
 import { BlackBox } from './session/black-box.ts';
 import type { EventOf } from './envelope.ts';
-import { EgressEnforcement, egressEvents, EgressRules, EgressTraffic } from './egress.ts';
+import {
+  EgressEnforcement,
+  egressEvents,
+  EgressRules,
+  EgressTotals,
+  EgressTraffic,
+} from './egress.ts';
 import { SessionExtensions } from './organization/extension.ts';
 import { CarriedForward, ExitCode, Moment as Timestamp, ServerId, WorkloadId } from './fields.ts';
 import { fileEvents } from './session/files.ts';
@@ -246,6 +252,7 @@ export const sessionEvents = {
     endedAt: Timestamp,
     creditsUsed: Credits,
     creditsRefunded: Credits,
+    egress: Type.Optional(EgressTotals),
     ...toldBefore,
   }),
   'session.failed': Type.Object({
@@ -255,6 +262,7 @@ export const sessionEvents = {
     endedAt: Timestamp,
     creditsUsed: Credits,
     creditsRefunded: Credits,
+    egress: Type.Optional(EgressTotals),
     ...toldBefore,
   }),
   'session.carried-forward': CarriedForward,

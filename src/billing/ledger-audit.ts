@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { EgressTotals, EgressTraffic } from '#events/egress.ts';
 import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import type { LedgerState } from '#events/ledger.ts';
 import { emptyLedger, evolveLedger } from '#src/domain/organization/ledger.ts';
@@ -15,10 +17,15 @@ export type LedgerAudit = {
   differences: readonly string[];
 };
 
+/** What the end of a session and the ledger's event for it both tell. */
+type Settlement = { creditsUsed: number; creditsRefunded: number; egress?: EgressTotals };
+
 /** What the audit keeps of a session until it has ended and its slot is released. */
 type Facts = {
   reserved: number;
-  end: { creditsUsed: number; creditsRefunded: number } | null;
+  /** The sum of what was recorded of its browser's traffic; null: nothing. */
+  egress: EgressTotals | null;
+  end: Settlement | null;
   /** The ledger's events for this session. */
   slots: number;
   ledgerReserved: number;
@@ -30,6 +37,7 @@ type Books = {
   sessions: number;
   ended: number;
   used: number;
+  egress: EgressTotals | null;
   open: Map<string, Facts>;
   differences: string[];
 };
@@ -70,6 +78,7 @@ function openBooks(): Books {
     sessions: 0,
     ended: 0,
     used: 0,
+    egress: null,
     open: new Map(),
     differences: [],
   };
@@ -86,15 +95,17 @@ function takeSession(books: Books, event: RecordedOf<'session'>): void {
     books.sessions += 1;
     if (facts !== undefined) note(books, `${id}: it was requested twice`);
     const reserved = event.data.creditsReserved;
-    books.open.set(id, { reserved, end: null, slots: 0, ledgerReserved: 0 });
+    books.open.set(id, { reserved, egress: null, end: null, slots: 0, ledgerReserved: 0 });
   } else if (facts === undefined || facts.end !== null)
     note(books, `${id}: ${event.type} (${event.sequence}) where it is not, or has ended`);
   else if (event.type === 'session.extended') facts.reserved += event.data.creditsReserved;
+  else if (event.type === 'session.egress-recorded') facts.egress = sumOf(facts.egress, event.data);
   else if (event.type === 'session.stopped' || event.type === 'session.failed') {
-    const { creditsUsed, creditsRefunded } = event.data;
-    facts.end = { creditsUsed, creditsRefunded };
+    const { creditsUsed, creditsRefunded, egress } = event.data;
+    facts.end = event.data;
     books.ended += 1;
     books.used += creditsUsed;
+    takeEgress(books, id, facts, egress);
     if (creditsUsed + creditsRefunded !== facts.reserved)
       note(
         books,
@@ -104,10 +115,35 @@ function takeSession(books: Books, event: RecordedOf<'session'>): void {
   }
 }
 
+/** Sessions that ended before there were totals have none. */
+function takeEgress(books: Books, id: string, facts: Facts, egress?: EgressTotals): void {
+  if (egress === undefined) return;
+  const all = { hosts: [], others: { ...egress, connections: 0 } };
+  books.egress = sumOf(books.egress, all);
+  if (!isDeepStrictEqual(egress, facts.egress))
+    note(books, `${id}: its traffic is ${textOf(egress)}, by its records ${textOf(facts.egress)}`);
+}
+
+function sumOf(before: EgressTotals | null, { hosts, others }: EgressTraffic): EgressTotals {
+  const sum = { ...(before ?? { bytesSent: 0, bytesReceived: 0, refused: 0 }) };
+  for (const one of [...hosts, others]) {
+    sum.bytesSent += one.bytesSent;
+    sum.bytesReceived += one.bytesReceived;
+    sum.refused += one.refused;
+  }
+  return sum;
+}
+
+function textOf(egress: EgressTotals | null | undefined): string {
+  if (egress === null || egress === undefined) return 'none';
+  const { bytesSent, bytesReceived, refused } = egress;
+  return `${bytesSent} bytes sent, ${bytesReceived} received, ${refused} refused`;
+}
+
 function takeLine(books: Books, event: RecordedOf<'ledger'>): void {
   const { sequence, data } = event;
   books.ledger = evolveLedger(books.ledger, event);
-  if (event.state !== null && !isSame(event.state, books.ledger))
+  if (event.state !== null && !isDeepStrictEqual(event.state, books.ledger))
     note(books, `line ${sequence} carries another state than the lines up to it add up to`);
   if (books.ledger.creditsAvailable < 0) note(books, `after line ${sequence} credits are below 0`);
   if (event.type === 'ledger.carried-forward') return;
@@ -132,7 +168,7 @@ function release(
   books: Books,
   id: string,
   facts: Facts,
-  { creditsUsed, creditsRefunded }: { creditsUsed: number; creditsRefunded: number },
+  { creditsUsed, creditsRefunded, egress }: Settlement,
 ): void {
   books.open.delete(id);
   compareReserved(books, id, facts);
@@ -140,12 +176,16 @@ function release(
   if (end === null) {
     note(books, `${id}: its slot was released, and it has not ended`);
     books.open.set(id, facts);
-  } else if (end.creditsUsed !== creditsUsed || end.creditsRefunded !== creditsRefunded)
+    return;
+  }
+  if (end.creditsUsed !== creditsUsed || end.creditsRefunded !== creditsRefunded)
     note(
       books,
       `${id}: used ${end.creditsUsed} and returned ${end.creditsRefunded}; ` +
         `by the ledger ${creditsUsed} and ${creditsRefunded}`,
     );
+  if (!isDeepStrictEqual(end.egress, egress))
+    note(books, `${id}: its traffic is ${textOf(end.egress)}, by the ledger ${textOf(egress)}`);
 }
 
 function compareReserved(books: Books, id: string, { slots, ledgerReserved, reserved }: Facts) {
@@ -163,7 +203,7 @@ function close(organizationId: string, books: Books): LedgerAudit {
     if (facts.end === null) reserved += facts.reserved;
     else note(found, `${id}: it has ended, and its slot was not released`);
   }
-  const { granted, used, sessions, ended, ledger } = books;
+  const { granted, used, egress, sessions, ended, ledger } = books;
   const bySessions: LedgerState = {
     slotsInUse: sessions - ended,
     sessionsEnded: ended,
@@ -171,14 +211,14 @@ function close(organizationId: string, books: Books): LedgerAudit {
     creditsAvailable: granted - reserved - used,
     creditsReserved: reserved,
     creditsUsed: used,
+    ...(egress === null ? {} : { egress }),
   };
-  for (const field of Object.keys(bySessions) as (keyof LedgerState)[])
-    if (bySessions[field] !== ledger[field])
-      note(found, `${field} is ${ledger[field]}, by the sessions ${bySessions[field]}`);
+  const { egress: _, ...numbers } = bySessions;
+  for (const field of Object.keys(numbers) as (keyof typeof numbers)[])
+    if (numbers[field] !== ledger[field])
+      note(found, `${field} is ${ledger[field]}, by the sessions ${numbers[field]}`);
+  if (!isDeepStrictEqual(ledger.egress, bySessions.egress))
+    note(found, `egress is ${textOf(ledger.egress)}, by the sessions ${textOf(bySessions.egress)}`);
   const { differences } = found;
   return { organizationId, sessions, open: sessions - ended, ledger, bySessions, differences };
-}
-
-function isSame(one: LedgerState, other: LedgerState): boolean {
-  return (Object.keys(one) as (keyof LedgerState)[]).every((field) => one[field] === other[field]);
 }

@@ -1,6 +1,8 @@
+import type { EgressTotals } from '#events/egress.ts';
 import { isOf, type RecordedOf } from '#events/events.ts';
 import { filtersFor } from '#events/subjects.ts';
 import { MalformedEvent } from '#events/codec.ts';
+import { noEgress } from '#src/domain/egress/traffic.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import { billedTypes, evolveBill, type Bill } from './bill.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -14,6 +16,8 @@ export type Span = { after: number; upTo: number };
 export type UsageTotals = {
   sessions: number;
   credits: number;
+  /** Traffic of those sessions, as far as they have egress rules. */
+  egress: EgressTotals;
   /** At the end of the range: sessions that had not ended, and the credits reserved for them. */
   open: number;
   creditsReserved: number;
@@ -23,6 +27,8 @@ export type UsageTotals = {
 export type UsageLine = Bill & {
   sessionId: string;
   creditsRefunded: number;
+  /** null: it has no egress rules, or no traffic was recorded. */
+  egress: EgressTotals | null;
   /** Oldest first; the last one is the ledger's. */
   events: readonly { id: string; sequence: number; type: string }[];
 };
@@ -68,8 +74,17 @@ export async function usageTotals(
   return {
     sessions: last.sessionsEnded - first.sessionsEnded,
     credits: last.creditsUsed - first.creditsUsed,
+    egress: between(first.egress ?? noEgress, last.egress ?? noEgress),
     open: last.slotsInUse,
     creditsReserved: last.creditsReserved,
+  };
+}
+
+function between(first: EgressTotals, last: EgressTotals): EgressTotals {
+  return {
+    bytesSent: last.bytesSent - first.bytesSent,
+    bytesReceived: last.bytesReceived - first.bytesReceived,
+    refused: last.refused - first.refused,
   };
 }
 
@@ -116,7 +131,12 @@ type Settled = {
   id: string;
   sequence: number;
   type: string;
-  data: { sessionId: string; creditsUsed: number; creditsRefunded: number };
+  data: {
+    sessionId: string;
+    creditsUsed: number;
+    creditsRefunded: number;
+    egress?: EgressTotals;
+  };
 };
 
 /** A session's release in the ledger, with its own billed events, oldest first. */
@@ -178,7 +198,7 @@ function wasExtended({ settled, events }: History): boolean {
 /** The charge is the ledger's; the session's events explain it. */
 function lineOf({ settled, events }: History): UsageLine {
   const { id, sequence, type } = settled;
-  const { sessionId, creditsUsed, creditsRefunded } = settled.data;
+  const { sessionId, creditsUsed, creditsRefunded, egress = null } = settled.data;
   const bill = events.reduce<Bill | null>(evolveBill, null);
   if (bill === null)
     throw new MalformedEvent(`ledger event ${sequence} names a session without events`);
@@ -187,5 +207,5 @@ function lineOf({ settled, events }: History): UsageLine {
     sequence: one.sequence,
     type: one.type,
   }));
-  return { ...bill, sessionId, creditsUsed, creditsRefunded, events: named };
+  return { ...bill, sessionId, creditsUsed, creditsRefunded, egress, events: named };
 }

@@ -310,7 +310,8 @@ function plan(
       continue;
     }
     const after = decided.reduce(evolveLedger, planned.state);
-    if (Math.min(...Object.values(after)) < 0) {
+    const { egress: _, ...amounts } = after;
+    if (Math.min(...Object.values(amounts)) < 0) {
       planned.impossible.push(entry);
       continue;
     }

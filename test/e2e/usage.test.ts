@@ -16,6 +16,7 @@ import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /** What an organization used, who says so, and that it can be proved. */
 
+const NO_EGRESS = { bytes_sent: 0, bytes_received: 0, refused: 0 };
 let service: RunningService;
 let anybody: ApiClient;
 let api: ApiClient;
@@ -68,7 +69,7 @@ describe('GET /api/usage', () => {
       organization_id: 'acme',
       from: timestamp,
       to: timestamp,
-      totals: { sessions: 5, minutes: 5, credits: 5 },
+      totals: { sessions: 5, minutes: 5, credits: 5, egress: NO_EGRESS },
       open: { sessions: 1, credits_reserved: 10 },
       pagination: { limit: 20, next: null },
     });
@@ -86,6 +87,7 @@ describe('GET /api/usage', () => {
       credits_reserved: 150,
       credits_used: 1,
       credits_refunded: 149,
+      egress: null,
       events: expect.any(Array),
     });
     expect(lines[1].events.map(({ type }: { type: string }) => type)).toEqual([
@@ -130,7 +132,8 @@ describe('GET /api/usage', () => {
     expect([first.totals.credits, second.totals.credits]).toEqual([2, 3]);
     expect([first.open.sessions, second.open.sessions]).toEqual([0, 1]);
     const none = await usage(`?from=${between}&to=${between}`);
-    expect([none.totals, none.lines]).toEqual([{ sessions: 0, minutes: 0, credits: 0 }, []]);
+    const nothing = { sessions: 0, minutes: 0, credits: 0, egress: NO_EGRESS };
+    expect([none.totals, none.lines]).toEqual([nothing, []]);
     expect((await usage('?from=2025-01-01&to=2025-02-01')).totals.sessions).toBe(0);
   });
 
@@ -182,6 +185,7 @@ describe('bss credits statement', () => {
       sessions: 5,
       minutes: 5,
       credits_used: 5,
+      egress: NO_EGRESS,
       closing_balance: 10_495,
       agrees: true,
       differences: [],

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { EgressTotals } from '#events/egress.ts';
 import { Count, Nullable, Timestamp } from './fields.ts';
 
 /** Schemas of an organization's usage: its bill, and the sessions behind each line of it. */
@@ -12,6 +13,15 @@ const UsageEvent = Type.Object(
     type: Type.String({ examples: ['ledger.slot-released'] }),
   },
   { title: 'UsageEvent' },
+);
+
+const UsageEgress = Type.Object(
+  {
+    bytes_sent: Count(18_204),
+    bytes_received: Count(402_117),
+    refused: Count(0, 'connections and requests that were refused'),
+  },
+  { title: 'UsageEgress', description: 'traffic of browsers whose sessions have `egress` rules' },
 );
 
 const UsageLine = Type.Object(
@@ -30,6 +40,9 @@ const UsageLine = Type.Object(
     credits_reserved: Count(90),
     credits_used: Count(12),
     credits_refunded: Count(78),
+    egress: Nullable(UsageEgress, {
+      description: 'null: it has no `egress` rules, or no traffic was recorded',
+    }),
     events: Type.Array(UsageEvent, { description: 'the events behind this line, oldest first' }),
   },
   { title: 'UsageLine', description: 'one session; `started_at` is null if it had no browser' },
@@ -45,6 +58,7 @@ export const Usage = Type.Object(
         sessions: Count(1, 'sessions that were billed between from and to'),
         minutes: Count(12),
         credits: Count(12, 'one credit is one minute'),
+        egress: UsageEgress,
       },
       { description: 'sums over all pages' },
     ),
@@ -63,3 +77,7 @@ export const Usage = Type.Object(
   },
   { title: 'Usage' },
 );
+
+export function presentUsageEgress({ bytesSent, bytesReceived, refused }: EgressTotals) {
+  return { bytes_sent: bytesSent, bytes_received: bytesReceived, refused };
+}

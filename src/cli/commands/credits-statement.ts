@@ -1,9 +1,11 @@
+import type { EgressTotals } from '#events/egress.ts';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { filtersFor } from '#events/subjects.ts';
 import { isRejection } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { spanOf, type Span } from '#src/billing/usage.ts';
+import { addTotals, noEgress } from '#src/domain/egress/traffic.ts';
 import { emptyLedger } from '#src/domain/organization/ledger.ts';
 import type { Command, CommandSession, Output } from '../command.ts';
 import { parseId, parseTimeOrDate } from '../arguments.ts';
@@ -84,6 +86,7 @@ type Presented = {
 function present({ organizationId, from, to, statement, differences }: Presented): Output {
   const { opening, closing, granted, grants, lines } = statement;
   const credits = lines.reduce((sum, { creditsUsed }) => sum + creditsUsed, 0);
+  const egress = lines.reduce((sum, line) => addTotals(sum, line.egress ?? noEgress), noEgress);
   const json = {
     organization_id: organizationId,
     from: isoOf(from),
@@ -93,6 +96,7 @@ function present({ organizationId, from, to, statement, differences }: Presented
     sessions: lines.length,
     minutes: credits,
     credits_used: credits,
+    egress: presentEgress(egress),
     closing_balance: closing,
     grants,
     lines: lines.map((line) => ({
@@ -101,6 +105,7 @@ function present({ organizationId, from, to, statement, differences }: Presented
       minutes: line.creditsUsed,
       credits_used: line.creditsUsed,
       credits_refunded: line.creditsRefunded,
+      egress: line.egress === null ? null : presentEgress(line.egress),
       events: line.events,
     })),
     agrees: differences.length === 0,
@@ -118,12 +123,18 @@ function present({ organizationId, from, to, statement, differences }: Presented
     ...formatTable(['SETTLED', 'SESSION', 'MINUTES', 'CREDITS', 'RETURNED', 'EVENTS'], rows),
     `Balance ${opening}, granted ${granted}, ` +
       `used ${credits} by ${lines.length} sessions: ${closing}.`,
+    `Egress by rules: ${egress.bytesSent} bytes sent, ${egress.bytesReceived} received, ` +
+      `${egress.refused} refused.`,
     ...differences.map(printable),
     differences.length === 0
       ? 'Derived from the sessions: the same.'
       : 'Derived from the sessions: DIFFERENT.',
   ];
   return { json, text: text.join('\n'), differs: differences.length > 0 };
+}
+
+function presentEgress({ bytesSent, bytesReceived, refused }: EgressTotals) {
+  return { bytes_sent: bytesSent, bytes_received: bytesReceived, refused };
 }
 
 function isoOf(at: number | null): string | null {

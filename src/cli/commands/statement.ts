@@ -1,3 +1,4 @@
+import type { EgressTotals } from '#events/egress.ts';
 import type { RecordedEvent, RecordedOf } from '#events/events.ts';
 import type { Span } from '#src/billing/usage.ts';
 import { billedTypes, evolveBill, type Bill } from '#src/billing/bill.ts';
@@ -11,6 +12,8 @@ export type StatementLine = {
   sequence: number;
   creditsUsed: number;
   creditsRefunded: number;
+  /** null: it has no egress rules, or no traffic was recorded. */
+  egress: EgressTotals | null;
   events: readonly EventReference[];
 };
 
@@ -59,7 +62,7 @@ export function openStatement({ after, upTo }: Span) {
         grants.push({ id, type, sequence, time, credits });
       }
     } else if (event.type === 'ledger.slot-released') {
-      const { sessionId, creditsUsed, creditsRefunded } = event.data;
+      const { sessionId, creditsUsed, creditsRefunded, egress = null } = event.data;
       settled.add(sessionId);
       if (sequence <= after) {
         opening -= creditsUsed;
@@ -68,7 +71,7 @@ export function openStatement({ after, upTo }: Span) {
       }
       used += creditsUsed;
       const events = [...(bills.get(sessionId)?.events ?? []), { id, type, sequence }];
-      const amounts = { creditsUsed, creditsRefunded };
+      const amounts = { creditsUsed, creditsRefunded, egress };
       lines.push({ sessionId, settledAt: time, sequence, ...amounts, events });
     }
   }

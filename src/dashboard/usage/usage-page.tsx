@@ -5,13 +5,21 @@ import { CopyBlock } from '../shell/copy-block.tsx';
 import { FirstSession } from '../shell/first-session.tsx';
 import { Link } from '../shell/link.tsx';
 import { moment } from '../shell/moment.ts';
+import { formatSize } from '../session/files/session-files.ts';
 import { query, sessionPath, setParameter } from '../shell/router.ts';
 import { Empty, Failure, Loading } from '../shell/states.tsx';
 import { Table, type Column } from '../shell/table.tsx';
 import { Time } from '../shell/time.tsx';
 import { useResource } from '../api/use-resource.ts';
 import { daysOf, rangeOf, type Range } from './ranges.ts';
-import { useBars, usagePath, type Bar, type Usage, type UsageLine } from './usage-reader.ts';
+import {
+  useBars,
+  usagePath,
+  type Bar,
+  type Usage,
+  type UsageEgress,
+  type UsageLine,
+} from './usage-reader.ts';
 import './usage.css';
 
 const LINES = 50;
@@ -119,6 +127,9 @@ function Totals({ usage: { totals, open }, credits }: { usage: Usage; credits: C
       '/?status=active&status=creating&status=queued',
     ],
   ];
+  const { bytes_sent: sent, bytes_received: received, refused } = totals.egress;
+  if (sent + received + refused > 0)
+    facts.push(['Egress of sessions with rules', egressText(totals.egress), lines]);
   if (credits !== null)
     facts.push(
       ['Available now', countOf(credits.credits.balance, 'credit'), ''],
@@ -177,6 +188,7 @@ const COLUMNS: readonly Column<UsageLine>[] = [
   { name: 'Time', cell: ({ minutes }) => `${minutes} min`, isNumber: true },
   { name: 'Used', cell: (line) => countOf(line.credits_used, 'credit'), isNumber: true },
   { name: 'Returned', cell: (line) => countOf(line.credits_refunded, 'credit'), isNumber: true },
+  { name: 'Egress', cell: ({ egress }) => (egress === null ? '' : egressText(egress)) },
   {
     name: 'Made by',
     cell: ({ session_id: id, events }) => (
@@ -233,6 +245,11 @@ function Teach() {
       <FirstSession />
     </Empty>
   );
+}
+
+function egressText({ bytes_sent: sent, bytes_received: received, refused }: UsageEgress) {
+  const bytes = `${formatSize(sent)} out, ${formatSize(received)} in`;
+  return refused === 0 ? bytes : `${bytes}, ${refused} refused`;
 }
 
 const exportCall = (range: Range) =>

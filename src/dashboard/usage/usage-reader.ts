@@ -3,6 +3,9 @@ import { eachOf } from '../sessions/bounded.ts';
 import { read, RequestFailed, sentenceOf } from '../api/api-client.ts';
 import { partsOf, type Range } from './ranges.ts';
 
+/** Traffic of browsers whose sessions have egress rules. */
+export type UsageEgress = { bytes_sent: number; bytes_received: number; refused: number };
+
 export type UsageLine = {
   session_id: string;
   session_name: string;
@@ -12,12 +15,13 @@ export type UsageLine = {
   minutes: number;
   credits_used: number;
   credits_refunded: number;
+  egress: UsageEgress | null;
   events: { sequence: number; type: string }[];
 };
 
 /** Of GET /api/usage. */
 export type Usage = {
-  totals: { sessions: number; minutes: number; credits: number };
+  totals: { sessions: number; minutes: number; credits: number; egress: UsageEgress };
   open: { sessions: number; credits_reserved: number };
   lines: UsageLine[];
   pagination: { next: string | null };

@@ -1,4 +1,4 @@
-import type { EgressTraffic, HostTraffic } from '#events/egress.ts';
+import type { EgressTotals, EgressTraffic, HostTraffic } from '#events/egress.ts';
 import { egressHostsMax } from '#events/egress.ts';
 
 /** What a session's browser sent, received and was refused, by host. Pure. */
@@ -35,6 +35,22 @@ export function addTraffic(before: EgressTraffic | undefined, more: EgressTraffi
     hosts.set(one.host, known === undefined ? one : { ...known, ...one, ...add(known, one) });
   }
   return topOf([...hosts.values()], add(before.others, more.others));
+}
+
+/** To all hosts together. */
+export function totalsOf({ hosts, others }: EgressTraffic): EgressTotals {
+  const { bytesSent, bytesReceived, refused } = hosts.reduce<Counted>(add, others);
+  return { bytesSent, bytesReceived, refused };
+}
+
+export const noEgress: EgressTotals = { bytesSent: 0, bytesReceived: 0, refused: 0 };
+
+export function addTotals(one: EgressTotals, other: EgressTotals): EgressTotals {
+  return {
+    bytesSent: one.bytesSent + other.bytesSent,
+    bytesReceived: one.bytesReceived + other.bytesReceived,
+    refused: one.refused + other.refused,
+  };
 }
 
 /** A refusal counts as much as a megabyte: what was refused is looked for first. */

@@ -1,6 +1,8 @@
+import type { EgressTotals } from '#events/egress.ts';
 import type { LedgerEvent, LedgerState } from '#events/ledger.ts';
 import type { SessionEvent } from '#events/session.ts';
 import { reject, type Rejection } from '#src/errors.ts';
+import { addTotals, noEgress } from '../egress/traffic.ts';
 
 export const emptyLedger: LedgerState = {
   slotsInUse: 0,
@@ -16,7 +18,13 @@ export type LedgerCommand =
   | { type: 'GrantCredits'; credits: number }
   | { type: 'ReserveSlot'; sessionId: string; credits: number; concurrentSessions: number }
   | { type: 'ReserveCredits'; sessionId: string; credits: number }
-  | { type: 'ReleaseSlot'; sessionId: string; creditsUsed: number; creditsRefunded: number };
+  | {
+      type: 'ReleaseSlot';
+      sessionId: string;
+      creditsUsed: number;
+      creditsRefunded: number;
+      egress?: EgressTotals;
+    };
 
 /** The ledger command that a session's event requires in the same batch; null: none. */
 export function ledgerCommandFor(
@@ -36,8 +44,9 @@ export function ledgerCommandFor(
       return { type: 'ReserveCredits', sessionId, credits: event.data.creditsReserved };
     case 'session.stopped':
     case 'session.failed': {
-      const { creditsUsed, creditsRefunded } = event.data;
-      return { type: 'ReleaseSlot', sessionId, creditsUsed, creditsRefunded };
+      const { creditsUsed, creditsRefunded, egress } = event.data;
+      const traffic = egress === undefined ? {} : { egress };
+      return { type: 'ReleaseSlot', sessionId, creditsUsed, creditsRefunded, ...traffic };
     }
     default:
       return null;
@@ -100,7 +109,8 @@ export function evolveLedger(ledger: LedgerState | null, event: LedgerEvent): Le
     case 'ledger.credits-reserved':
       return reserve(before, event.data.credits);
     case 'ledger.slot-released': {
-      const { creditsUsed, creditsRefunded } = event.data;
+      const { creditsUsed, creditsRefunded, egress } = event.data;
+      const sum = before.egress ?? noEgress;
       return {
         ...before,
         slotsInUse: before.slotsInUse - 1,
@@ -108,6 +118,7 @@ export function evolveLedger(ledger: LedgerState | null, event: LedgerEvent): Le
         creditsAvailable: before.creditsAvailable + creditsRefunded,
         creditsReserved: before.creditsReserved - creditsUsed - creditsRefunded,
         creditsUsed: before.creditsUsed + creditsUsed,
+        ...(egress === undefined ? {} : { egress: addTotals(sum, egress) }),
       };
     }
     case 'ledger.carried-forward':

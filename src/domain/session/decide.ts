@@ -1,6 +1,7 @@
 import type { BlackBox } from '#events/session/black-box.ts';
 import type { SessionEvent, SessionState, StopReason } from '#events/session.ts';
 import { reject, type Rejection } from '#src/errors.ts';
+import { totalsOf } from '../egress/traffic.ts';
 import type {
   CreateSession,
   ExtendSession,
@@ -361,7 +362,7 @@ type Failure = Extract<SessionCommand, { type: 'FailSession' }>;
 
 /**
  * Whole minutes from the start to the request to stop (or the failure) are used; the rest of the
- * reserved credits is returned.
+ * reserved credits is returned. The traffic of a session with rules is summed up.
  * @param leastUsed credits that are used in any case, as far as they are reserved
  */
 function settle(session: SessionState, now: number, leastUsed = 0) {
@@ -370,7 +371,9 @@ function settle(session: SessionState, now: number, leastUsed = 0) {
   const used = Math.max(leastUsed, minutesOf(ranMs));
   const creditsUsed = Math.min(used, session.creditsReserved);
   const creditsRefunded = session.creditsReserved - creditsUsed;
-  return { endedAt: iso(now), creditsUsed, creditsRefunded };
+  const { egressTraffic } = session;
+  const egress = egressTraffic === undefined ? {} : { egress: totalsOf(egressTraffic) };
+  return { endedAt: iso(now), creditsUsed, creditsRefunded, ...egress };
 }
 
 /** When to end an active session with an idle timeout if it is not used again; null: never. */

@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCommandContext } from '#src/commands/handle-command.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import { egressTraffic } from '#test/support/examples.ts';
+import { openLog } from '#test/support/service/service-log.ts';
 import {
   type Dashboard,
   goTo,
@@ -29,6 +34,23 @@ describe('usage', () => {
     expect(await line.getByRole('link', { name: 'billed-one' }).getAttribute('href')).toBe(
       `/sessions/${id}`,
     );
+    expect(tab.faults).toEqual([]);
+  });
+
+  it('shows what browsers with egress rules sent, received and were refused', async () => {
+    await using tab = await dashboard.open('/usage');
+    await using log = await openLog(dashboard.service);
+    const { id } = await dashboard.create({ session_name: 'with-rules', egress: {} });
+    const identity = { organizationId: 'dev', id };
+    const record = { type: 'RecordEgress', traffic: egressTraffic, now: Date.now() } as const;
+    const limits = { concurrentSessions: 100 };
+    const context = createCommandContext(log.eventStore, Date.now);
+    await handleSessionCommand(context, identity, record, newMetadata('test'), limits);
+    await dashboard.service.request('DELETE', `/api/sessions/${id}`);
+    const line = tab.page.getByRole('row').filter({ hasText: 'with-rules' });
+    const text = '4.1 kB out, 91.0 kB in, 2 refused';
+    await line.getByText(text).waitFor();
+    await tab.page.locator('.totals').getByText(text).waitFor();
     expect(tab.faults).toEqual([]);
   });
 

@@ -38,6 +38,8 @@ const reconciled = {
   leaks: { browsers: 0, sessions: 0 },
 };
 const carried = { archivedUpTo: 1200 };
+/** What `egressRecorded` has. */
+const egress = { bytesSent: 4_100, bytesReceived: 91_000, refused: 2 };
 const charge = { sessionId: 'ses_1', credits: 60 };
 
 /** Histories of one aggregate each, in which every type of event occurs. */
@@ -70,6 +72,7 @@ const lives: PendingEvent[][] = [
         endedAt: iso(T0 + 10 * MINUTE),
         creditsUsed: 10,
         creditsRefunded: 170,
+        egress,
       },
     },
   ]),
@@ -95,7 +98,7 @@ const lives: PendingEvent[][] = [
     { type: 'ledger.carried-forward', data: carried },
     {
       type: 'ledger.slot-released',
-      data: { sessionId: 'ses_1', creditsUsed: 10, creditsRefunded: 170 },
+      data: { sessionId: 'ses_1', creditsUsed: 10, creditsRefunded: 170, egress },
     },
   ]),
   live<'organization'>({ kind: 'organization', organizationId }, [

@@ -2,6 +2,7 @@ import { describe, it, test } from 'vitest';
 import { session } from '#test/support/given-when-then.ts';
 import {
   activated,
+  egressRecorded,
   extended,
   failed,
   HOUR,
@@ -76,6 +77,30 @@ describe('a session is billed for each minute begun since its start', () => {
           creditsRefunded: 170,
         },
       });
+  });
+});
+
+describe('a session with egress rules', () => {
+  /** Twice what `egressRecorded` has, of both hosts. */
+  const egress = { bytesSent: 8_200, bytesReceived: 182_000, refused: 4 };
+  const history = [requested(), activated(T0), egressRecorded, egressRecorded];
+
+  it('tells what its browser sent, received and was refused when it ends', () => {
+    const end = { reason: 'user', endedAt: iso(T0 + MINUTE) } as const;
+    given(...history, stopRequested('user', T0 + MINUTE))
+      .when(confirmAt(T0 + MINUTE))
+      .then({
+        type: 'session.stopped',
+        data: { ...end, creditsUsed: 1, creditsRefunded: 119, egress },
+      });
+  });
+
+  it('tells it when it fails, too', () => {
+    const ended = { endedAt: iso(T0 + MINUTE), creditsUsed: 1, creditsRefunded: 119 };
+    const told = { reason: 'server_lost', detail: '', exitCode: null } as const;
+    given(...history)
+      .when({ type: 'FailSession', ...told, now: T0 + MINUTE })
+      .then({ type: 'session.failed', data: { ...told, ...ended, egress } });
   });
 });
 

@@ -5,7 +5,15 @@ import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { compareWithSessions, openStatement } from '#src/cli/commands/statement.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { sessionRef } from '#test/support/given-when-then.ts';
-import { browser, createSession, HOUR, MINUTE, T0 } from '#test/support/examples.ts';
+import {
+  browser,
+  createSession,
+  egress,
+  egressTraffic,
+  HOUR,
+  MINUTE,
+  T0,
+} from '#test/support/examples.ts';
 import { context, newCause, watchedLog, type Watched } from '#test/support/watched-event-store.ts';
 
 const { organizationId } = sessionRef;
@@ -20,9 +28,11 @@ const extend: SessionCommand = {
   now: T0,
 };
 
+const record: SessionCommand = { type: 'RecordEgress', traffic: egressTraffic, now: T0 + MINUTE };
+
 /** A session that ran and ended, one that never started, one that is still running. */
 const lives: Record<string, SessionCommand[]> = {
-  ses_ended: [createSession(), activate, extend, stop, confirm],
+  ses_ended: [createSession({ egress }), activate, extend, record, record, stop, confirm],
   ses_unstarted: [createSession(), stop],
   ses_open: [createSession(), activate, extend],
 };
@@ -124,6 +134,40 @@ describe('an audit of a ledger', () => {
     const other = { ...line, data: { ...line.data, creditsUsed: 6, creditsRefunded: 174 } };
     const differences = audit(events.with(released, other as RecordedEvent))[0]?.differences;
     expect(differences?.join('\n')).toContain('by the ledger 6 and 174');
+  });
+
+  it('finds traffic that the session, its records or the ledger tell otherwise', async () => {
+    const events = await recorded();
+    const [report] = audit(events);
+    expect(report?.ledger.egress).toEqual({
+      ...{ bytesSent: 8_200, bytesReceived: 182_000, refused: 4 },
+    });
+    const isRecord = ({ type }: RecordedEvent) => type === 'session.egress-recorded';
+    const lost = audit(events.toSpliced(events.findIndex(isRecord), 1));
+    expect(lost[0]?.differences).toEqual([
+      'ses_ended: its traffic is 8200 bytes sent, 182000 received, 4 refused, ' +
+        'by its records 4100 bytes sent, 91000 received, 2 refused',
+    ]);
+    for (const [type, what] of [
+      ['ledger.slot-released', 'by the ledger 1 bytes sent'],
+      ['session.stopped', 'its traffic is 1 bytes sent'],
+    ] as const) {
+      const at = events.findIndex((event) => isLine(event, type, 'ses_ended'));
+      const event = events[at] as RecordedEvent & { data: object };
+      const other = { bytesSent: 1, bytesReceived: 0, refused: 0 };
+      const forged = { ...event, data: { ...event.data, egress: other } } as RecordedEvent;
+      expect(audit(events.with(at, forged))[0]?.differences.join('\n')).toContain(what);
+    }
+  });
+
+  it('finds no difference where a session ended before there were totals', async () => {
+    const older = (await recorded()).map((event) => {
+      const { egress: _, ...data } = event.data as { egress?: unknown };
+      const { egress: __, ...state } = event.state as { egress?: unknown };
+      if (isOf('ledger', event)) return { ...event, data, state } as RecordedEvent;
+      return event.type === 'session.requested' ? event : ({ ...event, data } as RecordedEvent);
+    });
+    expect(audit(older)[0]?.differences).toEqual([]);
   });
 
   it('finds a state that differs from the sum of the ledger events', async () => {

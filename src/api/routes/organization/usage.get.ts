@@ -8,7 +8,7 @@ import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { invalid } from '../../http/validation.ts';
 import { timeParameter } from '../../schemas/time-parameter.ts';
-import { Usage } from '../../schemas/usage.ts';
+import { presentUsageEgress, Usage } from '../../schemas/usage.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100;
@@ -83,7 +83,12 @@ export function organizationUsage(
         organization_id: organizationId,
         from: new Date(from).toISOString(),
         to: new Date(to).toISOString(),
-        totals: { sessions: totals.sessions, minutes: totals.credits, credits: totals.credits },
+        totals: {
+          sessions: totals.sessions,
+          minutes: totals.credits,
+          credits: totals.credits,
+          egress: presentUsageEgress(totals.egress),
+        },
         open: { sessions: totals.open, credits_reserved: totals.creditsReserved },
         lines: lines.map(presentLine),
         pagination: { limit, next: next === null ? null : String(next) },
@@ -105,6 +110,7 @@ function presentLine(line: UsageLine) {
     credits_reserved: line.creditsReserved,
     credits_used: line.creditsUsed,
     credits_refunded: line.creditsRefunded,
+    egress: line.egress === null ? null : presentUsageEgress(line.egress),
     events: line.events,
   };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { EgressTotals } from '#events/egress.ts';
 import type { LedgerEvent } from '#events/ledger.ts';
 import { ledgerCommandFor } from '#src/domain/organization/ledger.ts';
 import { ledger } from '#test/support/given-when-then.ts';
@@ -26,6 +27,11 @@ function slot(sessionId: string, credits: number): LedgerEvent {
 }
 function released(sessionId: string, creditsUsed: number, creditsRefunded: number): LedgerEvent {
   return { type: 'ledger.slot-released', data: { sessionId, creditsUsed, creditsRefunded } };
+}
+/** The end of a session with egress rules. */
+function releasedWith(sessionId: string, egress: EgressTotals): LedgerEvent {
+  const data = { sessionId, creditsUsed: 1, creditsRefunded: 0, egress };
+  return { type: 'ledger.slot-released', data };
 }
 function reserve(sessionId: string, credits: number, concurrentSessions = 5) {
   return { type: 'ReserveSlot', sessionId, credits, concurrentSessions } as const;
@@ -125,6 +131,25 @@ describe('credits', () => {
   });
 });
 
+describe('the traffic of sessions with egress rules', () => {
+  const traffic = { bytesSent: 4_100, bytesReceived: 91_000, refused: 2 };
+
+  it('is added up as they end', () => {
+    const first = [slot('ses_1', 1), releasedWith('ses_1', traffic)];
+    const second = [slot('ses_2', 1), releasedWith('ses_2', { ...traffic, refused: 0 })];
+    given(granted(9), ...first).stateIs({ egress: traffic });
+    given(granted(9), ...first, ...second).stateIs({
+      egress: { bytesSent: 8_200, bytesReceived: 182_000, refused: 2 },
+    });
+  });
+
+  it('stays as it is where a session has none', () => {
+    const without = [slot('ses_2', 1), released('ses_2', 1, 0)];
+    const before = [granted(9), slot('ses_1', 1), releasedWith('ses_1', traffic)];
+    given(...before, ...without).stateIs({ sessionsEnded: 2, egress: traffic });
+  });
+});
+
 describe("a session's event", () => {
   const limits = { concurrentSessions: 5 };
 
@@ -138,8 +163,10 @@ describe("a session's event", () => {
     const release = { type: 'ReleaseSlot', sessionId: 'ses_1' };
     const end = ledgerCommandFor(stopped(T0, 7), 'ses_1', limits);
     expect(end).toEqual({ ...release, creditsUsed: 7, creditsRefunded: 113 });
-    expect(ledgerCommandFor(failed(), 'ses_1', limits)).toEqual({
+    const egress = { bytesSent: 1, bytesReceived: 2, refused: 3 };
+    expect(ledgerCommandFor(failed({ egress }), 'ses_1', limits)).toEqual({
       ...release,
+      egress,
       creditsUsed: 0,
       creditsRefunded: 120,
     });

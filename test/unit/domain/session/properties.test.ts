@@ -146,7 +146,23 @@ function expectConserved({ ledger, sessions }: World, { credits }: Means): void 
   expect(ledger.slotsInUse).toBe(living.length);
   expect(ledger.creditsReserved).toBe(sum(living.map((session) => session.creditsReserved)));
   expect(ledger.creditsUsed).toBe(sum(all.map((session) => session.creditsUsed)));
-  expect(Math.min(...Object.values(ledger))).toBeGreaterThanOrEqual(0);
+  const { egress, ...numbers } = ledger;
+  expect(Math.min(...Object.values(numbers))).toBeGreaterThanOrEqual(0);
+  expect(egress).toEqual(egressOf(all));
+}
+
+/** What the browsers of ended sessions sent, received and were refused. */
+function egressOf(sessions: readonly SessionState[]) {
+  const ended = sessions.filter(({ status }) => isFinal(status));
+  const counted = ended.flatMap(({ egressTraffic: traffic }) =>
+    traffic === undefined ? [] : [...traffic.hosts, traffic.others],
+  );
+  if (counted.length === 0) return undefined;
+  return {
+    bytesSent: sum(counted.map(({ bytesSent }) => bytesSent)),
+    bytesReceived: sum(counted.map(({ bytesReceived }) => bytesReceived)),
+    refused: sum(counted.map(({ refused }) => refused)),
+  };
 }
 
 function sum(numbers: readonly (number | null)[]): number {
