@@ -248,7 +248,8 @@ export const meanings: Record<string, Meaning> = {
   'server.browser-updated': {
     when:
       'A newer browser image is there: new browsers of the server run from it; idle ones of the ' +
-      'older image are replaced, running sessions keep theirs.',
+      'older image are replaced, running sessions keep theirs. `egress` is there if it changes ' +
+      'with the image.',
     by: 'provisioner (its image was rebuilt or replaced)',
   },
   'server.draining': {

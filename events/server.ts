@@ -52,7 +52,14 @@ export const serverEvents = {
     egress: Type.Optional(EgressEnforcement),
   }),
   /** New browsers are launched from a newer build from now on. */
-  'server.browser-updated': LaunchedBuild,
+  'server.browser-updated': Type.Object({
+    ...LaunchedBuild.properties,
+    egress: Type.Optional(
+      Type.Union([EgressEnforcement, Type.Null()], {
+        description: 'how it enforces egress rules from now on; null: it cannot; absent: as before',
+      }),
+    ),
+  }),
   /** It accepts no new sessions; those that it runs continue until they end. */
   'server.draining': Type.Object({}),
   /** The draining server has no browser left. */

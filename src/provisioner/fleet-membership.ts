@@ -70,7 +70,7 @@ function buildOf(browsers: Browsers): LaunchedBuild {
 /** Reports each newer build; the next start's `joined` tells one whose report failed. */
 export function reportBuilds(browsers: Browsers, report: ReportServer, log: Logger): void {
   browsers.onBuild?.(() => {
-    const build = buildOf(browsers);
+    const build = { ...buildOf(browsers), egress: browsers.egress ?? null };
     log.info({ ...build }, 'new browsers are launched from another build');
     report({ type: 'UpdateBrowser', ...build }).catch((error: unknown) =>
       log.warn({ err: error, ...build }, 'failed to report the new build of the browsers'),

@@ -32,10 +32,13 @@ export function decideServer(command: ServerCommand, server: ServerState | null)
   if (server === null || server.status === 'left' || server.status === 'lost') return [];
   switch (command.type) {
     case 'UpdateBrowser': {
-      const { type: _, ...data } = command;
+      const { type: _, egress, ...build } = command;
       const { version, builtAt } = server.browser ?? {};
-      const isSame = data.version === version && data.builtAt === builtAt;
-      return isSame ? [] : [{ type: 'server.browser-updated', data }];
+      const isSame = build.version === version && build.builtAt === builtAt;
+      const isKept = egress === undefined || egress === (server.egress ?? null);
+      if (isSame && isKept) return [];
+      const data = { ...build, ...(isKept ? {} : { egress }) };
+      return [{ type: 'server.browser-updated', data }];
     }
     case 'Drain':
       return server.status === 'live' ? [{ type: 'server.draining', data: {} }] : [];
@@ -82,8 +85,12 @@ export function evolveServer(
   if (server === null)
     throw new RangeError(`${event.type} before server.joined: the history is incomplete`);
   switch (event.type) {
-    case 'server.browser-updated':
-      return { ...server, browser: event.data };
+    case 'server.browser-updated': {
+      const { egress: changed, ...browser } = event.data;
+      const { egress: before, ...others } = server;
+      const egress = changed === undefined ? before : changed;
+      return { ...others, browser, ...(egress && { egress }) };
+    }
     case 'server.draining':
       return { ...server, status: 'draining' };
     case 'server.drained':

@@ -145,9 +145,9 @@ export type Browsers = {
   readonly kind: 'docker' | 'process' | 'simulated';
   /**
    * How it holds a browser to the proxy of its `egress`. Absent: it cannot, and refuses to launch
-   * such a browser.
+   * such a browser. It may change with `build()`.
    */
-  readonly egress?: EgressEnforcement;
+  readonly egress?: EgressEnforcement | undefined;
   /** The folders for the files of their sessions. */
   readonly folders: BrowserFolders;
   /** What new browsers are launched from. */

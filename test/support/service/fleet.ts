@@ -260,8 +260,9 @@ function createCut() {
       },
     wrap<Port extends object>(port: Port): Port {
       return new Proxy(port, {
-        get(target, name, receiver): unknown {
-          const value: unknown = Reflect.get(target, name, receiver);
+        get(target, name): unknown {
+          // A getter of a class reads its private members of the object itself.
+          const value: unknown = Reflect.get(target, name);
           if (typeof value !== 'function') return value;
           return (...args: unknown[]): unknown =>
             isMade ? new Promise(() => undefined) : Reflect.apply(value, target, args);

@@ -21,6 +21,7 @@ function image(id: string, days: number, changes: Partial<BrowserImage> = {}): B
     base: 'c4e1face3389',
     recipe: 'eb7227951ec3',
     isLinked: true,
+    hasRelay: true,
   };
   return { id, name: `browser:${id}`, createdAt, builtAt: createdAt, ...parts, ...changes };
 }

@@ -5,7 +5,7 @@ import { parseVersion } from '../chromium/program-version.ts';
 import { runContainer } from './container.ts';
 import { answered, bounded, DockerUnavailable, messageOf, statusOf } from './engine.ts';
 import { BROWSER, build, FOLDER, hashOf, LABELS, timed } from './image.ts';
-import { LINK, ownLabel, TLS_PSK } from './naming.ts';
+import { EGRESS, LINK, ownLabel, RELAY, TLS_PSK } from './naming.ts';
 
 /** An image of the browsers. */
 export type BrowserImage = {
@@ -25,6 +25,8 @@ export type BrowserImage = {
   recipe: string | null;
   /** Whether its browsers are reached through TLS; no others are started. */
   isLinked: boolean;
+  /** Whether its browsers may have egress rules: they reach their proxy by a relay in the image. */
+  hasRelay: boolean;
 };
 
 const OWNER = 'browser-session-service';
@@ -180,6 +182,7 @@ function labelled(labels: Record<string, string> | null, createdAt: number) {
     builtAt: Number.isNaN(builtAt) ? createdAt : builtAt,
     recipe: labels?.[RECIPE] ?? null,
     isLinked: labels?.[LINK] === TLS_PSK,
+    hasRelay: labels?.[EGRESS] === RELAY,
   };
 }
 

@@ -59,6 +59,9 @@ export async function createDockerBrowsers(options: DockerBrowsersOptions): Prom
     await removeBrowsersOfGoneServers(site.docker, { own, isGone, log }).catch((error: unknown) =>
       log.warn({ err: error }, 'failed to look for browsers of servers that are gone'),
     );
+  const { name, hasRelay } = site.image.now();
+  if (!hasRelay)
+    log.warn({ image: name }, 'the browser image has no relay: no session gets egress rules');
   const browsers = await browsersAt(site, options);
   const { image: given, rebuildMs = null } = options;
   const rebuild = async (how: { print: (line: string) => void; signal: AbortSignal }) => {
@@ -85,7 +88,6 @@ export async function browsersAt(
 
 class DockerBrowsers implements Browsers {
   readonly kind = 'docker';
-  readonly egress = 'network';
   readonly #site: DockerSite;
   readonly #launchTimeoutMs: number;
   readonly #log: Pick<Logger, 'warn'>;
@@ -116,6 +118,11 @@ class DockerBrowsers implements Browsers {
   /** Disposes of it when the browsers end. */
   ends(part: Disposable): void {
     this.#ending.use(part);
+  }
+
+  /** Of browsers that are launched from now on. */
+  get egress(): 'network' | undefined {
+    return this.#site.image.now().hasRelay ? 'network' : undefined;
   }
 
   build(): BrowserBuild {
@@ -183,10 +190,10 @@ class DockerBrowsers implements Browsers {
 
   /** A browser with a proxy is on a network of its own kind, which has no way out. */
   async #confinementFor({ egress }: BrowserSpec): Promise<Confinement> {
-    const { confinement, closed } = this.#site;
+    const { confinement, closed, image } = this.#site;
     if (egress === undefined) return confinement;
     try {
-      return { ...confinement, ...(await closed.open()) };
+      return { ...confinement, ...(await closed.openFor(image.now())) };
     } catch (error) {
       throw new LaunchFailed(`EGRESS_UNAVAILABLE: ${messageOf(error)}`, '');
     }

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { CreateSession } from '#src/client/sessions.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 type App = Awaited<ReturnType<typeof startApp>>;
 let app: App;
@@ -42,6 +43,32 @@ it('is null for a session without rules', async () => {
 it('may be empty: then all but private networks is allowed, and recorded', async () => {
   const { body } = await app.request('POST', '/api/sessions', { egress: {} });
   expect(body.egress).toMatchObject({ allow: null, deny: [], proxy: null });
+});
+
+describe('a server whose browsers cannot be held to rules', () => {
+  const builtAt = Date.parse('2026-11-20T00:00:00.000Z');
+  /** New browsers are launched from another image. */
+  function renew(changes: { egress: 'simulated' | undefined }): void {
+    Object.assign(app.browsers, changes);
+    app.browsers.renew({ version: '151.0.7900.12', builtAt });
+  }
+  const create = (asked: object) => app.request('POST', '/api/sessions', asked);
+
+  it('lets creates with rules be refused, from its image to the next one', async () => {
+    renew({ egress: undefined });
+    const refused = await eventually(async () => {
+      const reply = await create({ egress: {} });
+      return reply.status === 503 && reply;
+    }, 'the create is refused');
+    expect(refused.body).toMatchObject({
+      error: 'EGRESS_UNAVAILABLE',
+      context: { servers: ['srv_1'] },
+    });
+    expect((await create({})).status).toBe(201);
+    renew({ egress: 'simulated' });
+    const isTaken = async () => (await create({ egress: {} })).status === 201;
+    await eventually(isTaken, 'the create is taken again');
+  });
 });
 
 test.each([

@@ -68,6 +68,40 @@ describe('a server', () => {
       .thenNothing();
   });
 
+  it('tells whether it enforces egress rules, and each change of it once', () => {
+    const browser = { version: '150.0.7871.100', builtAt: '2026-11-10T00:00:00.000Z' };
+    const able: ServerEvent = {
+      type: 'server.joined',
+      data: { ...place, browser, egress: 'network' },
+    };
+    const unable: ServerEvent = {
+      type: 'server.browser-updated',
+      data: { ...browser, egress: null },
+    };
+    const again: ServerEvent = {
+      type: 'server.browser-updated',
+      data: { ...browser, egress: 'network' },
+    };
+    const update = { type: 'UpdateBrowser', ...browser } as const;
+    given(able)
+      .when({ ...update, egress: 'network' })
+      .thenNothing();
+    given(able)
+      .when({ ...update, egress: null })
+      .then(unable);
+    given(able, unable)
+      .when({ ...update, egress: null })
+      .thenNothing();
+    given(able, unable)
+      .when({ ...update, egress: 'network' })
+      .then(again);
+    given(able, unable, again).stateIs({ browser, egress: 'network' });
+    // A record of an earlier version says nothing of them.
+    const newer: ServerEvent = { type: 'server.browser-updated', data: { version: '151.0.1' } };
+    given(able, newer).stateIs({ browser: { version: '151.0.1' }, egress: 'network' });
+    given(able, unable, newer).when({ type: 'Drain' }).then(draining);
+  });
+
   it('drains once, across restarts, until it is undrained', () => {
     given(joined, draining).when({ type: 'Drain' }).thenNothing();
     given(joined, draining, drained).when({ type: 'Drain' }).thenNothing();

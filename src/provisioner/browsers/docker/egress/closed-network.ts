@@ -1,8 +1,10 @@
 import type Docker from 'dockerode';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { createAddressRing, type NextAddress } from '../addresses.ts';
+import type { BrowserImage } from '../browser-image.ts';
 import { openGuard, type Guard } from '../guard.ts';
 import { NotIsolated } from '../isolation.ts';
+import { EGRESS, RELAY } from '../naming.ts';
 import { ensureNetwork } from '../network.ts';
 import type { Confinement } from '../spec.ts';
 
@@ -16,6 +18,11 @@ export type ClosedNetwork = {
    * on. @throws NotIsolated where that fails, whatever DOCKER_ISOLATION says
    */
   open(): Promise<ClosedConfinement>;
+  /**
+   * What a new browser of the image gets: the network, opened.
+   * @throws NotIsolated for an image without a relay: on this network it would reach nothing
+   */
+  openFor(image: BrowserImage): Promise<ClosedConfinement>;
   /** As a guard's; nothing as long as the network was never opened. */
   check(): Promise<void>;
 };
@@ -58,16 +65,22 @@ export function createClosedNetwork(given: {
     };
     return { guard: await openGuard({ dependencies, isolation: 'required', log }), closed };
   }
+  async function open() {
+    opening ??= openOnce();
+    const mine = opening;
+    try {
+      return (await mine).closed;
+    } catch (error) {
+      if (opening === mine) opening = null;
+      throw error;
+    }
+  }
   return {
-    async open() {
-      opening ??= openOnce();
-      const mine = opening;
-      try {
-        return (await mine).closed;
-      } catch (error) {
-        if (opening === mine) opening = null;
-        throw error;
-      }
+    open,
+    async openFor({ name: image, hasRelay }) {
+      if (!hasRelay)
+        throw new NotIsolated(`the image ${image} has no relay (the label ${EGRESS}=${RELAY})`);
+      return await open();
     },
     async check() {
       const opened = await opening?.catch(() => null);
