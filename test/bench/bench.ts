@@ -33,6 +33,7 @@ import { benchMany } from './many/many.ts';
 import { benchPool } from './pool.ts';
 import { benchProfiles } from './profiles.ts';
 import { benchRebuild } from './rebuild.ts';
+import { benchRecording } from './recording.ts';
 import { benchStrangers } from './strangers.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
 
@@ -126,6 +127,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   growth: () => benchGrowth(print),
   archive: () => benchArchive(print),
   strangers: () => benchStrangers(print),
+  recording: () => benchRecording(print, { TIERS }),
   pool: async () => benchPool(print),
   profiles: (probe) => benchProfiles(print, { rounds: ROUNDS, tiers: TIERS }, probe),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
