@@ -157,6 +157,7 @@ export const costs = {
     meaning: 'Costs 1 unit of the rate limit with a `max_width` of at most 640, else 2.',
   },
   getThumbnail: { units: () => 2, meaning: 'Costs 2 units of the rate limit.' },
+  saveProfile: { units: () => 10, meaning: 'Costs 10 units of the rate limit.' },
   getRecording: {
     units: () => 5,
     meaning: 'Costs 5 units of the rate limit.',

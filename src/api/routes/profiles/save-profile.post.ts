@@ -7,6 +7,7 @@ import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { isRejection, reject, type Rejection } from '#src/errors.ts';
 import { requestMetadata, type ApiDependencies } from '../../dependencies.ts';
+import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { SessionPath } from '../../schemas/requests.ts';
@@ -36,6 +37,7 @@ export function saveProfile(server: ApiServer, dependencies: ApiDependencies): v
     },
     config: {
       action: 'control',
+      cost: costs.saveProfile,
       refusals: [
         'SESSION_NOT_FOUND',
         'SESSION_NOT_READY',
