@@ -1,7 +1,5 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createZstdCompress, createZstdDecompress } from 'node:zlib';
-import { ArchiveDamaged } from './sealed.ts';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { ArchiveDamaged, readExactly } from './read-exactly.ts';
 
 /** Cookies as CDP's Storage.setCookies takes them. */
 export type Cookies = readonly Record<string, unknown>[];
@@ -27,49 +25,76 @@ export class ProfileTooLarge extends Error {
   }
 }
 
+/**
+ * An archive is compressed in blocks, each of a length and its bytes: the head as JSON, then the
+ * tar. Each takes a millisecond; a stream takes four times as long to be read.
+ */
+const BLOCK_BYTES = 256 * 1024;
 const LENGTH_BYTES = 4;
+/** Of a block's length; set where compression would have gained nothing. */
+const RAW = 0x8000_0000;
 /** Some thousands of cookies, and the local storage of open pages. */
 const HEAD_BYTES_MAX = 16 * 1024 ** 2;
 
 /** Compresses an archive. @throws ProfileTooLarge for a tar of more than `bytesMax` */
-export async function* pack({ live, tar }: Archive, bytesMax: number) {
-  async function* plain(): AsyncGenerator<Uint8Array> {
-    const head = Buffer.from(JSON.stringify({ live }));
-    if (head.length > HEAD_BYTES_MAX) throw new ProfileTooLarge(HEAD_BYTES_MAX);
-    const length = Buffer.alloc(LENGTH_BYTES);
-    length.writeUInt32BE(head.length);
-    yield Buffer.concat([length, head]);
-    yield* limited(tar, bytesMax);
+export async function* pack({ live, tar }: Archive, bytesMax: number): AsyncGenerator<Buffer> {
+  const head = Buffer.from(JSON.stringify({ live }));
+  if (head.length > HEAD_BYTES_MAX) throw new ProfileTooLarge(HEAD_BYTES_MAX);
+  yield* block(head);
+  let held: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of limited(tar, bytesMax)) {
+    held.push(Buffer.from(chunk));
+    length += chunk.length;
+    if (length < BLOCK_BYTES) continue;
+    const plain = Buffer.concat(held);
+    let from = 0;
+    for (; plain.length - from >= BLOCK_BYTES; from += BLOCK_BYTES)
+      yield* block(plain.subarray(from, from + BLOCK_BYTES));
+    held = [plain.subarray(from)];
+    length = plain.length - from;
   }
-  yield* through(plain(), createZstdCompress());
+  if (length > 0) yield* block(Buffer.concat(held));
 }
 
-/** @throws ArchiveDamaged; its tar throws ProfileTooLarge */
+function* block(plain: Buffer): Generator<Buffer> {
+  const compressed = zstdCompressSync(plain);
+  const isSmaller = compressed.length < plain.length;
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32BE(isSmaller ? compressed.length : (plain.length + RAW) >>> 0);
+  yield length;
+  yield isSmaller ? compressed : plain;
+}
+
+/** @throws ArchiveDamaged; its tar throws that, too, and ProfileTooLarge */
 export async function unpack(
   source: AsyncIterable<Uint8Array>,
   bytesMax: number,
 ): Promise<Archive> {
-  const plain = through(source, createZstdDecompress())[Symbol.asyncIterator]();
-  let held: Buffer = Buffer.alloc(0);
-  async function take(bytes: number): Promise<Buffer> {
-    while (held.length < bytes) {
-      const next = await plain.next();
-      if (next.done === true) throw new ArchiveDamaged('it has no tar');
-      held = Buffer.concat([held, next.value]);
-    }
-    const taken = held.subarray(0, bytes);
-    held = held.subarray(bytes);
-    return taken;
-  }
-  const length = (await take(LENGTH_BYTES)).readUInt32BE();
-  if (length > HEAD_BYTES_MAX) throw new ArchiveDamaged('its head is too long');
-  const { live } = JSON.parse((await take(length)).toString()) as Pick<Archive, 'live'>;
+  const reader = readExactly(source);
+  const head = await readBlock(reader, HEAD_BYTES_MAX);
+  const { live } = JSON.parse(head.toString()) as Pick<Archive, 'live'>;
   async function* tar(): AsyncGenerator<Uint8Array> {
-    if (held.length > 0) yield held;
-    for (let next = await plain.next(); next.done !== true; next = await plain.next())
-      yield next.value;
+    while (!(await reader.isAtEnd())) yield await readBlock(reader, BLOCK_BYTES);
   }
   return { live, tar: limited(tar(), bytesMax) };
+}
+
+async function readBlock(
+  reader: ReturnType<typeof readExactly>,
+  maxOutputLength: number,
+): Promise<Buffer> {
+  const length = (await reader.take(LENGTH_BYTES)).readUInt32BE();
+  const isRaw = length >= RAW;
+  const bytes = isRaw ? length - RAW : length;
+  if (bytes > maxOutputLength) throw new ArchiveDamaged('a block has no valid length');
+  const stored = await reader.take(bytes);
+  if (isRaw) return stored;
+  try {
+    return zstdDecompressSync(stored, { maxOutputLength });
+  } catch (error) {
+    throw new ArchiveDamaged('a block cannot be decompressed', { cause: error });
+  }
 }
 
 async function* limited(
@@ -82,16 +107,4 @@ async function* limited(
     if (bytes > bytesMax) throw new ProfileTooLarge(bytesMax);
     yield chunk;
   }
-}
-
-/** What the source yields, through a stream that changes it. */
-async function* through(
-  source: AsyncIterable<Uint8Array>,
-  stream: NodeJS.ReadWriteStream & AsyncIterable<Buffer | string>,
-): AsyncGenerator<Buffer> {
-  const flowing = pipeline(Readable.from(source, { objectMode: false }), stream);
-  // The reader of the stream gets its error.
-  flowing.catch(() => undefined);
-  for await (const chunk of stream) yield chunk as Buffer;
-  await flowing;
 }

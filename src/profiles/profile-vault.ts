@@ -6,7 +6,8 @@ import type { ProfileContents } from '#events/profile.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
 import { readContents, withLiveState } from './contents.ts';
 import { pack, unpack, type Archive } from './packed.ts';
-import { ArchiveDamaged, seal, unseal } from './sealed.ts';
+import { ArchiveDamaged } from './read-exactly.ts';
+import { seal, unseal } from './sealed.ts';
 
 /** Whose archive it is. */
 export type ProfileOwner = { organizationId: string; profileId: string };

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { ArchiveDamaged, readExactly } from './read-exactly.ts';
 
 /**
  * A stream encrypted and authenticated with AES-256-GCM, in frames: its reader gets no byte that
@@ -10,14 +11,9 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 const FORMAT = Buffer.from('bssprf1\n');
 const SALT_BYTES = 32;
 const TAG_BYTES = 16;
-const FRAME_BYTES = 64 * 1024;
+const FRAME_BYTES = 256 * 1024;
 /** Of a frame's length; set for the last frame. */
 const LAST = 0x8000_0000;
-
-/** An object that was damaged, cut off or moved, or that another master key encrypted. */
-export class ArchiveDamaged extends Error {
-  override readonly name = 'ArchiveDamaged';
-}
 
 /** @param owner whose it is: part of the key */
 export async function* seal(
@@ -56,7 +52,7 @@ export async function* unseal(
   owner: string,
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer> {
-  const reader = createReader(source);
+  const reader = readExactly(source);
   const head = await reader.take(FORMAT.length + SALT_BYTES);
   if (!head.subarray(0, FORMAT.length).equals(FORMAT))
     throw new ArchiveDamaged('it is of no format that this version reads');
@@ -77,10 +73,10 @@ function plainOf(key: Buffer, count: number, sealed: Buffer, isLast: boolean): B
   const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(count, isLast));
   decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
   try {
-    return Buffer.concat([
-      decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES)),
-      decipher.final(),
-    ]);
+    const plain = decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES));
+    // It verifies the tag; the mode leaves no bytes for it.
+    decipher.final();
+    return plain;
   } catch (error) {
     throw new ArchiveDamaged('a frame was changed, or has another key', { cause: error });
   }
@@ -96,31 +92,4 @@ function nonceOf(count: number, isLast: boolean): Buffer {
 
 function keyOf(masterKey: Uint8Array, owner: string, salt: Uint8Array): Buffer {
   return Buffer.from(hkdfSync('sha256', masterKey, salt, `profile archive: ${owner}`, 32));
-}
-
-/** Reads exact numbers of bytes. */
-function createReader(source: AsyncIterable<Uint8Array>) {
-  const chunks = source[Symbol.asyncIterator]();
-  let rest: Buffer = Buffer.alloc(0);
-  async function fill(bytes: number): Promise<boolean> {
-    const parts = [rest];
-    let length = rest.length;
-    while (length < bytes) {
-      const next = await chunks.next();
-      if (next.done === true) break;
-      parts.push(Buffer.from(next.value));
-      length += next.value.length;
-    }
-    rest = Buffer.concat(parts);
-    return length >= bytes;
-  }
-  return {
-    async take(bytes: number): Promise<Buffer> {
-      if (!(await fill(bytes))) throw new ArchiveDamaged('it is cut off');
-      const taken = rest.subarray(0, bytes);
-      rest = rest.subarray(bytes);
-      return taken;
-    },
-    isAtEnd: async () => !(await fill(1)),
-  };
 }

@@ -1,7 +1,7 @@
 import { findVersion } from '#src/domain/profile/profile.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { ArchiveDamaged } from '#src/profiles/sealed.ts';
+import { ArchiveDamaged } from '#src/profiles/read-exactly.ts';
 import type { Archive } from '#src/profiles/packed.ts';
 import type { ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
 import {

@@ -5,12 +5,15 @@ import { describe, expect, it, test } from 'vitest';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { pack, unpack } from '#src/profiles/packed.ts';
 import { openProfileVault } from '#src/profiles/profile-vault.ts';
-import { ArchiveDamaged, seal, unseal } from '#src/profiles/sealed.ts';
+import { ArchiveDamaged } from '#src/profiles/read-exactly.ts';
+import { seal, unseal } from '#src/profiles/sealed.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 
 const masterKey = Buffer.alloc(32, 'k');
 const owner = { organizationId: 'acme', profileId: 'prf_1' };
 const MIB = 1024 ** 2;
+/** The plain bytes of a sealed archive's frame. */
+const FRAME = 256 * 1024;
 
 async function* from(bytes: Uint8Array, step = 100_000): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += step) yield bytes.subarray(at, at + step);
@@ -25,7 +28,7 @@ const unsealed = (bytes: Uint8Array, by = masterKey, of = 'acme/prf_1') =>
   all(unseal(by, of, from(bytes, 1_000)));
 
 describe('a sealed archive', () => {
-  test.each([0, 1, 64 * 1024, 64 * 1024 + 1, 200_000])('of %i bytes is opened', async (size) => {
+  test.each([0, 1, FRAME, FRAME + 1, 3 * FRAME + 7])('of %i bytes is opened', async (size) => {
     const bytes = randomBytes(size);
     expect((await unsealed(await sealed(bytes))).equals(bytes)).toBe(true);
   });
@@ -42,13 +45,13 @@ describe('a sealed archive', () => {
   });
 
   it('shows each change of a byte, each cut, and what was added', async () => {
-    const archive = await sealed(randomBytes(150_000));
-    for (const at of [0, 9, 41, 60, 70_000, archive.length - 1]) {
+    const archive = await sealed(randomBytes(600_000));
+    for (const at of [0, 9, 41, 60, 300_000, archive.length - 1]) {
       const changed = Buffer.from(archive);
       changed[at] = (changed[at] ?? 0) ^ 1;
       await expect(unsealed(changed), `byte ${at}`).rejects.toThrow(ArchiveDamaged);
     }
-    const frame = 4 + 64 * 1024 + 16;
+    const frame = 4 + FRAME + 16;
     for (const length of [0, 20, 40, 50, 40 + frame, 40 + 2 * frame, archive.length - 1])
       await expect(unsealed(archive.subarray(0, length))).rejects.toThrow('cut off');
     await expect(unsealed(Buffer.concat([archive, Buffer.from('x')]))).rejects.toThrow('follows');

@@ -2,9 +2,9 @@ import { pack, extract } from 'tar-stream';
 import { buffer } from 'node:stream/consumers';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { forLaunch, withoutCaches } from '#src/provisioner/browsers/chromium/profile-files.ts';
+import { archiveOf } from '#src/provisioner/browsers/chromium/profile-files.ts';
 
-/** Tars of profiles, as a browser gets one and leaves one. */
+/** Tars of profiles, as browsers leave them. */
 
 type Entry = { name: string; text?: string; link?: string };
 
@@ -34,20 +34,20 @@ async function entriesOf(tar: AsyncIterable<Uint8Array>) {
   return found;
 }
 
-describe('the profile that a browser is launched with', () => {
-  it('is its user’s, below the folder, and has not been closed yet', async () => {
+describe('the archive of a profile', () => {
+  it('is its browser’s user’s, and says of no close', async () => {
     const preferences = '{"profile":{"exit_type":"Normal"}}';
     const tar = tarOf([
-      { name: './' },
-      { name: './Default/' },
-      { name: './Default/Preferences', text: preferences },
-      { name: './Default/Cookies', text: 'c'.repeat(300_000) },
+      { name: 'data/' },
+      { name: 'data/Default/' },
+      { name: 'data/Default/Preferences', text: preferences },
+      { name: 'data/Default/Cookies', text: 'c'.repeat(300_000) },
     ]);
-    expect(await entriesOf(forLaunch(tar, 'data'))).toEqual([
-      { name: 'data/', uid: 1000, text: '' },
-      { name: 'data/Default/', uid: 1000, text: '' },
-      { name: 'data/Default/Preferences', uid: 1000, text: '{"profile":{"exit_type":"Kept"}}' },
-      { name: 'data/Default/Cookies', uid: 1000, text: 'c'.repeat(300_000) },
+    expect(await entriesOf(archiveOf(tar, 'data'))).toEqual([
+      { name: './', uid: 1000, text: '' },
+      { name: './Default', uid: 1000, text: '' },
+      { name: './Default/Preferences', uid: 1000, text: '{"profile":{"exit_type":"Kept"}}' },
+      { name: './Default/Cookies', uid: 1000, text: 'c'.repeat(300_000) },
     ]);
   });
 
@@ -56,31 +56,11 @@ describe('the profile that a browser is launched with', () => {
       { name: './First Run', text: '' },
       { name: './x', link: '/etc/passwd' },
     ]);
-    expect(await entriesOf(forLaunch(tar))).toMatchObject([{ name: 'First Run' }]);
+    expect(await entriesOf(archiveOf(tar, '.'))).toMatchObject([{ name: './First Run' }]);
   });
 
-  it('fails where its source fails, and where that is no tar', async () => {
-    async function* failing(): AsyncGenerator<Uint8Array> {
-      yield Buffer.alloc(10);
-      throw new Error('the object store is gone');
-    }
-    await expect(entriesOf(forLaunch(failing()))).rejects.toThrow('the object store is gone');
-    async function* cut(): AsyncGenerator<Uint8Array> {
-      for await (const chunk of tarOf([{ name: 'a', text: 'x'.repeat(5_000) }]))
-        yield chunk.subarray(0, 2_000);
-    }
-    await expect(entriesOf(forLaunch(cut()))).rejects.toThrow();
-  });
-});
-
-describe('the archive of a profile', () => {
   it('leaves out caches, locks and windows', async () => {
-    const kept = [
-      'Local State',
-      'Default/Cookies',
-      'Default/Cached Theme.pak',
-      'Default/IndexedDB/1',
-    ];
+    const kept = ['Local State', 'Default/Cookies', 'Default/Cached Theme.pak'];
     const left = [
       'SingletonLock',
       'Default/Cache/1',
@@ -88,7 +68,20 @@ describe('the archive of a profile', () => {
       'BrowserMetrics-1',
     ];
     const all = [...kept, ...left].map((name) => ({ name: `data/${name}`, text: name }));
-    const found = await entriesOf(withoutCaches(tarOf(all), 'data'));
+    const found = await entriesOf(archiveOf(tarOf(all), 'data'));
     expect(found.map(({ name }) => name)).toEqual(kept.map((name) => `./${name}`));
+  });
+
+  it('fails where its source fails, and where that is no tar', async () => {
+    async function* failing(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(10);
+      throw new Error('the browser is gone');
+    }
+    await expect(entriesOf(archiveOf(failing(), '.'))).rejects.toThrow('the browser is gone');
+    async function* cut(): AsyncGenerator<Uint8Array> {
+      for await (const chunk of tarOf([{ name: './a', text: 'x'.repeat(5_000) }]))
+        yield chunk.subarray(0, 2_000);
+    }
+    await expect(entriesOf(archiveOf(cut(), '.'))).rejects.toThrow();
   });
 });

@@ -51,17 +51,30 @@ export function unpackArguments(folder: string): string[] {
   return ['--extract', '--file=-', '--no-same-owner', `--directory=${folder}`];
 }
 
+/** The user of browsers in containers; a process's profile is unpacked as its own user's. */
+const OWNER = { uid: 1000, gid: 1000 };
+const PREFERENCES = 'Default/Preferences';
+/** They have some 10 KB; a larger file is none that Chromium wrote. */
+const PREFERENCES_BYTES_MAX = 4 * 1024 ** 2;
+
 /**
- * The archive of a profile out of a tar of its folder that has everything, below `folder`.
+ * The archive of a profile out of a tar of its folder, `folder` in that tar: as a browser is
+ * launched with it, of its owner, with files and folders alone and without caches. The preferences
+ * say how the browser ended, and a later close has to be distinguishable, so they say another word,
+ * which Chromium takes for no crash.
  * @throws what the tar throws, and Error where it is none, while it is read
  */
-export function withoutCaches(
+export function archiveOf(
   tar: AsyncIterable<Uint8Array>,
   folder: string,
 ): AsyncIterable<Uint8Array> {
   return rewrite(tar, (header) => {
     const path = header.name.slice(folder.length + 1).replace(/\/$/, '');
-    return isLeftOut(path) ? null : { header: { ...header, name: `./${path}` } };
+    if (isLeftOut(path)) return null;
+    const own = { ...header, name: `./${path}`, ...OWNER };
+    return path === PREFERENCES && (header.size ?? 0) <= PREFERENCES_BYTES_MAX
+      ? { header: own, edit: notClosedYet }
+      : { header: own };
   });
 }
 
@@ -71,35 +84,6 @@ function isLeftOut(path: string): boolean {
       ? path.startsWith(pattern.slice(0, -1))
       : path === pattern || path.startsWith(`${pattern}/`),
   );
-}
-
-const PREFERENCES = 'Default/Preferences';
-/** They have some 10 KB; a larger file is none that Chromium wrote. */
-const PREFERENCES_BYTES_MAX = 4 * 1024 ** 2;
-
-/** The user of browsers in containers; a process's profile is unpacked as its own user's. */
-const OWNER = { uid: 1000, gid: 1000 };
-
-/**
- * The tar of a profile for a browser that is launched with it: below `folder` if one is given, with
- * files and folders alone. The preferences say how the browser ended, and a later
- * close has to be distinguishable, so they say another word, which Chromium takes for no crash.
- * @throws what the tar throws, and Error where it is none, while it is read
- */
-export function forLaunch(
-  tar: AsyncIterable<Uint8Array>,
-  folder?: string,
-): AsyncIterable<Uint8Array> {
-  return rewrite(tar, ({ name: given, ...header }) => {
-    const path = given.replace(/^(?:\.\/)?/, '');
-    // A process's folder itself is there before.
-    if (path === '' && folder === undefined) return null;
-    const name = folder === undefined ? path : `${folder}/${path}`;
-    const own = { ...header, name, ...OWNER };
-    return path === PREFERENCES && (header.size ?? 0) <= PREFERENCES_BYTES_MAX
-      ? { header: own, edit: notClosedYet }
-      : { header: own };
-  });
 }
 
 function notClosedYet(preferences: Buffer): Buffer {

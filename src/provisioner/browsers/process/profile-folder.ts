@@ -3,7 +3,7 @@ import { mkdirSync, chownSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { keepTail } from '../output.ts';
-import { forLaunch, packArguments, unpackArguments } from '../chromium/profile-files.ts';
+import { archiveOf, packArguments, unpackArguments } from '../chromium/profile-files.ts';
 import type { BrowserUser } from './programs.ts';
 
 /** A browser's folder, and its user: what a page may have left there is read as that user. */
@@ -24,7 +24,7 @@ export async function unpackProfile(
   const unpacking = start(unpackArguments(profile), user, ['pipe', 'ignore', 'pipe']);
   const { stdin } = unpacking.child;
   if (stdin === null) throw new Error('tar has no input');
-  const feeding = pipeline(forLaunch(tar), stdin, { signal });
+  const feeding = pipeline(tar, stdin, { signal });
   try {
     await Promise.all([feeding, unpacking.done]);
   } catch (error) {
@@ -35,7 +35,7 @@ export async function unpackProfile(
   }
 }
 
-/** A tar of the profile's folder. @throws Error where it cannot be read to its end */
+/** The archive of the profile's folder. @throws Error where it cannot be read to its end */
 export async function* packProfile(
   { folder, user }: Place,
   signal: AbortSignal,
@@ -47,7 +47,7 @@ export async function* packProfile(
   signal.addEventListener('abort', abort, { once: true });
   try {
     signal.throwIfAborted();
-    for await (const chunk of stdout) yield chunk as Uint8Array;
+    yield* archiveOf(stdout as AsyncIterable<Uint8Array>, '.');
     await packing.done;
   } finally {
     signal.removeEventListener('abort', abort);

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import type { BrowserSpec } from '../../browsers.ts';
-import { forLaunch, withoutCaches } from '../../chromium/profile-files.ts';
+import { archiveOf } from '../../chromium/profile-files.ts';
 import { bounded, statusOf } from '../engine.ts';
 import { OWNER, putTar } from './archive.ts';
 
@@ -36,13 +36,13 @@ export function profileFlags({ profile }: BrowserSpec): string[] {
  * @param tar null: an empty profile
  * @throws what the tar throws; the signal's reason; the engine's error
  */
-export function putProfile(
+export async function putProfile(
   container: Docker.Container,
   tar: AsyncIterable<Uint8Array> | null,
   signal: AbortSignal,
 ): Promise<void> {
-  const filled = tar === null ? emptyFolder() : Readable.from(forLaunch(tar, DATA));
-  return putTar(container, filled, VOLUME, signal);
+  await putTar(container, emptyFolder(), VOLUME, signal);
+  if (tar !== null) await putTar(container, Readable.from(tar), `${VOLUME}/${DATA}`, signal);
 }
 
 function emptyFolder(): Readable {
@@ -69,7 +69,7 @@ export async function* readProfile(
       path: `${VOLUME}/${DATA}`,
       abortSignal: AbortSignal.any([signal, cut.signal]),
     });
-    yield* withoutCaches(archive as NodeJS.ReadableStream & AsyncIterable<Buffer>, DATA);
+    yield* archiveOf(archive as NodeJS.ReadableStream & AsyncIterable<Buffer>, DATA);
   } finally {
     cut.abort();
     if (mustPause) await unpause(container);
