@@ -5,7 +5,7 @@ const url: Option = {
   meaning: "the API's address; default: API_URL, else the service on DATA_DIR",
 };
 
-/** Files of sessions and profiles of browsers, by the API with the key in BSS_API_KEY. */
+/** Files of sessions, profiles and extensions of browsers, by the API with the key in BSS_API_KEY. */
 export const apiCommands: readonly KnownCommand[] = [
   {
     name: 'files list',
@@ -74,5 +74,25 @@ export const apiCommands: readonly KnownCommand[] = [
     operands: ['PROFILE-ID'],
     options: { url },
     load: async () => (await import('../commands/profiles.ts')).removeProfile,
+  },
+  {
+    name: 'extension list',
+    summary: 'List the extensions of the organization whose key is in BSS_API_KEY, by the API',
+    options: { url },
+    load: async () => (await import('../commands/extensions.ts')).listExtensions,
+  },
+  {
+    name: 'extension upload',
+    summary: 'Upload an extension, a zip or a CRX; sessions are created with its id',
+    operands: ['FILE'],
+    options: { url },
+    load: async () => (await import('../commands/extensions.ts')).uploadExtension,
+  },
+  {
+    name: 'extension remove',
+    summary: 'Remove an extension; sessions that have it go on',
+    operands: ['EXTENSION-ID'],
+    options: { url },
+    load: async () => (await import('../commands/extensions.ts')).removeExtension,
   },
 ];

@@ -17,7 +17,10 @@ export type Facts = {
   endedAt: string | null;
   endedReason: string | null;
   serverId: string | null;
-  browser: Pick<SessionState['browser'], 'geolocation' | 'userAgent' | 'permissions'>;
+  browser: Pick<
+    SessionState['browser'],
+    'geolocation' | 'userAgent' | 'permissions' | 'extensions'
+  >;
   /** The profile that its browser began with; null: none. */
   profile: { id: string; version: number | null; save: boolean; saved: number | null } | null;
 };
@@ -40,6 +43,7 @@ export function factsOfDetails(details: Details): Facts {
       ...(details.geolocation === null ? {} : { geolocation: details.geolocation }),
       ...(details.user_agent === null ? {} : { userAgent: details.user_agent }),
       ...(details.permissions.length === 0 ? {} : { permissions: details.permissions }),
+      ...(details.extensions.length === 0 ? {} : { extensions: details.extensions }),
     },
     profile: details.profile && { ...details.profile, saved: details.profile.saved_version },
   };
@@ -86,11 +90,12 @@ export function FactList({ facts }: { facts: Facts }) {
 
 /** What the browser pretends to be, where it does. */
 function emulated(browser: Facts['browser']): [name: string, value: string][] {
-  const { geolocation, userAgent, permissions } = browser;
+  const { geolocation, userAgent, permissions, extensions } = browser;
   const rows: [string, string | undefined][] = [
     ['User agent', userAgent],
     ['Location', geolocation && `${geolocation.latitude}, ${geolocation.longitude}`],
     ['Permissions', permissions?.join(', ')],
+    ['Extensions', extensions?.join(', ')],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== undefined);
 }

@@ -22,6 +22,8 @@ export type Details = SessionDetails & {
   geolocation: Geolocation | null;
   user_agent: string | null;
   permissions: string[];
+  /** Their ids. */
+  extensions: string[];
   profile: {
     id: string;
     version: number | null;
