@@ -1,4 +1,5 @@
 import { openAsBlob } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { parseId, textUpTo } from '../arguments.ts';
 import { byApi } from '../by-api.ts';
 import type { Command } from '../command.ts';
@@ -18,6 +19,8 @@ export const listExtensions: Command = byApi(() => async ({ extensions }) => {
 export const uploadExtension: Command = byApi((options) => {
   const file = options.operand(0, textUpTo(PATH_LENGTH_MAX));
   return async ({ extensions }) => {
+    // What is wrong with the file, a blob would not tell.
+    await access(file);
     const uploaded = await extensions.upload(await openAsBlob(file));
     const { id, name, version } = uploaded;
     return { json: uploaded, text: printable(`${id}: ${name} ${version}`) };

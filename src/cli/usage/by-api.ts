@@ -5,7 +5,7 @@ const url: Option = {
   meaning: "the API's address; default: API_URL, else the service on DATA_DIR",
 };
 
-/** Files of sessions, profiles and extensions of browsers, by the API with the key in BSS_API_KEY. */
+/** Files of sessions, profiles and extensions, by the API with the key in BSS_API_KEY. */
 export const apiCommands: readonly KnownCommand[] = [
   {
     name: 'files list',

@@ -73,6 +73,7 @@ function full(): Record<string, unknown> {
     user_agent: null,
     permissions: [],
     record: false,
+    profile: null,
     credits_reserved: 90,
     credits_used: null,
     handoff: null,

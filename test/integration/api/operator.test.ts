@@ -271,7 +271,13 @@ describe('the events of all organizations and of the fleet', () => {
 test('read models are rebuilt one at a time, and tell how far they are', async () => {
   const { body } = await get('/api/operator/read-models');
   const names = body.read_models.map(({ name }: { name: string }) => name);
-  expect(names).toEqual(['organization-sessions', 'servers', 'session-view', 'workloads']);
+  expect(names).toEqual([
+    'organization-sessions',
+    'profiles',
+    'servers',
+    'session-view',
+    'workloads',
+  ]);
   expect(body.rebuild).toBe(null);
   expect((await post('/api/operator/read-models/nothing/rebuild')).status).toBe(404);
   const [first, second] = await Promise.all([
