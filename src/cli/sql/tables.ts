@@ -52,7 +52,7 @@ const events: Table = {
       'aggregate_kind',
       'VARCHAR',
       'kind',
-      '`session`, `ledger`, `organization`, `server` or `workload`',
+      '`session`, `profile`, `ledger`, `organization`, `server` or `workload`',
     ),
     column(
       'aggregate_id',
