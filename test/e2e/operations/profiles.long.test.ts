@@ -97,10 +97,11 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     inShop<Record<string, unknown>>(session, '/', 'known()');
   function killBrowser(session: CreatedSession): void {
     if (kind === 'docker') return void docker('kill', containerOf(session.autoscaler_workload_id));
-    const chromium = descendantsOf(service.pid).filter(({ command }) =>
-      /chromium.*--user-data-dir/.test(command),
+    // Its helpers end with it.
+    const main = descendantsOf(service.pid).find(({ command }) =>
+      /chromium.*--remote-debugging-port/.test(command),
     );
-    for (const { pid } of chromium) process.kill(pid, 'SIGKILL');
+    process.kill(main?.pid ?? Number.NaN, 'SIGKILL');
   }
 
   test('a log-in is there in the next session, of all kinds, and in none without it', async () => {
