@@ -1,5 +1,6 @@
 import type { EventMetadata } from '#events/envelope.ts';
 import type { NotSavedReason } from '#events/profile.ts';
+import { sleep } from '#src/async/sleep.ts';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { ProfileTooLarge, type Archive } from '#src/profiles/packed.ts';
 import type { ProfileOfSession } from '../pool/options.ts';
@@ -9,6 +10,8 @@ import { readLiveState } from './live-state.ts';
 
 /** How long a browser may take to write what it has in memory, and end. */
 const CLOSE_MS = 10_000;
+/** Chromium writes the script of a new service worker up to some 100 ms after it runs. */
+const SETTLE_MS = 1_000;
 /** How long a browser that goes on may stand still. */
 const FROZEN_MS = 10_000;
 /** How long its profile may take to be read and stored. */
@@ -60,6 +63,7 @@ export async function saveNow(
   const { browser, workloadId } = pooled;
   if (browser === null) return;
   await reportFailure(pool, pooled, false, metadata, async (profile) => {
+    await sleep(SETTLE_MS);
     const live = await readLiveState(browser);
     const tar = pool.browsers.readProfile(workloadId, AbortSignal.timeout(FROZEN_MS));
     await store(pool, profile, { live, tar }, false, metadata);
