@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { allOf, startShop } from '#test/support/clients/shop.ts';
 import { s3Server, startS3 } from '#test/support/servers/real-s3.ts';
+import { descendantsOf } from '#test/support/service/processes.ts';
 import {
   onPage,
   reaches,
@@ -14,8 +15,8 @@ import {
 import { eventually } from '#test/support/service/service.ts';
 
 /**
- * The service, or the object store, is killed with -9 at each step of a profile's save: the last
- * version, or the next one, is there and whole, the profile is free, and nothing is left over.
+ * The service, NATS or the object store is killed with -9 at each step of a profile's save: the
+ * last version, or the next one, is there and whole, the profile is free, and nothing is left over.
  */
 
 const program = s3Server();
@@ -38,6 +39,8 @@ beforeAll(async () => {
     AWS_ACCESS_KEY_ID: credentials.accessKeyId,
     AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
     POOL_MIN_IDLE: '0',
+    // No browser waits for the next session: those that are left would be hidden among them.
+    POOL_MAX_IDLE: '0',
   });
   id = (await service.request('POST', '/api/profiles', { name: 'shop' })).body.id;
   const first = await create();
@@ -131,6 +134,20 @@ describe.each(steps)('while a session %s', (step, isReached) => {
     );
     const { body } = await service.request('GET', `/api/sessions/${session.id}`);
     expect(['stopped', 'failed']).toContain(body.status);
+    await isWhole(begunWith, name);
+    await nothingIsLeft();
+  });
+
+  test('a kill of NATS leaves a whole version and nothing else', async () => {
+    const name = `nats${steps.findIndex(([one]) => one === step)}`;
+    const { session, begunWith } = await endUntil(name, isReached);
+    const nats = descendantsOf(service.pid).find(({ command }) => command.includes('nats-server'));
+    process.kill(nats?.pid ?? Number.NaN, 'SIGKILL');
+    await eventually(
+      async () =>
+        (await service.request('GET', `/api/sessions/${session.id}`)).body.status === 'stopped',
+      'the session has stopped',
+    );
     await isWhole(begunWith, name);
     await nothingIsLeft();
   });
