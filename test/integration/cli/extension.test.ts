@@ -1,9 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { readArguments } from '#src/cli/read-arguments.ts';
-import { allCommands } from '#src/cli/usage/all.ts';
-import { isRejection } from '#src/errors.ts';
+import { runApiCommand } from '#test/support/clients/api-command.ts';
 import { extensionZip } from '#test/support/extensions/extension-zip.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
@@ -22,17 +20,8 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-/** The outcome of `bss extension …`: its JSON and text, or the refusal. */
-async function extension(words: string, ...operands: readonly string[]) {
-  const known = allCommands.find(({ name }) => name === `extension ${words}`);
-  const command = await known?.load();
-  if (known === undefined || command?.readAlone === undefined) throw new Error(`no ${words}`);
-  const outcome = await command.readAlone(readArguments(known, [...operands, '--url', url]))?.();
-  if (outcome === undefined || outcome === null) throw new Error('nothing is printed');
-  return isRejection(outcome)
-    ? { refusal: outcome.code, message: outcome.message ?? '' }
-    : { json: outcome.json as Record<string, never>, text: outcome.text };
-}
+const extension = (words: string, ...operands: readonly string[]) =>
+  runApiCommand(`extension ${words}`, operands, url);
 
 test('an extension is uploaded once, listed and removed', async () => {
   await using folder = await scratchDir();

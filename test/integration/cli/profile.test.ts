@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { UsageError } from '#src/cli/errors.ts';
-import { readArguments } from '#src/cli/read-arguments.ts';
-import { allCommands } from '#src/cli/usage/all.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { recordSavedProfile } from '#src/commands/session-profile.ts';
 import { isRejection } from '#src/errors.ts';
+import { readApiCommand, runApiCommand } from '#test/support/clients/api-command.ts';
 import { json, refuse, startScripted } from '#test/support/clients/scripted-service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -25,23 +24,10 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-/** Reads the command line `bss profile …`, and returns what runs it. */
-async function read(words: string, operands: readonly string[], address = url) {
-  const known = allCommands.find(({ name }) => name === `profile ${words}`);
-  if (known === undefined) throw new Error(`no command ${words}`);
-  const command = await known.load();
-  const run = command.readAlone?.(readArguments(known, [...operands, '--url', address]));
-  if (run === undefined || run === null) throw new Error('it does not ask the API');
-  return run;
-}
-/** The outcome: its JSON and text, or the refusal. */
-async function profile(words: string, ...operands: readonly string[]) {
-  const outcome = await (await read(words, operands))();
-  if (outcome === null) throw new Error('nothing is printed');
-  return isRejection(outcome)
-    ? { refusal: outcome.code, message: outcome.message ?? '' }
-    : { json: outcome.json as Record<string, never>, text: outcome.text };
-}
+const read = (words: string, operands: readonly string[], address = url) =>
+  readApiCommand(`profile ${words}`, operands, address);
+const profile = (words: string, ...operands: readonly string[]) =>
+  runApiCommand(`profile ${words}`, operands, url);
 async function createProfile(name = 'shop log-in'): Promise<string> {
   const { json } = await profile('create', name);
   return json?.['id'] ?? expect.unreachable('it was refused');
