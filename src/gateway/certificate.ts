@@ -1,7 +1,6 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { generate } from 'selfsigned';
 import { sleep } from '#src/async/sleep.ts';
 
 /** A key and its certificate, both PEM text. */
@@ -97,6 +96,8 @@ function isGood({ key, cert }: Certificate, now: Date): boolean {
 }
 
 async function makeCertificate(now: Date): Promise<Certificate> {
+  // Only the first start on a data folder makes one: the package takes 0.1 s to load.
+  const { generate } = await import('selfsigned');
   const made = await generate([{ name: 'commonName', value: 'localhost' }], {
     keyType: 'ec',
     algorithm: 'sha256',

@@ -9,12 +9,12 @@ import {
   hasDocker,
   testNetwork,
 } from '#test/support/servers/docker-engine.ts';
-import { descendantsOf } from '#test/support/service/processes.ts';
 import {
   onPage,
   reaches,
   startRealService,
   temporaryFiles,
+  tracesOf,
   type CreatedSession,
   type RealService,
 } from '#test/support/service/real-session.ts';
@@ -98,10 +98,7 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
   function killBrowser(session: CreatedSession): void {
     if (kind === 'docker') return void docker('kill', containerOf(session.autoscaler_workload_id));
     // Its helpers end with it.
-    const main = descendantsOf(service.pid).find(({ command }) =>
-      /chromium.*--remote-debugging-port/.test(command),
-    );
-    process.kill(main?.pid ?? Number.NaN, 'SIGKILL');
+    process.kill(tracesOf(service, session.autoscaler_workload_id).chromium, 'SIGKILL');
   }
 
   test('a log-in is there in the next session, of all kinds, and in none without it', async () => {

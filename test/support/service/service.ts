@@ -147,20 +147,27 @@ async function request(
 }
 
 /**
- * Resolves with the first value that is neither null nor false; polls every 20 ms. The bound is for
- * a value that never comes, not for a slow machine: only a time that the product promises is
- * shorter.
+ * Resolves with the first value that is neither null nor false. The bound is for a value that never
+ * comes, not for a slow machine: only a time that the product promises is shorter.
+ *
+ * The pause between two questions grows with the time that has passed and with the time that a
+ * question takes, from 20 to 250 ms: a command run as often as possible would slow what it waits
+ * for.
  */
 export async function eventually<Value>(
   ask: () => Promise<Value | null | false> | Value | null | false,
   what: string,
   withinMs = 120_000,
 ): Promise<Value> {
-  const deadline = performance.now() + withinMs;
+  const begunAt = performance.now();
   for (;;) {
+    const askedAt = performance.now();
     const value = await ask();
     if (value !== null && value !== false) return value;
-    if (performance.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const now = performance.now();
+    const passed = now - begunAt;
+    if (passed > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`);
+    const pauseMs = Math.min(250, Math.max(20, now - askedAt, passed / 20));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import type Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
-import { answered, bounded, statusOf } from './engine.ts';
+import { answered, bounded, statusOf, WORK_MS } from './engine.ts';
 import { keepTail, splitLines } from '../output.ts';
 
 /** A started container and its output. */
@@ -115,7 +115,9 @@ export async function removeContainer(container: Docker.Container): Promise<void
     isTransient: (error: unknown) => statusOf(error) === 409,
   };
   try {
-    await retry(options, () => container.remove({ force: true, v: true, ...bounded() }));
+    await retry(options, () =>
+      container.remove({ force: true, v: true, ...bounded(undefined, WORK_MS) }),
+    );
   } catch (error) {
     if (statusOf(error) !== 404) throw error;
   }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { retry } from '#src/async/retry.ts';
 import { within } from '#src/async/timeout.ts';
 
@@ -25,13 +25,20 @@ const START_WITHIN_MS = 10_000;
 const START_RETRY_MS = 250;
 /** The longest wait for any other short request: under load a container's start has taken 2 s. */
 const ANSWER_MS = 30_000;
+/**
+ * The longest wait for what the engine does on its disk or in a container: it has taken more than
+ * 30 s while the engine built an image.
+ */
+export const WORK_MS = 120_000;
 
 /**
  * @throws DockerUnavailable if no engine answers within some 10 s, or the engine cannot isolate
  * browsers
  */
 export async function connectEngine(host: string, signal?: AbortSignal): Promise<Engine> {
-  const docker = new Docker(engineAddress(host));
+  // A server of other browsers starts without it: with its own packages it takes 0.1 s to load.
+  const { default: DockerClient } = await import('dockerode');
+  const docker = new DockerClient(engineAddress(host));
   const info = (await firstAnswer(docker, host, signal)) as EngineInfo;
   if (info.OSType !== 'linux')
     throw new DockerUnavailable(`DOCKER_HOST: the engine at ${host} runs no Linux containers.`);
@@ -95,8 +102,8 @@ function engineAddress(host: string): Docker.DockerOptions {
 }
 
 /** A time limit for one request to the engine; spread it into the request's options. */
-export function bounded(signal?: AbortSignal): { abortSignal: AbortSignal } {
-  const timeout = AbortSignal.timeout(ANSWER_MS);
+export function bounded(signal?: AbortSignal, withinMs = ANSWER_MS): { abortSignal: AbortSignal } {
+  const timeout = AbortSignal.timeout(withinMs);
   return { abortSignal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]) };
 }
 

@@ -3,7 +3,7 @@ import type Docker from 'dockerode';
 import { DOWNLOADS_FOLDER } from '#src/browser-link/downloads-folder.ts';
 import { newId } from '#src/ids.ts';
 import { FolderGone, type BrowserFolders } from '../../browsers.ts';
-import { bounded, statusOf } from '../engine.ts';
+import { bounded, statusOf, WORK_MS } from '../engine.ts';
 import { archiveOf, fileIn } from './archive.ts';
 
 /**
@@ -33,7 +33,7 @@ export function createContainerFolders(
   }
   /** Runs a program as the browser's user. @returns whether it exited with 0 */
   async function run(workloadId: string, signal: AbortSignal, ...command: string[]) {
-    const within = bounded(signal);
+    const within = bounded(signal, WORK_MS);
     const exec = await container(workloadId).exec({
       Cmd: command,
       User: USER,

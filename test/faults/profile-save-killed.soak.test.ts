@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { allOf, startShop } from '#test/support/clients/shop.ts';
 import { s3Server, startS3 } from '#test/support/servers/real-s3.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
@@ -13,10 +13,14 @@ import {
   type RealService,
 } from '#test/support/service/real-session.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { isSoak } from '#test/support/soak.ts';
 
 /**
  * The service, NATS or the object store is killed with -9 at each step of a profile's save: the
  * last version, or the next one, is there and whole, the profile is free, and nothing is left over.
+ *
+ * `npm run test:long` kills each of them at one step, `npm run soak` at all three: only the soak
+ * finds a fault of one of them at another step.
  */
 
 const program = s3Server();
@@ -65,7 +69,7 @@ async function create(save = true): Promise<Profiled> {
 }
 async function logIn(session: CreatedSession, name: string, megabytes = 0): Promise<void> {
   await onPage(session, async (page) => {
-    await page.goto(`${shop.origin}/log-in?as=${name}`);
+    await page.goto(`${shop.origin}/log-in?as=${encodeURIComponent(name)}`);
     await page.evaluate(`megabytes(${megabytes})`);
     expect(await page.evaluate(`store(${JSON.stringify(name)})`)).toBe('stored');
   });
@@ -122,43 +126,47 @@ async function nothingIsLeft(): Promise<void> {
   expect((await profile()).saving_session_id).toBeNull();
 }
 
-describe.each(steps)('while a session %s', (step, isReached) => {
-  test('a kill of the service leaves a whole version and nothing else', async () => {
-    const name = `service${steps.findIndex(([one]) => one === step)}`;
-    const { session, begunWith } = await endUntil(name, isReached);
+/** Kills a part, and waits until what was under way has ended. */
+const kills: Record<string, (session: Profiled) => Promise<void>> = {
+  async service({ id: sessionId }) {
     await service.end('SIGKILL');
     await service.startAgain();
     await eventually(
       async () => (await profile()).saving_session_id === null,
       'no session saves it any more',
     );
-    const { body } = await service.request('GET', `/api/sessions/${session.id}`);
+    const { body } = await service.request('GET', `/api/sessions/${sessionId}`);
     expect(['stopped', 'failed']).toContain(body.status);
-    await isWhole(begunWith, name);
-    await nothingIsLeft();
-  });
-
-  test('a kill of NATS leaves a whole version and nothing else', async () => {
-    const name = `nats${steps.findIndex(([one]) => one === step)}`;
-    const { session, begunWith } = await endUntil(name, isReached);
+  },
+  async NATS({ id: sessionId }) {
     const nats = descendantsOf(service.pid).find(({ command }) => command.includes('nats-server'));
     process.kill(nats?.pid ?? Number.NaN, 'SIGKILL');
     await eventually(
       async () =>
-        (await service.request('GET', `/api/sessions/${session.id}`)).body.status === 'stopped',
+        (await service.request('GET', `/api/sessions/${sessionId}`)).body.status === 'stopped',
       'the session has stopped',
     );
-    await isWhole(begunWith, name);
-    await nothingIsLeft();
-  });
-
-  test('a kill of the object store leaves a whole version and nothing else', async () => {
-    const name = `store${steps.findIndex(([one]) => one === step)}`;
-    const { session, begunWith } = await endUntil(name, isReached);
+  },
+  async 'object store'({ id: sessionId }) {
     await s3.kill();
-    await reaches(service, session.id, 'stopped', 120_000);
+    await reaches(service, sessionId, 'stopped', 120_000);
     await s3.restart();
+  },
+};
+
+const rows = Object.entries(kills).flatMap(([part, kill], at) =>
+  steps
+    .filter((_, step) => isSoak || step === at)
+    .map(([step, isReached]) => ({ part, kill, step, isReached })),
+);
+
+test.each(rows)(
+  'a kill of the $part while a session $step leaves a whole version and nothing else',
+  async ({ part, kill, step, isReached }) => {
+    const name = `${part} ${step}`;
+    const { session, begunWith } = await endUntil(name, isReached);
+    await kill(session);
     await isWhole(begunWith, name);
     await nothingIsLeft();
-  });
-});
+  },
+);
