@@ -6,7 +6,7 @@ import { newId } from '#src/ids.ts';
 import { NotTaken, type Excess, type SessionFileStore } from './session-file-store.ts';
 
 /** What Chromium tells of a download. */
-export type DownloadBegin = { guid: string; suggestedFilename: string };
+export type DownloadBegin = { guid: string; suggestedFilename: string; frameId?: string };
 export type DownloadProgress = {
   guid: string;
   /** 0: not known. */
@@ -22,15 +22,28 @@ const RUNNING_MAX = 2 * filesMax;
 
 export type Downloads = ReturnType<typeof createDownloads>;
 
-type Download = { guid: string; name: string; bytes: number; refused: Excess | null };
+type Download = {
+  guid: string;
+  name: string;
+  bytes: number;
+  refused: Excess | null;
+  frameId: string | undefined;
+};
+
+/** What is done with the browser for its downloads. */
+export type DownloadHooks = {
+  /** Tells the browser to cancel a download. */
+  cancel: (guid: string) => void;
+  /** Tells the page of a frame why its download was refused. */
+  tell: (frameId: string | undefined, text: string) => void;
+};
 
 /**
  * The downloads of one session. Chromium writes each into the folder under its guid; once complete
  * it gets its own name, is copied into the object store and recorded. One that is more than the
- * session may have is cancelled while it runs.
- * @param cancel tells the browser to cancel a download
+ * session may have is cancelled while it runs, and the page's console says why.
  */
-export function createDownloads(fileStore: SessionFileStore, cancel: (guid: string) => void) {
+export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: DownloadHooks) {
   const running = new Map<string, Download>();
 
   /** All that comes beside this one. */
@@ -44,15 +57,17 @@ export function createDownloads(fileStore: SessionFileStore, cancel: (guid: stri
   function check(guid: string, download: Download): void {
     if (download.refused !== null) return;
     download.refused = fileStore.excess(null, download.bytes, coming(download));
-    if (download.refused !== null) cancel(guid);
+    if (download.refused === null) return;
+    cancel(guid);
+    tell(download.frameId, refusalText(download.name, download.refused));
   }
 
   return {
-    begin({ guid, suggestedFilename }: DownloadBegin): void {
+    begin({ guid, suggestedFilename, frameId }: DownloadBegin): void {
       // Only a browser that a page has taken over begins so many in spite of cancels.
       if (running.size >= RUNNING_MAX) return cancel(guid);
       const name = safeFileName(suggestedFilename);
-      const download: Download = { guid, name, bytes: 0, refused: null };
+      const download: Download = { guid, name, bytes: 0, refused: null, frameId };
       running.set(guid, download);
       check(guid, download);
     },
@@ -68,7 +83,7 @@ export function createDownloads(fileStore: SessionFileStore, cancel: (guid: stri
       }
       const inFolder = basename(told.filePath ?? guid);
       try {
-        await fileStore.inTurn(() => land(fileStore, download, inFolder));
+        await fileStore.inTurn(() => land(fileStore, download, inFolder, tell));
       } catch (error) {
         // Not if the session's end has recorded it.
         if (running.delete(guid)) await refuse(fileStore, download, 'failed');
@@ -94,11 +109,23 @@ function refuse(
   return fileStore.refuse(name, 'download', reason, { bytes, guid });
 }
 
+/** For a page's console: what was refused, the bound, and the code that an upload would get. */
+function refusalText(name: string, { reason, max, of }: Excess): string {
+  const code = reason === 'too_large' ? 'FILE_TOO_LARGE' : 'FILES_QUOTA_EXCEEDED';
+  const whose = reason === 'too_large' ? 'a file of this session' : 'all files of this session';
+  const bound = of === 'bytes' ? `${whose} may have` : 'this session may have';
+  return (
+    `The download of ${JSON.stringify(name)} was refused. ` +
+    `${code}: ${bound} ${max.toLocaleString('en')} ${of}.`
+  );
+}
+
 /** Names the complete download, stores and records it. */
 async function land(
   fileStore: SessionFileStore,
   download: Download,
   inFolder: string,
+  tell: DownloadHooks['tell'],
 ): Promise<void> {
   const { folders, objects, workloadId, identity } = fileStore;
   const { guid } = download;
@@ -112,6 +139,7 @@ async function land(
   if (excess !== null) {
     await file.body[Symbol.asyncIterator]().return?.();
     await folders.remove(workloadId, name, signal);
+    if (download.refused === null) tell(download.frameId, refusalText(name, excess));
     return fileStore.refuse(name, 'download', excess.reason, { bytes: file.bytes, guid });
   }
   const fileId = newId('fil');

@@ -8,6 +8,7 @@ import type { Pool } from '../pool/pool.ts';
 import { createAnswers } from './answers.ts';
 import { createDownloads, type Downloads } from './downloads.ts';
 import { observeDownloads } from './observe-downloads.ts';
+import { createPageConsoles } from './page-console.ts';
 import { SessionFileStore, type FileStoreDependencies } from './session-file-store.ts';
 
 /** The files of the sessions of one server. */
@@ -44,6 +45,7 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
   const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
   const opened = new Map<string, Promise<Opened>>();
   const connections = new Map<string, ObservedBrowserConnection>();
+  const consoles = createPageConsoles();
   let pool: Pick<Pool, 'roster' | 'reporter'> | null = null;
 
   /** The files of the session that a browser serves; null: it serves none (any more). */
@@ -55,7 +57,10 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
     const parts = { ...options, reporter: pool.reporter };
     const opening = loadFiles(eventStore, session).then((files): Opened => {
       const fileStore = new SessionFileStore(parts, workloadId, session, files);
-      const downloads = createDownloads(fileStore, (guid) => cancel(workloadId, guid));
+      const downloads = createDownloads(fileStore, {
+        cancel: (guid) => cancel(workloadId, guid),
+        tell: (frameId, text) => void consoles.error(workloadId, frameId, text),
+      });
       return { fileStore, answer: createAnswers(fileStore), downloads };
     });
     opened.set(workloadId, opening);
@@ -96,6 +101,7 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
   return {
     part: {
       name: 'downloads',
+      pages: { attached: (page) => consoles.attached(page) },
       attached(browser) {
         const { workloadId } = browser;
         keep(connections, browser);

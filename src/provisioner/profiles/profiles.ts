@@ -1,3 +1,4 @@
+import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
 import { findVersion } from '#src/domain/profile/profile.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -16,6 +17,8 @@ import { restoreLiveState } from './live-state.ts';
 /** Profiles on this server: browsers begin with them, and leave them when they are closed. */
 export type Profiles = {
   vault: ProfileVault;
+  /** A save has one from the first byte that it reads of the browser's folder to its record. */
+  slots: FairSlots;
   /** How many versions of a profile are kept. */
   versionsKept: number;
   /** Removes the archives of versions that are kept no more. */
@@ -30,6 +33,13 @@ export type Profiles = {
     profile: ProfileOfSession,
   ): Promise<RunningBrowser>;
 };
+
+/**
+ * Saves of one server at once, and of one organization: each compresses and encrypts with one core.
+ * Beyond that a session's end waits.
+ */
+const SAVES_MAX = 4;
+const SAVES_PER_ORGANIZATION_MAX = 3;
 
 export function createProfiles(given: {
   eventStore: EventStore;
@@ -52,6 +62,7 @@ export function createProfiles(given: {
   }
   return {
     vault,
+    slots: createFairSlots({ slots: SAVES_MAX, slotsPerOwner: SAVES_PER_ORGANIZATION_MAX }),
     versionsKept,
     async removeOld(owner) {
       const versions = (await read(owner))?.versions ?? [];

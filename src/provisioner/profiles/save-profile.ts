@@ -16,6 +16,8 @@ const SETTLE_MS = 1_000;
 const FROZEN_MS = 10_000;
 /** How long its profile may take to be read and stored. */
 const STORE_MS = 60_000;
+/** How long it waits at most while others of the server are saved. */
+const TURN_MS = 60_000;
 
 /** A profile that was not saved. */
 class NotSaved extends Error {
@@ -45,6 +47,7 @@ export async function saveAtEnd(
     const { workloadId } = pooled;
     if (!isClosed && !(await pool.browsers.close(workloadId, CLOSE_MS)))
       throw new NotSaved('not_closed', `the browser was not closed within ${CLOSE_MS / 1000} s`);
+    using _ = await turn(pool, profile);
     const tar = pool.browsers.readProfile(workloadId, AbortSignal.timeout(STORE_MS));
     await store(pool, profile, { live: null, tar }, true, metadata);
   });
@@ -64,10 +67,20 @@ export async function saveNow(
   if (browser === null) return;
   await reportFailure(pool, pooled, false, metadata, async (profile) => {
     await sleep(SETTLE_MS);
+    using _ = await turn(pool, profile);
     const live = await readLiveState(browser);
     const tar = pool.browsers.readProfile(workloadId, AbortSignal.timeout(FROZEN_MS));
     await store(pool, profile, { live, tar }, false, metadata);
   });
+}
+
+/** @throws NotSaved where others of the server take too long */
+async function turn(pool: Pool, { organizationId }: ProfileOfSession): Promise<Disposable> {
+  const tooLate = AbortSignal.timeout(TURN_MS);
+  const slot = await pool.profiles.slots.acquire(organizationId, tooLate);
+  if (slot !== null && !tooLate.aborted) return slot;
+  slot?.[Symbol.dispose]();
+  throw new NotSaved('storage', `others were being saved for ${TURN_MS / 1000} s`);
 }
 
 /** Where the session is to save its profile; what keeps it from that is reported. Never rejects. */

@@ -129,11 +129,14 @@ describe('Playwright', () => {
         ['too-large.bin', 251 * MB, 'too_large'],
         ['too-much.bin', 150 * MB, 'quota'],
       ] as const) {
+        const said = page.waitForEvent('console', (message) => message.text().includes(name));
         const download = await begin(page, site.pageFor(name, bytes));
         const failure = await session.saveDownload(download).catch((error: unknown) => error);
         expect(failure).toBeInstanceOf(DownloadRefused);
         expect(failure).toMatchObject({ suggestedFilename: name, reason });
         expect(await download.failure()).toBe('canceled');
+        const code = reason === 'quota' ? 'FILES_QUOTA_EXCEEDED' : 'FILE_TOO_LARGE';
+        expect((await said).text()).toContain(`was refused. ${code}: `);
       }
     });
     await session.removeFile('large.bin');

@@ -208,3 +208,25 @@ describe('a profile', () => {
     await stop(one.body.id);
   });
 });
+
+it('is saved beside at most two others of its organization; all are saved in the end', async () => {
+  const ids = await Promise.all(
+    Array.from({ length: 8 }, (_, at) => createProfile(`at once ${at}`)),
+  );
+  const sessions = await Promise.all(ids.map((id) => createSession({ id, save: true })));
+  expect(sessions.map(({ status }) => status)).toEqual(ids.map(() => 201));
+  const { put } = app.objects;
+  let [running, most] = [0, 0];
+  app.objects.put = async (...given) => {
+    if (!given[0].startsWith('profiles/')) return put.call(app.objects, ...given);
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return put.call(app.objects, ...given).finally(() => (running -= 1));
+  };
+  await Promise.all(sessions.map(({ body }) => stop(body.id))).finally(
+    () => (app.objects.put = put),
+  );
+  expect(most).toBe(3);
+  for (const id of ids) expect((await read(id)).latest_version).toBe(1);
+});

@@ -7,7 +7,7 @@ import { reject } from '#src/errors.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
-import type { ObservedBrowserConnection } from '#src/provisioner/observer/part.ts';
+import type { ObservedBrowserConnection, ObservedTarget } from '#src/provisioner/observer/part.ts';
 import type { Pool } from '#src/provisioner/pool/pool.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, requested } from '#test/support/examples.ts';
@@ -66,8 +66,22 @@ beforeEach(async () => {
   await files.part.attached?.(connection);
 });
 
-const begin = (guid: string, suggestedFilename: string) =>
-  tell('Browser.downloadWillBegin', { guid, url: 'https://a', suggestedFilename });
+/** Opens a page of the browser. @returns what is written to its console */
+function openPage(targetId: string): string[] {
+  const written: string[] = [];
+  const page = {
+    ...{ workloadId, targetId, closed: new AbortController().signal },
+    async send(method: string, { expression }: { expression: string }) {
+      const text = /^console\.error\((.*)\)$/.exec(expression)?.[1] ?? 'null';
+      if (method === 'Runtime.evaluate') written.push(JSON.parse(text) as string);
+    },
+  };
+  void files.part.pages?.attached(page as unknown as ObservedTarget);
+  return written;
+}
+
+const begin = (guid: string, suggestedFilename: string, frameId = 'frame') =>
+  tell('Browser.downloadWillBegin', { guid, url: 'https://a', suggestedFilename, frameId });
 const progress = (guid: string, state: string, receivedBytes = 0, totalBytes = 0) =>
   tell('Browser.downloadProgress', { guid, state, receivedBytes, totalBytes });
 function download(guid: string, name: string, content: string): void {
@@ -124,6 +138,34 @@ describe('what a browser downloads', () => {
     await settled();
     expect(sent.filter(({ method }) => method === 'Browser.cancelDownload')).toHaveLength(1);
     expect(told()).toEqual(['refused film.mkv too_large']);
+  });
+
+  it('is refused with the reason in the console of the page that began it', async () => {
+    const [mine, other] = [openPage('mine'), openPage('other')];
+    begin('g1', 'film.mkv', 'mine');
+    progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    progress('g1', 'canceled', 10, FILE_BYTES_MAX + 1);
+    await settled();
+    expect([mine, other]).toEqual([
+      [
+        'The download of "film.mkv" was refused. ' +
+          'FILE_TOO_LARGE: a file of this session may have 1,000 bytes.',
+      ],
+      [],
+    ]);
+  });
+
+  it('is refused with the reason in every console where its page has closed', async () => {
+    const [mine, other] = [openPage('mine'), openPage('other')];
+    for (const guid of ['g1', 'g2', 'g3']) {
+      begin(guid, guid, 'closed');
+      progress(guid, 'inProgress', 900, 0);
+    }
+    await settled();
+    const text =
+      'The download of "g3" was refused. ' +
+      'FILES_QUOTA_EXCEEDED: all files of this session may have 2,500 bytes.';
+    expect([mine, other]).toEqual([[text], [text]]);
   });
 
   it('is cancelled where all that is on its way is more than the session may have', async () => {
