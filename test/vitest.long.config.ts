@@ -18,12 +18,7 @@ export default defineConfig({
     globalSetup: [shared.test?.globalSetup ?? [], 'test/support/servers/s3.setup.ts'].flat(),
     reporters: shared.test?.reporters ?? [],
     projects: [
-      // Four files at once: many of them wait for what takes a minute, like an expiry.
-      project(
-        'long',
-        { include: LONG, exclude: MEASURED },
-        { maxWorkers: 4, testTimeout: 900_000 },
-      ),
+      project('long', { include: LONG, exclude: MEASURED }, { testTimeout: 900_000 }),
       project(
         'measured',
         { include: MEASURED, exclude: [] },

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RfbRefused } from '#test/support/clients/rfb-client.ts';
-import { DEV_KEY, eventually } from '#test/support/service/service.ts';
+import { DEV_KEY, eventually, promisedMs } from '#test/support/service/service.ts';
 import { decodeScript, isNear, type Decoded } from '#test/support/clients/jpeg.ts';
 import { visit } from '#test/support/clients/visit.ts';
 import { bss } from '#test/support/clients/command-line.ts';
@@ -168,7 +168,7 @@ test('a session whose browser is killed fails within 2 s and releases slot and u
 
   const killedAt = Date.now();
   process.kill(chromium, 'SIGKILL');
-  const failed = await reaches(service, session.id, 'failed', 2_000);
+  const failed = await reaches(service, session.id, 'failed', promisedMs(2_000));
   expect(failed).toMatchObject({ ended_reason: 'browser_crashed', credits_used: 1 });
   // The screen goes with the browser, sometimes before the log has the reason.
   expect([4005, 4009]).toContain(await viewer.closed);
@@ -181,7 +181,7 @@ test('a session whose browser is killed fails within 2 s and releases slot and u
   const { sessions } = await auditLog(service);
   const life = sessions.get(session.id);
   expect(life?.state).toMatchObject({ status: 'failed', creditsReserved: 60, creditsUsed: 1 });
-  expect(Date.parse(life?.events.at(-1)?.time ?? '') - killedAt).toBeLessThan(2_000);
+  expect(Date.parse(life?.events.at(-1)?.time ?? '') - killedAt).toBeLessThan(promisedMs(2_000));
   expect(sessions.get(unharmed.id)?.state.status).toBe('active');
   await stop(unharmed);
 });

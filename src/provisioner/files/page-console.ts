@@ -1,6 +1,6 @@
 import type { ObservedTarget } from '../observer/part.ts';
 
-/** Pages that are told where it is not known which one began a download. */
+/** Pages that get a line whose own page is not known. */
 const PAGES_MAX = 8;
 
 /** The open pages of browsers, and what is written to their consoles. */
@@ -21,7 +21,7 @@ export function createPageConsoles() {
     /**
      * Writes an error to the console of the page that a frame is of. A page's main frame has the
      * page's id; the page of another frame, or of one that has closed, is not known, so every page
-     * is told. Never rejects: a page that waits for a dialog, or has gone, is not told.
+     * gets the line. Never rejects: a page that waits for a dialog, or has gone, gets none.
      */
     async error(workloadId: string, frameId: string | undefined, text: string): Promise<void> {
       const open = [...(pages.get(workloadId) ?? [])];
