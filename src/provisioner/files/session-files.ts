@@ -3,12 +3,12 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import { loadFiles } from '#src/event-store/load-files.ts';
 import type { AnswerFileQuestion } from '#src/messaging/session-files.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import type { ObservedBrowserConnection, ObserverPart } from '../observer/part.ts';
+import type { ObserverPart } from '../observer/part.ts';
 import type { Pool } from '../pool/pool.ts';
 import { createAnswers } from './answers.ts';
 import { createDownloads, type Downloads } from './downloads.ts';
 import { observeDownloads } from './observe-downloads.ts';
-import { createPageConsoles } from './page-console.ts';
+import { createRefusals } from './refuse-in-browser.ts';
 import { SessionFileStore, type FileStoreDependencies } from './session-file-store.ts';
 
 /** The files of the sessions of one server. */
@@ -44,8 +44,7 @@ type Opened = { fileStore: SessionFileStore; answer: AnswerFileQuestion; downloa
 export function createSessionFiles(options: SessionFilesOptions): SessionFilesOfServer {
   const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
   const opened = new Map<string, Promise<Opened>>();
-  const connections = new Map<string, ObservedBrowserConnection>();
-  const consoles = createPageConsoles();
+  const refusals = createRefusals(log);
   let pool: Pick<Pool, 'roster' | 'reporter'> | null = null;
 
   /** The files of the session that a browser serves; null: it serves none (any more). */
@@ -57,22 +56,12 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
     const parts = { ...options, reporter: pool.reporter };
     const opening = loadFiles(eventStore, session).then((files): Opened => {
       const fileStore = new SessionFileStore(parts, workloadId, session, files);
-      const downloads = createDownloads(fileStore, {
-        cancel: (guid) => cancel(workloadId, guid),
-        tell: (frameId, text) => void consoles.error(workloadId, frameId, text),
-      });
+      const downloads = createDownloads(fileStore, refusals.in(workloadId));
       return { fileStore, answer: createAnswers(fileStore), downloads };
     });
     opened.set(workloadId, opening);
     opening.catch(() => opened.delete(workloadId));
     return opening;
-  }
-
-  function cancel(workloadId: string, guid: string): void {
-    connections
-      .get(workloadId)
-      ?.send('Browser.cancelDownload', { guid })
-      .catch((error: unknown) => log.debug({ err: error, workloadId }, 'a download went on'));
   }
 
   async function end(workloadId: string): Promise<void> {
@@ -101,10 +90,10 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
   return {
     part: {
       name: 'downloads',
-      pages: { attached: (page) => consoles.attached(page) },
+      pages: { attached: (page) => refusals.pageAttached(page) },
       attached(browser) {
         const { workloadId } = browser;
-        keep(connections, browser);
+        refusals.attached(browser);
         return observeDownloads(browser, {
           begin: (told) => follow(workloadId, (downloads) => downloads.begin(told)),
           progress: (told) => follow(workloadId, (downloads) => downloads.progress(told)),
@@ -125,14 +114,3 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
 }
 
 type HandleDownloads = (downloads: Downloads) => void | Promise<void>;
-
-/** Keeps the newest connection to each browser for as long as it lasts. */
-function keep(
-  connections: Map<string, ObservedBrowserConnection>,
-  browser: ObservedBrowserConnection,
-): void {
-  connections.set(browser.workloadId, browser);
-  browser.closed.addEventListener('abort', () => {
-    if (connections.get(browser.workloadId) === browser) connections.delete(browser.workloadId);
-  });
-}

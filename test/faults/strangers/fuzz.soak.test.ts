@@ -28,7 +28,7 @@ import { soakOr } from '#test/support/soak.ts';
  * run; the seed is in the output of a failure.
  */
 const SEED = Number(process.env['FUZZ_SEED'] ?? 14);
-const REQUESTS = soakOr(200_000, 15_000);
+const REQUESTS = soakOr(100_000, 15_000);
 const OPERATOR_TOKEN = 'operator-4711-token-of-the-tests';
 /** Requests that are under way at once. */
 const AT_ONCE = 32;
