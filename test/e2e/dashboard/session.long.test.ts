@@ -100,6 +100,8 @@ it('tells the profile that its browser began with, and what became of it', async
   await expect.poll(() => row(page).textContent()).toBe(`${profile}, empty, saved as version 1`);
   await request('DELETE', `/api/sessions/${id}`);
   await expect.poll(() => row(page).textContent()).toBe(`${profile}, empty, saved as version 2`);
+  // Until then the profile is taken.
+  await status(page, 'stopped').waitFor();
   const again = await active(saving);
   await page.goto(`${dashboard.service.apiUrl}/sessions/${again}`);
   await expect.poll(() => row(page).textContent()).toBe(`${profile}, version 2, to be saved`);
