@@ -132,9 +132,10 @@ describe('the chart', () => {
     const { page } = tab;
     await chart(page).focus();
     await page.keyboard.press('Home');
-    const text = await chart(page).getAttribute('aria-valuetext');
-    expect(text).toContain('0 browsers. 0 sessions wait.');
-    expect(await counter(page, 'total').textContent()).toBe('0');
+    await expect
+      .poll(() => chart(page).getAttribute('aria-valuetext'))
+      .toContain('0 browsers. 0 sessions wait.');
+    await expect.poll(() => counter(page, 'total').textContent()).toBe('0');
     await page.keyboard.press('ArrowRight');
     await expect.poll(() => chart(page).getAttribute('aria-valuenow')).toBe('2');
     await page.keyboard.press('Enter');
