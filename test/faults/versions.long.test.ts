@@ -160,8 +160,7 @@ async function expectWhole(
     expect(await bss(service, ...command)).toMatchObject({ code: 0 });
 }
 
-// Beside each other: most of the time, sessions run until they expire.
-test.concurrent.each(['upgraded', 'rolled back'] as const)(
+test.each(['upgraded', 'rolled back'] as const)(
   'a service that is %s beside the previous release loses no session, timer or message',
   async (direction) => {
     await using previous = await previousRelease();
@@ -186,7 +185,6 @@ test.concurrent.each(['upgraded', 'rolled back'] as const)(
     for (const { output } of [leaving, staying])
       expect(output()).not.toMatch(/overdue timer|lost timer/);
   },
-  600_000,
 );
 
 /** Appends `session.noted` as the next release would. @returns its sequence */
@@ -225,7 +223,7 @@ async function statusAt(connection: JetStreamConnection, id: string): Promise<st
   return `${state?.status} ${state?.endedReason}`;
 }
 
-test.concurrent('waits at what only the next release can read, and goes on behind it', async () => {
+test('waits at what only the next release can read, and goes on behind it', async () => {
   await using next = await nextRelease();
   await using stores = await openStores();
   await using connection = await stores.connect();
@@ -281,7 +279,7 @@ test.concurrent('waits at what only the next release can read, and goes on behin
     );
   await untilPublished(connection);
   await expectNoDeadLetters(newer);
-}, 600_000);
+});
 
 async function stored({ jsm }: JetStreamConnection, filter: string): Promise<number> {
   const { state } = await jsm.streams.info(TIMERS_STREAM, { subjects_filter: filter });

@@ -9,7 +9,7 @@ import type { PooledBrowser } from '../pool/roster.ts';
 import { readLiveState } from './live-state.ts';
 
 /** How long a browser may take to write what it has in memory, and end. */
-const CLOSE_MS = 10_000;
+const CLOSE_MS = 20_000;
 /** Chromium writes the script of a new service worker up to some 100 ms after it runs. */
 const SETTLE_MS = 1_000;
 /** How long a browser that goes on may stand still. */
