@@ -26,7 +26,7 @@ describe.runIf(hasDocker())('a cluster behind a proxy with TLS', () => {
   let topology: Topology;
   beforeAll(async () => {
     topology = await startTopology('cluster', { POOL_MIN_IDLE: '2', POOL_MAX: '8', TIERS: PLENTY });
-  }, 600_000);
+  }, 900_000);
   afterAll(() => topology?.[Symbol.asyncDispose](), 300_000);
 
   async function statusOf(id: string): Promise<string> {

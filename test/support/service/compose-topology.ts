@@ -41,7 +41,7 @@ type Headers = Record<string, string>;
 
 const DEPLOY = fileURLToPath(new URL('../../../deploy/', import.meta.url));
 /** Time to build images, and for a cluster to elect its leaders. */
-const UP_WITHIN_MS = 300_000;
+const UP_WITHIN_MS = 600_000;
 const ANSWER_WITHIN_MS = 30_000;
 const run = promisify(execFile);
 
