@@ -16,6 +16,7 @@ const HEIGHT = 900;
  */
 const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
 const LOADS_MAX = 5;
+const WITHIN_MS = 120_000;
 
 export const OPERATOR_TOKEN = 'test-token-of-the-operator';
 
@@ -79,6 +80,8 @@ export async function startDashboard(env: Record<string, string> = {}): Promise<
         colorScheme: theme,
         viewport: { width, height: HEIGHT },
       });
+      // For what hangs: a page of a busy machine is slow.
+      context.setDefaultTimeout(WITHIN_MS);
       const page = await context.newPage();
       const faults: string[] = [];
       page.on('pageerror', (error) => faults.push(error.message));
