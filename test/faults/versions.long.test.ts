@@ -34,7 +34,7 @@ import {
  * (deploy/runbook.md). Each is a whole service with simulated browsers.
  */
 
-const PATIENCE_MS = 240_000;
+const PATIENCE_MS = 480_000;
 /** Between two sessions of a client. */
 const PAUSE_MS = 100;
 const PLENTY = { max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 } };

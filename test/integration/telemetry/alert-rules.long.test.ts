@@ -50,7 +50,7 @@ describe('deploy/prometheus/alerts.yaml', () => {
 /** Without promtool, test/support/summary.ts reports that these were left out. */
 describe.runIf(promtool !== null)('promtool', () => {
   const run = (...args: string[]) =>
-    runCommand([promtool ?? '', ...args], { timeoutMs: 120_000, cwd: TOP });
+    runCommand([promtool ?? '', ...args], { timeoutMs: 600_000, cwd: TOP });
 
   it('accepts the rules', async () => {
     const { code, output } = await run('check', 'rules', RULES);
