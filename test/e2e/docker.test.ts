@@ -12,7 +12,6 @@ import {
   eventually,
   startService,
   type RunningService,
-  promisedMs,
 } from '#test/support/service/service.ts';
 import { failToStart } from '#test/support/service/main-process.ts';
 import { createWarm, type CreatedSession } from '#test/support/service/real-session.ts';
@@ -84,7 +83,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
       return answer.body.status === 'failed' && answer;
     }, 'the session has failed');
     expect(body.ended_reason).toBe('browser_crashed');
-    expect(Date.parse(body.ended_at) - killedAt).toBeLessThan(promisedMs(2_000));
+    expect(Date.parse(body.ended_at) - killedAt).toBeLessThan(2_000);
     await Promise.all([closed, viewerClosed]);
     expect(await watched.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
     await end(other);

@@ -1,4 +1,4 @@
-import { createFairSlots, type FairSlots } from '#src/async/fair-slots.ts';
+import { createFairSlots } from '#src/async/fair-slots.ts';
 import { findVersion } from '#src/domain/profile/profile.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -17,8 +17,16 @@ import { restoreLiveState } from './live-state.ts';
 /** Profiles on this server: browsers begin with them, and leave them when they are closed. */
 export type Profiles = {
   vault: ProfileVault;
-  /** A save has one from the first byte that it reads of the browser's folder to its record. */
-  slots: FairSlots;
+  /**
+   * Reads a browser's profile and stores it, once fewer than four of the server do so, and fewer
+   * than three of the organization.
+   * @returns null: it was not its turn within the time, and nothing was done
+   */
+  inTurn<Stored>(
+    organizationId: string,
+    withinMs: number,
+    save: () => Promise<Stored>,
+  ): Promise<Stored | null>;
   /** How many versions of a profile are kept. */
   versionsKept: number;
   /** Removes the archives of versions that are kept no more. */
@@ -34,12 +42,8 @@ export type Profiles = {
   ): Promise<RunningBrowser>;
 };
 
-/**
- * Saves of one server at once, and of one organization: each compresses and encrypts with one core.
- * Beyond that a session's end waits.
- */
-const SAVES_MAX = 4;
-const SAVES_PER_ORGANIZATION_MAX = 3;
+/** Saves at once: each compresses and encrypts, which takes a core. */
+const SLOTS = { slots: 4, slotsPerOwner: 3 };
 
 export function createProfiles(given: {
   eventStore: EventStore;
@@ -47,6 +51,7 @@ export function createProfiles(given: {
   versionsKept: number;
 }): Profiles {
   const { eventStore, vault, versionsKept } = given;
+  const slots = createFairSlots(SLOTS);
 
   async function read({ organizationId, profileId: id }: ProfileOwner) {
     const aggregate = { kind: 'profile', organizationId, id } as const;
@@ -62,7 +67,11 @@ export function createProfiles(given: {
   }
   return {
     vault,
-    slots: createFairSlots({ slots: SAVES_MAX, slotsPerOwner: SAVES_PER_ORGANIZATION_MAX }),
+    async inTurn(organizationId, withinMs, save) {
+      const tooLate = AbortSignal.timeout(withinMs);
+      using slot = await slots.acquire(organizationId, tooLate);
+      return slot === null || tooLate.aborted ? null : await save();
+    },
     versionsKept,
     async removeOld(owner) {
       const versions = (await read(owner))?.versions ?? [];

@@ -3,6 +3,7 @@ import type { NotSavedReason } from '#events/profile.ts';
 import { sleep } from '#src/async/sleep.ts';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { ProfileTooLarge, type Archive } from '#src/profiles/packed.ts';
+import type { StoredArchive } from '#src/profiles/profile-vault.ts';
 import type { ProfileOfSession } from '../pool/options.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { PooledBrowser } from '../pool/roster.ts';
@@ -16,8 +17,10 @@ const SETTLE_MS = 1_000;
 const FROZEN_MS = 10_000;
 /** How long its profile may take to be read and stored. */
 const STORE_MS = 60_000;
-/** How long it waits at most while others of the server are saved. */
-const TURN_MS = 60_000;
+/** How long the end of a session waits at most while others of the server are saved. */
+const TURN_AT_END_MS = 60_000;
+/** A save on request is given up 90 s after it was asked for (`decide-profile.ts`). */
+const TURN_ON_REQUEST_MS = 10_000;
 
 /** A profile that was not saved. */
 class NotSaved extends Error {
@@ -47,9 +50,11 @@ export async function saveAtEnd(
     const { workloadId } = pooled;
     if (!isClosed && !(await pool.browsers.close(workloadId, CLOSE_MS)))
       throw new NotSaved('not_closed', `the browser was not closed within ${CLOSE_MS / 1000} s`);
-    using _ = await turn(pool, profile);
-    const tar = pool.browsers.readProfile(workloadId, AbortSignal.timeout(STORE_MS));
-    await store(pool, profile, { live: null, tar }, true, metadata);
+    const stored = await storeInTurn(pool, profile, TURN_AT_END_MS, async () => ({
+      live: null,
+      tar: pool.browsers.readProfile(workloadId, AbortSignal.timeout(STORE_MS)),
+    }));
+    await record(pool, profile, stored, true, metadata);
   });
 }
 
@@ -67,20 +72,12 @@ export async function saveNow(
   if (browser === null) return;
   await reportFailure(pool, pooled, false, metadata, async (profile) => {
     await sleep(SETTLE_MS);
-    using _ = await turn(pool, profile);
-    const live = await readLiveState(browser);
-    const tar = pool.browsers.readProfile(workloadId, AbortSignal.timeout(FROZEN_MS));
-    await store(pool, profile, { live, tar }, false, metadata);
+    const stored = await storeInTurn(pool, profile, TURN_ON_REQUEST_MS, async () => ({
+      live: await readLiveState(browser),
+      tar: pool.browsers.readProfile(workloadId, AbortSignal.timeout(FROZEN_MS)),
+    }));
+    await record(pool, profile, stored, false, metadata);
   });
-}
-
-/** @throws NotSaved where others of the server take too long */
-async function turn(pool: Pool, { organizationId }: ProfileOfSession): Promise<Disposable> {
-  const tooLate = AbortSignal.timeout(TURN_MS);
-  const slot = await pool.profiles.slots.acquire(organizationId, tooLate);
-  if (slot !== null && !tooLate.aborted) return slot;
-  slot?.[Symbol.dispose]();
-  throw new NotSaved('storage', `others were being saved for ${TURN_MS / 1000} s`);
 }
 
 /** Where the session is to save its profile; what keeps it from that is reported. Never rejects. */
@@ -107,25 +104,40 @@ async function reportFailure(
 }
 
 /**
- * Stores an archive and then records it: a crash in between leaves an object that the next save
- * removes, and the last version unchanged.
- * @throws NotSaved; whatever the archive or the object store throws
+ * Stores what is left of a browser. Its turn ends with that: a record waits for an event store that
+ * is away, and other profiles can be stored meanwhile.
+ * @throws NotSaved where others take too long; whatever the archive or the object store throws
  */
-async function store(
+async function storeInTurn(
+  pool: Pool,
+  { organizationId, id: profileId }: ProfileOfSession,
+  turnWithinMs: number,
+  read: () => Promise<Archive>,
+): Promise<StoredArchive> {
+  const { vault, inTurn } = pool.profiles;
+  const stored = await inTurn(organizationId, turnWithinMs, async () =>
+    vault.save({ organizationId, profileId }, await read(), AbortSignal.timeout(STORE_MS)),
+  );
+  if (stored === null)
+    throw new NotSaved('storage', `others were being saved for ${turnWithinMs / 1000} s`);
+  return stored;
+}
+
+/**
+ * Records an archive that is stored: a crash before leaves an object that the next save removes,
+ * and the last version unchanged.
+ * @throws NotSaved where the session may not save it; whatever the event store throws
+ */
+async function record(
   pool: Pool,
   profile: ProfileOfSession,
-  archive: Archive,
+  { sha256, bytes, contents }: StoredArchive,
   atEnd: boolean,
   metadata: EventMetadata,
 ): Promise<void> {
   const { vault, versionsKept: kept } = pool.profiles;
   const { organizationId, sessionId, id: profileId } = profile;
   const owner = { organizationId, profileId };
-  const { sha256, bytes, contents } = await vault.save(
-    owner,
-    archive,
-    AbortSignal.timeout(STORE_MS),
-  );
   const browser = pool.browsers.build().version;
   const saved = { profileId, archive: { sha256, bytes, browser, contents }, kept, atEnd };
   const recorded = await pool.reporter.profile({ organizationId, id: sessionId }, saved, metadata);

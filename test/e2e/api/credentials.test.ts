@@ -11,7 +11,7 @@ import {
   newSigner,
   startKeySetServer,
 } from '#test/support/servers/key-set-server.ts';
-import { DEV_KEY, eventually, promisedMs } from '#test/support/service/service.ts';
+import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import { startTwoApis } from '#test/support/service/second-api-process.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
@@ -114,7 +114,7 @@ describe('UNAUTHORIZED on every route is', () => {
     await log.revokeKey('dev', key);
     for (const client of [bySecret, byKeySet]) {
       const refused = async () => (await client.get('/api/status', { key })).status === 401;
-      await eventually(refused, 'it is refused', promisedMs(2_000));
+      await eventually(refused, 'it is refused', 2_000);
       await expectRefused(client, `Bearer ${key}`);
     }
   });

@@ -18,7 +18,7 @@ import {
   type OrganizationCommand,
 } from '#src/domain/organization/organization.ts';
 import { defaultTiers } from '#src/domain/organization/tiers.ts';
-import { eventually, promisedMs } from '#test/support/service/service.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** The credentials that a process holds in memory, and how they follow the events. */
 
@@ -173,7 +173,7 @@ describe('credentials', () => {
     await using credentials = await follow();
     isBroken = true;
     await decide(revoke);
-    await eventually(() => credentials.holderOf(HASH) === null, 'it is refused', promisedMs(5_000));
+    await eventually(() => credentials.holderOf(HASH) === null, 'it is refused', 5_000);
   });
 });
 

@@ -14,7 +14,7 @@ import { appendEach, historyOf } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { createSession, requested } from '#test/support/examples.ts';
 import { record } from '#test/support/history.ts';
-import { eventually, promisedMs } from '#test/support/service/service.ts';
+import { eventually } from '#test/support/service/service.ts';
 import { listen, type Listener } from '#test/support/clients/feed-listener.ts';
 
 const ORGANIZATION = 'acme';
@@ -247,7 +247,7 @@ describe('the feed', () => {
     const other = await listen(feed, { organizationId: ORGANIZATION });
     isGood = false;
     await change({ type: 'RevokeKey', keyId: 'key_1' });
-    await eventually(() => listener.isEnded(), 'its stream has ended', promisedMs(2_500));
+    await eventually(() => listener.isEnded(), 'its stream has ended', 2_500);
     expect(listener.text()).toContain('"reason":"credential_revoked"');
     expect(other.isEnded()).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Runtime } from '#src/embedded/runtime-file.ts';
@@ -170,14 +170,4 @@ export async function eventually<Value>(
     const pauseMs = Math.min(250, Math.max(20, now - askedAt, passed / 20));
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
-}
-
-/**
- * What a promise of the product, in milliseconds, is on this machine now: where more processes run
- * than there are cores, each takes as many times as long. At most four times: what is later is late
- * on any machine.
- */
-export function promisedMs(ms: number): number {
-  const [lastMinute = 0] = loadavg();
-  return ms * Math.min(4, Math.max(1, lastMinute / availableParallelism()));
 }
