@@ -1,9 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import type { ProfileVault } from '#src/profiles/profile-vault.ts';
+import { newMetadata } from '#src/commands/metadata.ts';
+import type { ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
+import type { Pool } from '#src/provisioner/pool/pool.ts';
+import type { PooledBrowser } from '#src/provisioner/pool/roster.ts';
 import { createProfiles, type Profiles } from '#src/provisioner/profiles/profiles.ts';
+import { saveAtEnd } from '#src/provisioner/profiles/save-profile.ts';
 
 /** How many profiles a server saves at once. */
+
+const METADATA = newMetadata('test');
 
 let profiles: Profiles;
 /** Saves under way, of each organization. */
@@ -92,4 +98,33 @@ it('a save that fails gives its turn back', async () => {
       profiles.inTurn('acme', 60_000, () => Promise.reject(new Error('the disk is full'))),
     ).rejects.toThrow('the disk is full');
   expect(await save('acme')).toBe('saved');
+});
+
+it('a profile that is stored takes no turn while the event store does not answer', async () => {
+  const stored: string[] = [];
+  const vault = {
+    async save({ profileId }: ProfileOwner) {
+      stored.push(profileId);
+      return { sha256: '00', bytes: 1, contents: { origins: [], cookies: [] } };
+    },
+  } as unknown as ProfileVault;
+  const eventStore = {} as EventStore;
+  const never = new Promise<never>(() => undefined);
+  const pool = {
+    profiles: createProfiles({ eventStore, vault, versionsKept: 3 }),
+    browsers: {
+      close: async () => true,
+      async *readProfile() {},
+      build: () => ({ version: '1' }),
+    },
+    reporter: { profile: () => never },
+  } as unknown as Pool;
+  const ids = Array.from({ length: 10 }, (_, at) => `prf_${at}`);
+  for (const id of ids) {
+    const session = { organizationId: 'acme', id: `ses_of_${id}` };
+    const profile = { organizationId: 'acme', sessionId: session.id, id, version: 0, save: true };
+    const pooled = { workloadId: `wl_of_${id}`, session, options: { profile } };
+    void saveAtEnd(pool, pooled as unknown as PooledBrowser, { isClosed: false }, METADATA);
+  }
+  await expect.poll(() => stored.toSorted()).toEqual(ids.toSorted());
 });
