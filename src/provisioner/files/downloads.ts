@@ -3,6 +3,7 @@ import { filesMax, type FileRefusal } from '#events/session/files.ts';
 import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
 import { fileKey } from '#src/domain/session/files.ts';
 import { newId } from '#src/ids.ts';
+import type { DownloadControls } from './download-controls.ts';
 import { NotTaken, type Excess, type SessionFileStore } from './session-file-store.ts';
 
 /** What Chromium tells of a download. */
@@ -19,6 +20,8 @@ export type DownloadProgress = {
 
 /** Downloads of a session that are followed; a further one is cancelled without a record. */
 const RUNNING_MAX = 2 * filesMax;
+/** Lines in the consoles of a session's pages: a page may begin downloads without end. */
+const LINES_MAX = 100;
 
 export type Downloads = ReturnType<typeof createDownloads>;
 
@@ -30,21 +33,14 @@ type Download = {
   frameId: string | undefined;
 };
 
-/** What is done with the browser for its downloads. */
-export type DownloadHooks = {
-  /** Tells the browser to cancel a download. */
-  cancel: (guid: string) => void;
-  /** Tells the page of a frame why its download was refused. */
-  tell: (frameId: string | undefined, text: string) => void;
-};
-
 /**
  * The downloads of one session. Chromium writes each into the folder under its guid; once complete
  * it gets its own name, is copied into the object store and recorded. One that is more than the
  * session may have is cancelled while it runs, and the page's console says why.
  */
-export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: DownloadHooks) {
+export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: DownloadControls) {
   const running = new Map<string, Download>();
+  let lines = 0;
 
   /** All that comes beside this one. */
   function coming(besides: Download) {
@@ -59,7 +55,11 @@ export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: D
     download.refused = fileStore.excess(null, download.bytes, coming(download));
     if (download.refused === null) return;
     cancel(guid);
-    tell(download.frameId, refusalText(download.name, download.refused));
+    tellWhy(download, download.refused);
+  }
+  function tellWhy({ frameId, name }: Download, excess: Excess): void {
+    lines += 1;
+    if (lines <= LINES_MAX) tell(frameId, refusalText(name, excess));
   }
 
   return {
@@ -83,7 +83,7 @@ export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: D
       }
       const inFolder = basename(told.filePath ?? guid);
       try {
-        await fileStore.inTurn(() => land(fileStore, download, inFolder, tell));
+        await fileStore.inTurn(() => land(fileStore, download, inFolder, tellWhy));
       } catch (error) {
         // Not if the session's end has recorded it.
         if (running.delete(guid)) await refuse(fileStore, download, 'failed');
@@ -125,7 +125,7 @@ async function land(
   fileStore: SessionFileStore,
   download: Download,
   inFolder: string,
-  tell: DownloadHooks['tell'],
+  tellWhy: (download: Download, excess: Excess) => void,
 ): Promise<void> {
   const { folders, objects, workloadId, identity } = fileStore;
   const { guid } = download;
@@ -139,7 +139,7 @@ async function land(
   if (excess !== null) {
     await file.body[Symbol.asyncIterator]().return?.();
     await folders.remove(workloadId, name, signal);
-    if (download.refused === null) tell(download.frameId, refusalText(name, excess));
+    if (download.refused === null) tellWhy(download, excess);
     return fileStore.refuse(name, 'download', excess.reason, { bytes: file.bytes, guid });
   }
   const fileId = newId('fil');

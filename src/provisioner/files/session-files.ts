@@ -6,9 +6,9 @@ import type { Logger } from '#src/telemetry/logger.ts';
 import type { ObserverPart } from '../observer/part.ts';
 import type { Pool } from '../pool/pool.ts';
 import { createAnswers } from './answers.ts';
+import { createDownloadControls } from './download-controls.ts';
 import { createDownloads, type Downloads } from './downloads.ts';
 import { observeDownloads } from './observe-downloads.ts';
-import { createRefusals } from './refuse-in-browser.ts';
 import { SessionFileStore, type FileStoreDependencies } from './session-file-store.ts';
 
 /** The files of the sessions of one server. */
@@ -44,7 +44,7 @@ type Opened = { fileStore: SessionFileStore; answer: AnswerFileQuestion; downloa
 export function createSessionFiles(options: SessionFilesOptions): SessionFilesOfServer {
   const { eventStore, log, endWithinMs = END_WITHIN_MS } = options;
   const opened = new Map<string, Promise<Opened>>();
-  const refusals = createRefusals(log);
+  const controls = createDownloadControls(log);
   let pool: Pick<Pool, 'roster' | 'reporter'> | null = null;
 
   /** The files of the session that a browser serves; null: it serves none (any more). */
@@ -56,7 +56,7 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
     const parts = { ...options, reporter: pool.reporter };
     const opening = loadFiles(eventStore, session).then((files): Opened => {
       const fileStore = new SessionFileStore(parts, workloadId, session, files);
-      const downloads = createDownloads(fileStore, refusals.in(workloadId));
+      const downloads = createDownloads(fileStore, controls.of(workloadId));
       return { fileStore, answer: createAnswers(fileStore), downloads };
     });
     opened.set(workloadId, opening);
@@ -90,10 +90,10 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
   return {
     part: {
       name: 'downloads',
-      pages: { attached: (page) => refusals.pageAttached(page) },
+      pages: { attached: (page) => controls.pageAttached(page) },
       attached(browser) {
         const { workloadId } = browser;
-        refusals.attached(browser);
+        controls.attached(browser);
         return observeDownloads(browser, {
           begin: (told) => follow(workloadId, (downloads) => downloads.begin(told)),
           progress: (told) => follow(workloadId, (downloads) => downloads.progress(told)),

@@ -155,17 +155,35 @@ describe('what a browser downloads', () => {
     ]);
   });
 
-  it('is refused with the reason in every console where its page has closed', async () => {
-    const [mine, other] = [openPage('mine'), openPage('other')];
+  it('is refused without a word to another page, where its own has closed or is a frame', async () => {
+    const other = openPage('other');
     for (const guid of ['g1', 'g2', 'g3']) {
       begin(guid, guid, 'closed');
       progress(guid, 'inProgress', 900, 0);
     }
     await settled();
-    const text =
-      'The download of "g3" was refused. ' +
-      'FILES_QUOTA_EXCEEDED: all files of this session may have 2,500 bytes.';
-    expect([mine, other]).toEqual([[text], [text]]);
+    expect(sent.filter(({ method }) => method === 'Browser.cancelDownload')).toHaveLength(1);
+    expect(other).toEqual([]);
+  });
+
+  it('is refused with the reason in its page, also where it is larger than Chromium told', async () => {
+    const mine = openPage('mine');
+    begin('g1', 'a', 'mine');
+    folders.put(workloadId, 'g1', Buffer.alloc(FILE_BYTES_MAX + 1));
+    progress('g1', 'completed', 0, 0);
+    await settled();
+    expect(mine).toEqual([expect.stringContaining('FILE_TOO_LARGE')]);
+  });
+
+  it('is refused with a bounded number of lines in consoles', async () => {
+    const mine = openPage('mine');
+    for (let at = 0; at < 150; at += 1) {
+      begin(`g${at}`, 'film.mkv', 'mine');
+      progress(`g${at}`, 'inProgress', 10, FILE_BYTES_MAX + 1);
+      progress(`g${at}`, 'canceled', 10, FILE_BYTES_MAX + 1);
+    }
+    await settled();
+    expect(mine).toHaveLength(100);
   });
 
   it('is cancelled where all that is on its way is more than the session may have', async () => {
