@@ -2,13 +2,14 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { allOf, startShop } from '#test/support/clients/shop.ts';
-import { s3Server, startS3 } from '#test/support/servers/real-s3.ts';
+import { buildAndStartS3 } from '#test/support/servers/real-s3.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import {
   onPage,
   reaches,
   startRealService,
   temporaryFiles,
+  tracesOf,
   type CreatedSession,
   type RealService,
 } from '#test/support/service/real-session.ts';
@@ -16,32 +17,27 @@ import { eventually } from '#test/support/service/service.ts';
 import { isSoak } from '#test/support/soak.ts';
 
 /**
- * The service, NATS or the object store is killed with -9 at each step of a profile's save: the
- * last version, or the next one, is there and whole, the profile is free, and nothing is left over.
+ * The service, NATS, Redis or the object store is killed with -9 at each step of a profile's save,
+ * and the browser while it closes: the last version, or the next one, is there and whole, the
+ * profile is free, and nothing is left over.
  *
- * `npm run test:long` kills each of them at one step, `npm run soak` at all three: only the soak
- * finds a fault of one of them at another step.
+ * `npm run test:long` kills each of them at one step, `npm run soak` at all: only the soak finds a
+ * fault of one of them at another step.
  */
 
-const program = s3Server();
-if (program === null) throw new Error('no S3 server: Go builds versitygw for this test');
-
 type Profiled = CreatedSession & { profile: { version: number } };
+/** A session that ends, and the process of its browser. */
+type Ending = { id: string; chromium: number };
 
-let s3: Awaited<ReturnType<typeof startS3>>;
+let s3: Awaited<ReturnType<typeof buildAndStartS3>>;
 let shop: Awaited<ReturnType<typeof startShop>>;
 let service: RealService;
 let id: string;
 beforeAll(async () => {
-  s3 = await startS3(program);
+  s3 = await buildAndStartS3();
   shop = await startShop();
-  const { bucket, region, endpoint, credentials } = s3.options;
   service = await startRealService({
-    OBJECT_STORE: `s3://${bucket}/objects`,
-    ARCHIVE_S3_ENDPOINT: endpoint,
-    ARCHIVE_S3_REGION: region,
-    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    ...s3.environment,
     POOL_MIN_IDLE: '0',
     // No browser waits for the next session: those that are left would be hidden among them.
     POOL_MAX_IDLE: '0',
@@ -100,9 +96,10 @@ async function endUntil(name: string, isReached: (before: string[]) => Promise<b
   const session = await create();
   const begunWith = session.profile.version;
   await logIn(session, name);
+  const { chromium } = tracesOf(service, session.autoscaler_workload_id);
   expect((await service.request('DELETE', `/api/sessions/${session.id}`)).status).toBe(200);
   await eventually(() => isReached(before), 'the step');
-  return { session, begunWith };
+  return { id: session.id, chromium, begunWith };
 }
 
 /** The version is the one before or the next one, and a browser begins with all of it. */
@@ -126,46 +123,78 @@ async function nothingIsLeft(): Promise<void> {
   expect((await profile()).saving_session_id).toBeNull();
 }
 
-/** Kills a part, and waits until what was under way has ended. */
-const kills: Record<string, (session: Profiled) => Promise<void>> = {
-  async service({ id: sessionId }) {
-    await service.end('SIGKILL');
-    await service.startAgain();
-    await eventually(
-      async () => (await profile()).saving_session_id === null,
-      'no session saves it any more',
-    );
-    const { body } = await service.request('GET', `/api/sessions/${sessionId}`);
-    expect(['stopped', 'failed']).toContain(body.status);
-  },
-  async NATS({ id: sessionId }) {
-    const nats = descendantsOf(service.pid).find(({ command }) => command.includes('nats-server'));
-    process.kill(nats?.pid ?? Number.NaN, 'SIGKILL');
-    await eventually(
-      async () =>
-        (await service.request('GET', `/api/sessions/${sessionId}`)).body.status === 'stopped',
-      'the session has stopped',
-    );
-  },
-  async 'object store'({ id: sessionId }) {
-    await s3.kill();
-    await reaches(service, sessionId, 'stopped', 120_000);
-    await s3.restart();
-  },
-};
+/** Ends a program of the service; the service starts it again. */
+function killProgram(name: string): void {
+  const program = descendantsOf(service.pid).find(({ command }) => command.includes(name));
+  process.kill(program?.pid ?? Number.NaN, 'SIGKILL');
+}
+async function untilStopped(id: string): Promise<void> {
+  await eventually(async () => {
+    const { status, body } = await service.request('GET', `/api/sessions/${id}`);
+    return status === 200 && body.status === 'stopped';
+  }, 'the session has stopped');
+}
 
-const rows = Object.entries(kills).flatMap(([part, kill], at) =>
-  steps
-    .filter((_, step) => isSoak || step === at)
+/** Kills a part, and waits until what was under way has ended. */
+const kills: { part: string; kill: (ending: Ending) => Promise<void>; at?: typeof steps }[] = [
+  {
+    part: 'the service',
+    async kill({ id: sessionId }) {
+      await service.end('SIGKILL');
+      await service.startAgain();
+      await eventually(
+        async () => (await profile()).saving_session_id === null,
+        'no session saves it any more',
+      );
+      const { body } = await service.request('GET', `/api/sessions/${sessionId}`);
+      expect(['stopped', 'failed']).toContain(body.status);
+    },
+  },
+  {
+    part: 'NATS',
+    async kill({ id: sessionId }) {
+      killProgram('nats-server');
+      await untilStopped(sessionId);
+    },
+  },
+  {
+    part: 'the object store',
+    async kill({ id: sessionId }) {
+      await s3.kill();
+      await untilStopped(sessionId);
+      await s3.restart();
+    },
+  },
+  {
+    part: 'Redis',
+    async kill({ id: sessionId }) {
+      killProgram('redis-server');
+      await untilStopped(sessionId);
+    },
+  },
+  {
+    part: 'the browser',
+    // It is gone at the other steps.
+    at: steps.slice(0, 1),
+    async kill({ id: sessionId, chromium }) {
+      process.kill(chromium, 'SIGKILL');
+      await untilStopped(sessionId);
+    },
+  },
+];
+
+const rows = kills.flatMap(({ part, kill, at = steps }, index) =>
+  at
+    .filter((_, step) => isSoak || step === index % at.length)
     .map(([step, isReached]) => ({ part, kill, step, isReached })),
 );
 
 test.each(rows)(
-  'a kill of the $part while a session $step leaves a whole version and nothing else',
+  'a kill of $part while a session $step leaves a whole version and nothing else',
   async ({ part, kill, step, isReached }) => {
     const name = `${part} ${step}`;
-    const { session, begunWith } = await endUntil(name, isReached);
-    await kill(session);
+    const { begunWith, ...ending } = await endUntil(name, isReached);
+    await kill(ending);
     await isWhole(begunWith, name);
     await nothingIsLeft();
   },

@@ -11,7 +11,7 @@ import {
   hasDocker,
   testNetwork,
 } from '#test/support/servers/docker-engine.ts';
-import { ensureS3Server, startS3 } from '#test/support/servers/real-s3.ts';
+import { buildAndStartS3 } from '#test/support/servers/real-s3.ts';
 import {
   reaches,
   startRealService,
@@ -45,7 +45,7 @@ const PAGE = `<body style="background:teal"><h1>Report</h1><script>
 </script>`;
 
 describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, (kind) => {
-  let s3: Awaited<ReturnType<typeof startS3>>;
+  let s3: Awaited<ReturnType<typeof buildAndStartS3>>;
   let service: RealService;
   const ended: { reason: string; version: number; round: number; segments: number }[] = [];
   const profiles: { id: string; rounds: number }[] = [];
@@ -53,18 +53,11 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
   const volumes = new Set<string>();
 
   beforeAll(async () => {
-    const program = await ensureS3Server(console.log);
-    if (program === null) throw new Error('no S3 server: Go builds versitygw for this test');
-    s3 = await startS3(program);
-    const { bucket, region, endpoint, credentials } = s3.options;
+    s3 = await buildAndStartS3();
     service = await startRealService({
       BROWSERS: kind,
       DOCKER_NETWORK: testNetwork(),
-      OBJECT_STORE: `s3://${bucket}/objects`,
-      ARCHIVE_S3_ENDPOINT: endpoint,
-      ARCHIVE_S3_REGION: region,
-      AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+      ...s3.environment,
       POOL_MIN_IDLE: '0',
       POOL_MAX_IDLE: '0',
       PROFILE_VERSIONS: `${VERSIONS}`,

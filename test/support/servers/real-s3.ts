@@ -11,6 +11,7 @@ import { startServer } from './real-server.ts';
 const MODULE = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const FOLDER = fileURLToPath(new URL('../../../.tools/versitygw', import.meta.url));
 const BUILD_MS = 10 * 60_000;
+const REGION = 'us-east-1';
 
 /** The path of the server, after building it if it is missing; null where it cannot be built. */
 export async function ensureS3Server(print: (line: string) => void): Promise<string | null> {
@@ -32,6 +33,13 @@ export async function ensureS3Server(print: (line: string) => void): Promise<str
 export function s3Server(): string | null {
   const path = process.env['TEST_S3_SERVER'] ?? 'none';
   return path === 'none' ? null : path;
+}
+
+/** The same as `startS3`, where no setup has built it. @throws Error where it cannot be built */
+export async function buildAndStartS3() {
+  const program = await ensureS3Server(console.log);
+  if (program === null) throw new Error('no S3 server: Go builds versitygw for this test');
+  return startS3(program);
 }
 
 /** A real S3 server for one test file, with one bucket. */
@@ -62,7 +70,15 @@ export async function startS3(program: string) {
     folder: join(folder, bucket),
     kill: () => server.kill(),
     restart: () => server.restart(),
-    options: { bucket, region: 'us-east-1', endpoint, credentials },
+    options: { bucket, region: REGION, endpoint, credentials },
+    /** The variables of a service whose objects are in the bucket. */
+    environment: {
+      OBJECT_STORE: `s3://${bucket}/objects`,
+      ARCHIVE_S3_ENDPOINT: endpoint,
+      ARCHIVE_S3_REGION: REGION,
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }
