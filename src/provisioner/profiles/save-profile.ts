@@ -114,9 +114,9 @@ async function storeInTurn(
   turnWithinMs: number,
   read: () => Promise<Archive>,
 ): Promise<StoredArchive> {
-  const { vault, inTurn } = pool.profiles;
-  const stored = await inTurn(organizationId, turnWithinMs, async () =>
-    vault.save({ organizationId, profileId }, await read(), AbortSignal.timeout(STORE_MS)),
+  const { profiles } = pool;
+  const stored = await profiles.inTurn(organizationId, turnWithinMs, async () =>
+    profiles.vault.save({ organizationId, profileId }, await read(), AbortSignal.timeout(STORE_MS)),
   );
   if (stored === null)
     throw new NotSaved('storage', `others were being saved for ${turnWithinMs / 1000} s`);

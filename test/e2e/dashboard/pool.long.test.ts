@@ -26,6 +26,11 @@ afterAll(() => dashboard?.[Symbol.asyncDispose]());
 
 const counter = (page: Page, name: string) => page.locator(`[data-counter=${name}]`);
 const chart = (page: Page) => page.getByRole('slider', { name: /The pool over time/ });
+/** Keys and clicks that come before the chart has its points go nowhere. */
+const untilDrawn = (page: Page) =>
+  expect
+    .poll(async () => Number(await chart(page).getAttribute('aria-valuemax')))
+    .toBeGreaterThan(1);
 const queue = (page: Page) => page.getByRole('table', { name: 'The queue' });
 const addressOf = (page: Page) => new URL(page.url()).searchParams;
 
@@ -113,14 +118,9 @@ describe('the chart', () => {
   it('stays at the moment of a click, and goes back to now', async () => {
     await using tab = await dashboard.open('/pool?range=15m');
     const { page } = tab;
-    // A click that comes before the chart has its points goes nowhere.
-    const back = page.getByRole('button', { name: 'Back to now' });
-    await expect
-      .poll(async () => {
-        await page.locator('.pool-chart .u-over').click({ position: { x: 200, y: 100 } });
-        return back.isVisible();
-      })
-      .toBe(true);
+    await untilDrawn(page);
+    await page.locator('.pool-chart .u-over').click({ position: { x: 200, y: 100 } });
+    await page.getByRole('button', { name: 'Back to now' }).waitFor();
     const at = addressOf(page).get('at') ?? '';
     expect(Date.parse(at)).toBeLessThan(Date.now());
     await page.locator(`.pool-moment time[datetime="${at}"]`).waitFor();
@@ -136,13 +136,12 @@ describe('the chart', () => {
   it('is used by keyboard', async () => {
     await using tab = await dashboard.open('/pool?range=15m');
     const { page } = tab;
+    await untilDrawn(page);
     await chart(page).focus();
-    // A key that comes before the chart has its points goes nowhere.
-    async function first(): Promise<string | null> {
-      await page.keyboard.press('Home');
-      return chart(page).getAttribute('aria-valuetext');
-    }
-    await expect.poll(first).toContain('0 browsers. 0 sessions wait.');
+    await page.keyboard.press('Home');
+    await expect
+      .poll(() => chart(page).getAttribute('aria-valuetext'))
+      .toContain('0 browsers. 0 sessions wait.');
     await expect.poll(() => counter(page, 'total').textContent()).toBe('0');
     await page.keyboard.press('ArrowRight');
     await expect.poll(() => chart(page).getAttribute('aria-valuenow')).toBe('2');

@@ -93,32 +93,40 @@ async function stop(id: string): Promise<void> {
   await reaches(service, id, 'stopped', 30_000);
 }
 
+/**
+ * A session that visits the shop and is stopped. A stop gives the last picture and the memory half
+ * a second, which a busy machine may not have once: one of three sessions has to have both.
+ */
+async function endWithPicture() {
+  for (let left = 2; ; left -= 1) {
+    const session = await createWarm(service);
+    await visitShop(session);
+    await stop(session.id);
+    const { blackBox } = await endOf(session.id);
+    const isWhole =
+      blackBox?.thumbnailBytes !== undefined && blackBox.memoryPeakBytes !== undefined;
+    if (isWhole || left === 0) return { session, blackBox };
+  }
+}
+
 test('a stopped session tells what its page did, without secrets', async () => {
-  // A stop gives the last picture and the memory half a second, which a busy machine may not have.
-  const { session, blackBox } = await eventually(async () => {
-    const created = await createWarm(service);
-    await visitShop(created);
-    await stop(created.id);
-    const { blackBox: told } = await endOf(created.id);
-    const isWhole = told?.thumbnailBytes !== undefined && told.memoryPeakBytes !== undefined;
-    return isWhole && { session: created, blackBox: told };
-  }, 'a session that ends with its last picture');
-  expect(blackBox.address).toBe(`http://${origin}/shop`);
-  expect(blackBox.consoleErrors).toMatchObject([
+  const { session, blackBox } = await endWithPicture();
+  expect(blackBox?.address).toBe(`http://${origin}/shop`);
+  expect(blackBox?.consoleErrors).toMatchObject([
     { text: expect.stringContaining('login failed for token=…') as string },
   ]);
-  expect(blackBox.exceptions).toMatchObject([
+  expect(blackBox?.exceptions).toMatchObject([
     { text: expect.stringContaining('Uncaught TypeError: cart is undefined') as string },
   ]);
-  expect(blackBox.failedRequests).toContainEqual(
+  expect(blackBox?.failedRequests).toContainEqual(
     expect.objectContaining({
       text: expect.stringContaining('404') as string,
       address: `http://${origin}/missing`,
     }),
   );
-  expect(blackBox.dialogs).toMatchObject([{ kind: 'prompt', text: 'Name?', accepted: false }]);
+  expect(blackBox?.dialogs).toMatchObject([{ kind: 'prompt', text: 'Name?', accepted: false }]);
 
-  expect(blackBox.memoryPeakBytes).toBeGreaterThan(10_000_000);
+  expect(blackBox?.memoryPeakBytes).toBeGreaterThan(10_000_000);
 
   const path = `/api/sessions/${session.id}`;
   // It is stored meanwhile.
@@ -127,7 +135,7 @@ test('a stopped session tells what its page did, without secrets', async () => {
     return answer.status === 200 && Buffer.from(await answer.arrayBuffer());
   }, 'the last picture is stored');
   expect(picture.subarray(0, 3).toString('hex')).toBe('ffd8ff');
-  expect(picture.length).toBe(blackBox.thumbnailBytes);
+  expect(picture.length).toBe(blackBox?.thumbnailBytes);
   const why = await service.request('GET', `${path}/why`);
   expect(why.body.black_box).toMatchObject({
     address: `http://${origin}/shop`,

@@ -6,6 +6,8 @@ import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.f
 import { dockerHost, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openSecondEngine, type SecondEngine } from '#test/support/servers/second-engine.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { watchFor } from '#test/support/service/watch-for.ts';
 import {
   startSplitService,
   type SessionKind,
@@ -84,6 +86,35 @@ describe.runIf(hasDocker()).each([
       await service.main.request('DELETE', `/api/sessions/${id}`);
     },
   );
+
+  test('a session that saves its profile leaves the last version or the next, and the profile free', async () => {
+    const { main, untilReady, untilConsistent, read, serverId } = service;
+    await untilReady();
+    const { body: made } = await main.request('POST', '/api/profiles', { name: 'shop' });
+    const begin = async (save: boolean) => {
+      const profile = { id: made.id, save };
+      const { body } = await main.request('POST', '/api/sessions', { duration: '1h', profile });
+      await eventually(async () => (await read(body.id)).status === 'active', 'it is active');
+      return String(body.id);
+    };
+    const saving = await begin(true);
+    const { come } = await watchFor(main, 'workload.terminating', serverId);
+    await main.request('DELETE', `/api/sessions/${saving}`);
+    await come;
+    await engine.kill();
+    await engine.restart();
+
+    await untilConsistent({ containers: () => [containers('-aq'), containers('-q')], idle: 1 });
+    expect((await read(saving)).status).toBe('stopped');
+    const { body: left } = await main.request('GET', `/api/profiles/${made.id}`);
+    expect(left.saving_session_id).toBeNull();
+    expect([null, 1]).toContain(left.latest_version);
+    const next = await begin(true);
+    await main.request('DELETE', `/api/sessions/${next}`);
+    await eventually(async () => (await read(next)).status === 'stopped', 'it has stopped');
+    const { body: saved } = await main.request('GET', `/api/profiles/${made.id}`);
+    expect(saved.latest_version).toBe((left.latest_version ?? 0) + 1);
+  });
 
   /** Number of containers of the server's browsers. */
   function containers(which: '-aq' | '-q'): number {

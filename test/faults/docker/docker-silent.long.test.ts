@@ -69,6 +69,31 @@ describe.runIf(hasDocker())('while the engine does not answer requests to attach
   });
 });
 
+test.runIf(hasDocker())(
+  'an engine that takes half a minute keeps files, and removes containers',
+  async () => {
+    await using engine = await openEngineDoor();
+    const given = dockerOptions({ host: engine.host });
+    await using browsers = await createDockerBrowsers(given);
+    const [keeping, leaving] = [aSpec(), aSpec()];
+    await Promise.all([browsers.launch(keeping), browsers.launch(leaving)]);
+    engine.delay(/^(?:POST \S*\/exec\/\S*\/start|DELETE \S*\/containers\/)/, 32_000);
+    const text = Buffer.from('a log-in');
+    async function* body() {
+      yield text;
+    }
+    const file = { bytes: text.length, body: body() };
+    const signal = AbortSignal.timeout(300_000);
+    await Promise.all([
+      browsers.folders.write(keeping.workloadId, 'kept.txt', file, signal),
+      browsers.stop(leaving.workloadId),
+    ]);
+    const kept = await browsers.folders.read(keeping.workloadId, 'kept.txt', signal);
+    expect(Buffer.concat(await Array.fromAsync(kept?.body ?? [])).toString()).toBe('a log-in');
+    expect(containersOf(given.serverId, leaving.workloadId)).toEqual([]);
+  },
+);
+
 function aSpec(): BrowserSpec {
   launches += 1;
   const workloadId = `wl_silent_${process.pid}_${launches}`;

@@ -10,7 +10,7 @@ const ENGINE = dockerHost.slice('unix://'.length);
 
 /**
  * A proxy to the engine that can be closed: open connections are cut, new ones are refused. It can
- * also hold requests, which are accepted and never answered, or refuse them.
+ * also hold requests, which are accepted and never answered, pass them on late, or refuse them.
  */
 export async function openEngineDoor() {
   const folder = await mkdtemp(join(tmpdir(), 'bss-door-'));
@@ -20,6 +20,7 @@ export async function openEngineDoor() {
   const events = new Set<Socket>();
   const held = new Set<Socket>();
   let holding: RegExp | null = null;
+  let delaying: { like: RegExp; ms: number } | null = null;
   let refusing: RegExp | null = null;
   let refused = 0;
   let isShut = false;
@@ -33,6 +34,8 @@ export async function openEngineDoor() {
         refused += 1;
         return void client.destroy();
       }
+      if (delaying?.like.test(asked) === true)
+        return void setTimeout(() => engine.write(bytes), delaying.ms);
       if (holding?.test(asked) === true) held.add(client);
       if (!held.has(client)) engine.write(bytes);
     });
@@ -56,6 +59,8 @@ export async function openEngineDoor() {
     open: () => void (isShut = false),
     /** Holds requests that begin with this from now on; null: none. */
     hold: (like: RegExp | null) => void (holding = like),
+    /** Passes requests that begin with this on so many milliseconds later, from now on. */
+    delay: (like: RegExp, ms: number) => void (delaying = { like, ms }),
     /** The number of held requests. */
     held: () => held.size,
     /** Cuts the connections of requests that begin with this from now on; null: none. */
