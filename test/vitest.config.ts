@@ -50,7 +50,7 @@ export function project(
       isolate: false,
       testTimeout: 300_000,
       hookTimeout: 300_000,
-      expect: { poll: { timeout: 120_000 } },
+      expect: { poll: { timeout: 60_000 } },
       ...more,
     },
   };

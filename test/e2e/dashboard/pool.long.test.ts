@@ -211,7 +211,7 @@ describe('for operators', () => {
       const { body } = await ask('GET', '/pool/decisions');
       return (await decisions.getByRole('row').count()) - 1 - body.decisions.length;
     };
-    await expect.poll(lacking, { timeout: 60_000 }).toBe(0);
+    await expect.poll(lacking, { timeout: 20_000 }).toBe(0);
     await goTo(page, `${dashboard.service.apiUrl}/pool?at=2026-01-01T00:00:00.000Z`);
     await page.getByRole('heading', { name: 'No decision' }).waitFor();
     expect(tab.faults).toEqual([]);

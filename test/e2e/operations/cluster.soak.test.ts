@@ -7,7 +7,10 @@ import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { eventually, type Answer } from '#test/support/service/service.ts';
 import { soakOr } from '#test/support/soak.ts';
 
-/** The soak kills a part of each kind, and replaces what clients and browsers are connected to. */
+/**
+ * Parts that are killed, and replaced as in an upgrade: `npm run test:long` takes two of each, and
+ * only the soak finds a fault of the others.
+ */
 const KILLED = soakOr(
   ['nats', 'api-1', 'projector-1', 'gateway-1', 'provisioner', 'redis'],
   ['nats', 'provisioner'],

@@ -22,7 +22,7 @@ const SEES = `(async () => {
   const place = await new Promise((give) => navigator.geolocation.getCurrentPosition(
     ({ coords: { latitude, longitude, accuracy } }) => give({ latitude, longitude, accuracy }),
     ({ message }) => give(message),
-    { timeout: 60_000 },
+    { timeout: 20_000 },
   ));
   const stateOf = async (name) => (await navigator.permissions.query({ name })).state;
   return {

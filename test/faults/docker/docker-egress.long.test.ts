@@ -112,7 +112,7 @@ describe.runIf(hasDocker())('a browser in a container, of a session with egress 
     await using other = openEgress();
     expect(await next.adopt('wl_held', other)).not.toBeNull();
     await proxy[Symbol.asyncDispose]();
-    await expect.poll(() => show(browser, at(names.allowed))).toBe('hello');
+    await expect.poll(() => show(browser, at(names.allowed)), { timeout: 20_000 }).toBe('hello');
     expect(other.takeTraffic()?.hosts[0]).toMatchObject({ host: names.allowed, refused: 0 });
     expect(await show(browser, at(names.denied))).not.toBe('hello');
   }, 60_000);

@@ -54,7 +54,7 @@ async function open(disturb: (eventStore: EventStore) => Partial<EventStore> = (
 }
 
 /** A retry of the subscription comes after 100 ms at first. */
-const SOON = { timeout: 60_000 };
+const SOON = { timeout: 20_000 };
 
 /** The key's holder; 'refused' while keys cannot be looked up. */
 function accessOf(credentials: Credentials) {

@@ -85,7 +85,7 @@ async function releaseServer(folder: string) {
   const archiveNamed = async (name: string): Promise<Buffer> => {
     await mkdir(`${folder}/${name}`, { recursive: true });
     await fakeProgram(`${folder}/${name}/nats-server`, 'echo the release');
-    await runCommand(['tar', '-czf', 'made.tar.gz', name], { timeoutMs: 60_000, cwd: folder });
+    await runCommand(['tar', '-czf', 'made.tar.gz', name], { timeoutMs: 10_000, cwd: folder });
     const body = await readFile(`${folder}/made.tar.gz`);
     archives.set(name, body);
     return isCorrupt ? Buffer.concat([body, Buffer.from('x')]) : body;
