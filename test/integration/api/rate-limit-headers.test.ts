@@ -22,8 +22,8 @@ beforeAll(async () => {
   address = await app.listen();
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
-// A new window, in which nothing is taken.
-beforeEach(() => app.pass(MINUTE_MS));
+// A new window, in which nothing is taken, with all of its minute: none ends within a test.
+beforeEach(() => app.pass(MINUTE_MS - (app.now() % MINUTE_MS)));
 
 /** The answer's status and what it says of the budget, and its body. */
 async function answer(path: string, init: RequestInit = {}) {
