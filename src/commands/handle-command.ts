@@ -24,6 +24,11 @@ export type CommandContext = {
    * store.
    */
   stateCache?: StateCache;
+  /**
+   * The command was handled before, without an answer of the event store: what it decided then may
+   * be stored, and is its result. Only with the metadata of that time. Absent: no.
+   */
+  isRepeated?: boolean;
 };
 
 /**
@@ -118,7 +123,7 @@ export async function handleTransaction<Kind extends AggregateKind>(
   metadata: EventMetadata,
   plan: (reads: Reads) => Promise<(Decision | LedgerDecision)[] | Rejection>,
 ): Promise<CommandResult<Kind> | Rejection> {
-  let mustAppendAlone = false;
+  let mustAppendAlone = context.isRepeated === true;
   /** The result of an append whose answer was lost and that was stored after all; null: none. */
   async function storedLate(): Promise<CommandResult<Kind> | null> {
     const isLate = mustAppendAlone && (await isStored(context.eventStore, main, metadata));

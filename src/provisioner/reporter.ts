@@ -20,7 +20,7 @@ const pauseMs = doubling(100, 2_000);
 /**
  * Appends what has happened on this server. These are facts, so a report is retried while the event
  * store is unavailable, until it is appended or the process ends; then the reconciliation of the
- * next start finds the difference.
+ * next start finds the difference. One that was stored without an answer is not appended again.
  */
 export type Reporter = {
   /** @throws Error where the command is rejected or the stream cannot be read */
@@ -62,16 +62,16 @@ export function createReporter(
   log: Logger,
   signal: AbortSignal,
 ): Reporter {
-  const { withRetry, claim } = retries(log, signal);
+  const { withRetry, claim } = retries(context, log, signal);
   async function workload(
     id: string,
     command: WorkloadCommand,
     metadata: EventMetadata,
   ): Promise<void> {
     const aggregate = { kind: 'workload', id } as const;
-    const handled = await withRetry(() =>
+    const handled = await withRetry((attempt) =>
       handleCommand<'workload'>(
-        context,
+        attempt,
         aggregate,
         (state) => decideWorkload(command, state),
         metadata,
@@ -95,9 +95,9 @@ export function createReporter(
     },
     async server(id, command, metadata) {
       const aggregate = { kind: 'server', id } as const;
-      const handled = await withRetry(() =>
+      const handled = await withRetry((attempt) =>
         handleCommand<'server'>(
-          context,
+          attempt,
           aggregate,
           (server) => decideServer(command, server),
           metadata,
@@ -109,14 +109,15 @@ export function createReporter(
     session(identity, command, metadata) {
       const isClaim = command.type === 'AssignSession' || command.type === 'ActivateSession';
       const append = isClaim ? claim : withRetry;
-      return append(() => handleSessionCommand(context, identity, command, metadata));
+      return append((attempt) => handleSessionCommand(attempt, identity, command, metadata));
     },
-    profile: (...saved) => withRetry(() => recordSavedProfile(context, ...saved)),
+    profile: (...saved) => withRetry((attempt) => recordSavedProfile(attempt, ...saved)),
   };
 }
 
-/** What runs an append again while the event store is unavailable. */
-function retries(log: Logger, signal: AbortSignal) {
+/** What runs an append, and again while the event store is unavailable, in the attempt's context. */
+function retries(context: CommandContext, log: Logger, signal: AbortSignal) {
+  type Append<Result> = (attempt: CommandContext) => Promise<Result>;
   const options = {
     pauseMs,
     isTransient: (error: unknown) => error instanceof Unavailable && !signal.aborted,
@@ -124,12 +125,16 @@ function retries(log: Logger, signal: AbortSignal) {
       log.debug({ err: error }, 'event store unavailable; the report is retried'),
     signal,
   };
-  const withRetry = <Result>(append: () => Promise<Result>) => retry(options, append);
+  const run =
+    <Result>(append: Append<Result>) =>
+    (count: number) =>
+      append(count === 1 ? context : { ...context, isRepeated: true });
+  const withRetry = <Result>(append: Append<Result>) => retry(options, run(append));
   /** A claim is no fact: where only a newer version can read the session, that one claims it. */
-  function claim<Result>(append: () => Promise<Result>): Promise<Result> {
+  function claim<Result>(append: Append<Result>): Promise<Result> {
     const isTransient = (error: unknown) =>
       options.isTransient(error) && !(error instanceof WrittenByNewer);
-    return retry({ ...options, isTransient }, append);
+    return retry({ ...options, isTransient }, run(append));
   }
   return { withRetry, claim };
 }
