@@ -57,6 +57,8 @@ export async function assignBrowser(
   });
   if (!isRejection(activated)) {
     if (wasIdle) reportAssigned();
+    // The answer may come after the browser's end, which has ended all of these.
+    if (!isBusy(pooled)) return true;
     pool.recorder?.start(browser, activated.state, false);
     pool.blackBoxes?.begin(browser, activated.state);
     labelBrowser(pool, pooled.workloadId, sessionId);
@@ -101,7 +103,7 @@ export async function resizeToOptions(
   return isBusy(pooled);
 }
 
-/** False if it has ended during the resize, by itself or with its server. */
+/** False if it has ended meanwhile, by itself or with its server. */
 function isBusy({ phase }: PooledBrowser): boolean {
   return phase === 'busy';
 }

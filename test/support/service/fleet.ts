@@ -31,6 +31,7 @@ import {
   type SimulatedBrowsers,
 } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
+import type { BlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
 import type { PoolLimits } from '#src/provisioner/pool/pool.ts';
 import { startProvisioner, type Provisioner } from '#src/provisioner/provisioner.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
@@ -75,6 +76,8 @@ export type ServerOptions = {
   fullMs?: number;
   /** Replaces the read model of this server's provisioner. */
   views?: (views: Views) => Views;
+  /** What its sessions' ends are told by; absent: nothing. */
+  blackBoxes?: BlackBoxes;
 };
 
 /**
@@ -140,6 +143,7 @@ export async function openFleet({
       ...(await memoryVault(stack)),
       limits: { ...LIMITS, ...limits },
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
+      ...(options.blackBoxes !== undefined && { blackBoxes: options.blackBoxes }),
       queueTimeoutMs: 300_000,
       readHost: async () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
