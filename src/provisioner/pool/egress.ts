@@ -24,7 +24,9 @@ export function openEgressFor(
 export function recordEvery(pool: Pool, pooled: PooledBrowser, pauseMs = RECORD_MS): void {
   if (pooled.egress === null) return;
   const timer = setTimeout(() => {
-    if (pooled.phase !== 'busy' || !pool.isOpen) return;
+    if (pooled.phase !== 'busy') return;
+    // An adopted browser's is there before the pool is open.
+    if (!pool.isOpen) return recordEvery(pool, pooled, pauseMs);
     void record(pool, pooled).finally(() =>
       recordEvery(pool, pooled, Math.min(2 * pauseMs, RECORD_MAX_MS)),
     );
