@@ -1,4 +1,6 @@
 import type { SessionState } from '#events/session.ts';
+import { doubling, retry } from '#src/async/retry.ts';
+import { Unavailable, WrittenByNewer } from '#src/errors.ts';
 import { isFinal, type SessionIdentity } from '#src/domain/session/session.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { loadState, withState } from '#src/event-store/load-state.ts';
@@ -17,7 +19,7 @@ const ACTOR = 'provisioner/reconcile';
  * of date does nothing.
  */
 export async function applyStep(
-  { context, pool }: { context: CommandContext; pool: Pool },
+  { context, pool, signal }: { context: CommandContext; pool: Pool; signal: AbortSignal },
   step: Step,
 ): Promise<void> {
   const { reporter, roster, browsers } = pool;
@@ -25,7 +27,7 @@ export async function applyStep(
   const metadata = newMetadata(ACTOR);
   switch (step.do) {
     case 'adopt':
-      return adopt(context, pool, step.workloadId, step.session);
+      return adopt({ context, pool, signal }, step.workloadId, step.session);
     case 'stop-stray':
       // Not if it was launched after the observation began: then this process is in charge of it.
       if (roster.get(step.workloadId) === null) await browsers.stop(step.workloadId);
@@ -90,8 +92,7 @@ function isUnserved({ waiting, roster }: Pool, { id, status, workload }: Session
  * before the adoption found no browser to terminate.
  */
 async function adopt(
-  context: CommandContext,
-  pool: Pool,
+  { context, pool, signal }: { context: CommandContext; pool: Pool; signal: AbortSignal },
   workloadId: string,
   session: SessionState | null,
 ): Promise<void> {
@@ -115,13 +116,22 @@ async function adopt(
   const { organizationId, id: sessionId } = identity;
   const assign = { type: 'Assign', organizationId, sessionId } as const;
   void pool.reporter.queue(pooled, assign, newMetadata(ACTOR));
-  const { state } = await loadState<'session'>(context.eventStore, {
-    kind: 'session',
-    ...identity,
-  });
+  // From the leader: the recording goes on after its last segment. The browser is in the roster by
+  // now, and so is not adopted again: an event store that is away is waited for.
+  const read = () =>
+    loadState<'session'>(context.eventStore, { kind: 'session', ...identity }, LEADER);
+  const { state } = await retry({ pauseMs: READ_PAUSE_MS, isTransient: isAway, signal }, read);
   const isOver = state === null || state.status === 'stopping' || isFinal(state.status);
   if (isOver) await terminateBrowser(pool, pooled, 'session_ended');
   else pool.recorder?.start(browser, state, true);
+}
+
+const LEADER = { fromLeader: true };
+const READ_PAUSE_MS = doubling(100, 2_000);
+
+/** A session that only a newer version can read stays unread. */
+function isAway(error: unknown): boolean {
+  return error instanceof Unavailable && !(error instanceof WrittenByNewer);
 }
 
 function identityOf({ organizationId, id }: SessionState): SessionIdentity {

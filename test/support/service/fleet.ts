@@ -33,7 +33,11 @@ import {
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
 import type { BlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
 import type { PoolLimits } from '#src/provisioner/pool/pool.ts';
-import { startProvisioner, type Provisioner } from '#src/provisioner/provisioner.ts';
+import {
+  startProvisioner,
+  type Provisioner,
+  type ProvisionerDependencies,
+} from '#src/provisioner/provisioner.ts';
 import { decideServer, type ServerCommand } from '#src/domain/fleet/server.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { memoryVault } from '#test/support/stores/memory-vault.ts';
@@ -78,6 +82,8 @@ export type ServerOptions = {
   views?: (views: Views) => Views;
   /** What its sessions' ends are told by; absent: nothing. */
   blackBoxes?: BlackBoxes;
+  /** Where the recordings of its sessions are stored; absent: none is made. */
+  recordings?: ProvisionerDependencies['recordings'];
 };
 
 /**
@@ -144,6 +150,7 @@ export async function openFleet({
       limits: { ...LIMITS, ...limits },
       ...(options.fullMs !== undefined && { replaceOnFullMs: options.fullMs }),
       ...(options.blackBoxes !== undefined && { blackBoxes: options.blackBoxes }),
+      ...(options.recordings !== undefined && { recordings: options.recordings }),
       queueTimeoutMs: 300_000,
       readHost: async () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
