@@ -28,7 +28,10 @@ export async function putObject(
       const put = { ...bucket.at(key), Body: first, Metadata: facts() };
       const options = signal === undefined ? {} : { abortSignal: signal };
       await bucket.client.send(new PutObjectCommand(put), options);
-    } else await putLarge(bucket, { key, body: withFirst(first, measured.body), facts, storedAt });
+    } else {
+      const body = withFirst(first, measured.body);
+      await putLarge(bucket, { key, body, facts, storedAt, signal });
+    }
   } catch (error) {
     measured.throwFailure();
     signal?.throwIfAborted();
@@ -37,19 +40,32 @@ export async function putObject(
   return { key, bytes: measured.bytes(), sha256: measured.sha256(), storedAt };
 }
 
-/** Stores the body beside the objects, then copies it to its key, whole and described. */
-async function putLarge(
-  { client, Bucket, at }: ObjectBucket,
-  large: { key: string; body: AsyncIterable<Buffer>; facts: () => ObjectFacts; storedAt: number },
-): Promise<void> {
+type LargePut = {
+  key: string;
+  body: AsyncIterable<Buffer>;
+  facts: () => ObjectFacts;
+  storedAt: number;
+  signal: AbortSignal | undefined;
+};
+
+/**
+ * Stores the body beside the objects, then copies it to its key, whole and described. What a put
+ * that is given up leaves is removed with the leftovers.
+ */
+async function putLarge({ client, Bucket, at }: ObjectBucket, large: LargePut): Promise<void> {
   const place = at(UNFINISHED + newPutId(large.storedAt));
   const parts = { partSize: PART_BYTES, queueSize: PARTS_AT_ONCE, leavePartsOnError: false };
   const Body = Readable.from(large.body, { objectMode: false });
-  await new Upload({ client, params: { ...place, Body }, ...parts }).done();
+  const upload = new Upload({ client, params: { ...place, Body }, ...parts });
+  const { signal } = large;
+  const giveUp = () => void upload.abort();
+  signal?.addEventListener('abort', giveUp, { once: true });
+  await upload.done().finally(() => signal?.removeEventListener('abort', giveUp));
   try {
     const CopySource = [Bucket, ...place.Key.split('/')].map(encodeURIComponent).join('/');
     const copy = { ...at(large.key), CopySource, Metadata: large.facts() };
-    await client.send(new CopyObjectCommand({ ...copy, MetadataDirective: 'REPLACE' }));
+    const options = signal === undefined ? {} : { abortSignal: signal };
+    await client.send(new CopyObjectCommand({ ...copy, MetadataDirective: 'REPLACE' }), options);
   } finally {
     // If that fails, it is removed with the leftovers.
     await client.send(new DeleteObjectCommand(place)).catch(() => undefined);
