@@ -5,7 +5,7 @@ import { checkIsolation } from '#src/provisioner/browsers/docker/isolation.ts';
 import { ensureNetwork } from '#src/provisioner/browsers/docker/network.ts';
 import { openSite } from '#src/provisioner/browsers/docker/site.ts';
 import { containersOf, dockerOptions } from '#test/support/browsers/docker-browsers.fixture.ts';
-import { hasDocker } from '#test/support/servers/docker-engine.ts';
+import { docker, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openEngineDoor } from '#test/support/servers/docker-engine-proxy.ts';
 
 let launches = 0;
@@ -70,7 +70,7 @@ describe.runIf(hasDocker())('while the engine does not answer requests to attach
 });
 
 test.runIf(hasDocker())(
-  'an engine that takes half a minute keeps files, and removes containers',
+  'files are written and containers removed where the engine takes half a minute',
   async () => {
     await using engine = await openEngineDoor();
     const given = dockerOptions({ host: engine.host });
@@ -91,6 +91,25 @@ test.runIf(hasDocker())(
     const kept = await browsers.folders.read(keeping.workloadId, 'kept.txt', signal);
     expect(Buffer.concat(await Array.fromAsync(kept?.body ?? [])).toString()).toBe('a log-in');
     expect(containersOf(given.serverId, leaving.workloadId)).toEqual([]);
+  },
+);
+
+test.runIf(hasDocker())(
+  'a browser whose profile was read goes on once the engine answers again',
+  async () => {
+    await using engine = await openEngineDoor();
+    const given = dockerOptions({ host: engine.host });
+    await using browsers = await createDockerBrowsers(given);
+    const spec = { ...aSpec(), profile: { tar: null, isKept: true } };
+    await browsers.launch(spec);
+    const [container = ''] = containersOf(given.serverId, spec.workloadId);
+    const isPaused = () => docker('inspect', '--format', '{{.State.Paused}}', container);
+    engine.refuse(/^POST \S*\/unpause/);
+    const signal = AbortSignal.timeout(60_000);
+    for await (const _ of browsers.readProfile(spec.workloadId, signal));
+    expect([isPaused(), engine.refused() > 1]).toEqual(['true', true]);
+    engine.refuse(null);
+    await expect.poll(isPaused).toBe('false');
   },
 );
 

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
+import { doubling, retry } from '#src/async/retry.ts';
+import { within } from '#src/async/timeout.ts';
 import type { BrowserSpec } from '../../browsers.ts';
 import { archiveOf } from '../../chromium/profile-files.ts';
 import { bounded, statusOf } from '../engine.ts';
@@ -13,6 +15,8 @@ import { OWNER, putTar } from './archive.ts';
 const VOLUME = '/profile';
 /** Below the volume, whose own owner is root. */
 const DATA = 'data';
+const RESUMED_WITHIN_MS = 5_000;
+const RESUME_PAUSE_MS = doubling(250, 5_000);
 
 /** A volume without a name is the container's own, and removed with it. */
 export function profileMounts({ profile }: BrowserSpec): Docker.MountSettings[] {
@@ -72,8 +76,15 @@ export async function* readProfile(
     yield* archiveOf(archive as NodeJS.ReadableStream & AsyncIterable<Buffer>, DATA);
   } finally {
     cut.abort();
-    if (mustPause) await unpause(container);
+    // The reader does not wait longer for an engine that is away.
+    if (mustPause) await within(RESUMED_WITHIN_MS, resume(container), () => undefined);
   }
+}
+
+/** Lets a container go on, as soon as the engine answers: nobody else would until a restart. */
+function resume(container: Docker.Container): Promise<void> {
+  const isTransient = (error: unknown) => statusOf(error) === null;
+  return retry({ pauseMs: RESUME_PAUSE_MS, isTransient }, () => unpause(container));
 }
 
 /** Lets a paused container go on; one that is not paused, or that has ended, stays as it is. */
