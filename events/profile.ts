@@ -112,7 +112,7 @@ export const NotSavedReason = Type.Union(
   {
     description:
       'browser_ended: without a proper close; not_closed: not in time; too_large: more than ' +
-      '`PROFILE_BYTES_MAX`; storage: it could not be stored; not_writer: another session may save',
+      '`PROFILE_MB_MAX`; storage: it could not be stored; not_writer: another session may save',
   },
 );
 export type NotSavedReason = Static<typeof NotSavedReason>;

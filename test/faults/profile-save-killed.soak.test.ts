@@ -13,6 +13,7 @@ import {
   type CreatedSession,
   type RealService,
 } from '#test/support/service/real-session.ts';
+import { openLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { isSoak } from '#test/support/soak.ts';
 
@@ -26,8 +27,8 @@ import { isSoak } from '#test/support/soak.ts';
  */
 
 type Profiled = CreatedSession & { profile: { version: number } };
-/** A session that ends, and the process of its browser. */
-type Ending = { id: string; chromium: number };
+/** A session that ends, the process of its browser, and the version that it began with. */
+type Ending = { id: string; chromium: number; begunWith: number };
 
 let s3: Awaited<ReturnType<typeof buildAndStartS3>>;
 let shop: Awaited<ReturnType<typeof startShop>>;
@@ -49,7 +50,8 @@ beforeAll(async () => {
   await service.request('DELETE', `/api/sessions/${first.id}`);
   await reaches(service, first.id, 'stopped');
   expect(await latest()).toBe(1);
-});
+  // The first file of a soak builds the S3 server.
+}, 900_000);
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
   shop?.[Symbol.dispose]();
@@ -81,24 +83,40 @@ async function archives(): Promise<string[]> {
   return below.flatMap((path) => /profiles\/.*\/([0-9a-f]{64})$/.exec(path)?.[1] ?? []);
 }
 
-const steps: [name: string, isReached: (before: string[]) => Promise<boolean>][] = [
+/** Before the end: the archives that there were, and the browser's workload. */
+type Seen = { before: string[]; workloadId: string };
+type Step = [name: string, isReached: (seen: Seen) => Promise<boolean>];
+
+const steps: Step[] = [
   ['has been asked to stop', async () => true],
   ['is reading its profile', async () => (await spooled()).length > 0],
   [
     'has stored its profile',
-    async (before) => (await archives()).some((one) => !before.includes(one)),
+    async ({ before }) => (await archives()).some((one) => !before.includes(one)),
   ],
+];
+/** Its browser stands still, so that it does not close before it is killed. */
+const CLOSING: Step = [
+  'is closing its browser',
+  async ({ workloadId: id }) => {
+    await using log = await openLog(service);
+    const last = await log.eventStore.readLast<'workload'>({ kind: 'workload', id });
+    return last?.type === 'workload.terminating';
+  },
 ];
 
 /** A session that has logged in anew ends, and is at the step. */
-async function endUntil(name: string, isReached: (before: string[]) => Promise<boolean>) {
+async function endUntil(name: string, step: Step): Promise<Ending> {
   const before = await archives();
   const session = await create();
   const begunWith = session.profile.version;
   await logIn(session, name);
-  const { chromium } = tracesOf(service, session.autoscaler_workload_id);
+  const workloadId = session.autoscaler_workload_id;
+  const { chromium } = tracesOf(service, workloadId);
+  if (step === CLOSING) process.kill(chromium, 'SIGSTOP');
   expect((await service.request('DELETE', `/api/sessions/${session.id}`)).status).toBe(200);
-  await eventually(() => isReached(before), 'the step');
+  const [, isReached] = step;
+  await eventually(() => isReached({ before, workloadId }), 'the step');
   return { id: session.id, chromium, begunWith };
 }
 
@@ -136,7 +154,7 @@ async function untilStopped(id: string): Promise<void> {
 }
 
 /** Kills a part, and waits until what was under way has ended. */
-const kills: { part: string; kill: (ending: Ending) => Promise<void>; at?: typeof steps }[] = [
+const kills: { part: string; kill: (ending: Ending) => Promise<void>; at?: Step[] }[] = [
   {
     part: 'the service',
     async kill({ id: sessionId }) {
@@ -175,10 +193,12 @@ const kills: { part: string; kill: (ending: Ending) => Promise<void>; at?: typeo
   {
     part: 'the browser',
     // It is gone at the other steps.
-    at: steps.slice(0, 1),
-    async kill({ id: sessionId, chromium }) {
+    at: [CLOSING],
+    async kill({ id: sessionId, chromium, begunWith }) {
       process.kill(chromium, 'SIGKILL');
       await untilStopped(sessionId);
+      // What it had in memory is lost, so its profile is not saved.
+      expect(await latest()).toBe(begunWith);
     },
   },
 ];
@@ -186,16 +206,16 @@ const kills: { part: string; kill: (ending: Ending) => Promise<void>; at?: typeo
 const rows = kills.flatMap(({ part, kill, at = steps }, index) =>
   at
     .filter((_, step) => isSoak || step === index % at.length)
-    .map(([step, isReached]) => ({ part, kill, step, isReached })),
+    .map((step) => ({ part, kill, name: step[0], step })),
 );
 
 test.each(rows)(
-  'a kill of $part while a session $step leaves a whole version and nothing else',
-  async ({ part, kill, step, isReached }) => {
-    const name = `${part} ${step}`;
-    const { begunWith, ...ending } = await endUntil(name, isReached);
+  'a kill of $part while a session $name leaves a whole version and nothing else',
+  async ({ part, kill, step, ...row }) => {
+    const name = `${part} ${row.name}`;
+    const ending = await endUntil(name, step);
     await kill(ending);
-    await isWhole(begunWith, name);
+    await isWhole(ending.begunWith, name);
     await nothingIsLeft();
   },
 );

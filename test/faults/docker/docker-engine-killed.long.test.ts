@@ -87,17 +87,17 @@ describe.runIf(hasDocker()).each([
     },
   );
 
-  test('a session that saves its profile leaves the last version or the next, and the profile free', async () => {
+  test('the end of a session that saves its profile leaves the last version or the next, and the profile free', async () => {
     const { main, untilReady, untilConsistent, read, serverId } = service;
     await untilReady();
     const { body: made } = await main.request('POST', '/api/profiles', { name: 'shop' });
-    const begin = async (save: boolean) => {
-      const profile = { id: made.id, save };
+    const begin = async () => {
+      const profile = { id: made.id, save: true };
       const { body } = await main.request('POST', '/api/sessions', { duration: '1h', profile });
       await eventually(async () => (await read(body.id)).status === 'active', 'it is active');
       return String(body.id);
     };
-    const saving = await begin(true);
+    const saving = await begin();
     const { come } = await watchFor(main, 'workload.terminating', serverId);
     await main.request('DELETE', `/api/sessions/${saving}`);
     await come;
@@ -109,7 +109,7 @@ describe.runIf(hasDocker()).each([
     const { body: left } = await main.request('GET', `/api/profiles/${made.id}`);
     expect(left.saving_session_id).toBeNull();
     expect([null, 1]).toContain(left.latest_version);
-    const next = await begin(true);
+    const next = await begin();
     await main.request('DELETE', `/api/sessions/${next}`);
     await eventually(async () => (await read(next)).status === 'stopped', 'it has stopped');
     const { body: saved } = await main.request('GET', `/api/profiles/${made.id}`);
