@@ -52,7 +52,13 @@ beforeEach(async () => {
   const pooled = { workloadId, phase: 'busy', session: identity };
   const roster = { get: () => pooled };
   files.start({ roster, reporter } as unknown as Pool);
+  await connect();
+});
+
+/** Connects to the browser, which then tells over this connection. @returns what ends it */
+async function connect(): Promise<() => void> {
   const listeners = new Map<string, (params: Record<string, unknown>) => void>();
+  const closed = new AbortController();
   tell = (event, params) => listeners.get(event)?.(params);
   const connection = {
     workloadId,
@@ -61,23 +67,25 @@ beforeEach(async () => {
     },
     on: (event: string, listener: (params: Record<string, unknown>) => void) =>
       void listeners.set(event, listener),
-    closed: new AbortController().signal,
+    closed: closed.signal,
   } as unknown as ObservedBrowserConnection;
   await files.part.attached?.(connection);
-});
+  return () => closed.abort();
+}
 
-/** Opens a page of the browser. @returns what is written to its console */
-function openPage(targetId: string): string[] {
+/** Opens a page of a browser. @returns what is written to its console, and what closes it */
+function openPage(targetId: string, of = workloadId) {
   const written: string[] = [];
+  const closed = new AbortController();
   const page = {
-    ...{ workloadId, targetId, closed: new AbortController().signal },
+    ...{ workloadId: of, targetId, closed: closed.signal },
     async send(method: string, { expression }: { expression: string }) {
       const text = /^console\.error\((.*)\)$/.exec(expression)?.[1] ?? 'null';
       if (method === 'Runtime.evaluate') written.push(JSON.parse(text) as string);
     },
   };
   void files.part.pages?.attached(page as unknown as ObservedTarget);
-  return written;
+  return { written, close: () => closed.abort() };
 }
 
 const begin = (guid: string, suggestedFilename: string, frameId = 'frame') =>
@@ -95,6 +103,10 @@ const told = () =>
     return `${type.slice('session.file-'.length)} ${name} ${reason}`.trim();
   });
 const settled = () => files.end(workloadId);
+const cancelled = () =>
+  sent
+    .filter(({ method }) => method === 'Browser.cancelDownload')
+    .map(({ params }) => params['guid']);
 
 describe('what a browser downloads', () => {
   it('lands in the folder whatever context it is in', () => {
@@ -136,8 +148,18 @@ describe('what a browser downloads', () => {
     progress('g1', 'inProgress', 20, FILE_BYTES_MAX + 1);
     progress('g1', 'canceled', 20, FILE_BYTES_MAX + 1);
     await settled();
-    expect(sent.filter(({ method }) => method === 'Browser.cancelDownload')).toHaveLength(1);
+    expect(cancelled()).toEqual(['g1']);
     expect(told()).toEqual(['refused film.mkv too_large']);
+  });
+
+  it('is cancelled over the newer connection to its browser when an older one ends', async () => {
+    const endOlder = await connect();
+    await connect();
+    endOlder();
+    begin('g1', 'film.mkv');
+    progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    await settled();
+    expect(cancelled()).toEqual(['g1']);
   });
 
   it('is refused with the reason in the console of the page that began it', async () => {
@@ -146,7 +168,7 @@ describe('what a browser downloads', () => {
     progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
     progress('g1', 'canceled', 10, FILE_BYTES_MAX + 1);
     await settled();
-    expect([mine, other]).toEqual([
+    expect([mine.written, other.written]).toEqual([
       [
         'The download of "film.mkv" was refused. ' +
           'FILE_TOO_LARGE: a file of this session may have 1,000 bytes.',
@@ -155,15 +177,34 @@ describe('what a browser downloads', () => {
     ]);
   });
 
-  it('is refused without a word to another page, where its own has closed or is a frame', async () => {
+  it('is refused without a word to another page, where a frame began it that is no page', async () => {
     const other = openPage('other');
     for (const guid of ['g1', 'g2', 'g3']) {
-      begin(guid, guid, 'closed');
+      begin(guid, guid, 'frame');
       progress(guid, 'inProgress', 900, 0);
     }
     await settled();
-    expect(sent.filter(({ method }) => method === 'Browser.cancelDownload')).toHaveLength(1);
-    expect(other).toEqual([]);
+    expect(cancelled()).toEqual(['g3']);
+    expect(other.written).toEqual([]);
+  });
+
+  it('is refused without a word to the page of another browser, whatever frame began it', async () => {
+    const anothers = openPage('page', 'wl_2');
+    begin('g1', 'film.mkv', 'page');
+    progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    await settled();
+    expect(cancelled()).toEqual(['g1']);
+    expect(anothers.written).toEqual([]);
+  });
+
+  it('is refused without a word to its page, where that has closed', async () => {
+    const mine = openPage('mine');
+    begin('g1', 'film.mkv', 'mine');
+    mine.close();
+    progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    await settled();
+    expect(cancelled()).toEqual(['g1']);
+    expect(mine.written).toEqual([]);
   });
 
   it('is refused with the reason in its page, also where it is larger than Chromium told', async () => {
@@ -172,7 +213,7 @@ describe('what a browser downloads', () => {
     folders.put(workloadId, 'g1', Buffer.alloc(FILE_BYTES_MAX + 1));
     progress('g1', 'completed', 0, 0);
     await settled();
-    expect(mine).toEqual([expect.stringContaining('FILE_TOO_LARGE')]);
+    expect(mine.written).toEqual([expect.stringContaining('FILE_TOO_LARGE')]);
   });
 
   it('is refused with a bounded number of lines in consoles', async () => {
@@ -183,7 +224,7 @@ describe('what a browser downloads', () => {
       progress(`g${at}`, 'canceled', 10, FILE_BYTES_MAX + 1);
     }
     await settled();
-    expect(mine).toHaveLength(100);
+    expect(mine.written).toHaveLength(100);
   });
 
   it('is cancelled where all that is on its way is more than the session may have', async () => {

@@ -1,30 +1,43 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
+import { nextTurn } from '#src/async/sleep.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import type { ProfileOwner, ProfileVault } from '#src/profiles/profile-vault.ts';
 import type { Pool } from '#src/provisioner/pool/pool.ts';
 import type { PooledBrowser } from '#src/provisioner/pool/roster.ts';
 import { createProfiles, type Profiles } from '#src/provisioner/profiles/profiles.ts';
-import { saveAtEnd } from '#src/provisioner/profiles/save-profile.ts';
+import { saveAtEnd, saveNow } from '#src/provisioner/profiles/save-profile.ts';
 
-/** How many profiles a server saves at once. */
+/** How many profiles a server saves at once, and what becomes of those that are not saved. */
 
 const METADATA = newMetadata('test');
 
 let profiles: Profiles;
+/** The profiles that were stored. */
+let stored: string[];
 /** Saves under way, of each organization. */
 let running: Map<string, number>;
 /** The most that were under way together, of one organization and of all. */
 let most: { ofOne: number; ofAll: number };
 
 beforeEach(() => {
-  const [eventStore, vault] = [{} as EventStore, {} as ProfileVault];
-  profiles = createProfiles({ eventStore, vault, versionsKept: 3 });
+  stored = [];
+  const vault = {
+    async save({ profileId }: ProfileOwner) {
+      stored.push(profileId);
+      return { sha256: '00', bytes: 1, contents: { origins: [], cookies: [] } };
+    },
+  } as unknown as ProfileVault;
+  profiles = createProfiles({ eventStore: {} as EventStore, vault, versionsKept: 3 });
   running = new Map();
   most = { ofOne: 0, ofAll: 0 };
 });
 
-/** Saves a profile, which takes a turn of the event loop. */
+/** Saves a profile: others can go on before it is saved. */
 function save(organization: string, withinMs = 60_000): Promise<string | null> {
   return profiles.inTurn(organization, withinMs, async () => {
     running.set(organization, (running.get(organization) ?? 0) + 1);
@@ -33,13 +46,13 @@ function save(organization: string, withinMs = 60_000): Promise<string | null> {
       ofOne: Math.max(most.ofOne, running.get(organization) ?? 0),
       ofAll: Math.max(most.ofAll, all),
     };
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     running.set(organization, (running.get(organization) ?? 0) - 1);
     return 'saved';
   });
 }
 
-/** Holds as many turns as an organization may have, until they are released. */
+/** Holds that many turns of the organization, until they are released. */
 async function occupy(organization: string, count: number) {
   const release = Promise.withResolvers<void>();
   const begun = Array.from({ length: count }, () => Promise.withResolvers<void>());
@@ -100,31 +113,100 @@ it('a save that fails gives its turn back', async () => {
   expect(await save('acme')).toBe('saved');
 });
 
-it('a profile that is stored takes no turn while the event store does not answer', async () => {
-  const stored: string[] = [];
-  const vault = {
-    async save({ profileId }: ProfileOwner) {
-      stored.push(profileId);
-      return { sha256: '00', bytes: 1, contents: { origins: [], cookies: [] } };
-    },
-  } as unknown as ProfileVault;
-  const eventStore = {} as EventStore;
-  const never = new Promise<never>(() => undefined);
+/** Saves the profile of a session, at its end or while it goes on. */
+type Save = (pool: Pool, pooled: PooledBrowser) => Promise<void>;
+const atEnd: Save = (pool, pooled) => saveAtEnd(pool, pooled, { isClosed: false }, METADATA);
+const onRequest: Save = (pool, pooled) => saveNow(pool, pooled, METADATA);
+
+const isAway = () => Promise.reject(new Error('the event store is away'));
+
+/** A server whose browsers are closed, or are not. @returns also what it reports of sessions */
+function server({ isClosed = true, record = isAway } = {}) {
+  const reported: unknown[] = [];
   const pool = {
-    profiles: createProfiles({ eventStore, vault, versionsKept: 3 }),
+    profiles,
     browsers: {
-      close: async () => true,
+      close: async () => isClosed,
       async *readProfile() {},
       build: () => ({ version: '1' }),
     },
-    reporter: { profile: () => never },
+    reporter: {
+      profile: record,
+      session: async (_: unknown, command: unknown) => void reported.push(command),
+    },
+    log: pino({ level: 'silent' }),
   } as unknown as Pool;
-  const ids = Array.from({ length: 10 }, (_, at) => `prf_${at}`);
-  for (const id of ids) {
-    const session = { organizationId: 'acme', id: `ses_of_${id}` };
-    const profile = { organizationId: 'acme', sessionId: session.id, id, version: 0, save: true };
-    const pooled = { workloadId: `wl_of_${id}`, session, options: { profile } };
-    void saveAtEnd(pool, pooled as unknown as PooledBrowser, { isClosed: false }, METADATA);
-  }
-  await expect.poll(() => stored.toSorted()).toEqual(ids.toSorted());
+  return { pool, reported };
+}
+
+/** The browser of a session that is to save its profile. */
+function browserOf(id: string, port = 0): PooledBrowser {
+  const session = { organizationId: 'acme', id: `ses_of_${id}` };
+  const profile = { organizationId: 'acme', sessionId: session.id, id, version: 0, save: true };
+  const browser = { cdp: { host: '127.0.0.1', port, path: '/' } };
+  const pooled = { workloadId: `wl_of_${id}`, session, browser, options: { profile } };
+  return pooled as unknown as PooledBrowser;
+}
+
+it('a profile whose browser is not closed at the end is not stored, which is reported', async () => {
+  const { pool, reported } = server({ isClosed: false });
+  await atEnd(pool, browserOf('prf_1'));
+  expect(stored).toEqual([]);
+  const outcome = { reason: 'not_closed', detail: 'the browser was not closed within 20 s' };
+  expect(reported).toEqual([{ type: 'ReportProfile', outcome, atEnd: true }]);
 });
+
+it.each([
+  { when: 'at the end of its session', save: atEnd, seconds: 60, isEnd: true },
+  { when: 'while its session goes on', save: onRequest, seconds: 10, isEnd: false },
+])(
+  'a profile whose turn does not come $when is not stored, which is reported after $seconds s',
+  async ({ save: saveOne, seconds, isEnd }) => {
+    const release = await occupy('acme', 3);
+    const { pool, reported } = server();
+    const late = new AbortController();
+    using limit = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(late.signal);
+    const saving = saveOne(pool, browserOf('prf_1'));
+    await expect.poll(() => limit.mock.calls).toEqual([[seconds * 1_000]]);
+    expect([stored, reported]).toEqual([[], []]);
+    late.abort();
+    await saving;
+    expect(stored).toEqual([]);
+    const outcome = { reason: 'storage', detail: `others were being saved for ${seconds} s` };
+    expect(reported).toEqual([{ type: 'ReportProfile', outcome, atEnd: isEnd }]);
+    await release();
+  },
+);
+
+it.each([
+  { when: 'at the end of its session', save: atEnd },
+  { when: 'while its session goes on', save: onRequest },
+])(
+  'a profile that is stored $when takes no turn while the event store does not answer',
+  async ({ save: saveOne }) => {
+    await using browser = await startEmptyBrowser();
+    const { pool } = server({ record: () => new Promise<never>(() => undefined) });
+    const ids = Array.from({ length: 10 }, (_, at) => `prf_${at}`);
+    for (const id of ids) void saveOne(pool, browserOf(id, browser.port));
+    await expect.poll(() => stored.toSorted()).toEqual(ids.toSorted());
+  },
+);
+
+/** Answers over CDP as a browser without cookies and pages does. */
+async function startEmptyBrowser() {
+  const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+  sockets.on('connection', (socket) =>
+    socket.on('message', (data: Buffer) => {
+      const { id } = JSON.parse(data.toString()) as { id: number };
+      socket.send(JSON.stringify({ id, result: { cookies: [], targetInfos: [] } }));
+    }),
+  );
+  await once(sockets, 'listening');
+  return {
+    port: (sockets.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      for (const client of sockets.clients) client.terminate();
+      await new Promise((closed) => sockets.close(closed));
+    },
+  };
+}

@@ -10,7 +10,7 @@ import type { ObjectStore } from '#src/objects/object-store.ts';
 import { createRecorder, type RecorderOptions } from '#src/provisioner/recorder/recorder.ts';
 import { firstLink, nextLink } from '#src/recordings/chain.ts';
 import { createFramebuffer } from '#src/recordings/framebuffer.ts';
-import { parseSegmentKey, segmentKey } from '#src/recordings/keys.ts';
+import { parseSegmentKey, recordingPrefix, segmentKey } from '#src/recordings/keys.ts';
 import { readSegment, type Segment } from '#src/recordings/segment-format.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, browser, requested, stopRequested, T0 } from '#test/support/examples.ts';
@@ -33,26 +33,35 @@ beforeEach(async () => {
 });
 afterEach(() => screen[Symbol.asyncDispose]());
 
-/** The recorder of a session, whose events are decided as the event store would. */
-function recordSession(
-  changes: Partial<RecorderOptions> = {},
-  given: SessionState = after([requested({ record: true }), activated(T0, browser('wl_1'))]),
-  isAdopted = false,
-) {
+/** What is reported of a session, decided as the event store would. */
+function reportsOf(given: SessionState) {
   let state = given;
   const events: Extract<SessionEvent, { type: 'session.recording-stored' }>[] = [];
+  const apply = (event: SessionEvent) => {
+    state = evolve<'session'>(sessionRef, state, event);
+  };
   const session: RecorderOptions['reporter']['session'] = async (_identity, command) => {
     const decided = decide(command, state);
     if (isRejection(decided)) return decided;
     for (const event of decided) {
-      state = evolve<'session'>(sessionRef, state, event);
+      apply(event);
       if (event.type === 'session.recording-stored') events.push(event);
     }
     return { state, sequence: 1, isChanged: decided.length > 0 } as never;
   };
-  const recorder = createRecorder({
+  return {
+    events,
+    apply,
+    session,
+    state: () => state,
+    segments: () => events.flatMap(({ data }) => data.segments),
+    gaps: () => events.flatMap(({ data }) => data.gaps),
+  };
+}
+
+function startRecorder(changes: Partial<RecorderOptions> & Pick<RecorderOptions, 'reporter'>) {
+  return createRecorder({
     objects: store,
-    reporter: { session },
     vncPasswordOf: () => 'password',
     log: pino({ level: 'silent' }),
     now: Date.now,
@@ -60,19 +69,23 @@ function recordSession(
     times,
     ...changes,
   });
-  const running = { workloadId: 'wl_1', cdp: { ...screen.address, path: '' }, vnc: screen.address };
-  recorder.start(running, state, isAdopted);
-  return {
-    recorder,
-    events,
-    state: () => state,
-    segments: () => events.flatMap(({ data }) => data.segments),
-    gaps: () => events.flatMap(({ data }) => data.gaps),
-    finish: () => recorder.finish('wl_1'),
-    apply: (event: SessionEvent) => {
-      state = evolve<'session'>(sessionRef, state, event);
-    },
-  };
+}
+
+/** A browser that shows the screen. */
+function showing(workloadId: string) {
+  return { workloadId, cdp: { ...screen.address, path: '' }, vnc: screen.address };
+}
+
+/** The recorder of a session. */
+function recordSession(
+  changes: Partial<RecorderOptions> = {},
+  given: SessionState = after([requested({ record: true }), activated(T0, browser('wl_1'))]),
+  isAdopted = false,
+) {
+  const reports = reportsOf(given);
+  const recorder = startRecorder({ reporter: reports, ...changes });
+  recorder.start(showing('wl_1'), given, isAdopted);
+  return { ...reports, recorder, finish: () => recorder.finish('wl_1') };
 }
 
 function after(events: SessionEvent[]): SessionState {
@@ -102,7 +115,7 @@ async function lastPicture(): Promise<Uint8ClampedArray> {
   return shown.pixels;
 }
 
-async function untilStored(count: number, { segments }: ReturnType<typeof recordSession>) {
+async function untilStored(count: number, { segments }: ReturnType<typeof reportsOf>) {
   await vi.waitFor(() => expect(segments().length).toBeGreaterThanOrEqual(count), wait);
 }
 
@@ -281,6 +294,44 @@ describe('a gap', () => {
     expect(second.gaps()).toMatchObject([{ reason: 'restart' }]);
     expect(Date.parse(second.gaps()[0]?.from ?? '')).toBe(lost?.messages.at(-1)?.at);
   });
+});
+
+test('segments of one session that wait hold up another one, and no longer than they wait', async () => {
+  const gate = Promise.withResolvers<void>();
+  const put = vi.fn<ObjectStore['put']>(async (key, ...given) => {
+    if (key.startsWith(recordingPrefix(first.state()))) await gate.promise;
+    return store.put(key, ...given);
+  });
+  const given = after([requested({ record: true }), activated(T0, browser('wl_1'))]);
+  const [first, second] = [reportsOf(given), reportsOf({ ...given, id: 'ses_2' })];
+  const log = { warn: vi.fn(), info: vi.fn() };
+  const recorder = startRecorder({
+    objects: { ...store, put },
+    reporter: {
+      session: (identity, ...told) =>
+        (identity.id === 'ses_2' ? second : first).session(identity, ...told),
+    },
+    log,
+    waitingBytesMax: 1,
+  });
+  // Each warns once when it is held up.
+  recorder.start(showing('wl_1'), first.state(), false);
+  await vi.waitFor(() => expect(put).toHaveBeenCalled(), wait);
+  screen.paint(square, RED);
+  await vi.waitFor(() => expect(log.warn).toHaveBeenCalledTimes(1), wait);
+  recorder.start(showing('wl_2'), second.state(), false);
+  await vi.waitFor(() => expect(log.warn).toHaveBeenCalledTimes(2), wait);
+  expect(second.segments()).toEqual([]);
+  gate.resolve();
+  for (const { gaps } of [first, second]) {
+    const held = expect.objectContaining({ reason: 'slow_store', until: expect.any(String) });
+    await vi.waitFor(() => expect(gaps()).toContainEqual(held), wait);
+  }
+  await untilStored(1, second);
+  const before = [first, second].map(({ segments }) => segments().length);
+  screen.paint(square, GREEN);
+  for (const [at, one] of [first, second].entries()) await untilStored((before[at] ?? 0) + 1, one);
+  for (const workloadId of ['wl_1', 'wl_2']) await recorder.finish(workloadId);
 });
 
 test('the end of a session waits a while for its recording, not longer', async () => {
