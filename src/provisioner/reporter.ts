@@ -115,7 +115,7 @@ export function createReporter(
   };
 }
 
-/** What runs an append, and again while the event store is unavailable, in the attempt's context. */
+/** What runs an append, and runs it again while the event store is unavailable. */
 function retries(context: CommandContext, log: Logger, signal: AbortSignal) {
   type Append<Result> = (attempt: CommandContext) => Promise<Result>;
   const options = {

@@ -3,7 +3,7 @@ import { filesMax, type FileRefusal } from '#events/session/files.ts';
 import { safeFileName, unusedFileName } from '#src/domain/session/file-name.ts';
 import { fileKey } from '#src/domain/session/files.ts';
 import { newId } from '#src/ids.ts';
-import type { DownloadControls } from './download-controls.ts';
+import type { PageConsole } from './download-controls.ts';
 import { NotTaken, type Excess, type SessionFileStore } from './session-file-store.ts';
 
 /** What Chromium tells of a download. */
@@ -30,7 +30,8 @@ type Download = {
   name: string;
   bytes: number;
   refused: Excess | null;
-  frameId: string | undefined;
+  /** Of the page that began it. */
+  writeToPage: PageConsole;
 };
 
 /**
@@ -38,7 +39,7 @@ type Download = {
  * it gets its own name, is copied into the object store and recorded. One that is more than the
  * session may have is cancelled while it runs, and the page's console says why.
  */
-export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: DownloadControls) {
+export function createDownloads(fileStore: SessionFileStore, cancel: (guid: string) => void) {
   const running = new Map<string, Download>();
   let lines = 0;
 
@@ -57,17 +58,18 @@ export function createDownloads(fileStore: SessionFileStore, { cancel, tell }: D
     cancel(guid);
     tellWhy(download, download.refused);
   }
-  function tellWhy({ frameId, name }: Download, excess: Excess): void {
+  function tellWhy({ writeToPage, name }: Download, excess: Excess): void {
     lines += 1;
-    if (lines <= LINES_MAX) tell(frameId, refusalText(name, excess));
+    if (lines <= LINES_MAX) writeToPage(refusalText(name, excess));
   }
 
   return {
-    begin({ guid, suggestedFilename, frameId }: DownloadBegin): void {
+    /** @param writeToPage of the page that began it, as of that moment */
+    begin({ guid, suggestedFilename }: DownloadBegin, writeToPage: PageConsole): void {
       // Only a browser that a page has taken over begins so many in spite of cancels.
       if (running.size >= RUNNING_MAX) return cancel(guid);
       const name = safeFileName(suggestedFilename);
-      const download: Download = { guid, name, bytes: 0, refused: null, frameId };
+      const download: Download = { guid, name, bytes: 0, refused: null, writeToPage };
       running.set(guid, download);
       check(guid, download);
     },

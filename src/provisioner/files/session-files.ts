@@ -56,7 +56,7 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
     const parts = { ...options, reporter: pool.reporter };
     const opening = loadFiles(eventStore, session).then((files): Opened => {
       const fileStore = new SessionFileStore(parts, workloadId, session, files);
-      const downloads = createDownloads(fileStore, controls.of(workloadId));
+      const downloads = createDownloads(fileStore, (guid) => controls.cancel(workloadId, guid));
       return { fileStore, answer: createAnswers(fileStore), downloads };
     });
     opened.set(workloadId, opening);
@@ -95,7 +95,11 @@ export function createSessionFiles(options: SessionFilesOptions): SessionFilesOf
         const { workloadId } = browser;
         controls.attached(browser);
         return observeDownloads(browser, {
-          begin: (told) => follow(workloadId, (downloads) => downloads.begin(told)),
+          begin(told) {
+            // Now: until its session's files are known, the page may show another site.
+            const writeToPage = controls.consoleOf(workloadId, told.frameId);
+            follow(workloadId, (downloads) => downloads.begin(told, writeToPage));
+          },
           progress: (told) => follow(workloadId, (downloads) => downloads.progress(told)),
         });
       },

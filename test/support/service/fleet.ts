@@ -80,7 +80,7 @@ export type ServerOptions = {
   fullMs?: number;
   /** Replaces the read model of this server's provisioner. */
   views?: (views: Views) => Views;
-  /** What its sessions' ends are told by; absent: nothing. */
+  /** The black boxes of its browsers; absent: there are none. */
   blackBoxes?: BlackBoxes;
   /** Where the recordings of its sessions are stored; absent: none is made. */
   recordings?: ProvisionerDependencies['recordings'];

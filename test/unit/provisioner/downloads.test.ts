@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import type { SessionEvent } from '#events/session.ts';
@@ -74,18 +75,27 @@ async function connect(): Promise<() => void> {
 }
 
 /** Opens a page of a browser. @returns what is written to its console, and what closes it */
-function openPage(targetId: string, of = workloadId) {
+function openPage(targetId: string, of = workloadId, url = 'https://shop.example/cart') {
   const written: string[] = [];
   const closed = new AbortController();
+  let location = new URL(url);
   const page = {
-    ...{ workloadId: of, targetId, closed: closed.signal },
+    ...{ workloadId: of, targetId, url, closed: closed.signal },
     async send(method: string, { expression }: { expression: string }) {
-      const text = /^console\.error\((.*)\)$/.exec(expression)?.[1] ?? 'null';
-      if (method === 'Runtime.evaluate') written.push(JSON.parse(text) as string);
+      if (method !== 'Runtime.evaluate') return;
+      const error = (text: string) => written.push(text);
+      runInNewContext(expression, { location, console: { error } });
     },
   };
   void files.part.pages?.attached(page as unknown as ObservedTarget);
-  return { written, close: () => closed.abort() };
+  return {
+    written,
+    close: () => closed.abort(),
+    navigate(to: string) {
+      location = new URL(to);
+      tell('Target.targetInfoChanged', { targetInfo: { targetId, url: to } });
+    },
+  };
 }
 
 const begin = (guid: string, suggestedFilename: string, frameId = 'frame') =>
@@ -205,6 +215,23 @@ describe('what a browser downloads', () => {
     await settled();
     expect(cancelled()).toEqual(['g1']);
     expect(mine.written).toEqual([]);
+  });
+
+  it.each([
+    ['a page', 'https://shop.example/cart', 'https://other.example/'],
+    ['a page without an origin', 'data:text/html,cart', 'data:text/html,other'],
+  ])('is refused without a word to the site that %s shows by then', async (_, from, to) => {
+    const mine = openPage('mine', workloadId, from);
+    begin('g1', 'film.mkv', 'mine');
+    mine.navigate(to);
+    progress('g1', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    await settled();
+    expect([cancelled(), mine.written]).toEqual([['g1'], []]);
+    mine.navigate(from);
+    begin('g2', 'film.mkv', 'mine');
+    progress('g2', 'inProgress', 10, FILE_BYTES_MAX + 1);
+    await settled();
+    expect(mine.written).toHaveLength(1);
   });
 
   it('is refused with the reason in its page, also where it is larger than Chromium told', async () => {

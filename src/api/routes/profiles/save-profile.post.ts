@@ -15,8 +15,8 @@ import { ProfileSaved } from '../../schemas/profiles.ts';
 import { notActive } from '../../sessions/current-session.ts';
 
 /**
- * A server that works takes less than this: a second for what the page has just written, 10 s until
- * its turn, 10 s to read cookies, and a minute to store the copy. After 90 s another save may begin.
+ * A server that works takes less: a second for what the page has just written, 10 s until its turn,
+ * 10 s to read cookies, and a minute to store the copy. After 90 s another save may begin.
  */
 const SAVED_WITHIN_MS = 85_000;
 

@@ -81,10 +81,14 @@ export async function* readProfile(
   }
 }
 
-/** Lets a container go on, as soon as the engine answers: nobody else would until a restart. */
+/** Lets a container go on as soon as the engine answers; else it would stand until a restart. */
 function resume(container: Docker.Container): Promise<void> {
-  const isTransient = (error: unknown) => statusOf(error) === null;
-  return retry({ pauseMs: RESUME_PAUSE_MS, isTransient }, () => unpause(container));
+  const again = { pauseMs: RESUME_PAUSE_MS, isTransient: isUnanswered };
+  return retry(again, () => unpause(container));
+}
+
+function isUnanswered(error: unknown): boolean {
+  return statusOf(error) === null;
 }
 
 /** Lets a paused container go on; one that is not paused, or that has ended, stays as it is. */
@@ -93,6 +97,6 @@ export async function unpause(container: Docker.Container): Promise<void> {
     await container.unpause(bounded());
   } catch (error) {
     // 409, or 500 of older engines: it is not paused.
-    if (statusOf(error) === null) throw error;
+    if (isUnanswered(error)) throw error;
   }
 }
