@@ -118,6 +118,12 @@ export type ObservedBrowser = {
 export type FolderFile = { bytes: number; body: AsyncIterable<Uint8Array> };
 
 /**
+ * A file that is read. Its reader disposes of it whether or not its bytes were taken: until then a
+ * Docker engine keeps the container locked, for every other request too.
+ */
+export type OpenedFile = FolderFile & AsyncDisposable;
+
+/**
  * The folder that each browser has for its session's files, as the browser's user sees it:
  * `DOWNLOADS_FOLDER` in the working folder of its process. It ends with the browser. Every method
  * throws FolderGone where the browser is not there (any more), and is bounded by its signal. `name`
@@ -127,7 +133,7 @@ export type BrowserFolders = {
   /** Where a file of the folder is in the browser's own file system. */
   path(workloadId: string, name: string): string;
   /** Null: there is no file of the name. */
-  read(workloadId: string, name: string, signal: AbortSignal): Promise<FolderFile | null>;
+  read(workloadId: string, name: string, signal: AbortSignal): Promise<OpenedFile | null>;
   /** Writes a whole file, or none where the body fails; replaces one of the same name. */
   write(workloadId: string, name: string, file: FolderFile, signal: AbortSignal): Promise<void>;
   /** Renames a file; replaces one of the new name. False: there is none of the old one. */

@@ -134,12 +134,13 @@ async function land(
   const signal = fileStore.bounded();
   const name = unusedFileName(download.name, (one) => fileStore.has(one));
   const isThere = await folders.rename(workloadId, inFolder, name, signal);
-  const file = isThere ? await folders.read(workloadId, name, signal) : null;
+  await using file = isThere ? await folders.read(workloadId, name, signal) : null;
   if (file === null) return fileStore.refuse(name, 'download', 'failed', { guid });
   // Chromium tells how much it has received now and then, and not of what a page makes itself.
   const excess = download.refused ?? fileStore.excess(null, file.bytes);
   if (excess !== null) {
-    await file.body[Symbol.asyncIterator]().return?.();
+    // The browser's folder can be changed only then.
+    await file[Symbol.asyncDispose]();
     await folders.remove(workloadId, name, signal);
     if (download.refused === null) tellWhy(download, excess);
     return fileStore.refuse(name, 'download', excess.reason, { bytes: file.bytes, guid });

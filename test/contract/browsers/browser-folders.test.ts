@@ -35,7 +35,7 @@ describe.each(adapters)('the folder of a browser: $adapter', ({ adapter, open })
   afterAll(() => opened?.[Symbol.asyncDispose]());
 
   async function textOf(name: string): Promise<string | null> {
-    const file = await opened.browsers.folders.read(browser.workloadId, name, signal);
+    await using file = await opened.browsers.folders.read(browser.workloadId, name, signal);
     return file && Buffer.concat(await Array.fromAsync(file.body)).toString();
   }
   const write = (name: string, text: string) => {
@@ -77,7 +77,7 @@ describe.each(adapters)('the folder of a browser: $adapter', ({ adapter, open })
     const bytes = 80 * MIB;
     const file = { bytes, body: pieces(80) };
     await folders.write(browser.workloadId, 'large', file, signal);
-    const read = await folders.read(browser.workloadId, 'large', signal);
+    await using read = await folders.read(browser.workloadId, 'large', signal);
     expect(read?.bytes).toBe(bytes);
     const hash = createHash('sha256');
     for await (const piece of read?.body ?? []) hash.update(piece);
@@ -85,6 +85,18 @@ describe.each(adapters)('the folder of a browser: $adapter', ({ adapter, open })
     for await (const piece of pieces(80)) expected.update(piece);
     expect(hash.digest('hex')).toBe(expected.digest('hex'));
     await folders.remove(browser.workloadId, 'large', signal);
+  });
+
+  it('can rename and remove a file that was opened and not read', async () => {
+    const { folders } = opened.browsers;
+    // More than all buffers on the way: the Docker engine locks a container until it is read.
+    const file = { bytes: 8 * MIB, body: pieces(8) };
+    await folders.write(browser.workloadId, 'untaken', file, signal);
+    const read = await folders.read(browser.workloadId, 'untaken', signal);
+    await read?.[Symbol.asyncDispose]();
+    const soon = AbortSignal.timeout(60_000);
+    expect(await folders.rename(browser.workloadId, 'untaken', 'renamed', soon)).toBe(true);
+    await folders.remove(browser.workloadId, 'renamed', soon);
   });
 
   test.runIf(adapter !== 'simulated')('takes what a page downloads, under its name', async () => {

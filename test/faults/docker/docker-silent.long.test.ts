@@ -88,7 +88,7 @@ test.runIf(hasDocker())(
       browsers.folders.write(keeping.workloadId, 'kept.txt', file, signal),
       browsers.stop(leaving.workloadId),
     ]);
-    const kept = await browsers.folders.read(keeping.workloadId, 'kept.txt', signal);
+    await using kept = await browsers.folders.read(keeping.workloadId, 'kept.txt', signal);
     expect(Buffer.concat(await Array.fromAsync(kept?.body ?? [])).toString()).toBe('a log-in');
     expect(containersOf(given.serverId, leaving.workloadId)).toEqual([]);
   },

@@ -275,6 +275,24 @@ describe('what a browser downloads', () => {
     expect(await folders.read(workloadId, 'a', signal)).toBeNull();
   });
 
+  it('is let go before it is removed: a Docker engine removes none that is being read', async () => {
+    const steps: string[] = [];
+    const { read, remove } = folders;
+    folders.read = async (...of) => {
+      const file = await read(...of);
+      return file && { ...file, [Symbol.asyncDispose]: async () => void steps.push('let go') };
+    };
+    folders.remove = async (...of) => {
+      steps.push('removed');
+      await remove(...of);
+    };
+    begin('g1', 'a');
+    folders.put(workloadId, 'g1', Buffer.alloc(FILE_BYTES_MAX + 1));
+    progress('g1', 'completed', 0, 0);
+    await settled();
+    expect(steps.slice(0, 2)).toEqual(['let go', 'removed']);
+  });
+
   it('is recorded as failed where it is cancelled, or not whole at the end', async () => {
     begin('g1', 'cancelled');
     progress('g1', 'canceled');

@@ -33,9 +33,15 @@ export function createProcessFolders(
       const file = await orNull(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
       if (file === null) return null;
       const stat = await file.stat();
-      if (stat.isFile()) return { bytes: stat.size, body: bytesOf(file, stat.size, signal) };
-      await file.close();
-      return null;
+      if (!stat.isFile()) {
+        await file.close();
+        return null;
+      }
+      return {
+        bytes: stat.size,
+        body: bytesOf(file, stat.size, signal),
+        [Symbol.asyncDispose]: () => file.close(),
+      };
     },
     async write(workloadId, name, { body }, signal) {
       const path = place(workloadId, name);
@@ -76,17 +82,13 @@ export async function makeDownloadsFolder(folder: string, user: BrowserUser): Pr
 
 /** At most `bytes` of them: a file that still grows would have no end. */
 async function* bytesOf(file: FileHandle, bytes: number, signal: AbortSignal) {
-  try {
-    for (let at = 0; at < bytes;) {
-      signal.throwIfAborted();
-      const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, bytes - at));
-      const { bytesRead } = await file.read(piece, 0, piece.length, at);
-      if (bytesRead === 0) throw new Error('the file became shorter while it was read');
-      at += bytesRead;
-      yield piece.subarray(0, bytesRead);
-    }
-  } finally {
-    await file.close();
+  for (let at = 0; at < bytes;) {
+    signal.throwIfAborted();
+    const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, bytes - at));
+    const { bytesRead } = await file.read(piece, 0, piece.length, at);
+    if (bytesRead === 0) throw new Error('the file became shorter while it was read');
+    at += bytesRead;
+    yield piece.subarray(0, bytesRead);
   }
 }
 

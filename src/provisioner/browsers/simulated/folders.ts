@@ -22,7 +22,12 @@ export function createSimulatedFolders(): SimulatedFolders {
     path: (_, name) => `/simulated/downloads/${name}`,
     async read(workloadId, name) {
       const content = folderOf(workloadId).get(name);
-      return content === undefined ? null : { bytes: content.length, body: piecesOf(content) };
+      if (content === undefined) return null;
+      return {
+        bytes: content.length,
+        body: piecesOf(content),
+        [Symbol.asyncDispose]: async () => undefined,
+      };
     },
     async write(workloadId, name, { body }, signal) {
       const pieces: Uint8Array[] = [];

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { extract, pack, type Header } from 'tar-stream';
 import type Docker from 'dockerode';
-import type { FolderFile } from '../../browsers.ts';
+import type { FolderFile, OpenedFile } from '../../browsers.ts';
 
 /** The engine's archives: tars that are made and read as streams. */
 
@@ -68,31 +68,29 @@ export function archiveOf(
 }
 
 /** The file of a tar with one; null: it is no file. */
-export async function fileIn(archive: NodeJS.ReadableStream): Promise<FolderFile | null> {
+export async function fileIn(archive: NodeJS.ReadableStream): Promise<OpenedFile | null> {
   const source = archive as Readable;
   const tar = extract();
   source.on('error', (error) => tar.destroy(error));
   source.pipe(tar);
-  const entries = tar[Symbol.asyncIterator]();
-  const { value: entry, done } = await entries.next();
-  const isFile = done !== true && entry.header.type === 'file';
-  if (!isFile) {
-    source.destroy();
-    return null;
-  }
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => void source.destroy());
+  const { value: entry, done } = await tar[Symbol.asyncIterator]().next();
+  if (done === true || entry.header.type !== 'file') return null;
   const bytes = entry.header.size ?? 0;
-  return { bytes, body: bytesOf(entry as AsyncIterable<Uint8Array>, source, bytes) };
+  const held = opened.move();
+  return {
+    bytes,
+    body: bytesOf(entry as AsyncIterable<Uint8Array>, bytes),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
 }
 
-async function* bytesOf(entry: AsyncIterable<Uint8Array>, source: Readable, bytes: number) {
+async function* bytesOf(entry: AsyncIterable<Uint8Array>, bytes: number) {
   let read = 0;
-  try {
-    for await (const piece of entry) {
-      read += piece.length;
-      yield piece;
-    }
-    if (read !== bytes) throw new Error('the file was cut off while it was read');
-  } finally {
-    source.destroy();
+  for await (const piece of entry) {
+    read += piece.length;
+    yield piece;
   }
+  if (read !== bytes) throw new Error('the file was cut off while it was read');
 }
