@@ -68,8 +68,9 @@ export type EventStore = {
   subscribe(options: SubscribeOptions): AsyncIterable<RecordedEvent[]>;
 
   /**
-   * Sequence of the newest event; 0 if none. There is no such question about some subjects only: a
-   * store answers it by walking all subjects that match, which are the more the longer it is used.
+   * Sequence of the newest event; 0 if none. It is never within the events of one append, which are
+   * read together or not at all. There is no such question about some subjects only: a store
+   * answers it by walking all subjects that match, which are the more the longer it is used.
    */
   lastSequence(): Promise<number>;
 

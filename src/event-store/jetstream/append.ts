@@ -20,6 +20,13 @@ const REFUSED = new Set([...WRONG_LAST_SEQUENCE, 10201]);
  */
 const INCOMPLETE = 10176;
 
+/** The headers of a batch's messages; `commit` is on the last one alone. */
+export const BATCH = {
+  id: 'Nats-Batch-Id',
+  sequence: 'Nats-Batch-Sequence',
+  commit: 'Nats-Batch-Commit',
+} as const;
+
 const CONFLICT = { outcome: 'conflict' } as const;
 
 /**
@@ -109,9 +116,9 @@ function send(nc: NatsConnection, members: readonly BatchMessage[]): Promise<Msg
       fields.set('Nats-Expected-Last-Subject-Sequence-Subject', expected.filter);
     }
     if (members.length > 1) {
-      fields.set('Nats-Batch-Id', batchId);
-      fields.set('Nats-Batch-Sequence', String(index + 1));
-      if (isLast) fields.set('Nats-Batch-Commit', '1');
+      fields.set(BATCH.id, batchId);
+      fields.set(BATCH.sequence, String(index + 1));
+      if (isLast) fields.set(BATCH.commit, '1');
     }
     const options = { headers: fields, timeout: PUBLISH_MS };
     if (isLast) return nc.request(message.subject, message.body, options);

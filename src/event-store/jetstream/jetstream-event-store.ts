@@ -5,7 +5,7 @@ import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import type { EventStore } from '../event-store.ts';
 import { readable } from '../unreadable.ts';
-import { createAppend } from './append.ts';
+import { BATCH, createAppend } from './append.ts';
 import { readHistory } from './history.ts';
 import { readRange } from './read.ts';
 import { requestWithRetry } from './request.ts';
@@ -31,6 +31,10 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
   }
 
   async function lastSequence(): Promise<number> {
+    // The one wildcard for which the server walks no subjects.
+    const last = await newest('>', true);
+    if (last !== null) return last.seq - storedOfOpenBatch(last);
+    // There is none, or the newest was removed.
     const { state } = await requestWithRetry(connection, READ_MS, () =>
       jsm.streams.info(EVENTS_STREAM),
     );
@@ -76,4 +80,14 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
       return { id: info.created, firstSequence: Math.max(1, first), lastSequence };
     },
   };
+}
+
+/**
+ * How many messages of a batch are stored, up to the given one; 0 where that ends its batch. The
+ * server stores a batch whole, but message by message: readers see it grow until it is
+ * acknowledged.
+ */
+function storedOfOpenBatch({ header }: StoredMsg): number {
+  if (header.get(BATCH.commit) !== '') return 0;
+  return Number(header.get(BATCH.sequence));
 }

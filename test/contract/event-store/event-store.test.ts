@@ -153,6 +153,30 @@ describe.each(eventLogs)('the event store ($adapter)', ({ open }) => {
       expect(again.outcome).toBe('appended');
     });
 
+    test('has its end between two batches, also while one is being stored', async () => {
+      const { eventStore, other } = opened;
+      const starts: number[] = [];
+      const ends: number[] = [];
+      const over = new AbortController();
+      const looking = (async () => {
+        while (!over.signal.aborted) ends.push(await other.lastSequence());
+      })();
+      for (let count = 0; count < 400; count += 1) {
+        const session = aSession();
+        const metadata = aCause();
+        const appended = await eventStore.append([
+          change(0, requested(session, metadata), queued(session, metadata)),
+          change(0, slotReserved(session, metadata)),
+        ]);
+        starts.push(appended.outcome === 'appended' ? (appended.sequences[0] ?? 0) : 0);
+      }
+      over.abort();
+      await looking;
+      const within = new Set(starts.flatMap((start) => [start, start + 1]));
+      expect(ends.filter((end) => within.has(end))).toEqual([]);
+      expect(new Set(ends).size).toBeGreaterThan(1);
+    });
+
     test('recognises a command that it has stored before', async () => {
       const session = aSession();
       const single = [change(0, requested(session))];
