@@ -72,18 +72,11 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
       ? 'http://127.0.0.1:8000'
       : startShopIn(containerOf(session.autoscaler_workload_id));
   }
-  /** Opens the shop, once it listens in the container. */
+  /** Opens the shop. */
   async function inShop<Result>(session: CreatedSession, path: string, script: string) {
     const origin = shopOf(session);
     return onPage(session, async (page) => {
-      await eventually(
-        () =>
-          page.goto(origin + path).then(
-            () => true,
-            () => false,
-          ),
-        'the shop is open',
-      );
+      await page.goto(origin + path);
       return (await page.evaluate(script)) as Result;
     });
   }

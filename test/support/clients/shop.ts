@@ -93,9 +93,14 @@ const SERVER = `
     exit;
   }`;
 
+const LISTENS = `: </dev/tcp/127.0.0.1/${PORT_IN_CONTAINER}`;
+const UNTIL_LISTENING = `until (${LISTENS}) 2>/dev/null; do sleep 0.05; done`;
+
 /** The same site in a browser's container, which reaches no other one of this machine. */
 export function startShopIn(container: string): string {
   const environment = ['--env', `PAGE=${PAGE}`, '--env', `WORKER=${WORKER}`];
   docker('exec', '--detach', ...environment, container, 'perl', '-e', SERVER);
+  // A page that is refused loads again by itself, in the middle of what is done on the next one.
+  docker('exec', container, 'timeout', '120', 'bash', '-c', UNTIL_LISTENING);
   return `http://127.0.0.1:${PORT_IN_CONTAINER}`;
 }
