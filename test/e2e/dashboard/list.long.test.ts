@@ -91,14 +91,20 @@ describe('the stream of events', () => {
     ];
     await using tab = await dashboard.open('/keys');
     const { page } = tab;
-    await page.route('**/api/events', (route) => {
-      positions.push(route.request().headers()['last-event-id']);
-      const answer = answers[positions.length - 1];
-      return answer === undefined ? route.continue() : route.fulfill(answer);
+    // An alert is shown until the next answer, so that waits until the alert has been seen.
+    const seen = { end: Promise.withResolvers<void>(), refusal: Promise.withResolvers<void>() };
+    await page.route('**/api/events', async (route) => {
+      const turn = positions.push(route.request().headers()['last-event-id']);
+      if (turn === 3) await seen.end.promise;
+      if (turn === 4) await seen.refusal.promise;
+      const answer = answers[turn - 1];
+      await (answer === undefined ? route.continue() : route.fulfill(answer));
     });
     await goTo(page, service.apiUrl);
     await page.getByRole('alert').filter({ hasText: 'It ends for a test.' }).waitFor();
+    seen.end.resolve();
     await page.getByRole('alert').filter({ hasText: 'There is no such position.' }).waitFor();
+    seen.refusal.resolve();
     await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     const { id } = await create({ session_name: 'after-the-refusal' });
     await statusOf(page, id, 'active').waitFor();
