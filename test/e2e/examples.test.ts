@@ -126,6 +126,8 @@ async function startPerson(): Promise<{ browser: Browser } & AsyncDisposable> {
     executablePath: process.env['CHROMIUM'] ?? '',
     args: ['--no-sandbox', '--disable-gpu'],
     acceptInsecureCerts: true,
+    // For one that hangs: a busy machine takes longer than the usual 30 s.
+    timeout: 120_000,
   });
   return { browser, [Symbol.asyncDispose]: () => browser.close() };
 }

@@ -2,6 +2,7 @@ import { connect, type Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createClient, type Client } from '#src/client/client.ts';
 import {
+  colourOf,
   openScreen,
   startRealService,
   type RealService,
@@ -9,6 +10,8 @@ import {
 import { note, notesOf, record } from '#test/support/clients/recording-page.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { refusal } from '#test/support/gateway.fixture.ts';
+
+const GREEN = '#1ec828';
 
 /** Hand-offs and shares of a real browser with a real screen, through the whole service. */
 
@@ -43,6 +46,10 @@ const press = (screen: Awaited<ReturnType<typeof openScreen>>, text: string) => 
 test('a person steers alone while automation waits, and automation goes on in order', async () => {
   await using session = await client.sessions.create({ duration: '10m' });
   const { browser, page } = await drive(session.cdp_url ?? '');
+  // The screen tells that the page has the key, while no automation can ask the page.
+  await page.evaluate(`document.addEventListener('keydown', ({ key }) => {
+    if (key === 'b') document.body.style.background = '${GREEN}';
+  })`);
   const password = session.vnc_password ?? '';
   const owner = await openScreen({ vnc_url: session.vnc_url ?? '' }, password);
   press(owner, 'a');
@@ -66,7 +73,7 @@ test('a person steers alone while automation waits, and automation goes on in or
   // The screen answers the owner after its key, so the gateway has seen the key.
   await owner.rfb.framebuffer();
   press(person, 'b');
-  await person.rfb.framebuffer();
+  await eventually(async () => (await colourOf(person.rfb)) === GREEN, 'the page has the key');
   const gave = { success: true, note: 'Pressed.' };
   expect((await post(`${handoff}/complete`, gave, bea)).body).toMatchObject(gave);
 

@@ -66,14 +66,17 @@ async function settle(service: RunningService) {
 }
 
 async function listAgrees(service: RunningService, total: number): Promise<void> {
-  const { status, body } = await service.request('GET', '/api/sessions');
-  expect([status, body.total]).toEqual([200, total]);
+  const list = await eventually(async () => {
+    const { status, body } = await service.request('GET', '/api/sessions');
+    return status === 200 && body;
+  }, 'the list answers');
+  expect(list.total).toBe(total);
   const { sessions } = await auditLog(service);
   const active = [...sessions.values()].filter(({ state }) => state.status === 'active').length;
-  const { body: load } = await service.request('GET', '/api/status');
-  expect(load.current_load.active_sessions).toBe(active);
   await eventually(async () => {
-    const { autoscaler } = (await service.request('GET', '/api/status')).body;
-    return autoscaler.pool_status.busy === active;
-  }, `${active} browsers are busy`);
+    const { status, body } = await service.request('GET', '/api/status');
+    if (status !== 200) return false;
+    const { autoscaler, current_load: load } = body;
+    return load.active_sessions === active && autoscaler.pool_status.busy === active;
+  }, `${active} sessions are active, and as many browsers busy`);
 }

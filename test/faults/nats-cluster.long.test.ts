@@ -123,13 +123,15 @@ test('no acknowledged append is lost or doubled when the leader of the stream is
 
   for (const count of [25, 50]) {
     await until(count);
-    const { leader = '' } = await clusterOf(operator, EVENTS_STREAM);
-    const server = cluster.servers.get(leader);
-    expect(server).toBeDefined();
-    await server?.kill();
+    const leading = async () => {
+      const { leader = '' } = await clusterOf(operator, EVENTS_STREAM);
+      return cluster.servers.get(leader) ?? null;
+    };
+    const server = await eventually(leading, 'the stream has a leader', PATIENCE_MS);
+    await server.kill();
     // Two of three go on without it.
     await until(count + 10);
-    await server?.restart();
+    await server.restart();
     const whole = () => isWhole(operator, EVENTS_STREAM);
     await eventually(whole, 'the killed one has caught up', 2 * PATIENCE_MS);
   }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { isFinal } from '#src/domain/session/session.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { startTraffic } from '#test/support/load/persistent-traffic.ts';
@@ -61,16 +62,21 @@ async function isWhole(service: RunningService, before: number, part: Part): Pro
   );
 }
 
-/** The list has every session, with the status that the event store has. */
+/** The list has every session, with the status that the event store has once none changes. */
 async function agrees(service: RunningService, total: number): Promise<void> {
+  const sessions = await eventually(async () => {
+    const audit = await auditLog(service);
+    const states = [...audit.sessions.values()].map(({ state }) => state);
+    const isSettled = states.every(({ status }) => status === 'active' || isFinal(status));
+    return isSettled && audit.sessions;
+  }, 'no session waits or is ending');
   const list = await eventually(async () => {
     const { status, body } = await service.request('GET', '/api/sessions?limit=100');
-    return status === 200 && body;
-  }, 'the list answers');
+    const isSame = (row: { id: string; status: string }) =>
+      row.status === sessions.get(row.id)?.state.status;
+    return status === 200 && body.sessions.every(isSame) && body;
+  }, 'the list agrees with the event store');
   expect(list.total).toBe(total);
-  const { sessions } = await auditLog(service);
-  for (const row of list.sessions)
-    expect([row.id, row.status]).toEqual([row.id, sessions.get(row.id)?.state.status]);
 }
 
 type Part = 'nats' | 'redis';

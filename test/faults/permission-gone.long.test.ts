@@ -37,10 +37,15 @@ test('a process that may not subscribe to the event store is not ready, and serv
 
   // Keys may have been revoked meanwhile: after 30 s none is accepted, by this process.
   const list = async () => (await service.request('GET', '/api/sessions')).status;
-  expect(await list()).toBe(200);
+  const silence = async () => {
+    const { body } = await service.request('GET', '/api/ready');
+    return body.context.reader_silence_seconds.EVENTS as number;
+  };
+  const early = await list();
+  // On a busy machine the 30 s may be over by now.
+  if ((await silence()) < 30) expect(early).toBe(200);
   await expect.poll(list, { interval: 1_000, timeout: 90_000 }).toBe(503);
-  const deaf = await service.request('GET', '/api/ready');
-  expect(deaf.body.context.reader_silence_seconds.EVENTS).toBeGreaterThan(30);
+  expect(await silence()).toBeGreaterThan(30);
 
   await nats.reconfigure(users(true));
   await eventually(async () => (await database()) === 'healthy', 'it receives events again');

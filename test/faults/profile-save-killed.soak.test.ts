@@ -1,3 +1,4 @@
+import { watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -76,20 +77,23 @@ async function profile() {
   return (await service.request('GET', `/api/profiles/${id}`)).body;
 }
 const latest = async (): Promise<number> => (await profile()).latest_version;
-const spooled = () => readdir(join(service.dataDir, 'profiles'));
+const spoolFolder = () => join(service.dataDir, 'profiles');
 /** The archives that the object store has whole. */
 async function archives(): Promise<string[]> {
   const below = await readdir(s3.folder, { recursive: true });
   return below.flatMap((path) => /profiles\/.*\/([0-9a-f]{64})$/.exec(path)?.[1] ?? []);
 }
 
-/** Before the end: the archives that there were, and the browser's workload. */
-type Seen = { before: string[]; workloadId: string };
+/**
+ * Before the end: the archives that there were, and the browser's workload. Since then: whether a
+ * profile has been spooled, which takes a moment.
+ */
+type Seen = { before: string[]; workloadId: string; hasSpooled: () => boolean };
 type Step = [name: string, isReached: (seen: Seen) => Promise<boolean>];
 
 const steps: Step[] = [
   ['has been asked to stop', async () => true],
-  ['is reading its profile', async () => (await spooled()).length > 0],
+  ['is reading its profile', async ({ hasSpooled }) => hasSpooled()],
   [
     'has stored its profile',
     async ({ before }) => (await archives()).some((one) => !before.includes(one)),
@@ -114,9 +118,13 @@ async function endUntil(name: string, step: Step): Promise<Ending> {
   const workloadId = session.autoscaler_workload_id;
   const { chromium } = tracesOf(service, workloadId);
   if (step === CLOSING) process.kill(chromium, 'SIGSTOP');
+  let isSpooled = false;
+  const spooling = watch(spoolFolder(), { persistent: false }, () => (isSpooled = true));
   expect((await service.request('DELETE', `/api/sessions/${session.id}`)).status).toBe(200);
   const [, isReached] = step;
-  await eventually(() => isReached({ before, workloadId }), 'the step');
+  const seen = { before, workloadId, hasSpooled: () => isSpooled };
+  await eventually(() => isReached(seen), 'the step');
+  spooling.close();
   return { id: session.id, chromium, begunWith };
 }
 
@@ -137,7 +145,7 @@ async function isWhole(begunWith: number, name: string): Promise<void> {
 
 async function nothingIsLeft(): Promise<void> {
   expect(await temporaryFiles(service)).toEqual([]);
-  expect(await spooled()).toEqual([]);
+  expect(await readdir(spoolFolder())).toEqual([]);
   expect((await profile()).saving_session_id).toBeNull();
 }
 

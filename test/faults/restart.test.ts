@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { SessionState } from '#events/session.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { auditLog, movesOf, nameOf } from '#test/support/service/audit-event-store.ts';
 import { connectionsTo, descendantsOf, stillRunning } from '#test/support/service/processes.ts';
@@ -27,7 +28,7 @@ let used: CreatedSession;
 let queued: string;
 
 beforeEach(async () => {
-  const env = { POOL_MIN_IDLE: '1', POOL_MAX: '1', CREATE_WAIT: '5s', QUEUE_AFTER: '100ms' };
+  const env = { POOL_MIN_IDLE: '1', POOL_MAX: '1', QUEUE_AFTER: '100ms' };
   service = await startRealService(env);
   ended = await createWarm(service, { session_name: 'ended' });
   await service.request('DELETE', `/api/sessions/${ended.id}`);
@@ -65,7 +66,6 @@ describe('SIGTERM', () => {
     expect(await readSession(service, used.id)).toMatchObject({
       status: 'stopped',
       ended_reason: 'operator',
-      credits_used: 1,
     });
     await isServed(queued);
     const { sessions, ledgerEvents } = await auditLog(service);
@@ -73,6 +73,7 @@ describe('SIGTERM', () => {
       ...['stop-requested', 'stopped'],
     ]);
     expect(movesOf(ledgerEvents, used.id)).toEqual(['slot-reserved', 'slot-released']);
+    expectCharged(sessions.get(used.id)?.state);
   });
 });
 
@@ -89,7 +90,6 @@ describe('kill -9', () => {
     expect(await readSession(service, used.id)).toMatchObject({
       status: 'failed',
       ended_reason: 'server_lost',
-      credits_used: 1,
     });
     expect(await readSession(service, ended.id)).toMatchObject({
       status: 'stopped',
@@ -98,6 +98,7 @@ describe('kill -9', () => {
     await isServed(queued);
     const { sessions } = await auditLog(service);
     expect([...sessions.keys()].toSorted()).toEqual([ended.id, used.id, queued].toSorted());
+    expectCharged(sessions.get(used.id)?.state);
     // Only the new process's browser has files.
     expect(await temporaryFiles(service)).toHaveLength(1);
     expect(await readdir(join(service.dataDir, 'browsers'))).toHaveLength(1);
@@ -124,10 +125,18 @@ describe('kill -9', () => {
 
 /** Waits until the session has a browser of the new process, and drives it. */
 async function isServed(id: string): Promise<void> {
-  const session = await reaches(service, id, 'active', 30_000);
+  const session = await reaches(service, id, 'active');
   expect(await onPage(session, async (page) => (await page.goto(pageOf('#112233')), 'there'))).toBe(
     'there',
   );
+}
+
+/** Each minute that has begun is charged, until the stop or the failure. */
+function expectCharged(session: SessionState | undefined): void {
+  if (session === undefined) throw new Error('the event store does not have the session');
+  const { startedAt, stopRequestedAt, endedAt, creditsUsed } = session;
+  const ranMs = Date.parse(stopRequestedAt ?? endedAt ?? '') - Date.parse(startedAt ?? '');
+  expect(creditsUsed).toBe(Math.ceil(ranMs / 60_000));
 }
 
 async function leavesNothing(

@@ -16,6 +16,8 @@ const LOAD = soakOr(
 const RATIO_MAX = 10;
 /** The time that the API gives a client that it cuts off to take the rest. */
 const LINGER_MS = 10_000;
+/** The line in its log may be that much later than the cut-off. */
+const LOGGED_WITHIN_MS = 1_000;
 /** How far the heap rises between two collections, in a process of some 300 MB. */
 const HEAP_WAVE_MB = 80;
 
@@ -57,8 +59,8 @@ describe(`${LOAD.clients} streams over ${LOAD.seconds} s of ${LOAD.createsPerSec
 
   it('end with slow_reader for that client', () => {
     const last = { event: 'end', data: expect.stringContaining('slow_reader') };
-    // A client that begins to read too late finds its connection closed.
-    if (cutOff.lateMs > LINGER_MS / 2) expect(cutOff.blocks).toBeGreaterThan(0);
+    // A client that takes longer finds its connection closed.
+    if (cutOff.tookMs > LINGER_MS - LOGGED_WITHIN_MS) expect(cutOff.blocks).toBeGreaterThan(0);
     else expect(cutOff).toMatchObject({ isComplete: true, last });
   });
 
@@ -73,8 +75,8 @@ describe(`${LOAD.clients} streams over ${LOAD.seconds} s of ${LOAD.createsPerSec
   });
 });
 
-/** How a stream ended for a client that began to read so long after the API had cut it off. */
-type CutOff = { last: Block | undefined; isComplete: boolean; blocks: number; lateMs: number };
+/** How a stream ended for a client, so long after the API had cut it off. */
+type CutOff = { last: Block | undefined; isComplete: boolean; blocks: number; tookMs: number };
 
 /** Reads the stream at once when the API cuts it off. */
 async function readCutOff(api: RunningService, stream: Stream): Promise<CutOff> {
@@ -82,11 +84,11 @@ async function readCutOff(api: RunningService, stream: Stream): Promise<CutOff> 
   const withinMs = LOAD.seconds * 1_000 + 300_000;
   await eventually(isCutOff, 'the API cuts off a client that reads nothing', withinMs);
   const cutOffAt = /"time":(\d+).*"reason":"slow_reader"/.exec(api.output())?.[1];
-  const lateMs = Date.now() - Number(cutOffAt);
   stream.resume();
   await stream.ended;
+  const tookMs = Date.now() - Number(cutOffAt);
   const { blocks } = stream;
-  return { last: blocks.at(-1), isComplete: stream.isComplete(), blocks: blocks.length, lateMs };
+  return { last: blocks.at(-1), isComplete: stream.isComplete(), blocks: blocks.length, tookMs };
 }
 
 /** Adds events until `done` settles: for a client that reads nothing, the kernel buffers 40 MB. */

@@ -128,8 +128,14 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
     };
   }
 
+  /** Read again if the sweep removes a folder meanwhile. */
   async function objects(): Promise<string[]> {
-    const paths = await readdir(s3.folder, { recursive: true, withFileTypes: true });
+    const reading = readdir(s3.folder, { recursive: true, withFileTypes: true });
+    const paths = await reading.catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      return null;
+    });
+    if (paths === null) return objects();
     return paths
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(s3.folder.length + 1));

@@ -264,6 +264,9 @@ export async function openRaw(
   socket.write(begin);
   const answer = await new Promise<Buffer>((resolve) => socket.once('data', resolve));
   if (!answer.toString('latin1').startsWith('HTTP/1.1 101 ')) throw new Error(String(answer));
+  // The first frame may come in one packet with the answer.
+  const first = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
+  if (first.length > 0) socket.unshift(first);
   return socket;
 }
 

@@ -126,19 +126,30 @@ async function readPage(offset: number, more: string) {
   );
 }
 
-/** Learns which sessions have a label: the list of the API does not show labels. */
-async function readLabel(label: string): Promise<void> {
+/**
+ * Learns which sessions have a label: the list of the API does not show labels. After a failure for
+ * a passing reason it goes on with the page that failed, until another key signs in.
+ */
+async function readLabel(label: string, from = 0): Promise<void> {
+  const key = credential.value;
   const border = label.indexOf('=');
   const own = { [label.slice(0, border)]: label.slice(border + 1) };
-  let count = 1;
-  for (let offset = 0; offset < Math.min(count, ROWS_MAX); offset += PAGE) {
-    const page = await readPage(offset, `&label=${encodeURIComponent(label)}`);
-    count = page.total;
-    for (const listed of page.sessions) {
-      const known = byId.get(listed.id);
-      const row = told.has(listed.id) && known ? known : rowOfListed(listed, known);
-      put({ ...row, labels: { ...row.labels, ...own } });
+  let offset = from;
+  try {
+    let count = Infinity;
+    for (; offset < Math.min(count, ROWS_MAX); offset += PAGE) {
+      const page = await readPage(offset, `&label=${encodeURIComponent(label)}`);
+      if (key !== credential.value) return;
+      count = page.total;
+      for (const listed of page.sessions) {
+        const known = byId.get(listed.id);
+        const row = told.has(listed.id) && known ? known : rowOfListed(listed, known);
+        put({ ...row, labels: { ...row.labels, ...own } });
+      }
     }
+  } catch (error) {
+    if (key !== credential.value || !(error instanceof RequestFailed && error.isTransient)) return;
+    setTimeout(() => void readLabel(label, offset), error.retryAfterMs ?? RETRY_MS);
   }
 }
 

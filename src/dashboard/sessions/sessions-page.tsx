@@ -68,7 +68,7 @@ function LiveSessions() {
   const { loading, failure } = state.value;
   useEffect(() => sessionList.start(), []);
   useEffect(() => {
-    for (const label of labels) void sessionList.readLabel(label).catch(() => undefined);
+    for (const label of labels) void sessionList.readLabel(label);
   }, [labels.join()]);
   const selected = may('member')
     ? {

@@ -42,7 +42,7 @@ export function WallPage() {
   const { loading, failure } = state.value;
   useEffect(() => sessionList.start(), []);
   useEffect(() => {
-    for (const label of view.labels) void sessionList.readLabel(label).catch(() => undefined);
+    for (const label of view.labels) void sessionList.readLabel(label);
   }, [view.labels.join()]);
   useArrowKeys();
   const shown = slots.current;

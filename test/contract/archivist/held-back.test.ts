@@ -61,12 +61,12 @@ describe('events that are sealed stay in the log', () => {
     const queue = await real.openWorkQueue('workers', filters.sessionRequests);
     await expectHeldBack('workers');
     expect((await openArchive(test.store.files)).endSequence()).toBeGreaterThan(40);
-    for (;;) {
+    const isFinished = async () => {
       const item = await queue.next(200, new AbortController().signal);
-      if (item === null) break;
-      await item.ack();
-    }
-    await eventually(async () => (await truncation.heldBackTo()) === null, 'it is finished');
+      await item?.ack();
+      return (await truncation.heldBackTo()) === null;
+    };
+    await eventually(isFinished, 'it is finished');
     await expectPurged();
   });
 

@@ -118,7 +118,7 @@ describe.each(adapters)('the folder of a browser: $adapter', ({ adapter, open })
     };
     const roster = { get: () => ({ workloadId, phase: 'busy', session }) };
     files.start({ roster, reporter } as unknown as Pool);
-    using observer = createObserver({ parts: [files.part], log });
+    using observer = createObserver({ parts: [files.part], log, attachWithinMs: 60_000 });
     await observer.attach(browser);
     using cdp = await openCdp(browser.cdp);
     const page = await attachPage(cdp);

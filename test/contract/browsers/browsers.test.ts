@@ -56,7 +56,8 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
       await Promise.all(['Log.enable', 'Page.enable'].map((method) => page.send(method)));
       urls.push(page.url);
     };
-    using observer = createObserver({ parts: [{ name: 'test', pages: { attached } }], log });
+    const parts = [{ name: 'test', pages: { attached } }];
+    using observer = createObserver({ parts, log, attachWithinMs: POLL.timeout });
     await observer.attach(browser);
     expect(urls).toEqual(['about:blank']);
     await cdp.send('Target.createTarget', { url: 'about:blank' });
@@ -131,7 +132,10 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     const screen = { width: 900, height: 700 };
     const { cdp, vnc, workloadId } = await launch({ headless: true, screen });
     await expect(dialRfb(vnc, 'pass0rd1')).rejects.toThrow();
-    expect(await sizesOf({ cdp })).toMatchObject({ screen: [900, 700], outer: [900, 700] });
+    // A page may get its sizes after the browser is ready.
+    await expect
+      .poll(() => sizesOf({ cdp }), POLL)
+      .toMatchObject({ screen: [900, 700], outer: [900, 700] });
     await opened.browsers.stop(workloadId);
     expect(opened.traces()).toEqual([]);
   });

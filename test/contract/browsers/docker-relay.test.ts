@@ -56,7 +56,7 @@ describe.runIf(hasDocker())('an image without a relay', () => {
     docker('tag', without, TAG);
     await image.look();
     await eventually(async () => (await told()) === undefined, 'the server tells that it cannot');
-  }, 60_000);
+  });
 });
 
 test.runIf(hasDocker())('the image of the service has a relay', async () => {

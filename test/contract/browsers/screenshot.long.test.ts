@@ -177,7 +177,8 @@ describe.each(adapters)('a picture of a browser ($adapter)', ({ adapter, open })
       if (method !== 'Page.screencastFrame') return;
       frames.push(Buffer.from(String(params['data']), 'base64'));
       const ack = { sessionId: params['sessionId'] };
-      void client.send('Page.screencastFrameAck', ack, sessionId);
+      // The browser may end before it answers.
+      client.send('Page.screencastFrameAck', ack, sessionId).catch(() => undefined);
     });
     const cast = { format: 'jpeg', maxWidth: 200, maxHeight: 200 };
     await client.send('Page.startScreencast', cast, sessionId);

@@ -141,8 +141,13 @@ describe('the event store on JetStream', () => {
     await expect(historyOf(eventStore, session)).rejects.toThrow('queued');
 
     const inbox = await opened.openWorkQueue(freshId('inbox'), [streamFilter(session)]);
-    const taken = [await inbox.next(1_000, never), await inbox.next(1_000, never)];
-    expect(taken.map((delivery) => delivery?.item.sequence)).toEqual([first, seq + 1]);
+    const taken: (number | undefined)[] = [];
+    for (const _ of received) {
+      const delivery = await inbox.next(20_000, never);
+      taken.push(delivery?.item.sequence);
+      await delivery?.ack();
+    }
+    expect(taken).toEqual([first, seq + 1]);
     expect(await parkedReasons(opened, 1)).toEqual([expect.stringContaining('queued')]);
   });
 
@@ -150,7 +155,7 @@ describe('the event store on JetStream', () => {
     const session = aSession();
     await appendEach(opened.eventStore, session, 1);
     const inbox = await opened.openWorkQueue(freshId('inbox'), [streamFilter(session)]);
-    (await inbox.next(1_000, never))?.deadLetter('the image\nis gone');
+    (await inbox.next(20_000, never))?.deadLetter('the image\nis gone');
     expect(await parkedReasons(opened, 1)).toEqual(['the image is gone']);
   });
 
@@ -166,7 +171,8 @@ describe('the event store on JetStream', () => {
       change(0, requested(session, metadata)),
       change(0, slotReserved(session, metadata)),
     ];
-    proxy.breakOnAnswer();
+    // The answer to the append, and not to a ping that is under way.
+    proxy.breakOn('"stream":"EVENTS"');
     const appending = eventStore.append(changes);
     await expect.poll(() => other.readLast(session)).not.toBeNull();
     const sequence = await lastOf(other, [streamFilter(session)]);

@@ -140,7 +140,8 @@ describe.each([
     const [lost, live] = [freshId('server'), freshId('server')];
     const renewedAt = opened.now();
     await opened.leases.renew(lost);
-    while (opened.now() < renewedAt + 1.5 * opened.leaseMs) {
+    const answeredAt = opened.now();
+    while (opened.now() < answeredAt + 1.5 * opened.leaseMs) {
       await opened.leases.renew(live);
       expect(await opened.other.held()).toContain(live);
       const isHeld = (await opened.other.held()).has(lost);

@@ -59,8 +59,9 @@ describe.each([
     const inbox = await opened.timers.fired(freshId('inbox'));
     const [timer, later] = [aTimer(), aTimer()];
     const due = opened.now() + 300;
+    // So far apart that a pause of the machine changes no order.
     await schedule(timer, 300);
-    await schedule(later, 900);
+    await schedule(later, 1_300);
     opened.pass(due);
     const delivery = await takeOf(inbox, timer);
     expect(delivery.item).toMatchObject(timer);
@@ -68,7 +69,7 @@ describe.each([
     expect(delivery.item.firedAt).toBeGreaterThanOrEqual(due);
     expect(delivery.item.firedAt).toBeLessThanOrEqual(opened.now());
     await delivery.ack();
-    opened.pass(due + 600);
+    opened.pass(due + 1_000);
     const next = await take(inbox);
     expect(next.item).toMatchObject(later);
   });
@@ -98,9 +99,9 @@ describe.each([
     const idle: Timer = { ...kept, kind: 'idle' };
     // None fires before the cancellation.
     for (const timer of [expiry, warning, kept, idle]) await schedule(timer, 2_000);
-    await schedule(last, 2_600);
+    await schedule(last, 3_000);
     await opened.timers.cancel(expiry.organizationId, expiry.sessionId);
-    const fired = await firedUpTo(last, 2_600);
+    const fired = await firedUpTo(last, 3_000);
     expect(fired).toContainEqual(kept);
     expect(fired).toContainEqual(idle);
     expect(fired).not.toContainEqual(expiry);
@@ -250,10 +251,14 @@ describe('timers (JetStream) across a kill of the server', () => {
     await nats.kill();
     await expect.poll(() => Date.now(), { timeout: SOON_MS }).toBeGreaterThan(dueAt);
     await nats.restart();
-    const first = await take(inbox, 15_000);
-    expect(first.item).toMatchObject(overdue);
-    await first.ack();
-    expect((await take(inbox)).item).toMatchObject(later);
+    // In any order, if the start took so long that both are due.
+    const fired = new Set<string>();
+    while (fired.size < 2) {
+      const delivery = await take(inbox, 15_000);
+      fired.add(delivery.item.sessionId);
+      await delivery.ack();
+    }
+    expect(fired).toEqual(new Set([overdue.sessionId, later.sessionId]));
   });
 });
 

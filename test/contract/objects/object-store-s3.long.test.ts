@@ -1,10 +1,13 @@
 /** The suite over a real S3 server, too, which `npm run test:long` builds. */
 import './object-store.test.ts';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
-import { describe, expect, test } from 'vitest';
+import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
 import { LEFTOVER_MS, ObjectStoreUnavailable } from '#src/objects/object-store.ts';
+import { createS3Client } from '#src/s3/s3-client.ts';
 import { s3Server, startS3 } from '#test/support/servers/real-s3.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 const program = s3Server();
 const KEY = 'files/acme/ses_1/a';
@@ -38,8 +41,16 @@ function testOn(path: string): void {
     }
     const putting = killed.put(KEY, stuck(), { signal: stop.signal });
     await isHalf;
+    const client = createS3Client(server.options);
+    onTestFinished(() => client.destroy());
+    const uploads = async () => {
+      const listed = new ListMultipartUploadsCommand({ Bucket: server.options.bucket });
+      return (await client.send(listed)).Uploads?.length ?? 0;
+    };
+    await eventually(async () => (await uploads()) === 1, 'its upload has begun');
     stop.abort(new Error('given up'));
     await expect(putting).rejects.toThrow('given up');
+    await eventually(async () => (await uploads()) === 0, 'its upload is aborted');
     await mkdir(`${server.folder}/.unfinished`, { recursive: true });
     await writeFile(`${server.folder}/.unfinished/1-0123456789ab`, 'left');
     expect(await objects.removeLeftovers()).toBe(1);

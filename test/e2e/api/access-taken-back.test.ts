@@ -117,14 +117,18 @@ describe('POST /api/sessions/{id}/rotate-access', () => {
     const patient = anybody.as(await log.issueKey('patient', 'member', anybody));
     for (let count = 0; count <= POOL_MAX; count += 1)
       expect((await patient.create({}, { prefer: 'respond-async' })).status).toBe(201);
-    const having = async (path: string) => (await patient.get(path)).body.sessions as Listed[];
+    const having = async (path: string) =>
+      ((await patient.get(path)).body.sessions ?? []) as Listed[];
     await eventually(
       async () => (await having('/api/sessions?status=active')).length === POOL_MAX,
       'every browser has a session',
     );
     const all = await having('/api/sessions');
     const waiting = all.find(({ status }) => status !== 'active')?.id ?? '';
-    const before = (await patient.get(`/api/sessions/${waiting}`)).body;
+    const before = await eventually(async () => {
+      const { body } = await patient.get(`/api/sessions/${waiting}`);
+      return body.status === 'queued' && body;
+    }, 'the last one is in the queue');
 
     const { status, body } = await rotate(patient, waiting);
     expect(status).toBe(200);

@@ -71,6 +71,7 @@ describe('a viewer', () => {
     }
     expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
     await owner.stop(id);
+    await log.ended('acme', id);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   timestamp,
   type ApiClient,
 } from '#test/support/clients/api-client.ts';
+import { poolOf } from '#test/support/service/real-session.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /** One browser and one place in the queue: the answers to the second and third create. */
@@ -111,8 +112,9 @@ it('a session that waits too long fails with queue_timeout, and costs nothing', 
 it('without a queue, a create that finds the pool full is refused and has no effect', async () => {
   await startAgain({ QUEUE_MAX: '0' });
   const headers = { 'idempotency-key': 'the-first' };
-  const first = (await api.create({}, headers)).body;
-  expect(first.status).toBe('active');
+  const first = await becomes((await api.create({}, headers)).body.id, 'active');
+  // Its browser counts as busy a moment later.
+  await eventually(async () => (await poolOf(service))['busy'] === 1, 'the pool is full');
   const before = await log.ledger('dev');
   const { total } = (await api.get('/api/sessions')).body;
   const refused = await api.create();

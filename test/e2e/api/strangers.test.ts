@@ -59,7 +59,7 @@ async function firstQueued(): Promise<string> {
     const statusOf = async () => (await owner.get(`/api/sessions/${id}`)).body.status;
     await eventually(async () => (await statusOf()) !== 'creating', `${id} is no longer creating`);
     const { autoscaler } = (await owner.get('/api/status')).body;
-    const isFull = autoscaler.pool_status.busy === POOL_MAX;
+    const isFull = autoscaler?.pool_status.busy === POOL_MAX;
     return isFull && (await statusOf()) === 'queued' && id;
   }, 'one is queued');
 }

@@ -53,6 +53,7 @@ test('a member changes the attributes of a session; another organization and a v
   expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
   await acme.stop(id);
   expect(errorOf(await update(acme, id, { session_name: 'late' }))).toBe('410 SESSION_ENDED');
+  await log.ended('acme', id);
 });
 
 it('stops the sessions of one organization that match, and says why', async () => {

@@ -95,6 +95,8 @@ describe('sign-in', () => {
     await page.getByRole('alert').filter({ hasText: 'does not know this key' }).waitFor();
     await page.getByLabel('API key').fill(DEV_KEY);
     await page.getByRole('button', { name: 'Sign in' }).click();
+    // The page listens to keys once it has asked whose key this is.
+    await page.locator('.brand .muted', { hasText: /./ }).waitFor();
     await page.getByRole('heading', { name: 'Sessions' }).waitFor();
     await page.route('**/api/sessions/ses_gone', (route) =>
       route.fulfill({ status: 401, json: { message: 'The key was revoked.' } }),

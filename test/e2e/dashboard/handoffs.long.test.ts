@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
+  goTo,
   inspect,
   LOOKS,
   startDashboard,
@@ -109,7 +110,7 @@ describe('the hand-offs page', () => {
     await itemOf(viewer).getByText('Taken by bea.').waitFor();
     for (const tab of [other, viewer])
       expect(await itemOf(tab).getByRole('button').count()).toBe(0);
-    await held.page.reload();
+    await goTo(held.page, held.page.url());
     await itemOf(held).getByText('You have it.').waitFor();
     await itemOf(held).getByRole('button', { name: 'Open' }).click();
     await held.page.getByText('Connected', { exact: true }).waitFor();
@@ -134,7 +135,7 @@ it('a notification tells of a new request, unless the page is looked at', async 
     };
     Object.defineProperty(document, 'hidden', { get: () => globalThis.isAway === true });
   `);
-  await page.reload();
+  await goTo(page, page.url());
   const told = () => page.evaluate('shown.map(([title, body]) => [title, body])');
   await page.getByRole('heading', { name: 'Sessions' }).waitFor();
   const seen = await request('While it is looked at.');

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
+import { goTo, startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** How often the inbox of hand-offs is read: each reading costs the organization ten units. */
@@ -50,7 +50,7 @@ it('is not read before the time that the service asked for, whatever happens mea
   await using tab = await dashboard.open('/');
   const { page } = tab;
   await page.clock.install();
-  await page.reload();
+  await goTo(page, page.url());
   await request();
   await waiting(page, 1);
   let refusals = 0;
@@ -75,7 +75,7 @@ it('is read once more after events that came while it was read, and their number
   await using tab = await dashboard.open('/');
   const { page } = tab;
   await page.clock.install();
-  await page.reload();
+  await goTo(page, page.url());
   await request();
   await waiting(page, 1);
   const answer = Promise.withResolvers<undefined>();
@@ -104,14 +104,15 @@ it('is left out in a hidden tab, and read when it is looked at again', async () 
   const { page } = tab;
   await page.addInitScript(HIDEABLE);
   await page.clock.install();
-  await page.reload();
+  await goTo(page, page.url());
   await request();
   await waiting(page, 1);
+  await page.evaluate('hide(true)');
+  // Not before: the event of the first request may have come after the reading that shows it.
   let readings = 0;
   page.on('request', (asked) => {
     if (asked.url().endsWith('/api/handoffs')) readings += 1;
   });
-  await page.evaluate('hide(true)');
   await request();
   await untilEventsArrived(page);
   await page.clock.runFor(10_000);
@@ -134,7 +135,7 @@ it('is shown also where the browser cannot make the notification that it allows'
       }
     };
   `);
-  await page.reload();
+  await goTo(page, page.url());
   await page.getByRole('heading', { name: 'Sessions' }).waitFor();
   await request();
   await waiting(page, 1);

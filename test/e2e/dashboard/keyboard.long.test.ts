@@ -17,6 +17,8 @@ const pathOf = (page: Page) => page.url().slice(dashboard.service.apiUrl.length)
 const namesOf = (page: Page) => page.getByRole('dialog').locator('li button').allInnerTexts();
 
 async function openPalette(page: Page): Promise<void> {
+  // The page listens to keys once it has asked whose key this is.
+  await page.locator('.brand .muted', { hasText: /./ }).waitFor();
   await page.getByRole('heading', { level: 1 }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByRole('dialog').waitFor();

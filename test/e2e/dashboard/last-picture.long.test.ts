@@ -6,7 +6,7 @@ import {
   startDashboard,
   type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
-import { eventually } from '#test/support/service/service.ts';
+import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 
 /** What a real browser showed last, on the page of its session. */
 
@@ -16,18 +16,32 @@ beforeAll(async () => {
   dashboard = await startDashboard({
     ...{ BROWSERS: 'process', POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1', POOL_MAX: '2' },
   });
-  ({ id } = await dashboard.create({ session_name: 'shows a shop' }));
-  const session = `/api/sessions/${id}`;
-  const { body } = await dashboard.service.request('GET', session);
-  const driver = await chromium.connectOverCDP(body.cdp_url);
+  // A stop gives the last picture half a second, which a busy machine may not have.
+  id = await eventually(endedWithPicture, 'a session that ends with its last picture');
+});
+afterAll(() => dashboard?.[Symbol.asyncDispose]());
+
+/** A session that has shown a shop and stopped; null: without its last picture. */
+async function endedWithPicture(): Promise<string | null> {
+  const created = await dashboard.create({ session_name: 'shows a shop' });
+  const session = `/api/sessions/${created.id}`;
+  const read = async (path: string) => (await dashboard.service.request('GET', path)).body;
+  const driver = await chromium.connectOverCDP((await read(session)).cdp_url);
   const [page] = driver.contexts()[0]?.pages() ?? [];
   await page?.goto('data:text/html,<body style="background: teal"><h1>The shop is closed');
   await driver.close();
   await dashboard.service.request('DELETE', session);
-  const statusOf = async () => (await dashboard.service.request('GET', session)).body.status;
-  await eventually(async () => (await statusOf()) === 'stopped', 'it has stopped');
-});
-afterAll(() => dashboard?.[Symbol.asyncDispose]());
+  await eventually(async () => (await read(session)).status === 'stopped', 'it has stopped');
+  if ((await read(`${session}/why`)).black_box?.thumbnail !== true) return null;
+  // It is stored meanwhile.
+  await eventually(async () => {
+    const headers = { authorization: `Bearer ${DEV_KEY}` };
+    const answer = await fetch(`${dashboard.service.apiUrl}${session}/thumbnail`, { headers });
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  }, 'the last picture is stored');
+  return created.id;
+}
 
 it.each(LOOKS)('%s: it is there, but not at a moment of the past', async (look) => {
   await using tab = await dashboard.open(`/sessions/${id}`, look);

@@ -77,6 +77,21 @@ describe('the list, while its service refuses', () => {
     await page.getByRole('alert').filter({ hasText: 'As many streams are open' }).waitFor();
     await page.getByText('100 of 100, the newest; 2400 older ones are not shown').waitFor();
   });
+
+  it('has the sessions of a label, though its first answer is refused', async () => {
+    const { id } = await create({ labels: { refused: 'once' } });
+    await using tab = await dashboard.open('/keys');
+    const { page } = tab;
+    let asked = 0;
+    await page.route('**/api/sessions?*label=*', (route) => {
+      asked += 1;
+      const json = { error: 'UNAVAILABLE', message: 'The list is late.' };
+      return asked === 1 ? route.fulfill({ status: 503, json }) : route.continue();
+    });
+    await goTo(page, `${service.apiUrl}/?label=refused%3Donce`);
+    await expect.poll(() => asked).toBe(2);
+    await rowOf(page, id).waitFor();
+  });
 });
 
 describe('the stream of events', () => {

@@ -101,7 +101,11 @@ it('plays by itself, faster, and with the keyboard alone', async () => {
 it('is what the event log says once the session has ended, and is exported', async () => {
   await using folder = await scratchDir();
   const file = join(folder.path, 'recording.fbs');
-  await dashboard.service.request('DELETE', `/api/sessions/${id}`);
+  const session = `/api/sessions/${id}`;
+  await dashboard.service.request('DELETE', session);
+  // Its last segment is stored before its last event, and until then all others may be recorded.
+  const status = async () => (await dashboard.service.request('GET', session)).body.status;
+  await eventually(async () => (await status()) === 'stopped', 'it has stopped');
   await eventually(
     async () => (await recording()).segments.every(({ recorded }) => recorded),
     'its events are stored',

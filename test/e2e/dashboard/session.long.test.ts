@@ -49,6 +49,9 @@ async function crash(id: string): Promise<void> {
 const lineOf = (page: Page, type: string) => page.locator('.timeline li', { hasText: type });
 const status = (page: Page, word: string) => page.locator('h1 + .status', { hasText: word });
 const moment = (page: Page) => page.getByRole('slider', { name: 'Moment that the page shows' });
+/** The page listens to arrow keys from the frame on that has drawn its slider. */
+const untilDrawn = (page: Page) =>
+  page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
 
 describe('the timeline', () => {
   it('has each event with its actor and cause; a click shows payload and changes', async () => {
@@ -103,13 +106,13 @@ it('tells the profile that its browser began with, and what became of it', async
   // Until then the profile is taken.
   await status(page, 'stopped').waitFor();
   const again = await active(saving);
-  await page.goto(`${dashboard.service.apiUrl}/sessions/${again}`);
+  await goTo(page, `${dashboard.service.apiUrl}/sessions/${again}`);
   await expect.poll(() => row(page).textContent()).toBe(`${profile}, version 2, to be saved`);
   await crash(again);
   await status(page, 'failed').waitFor();
   await expect.poll(() => row(page).textContent()).toBe(`${profile}, version 2, not saved`);
   const plain = await active({});
-  await page.goto(`${dashboard.service.apiUrl}/sessions/${plain}`);
+  await goTo(page, `${dashboard.service.apiUrl}/sessions/${plain}`);
   await lineOf(page, 'session.activated').waitFor();
   expect(await row(page).count()).toBe(0);
 });
@@ -121,6 +124,7 @@ describe('a moment', () => {
     await status(page, 'stopped').waitFor();
     await lineOf(page, 'session.stopped').waitFor();
     expect(await moment(page).getAttribute('aria-valuetext')).toBe('Now');
+    await untilDrawn(page);
     for (const word of ['stopped', 'stopping', 'active']) {
       await page.keyboard.press('ArrowLeft');
       await status(page, word).waitFor();
@@ -128,7 +132,7 @@ describe('a moment', () => {
     expect(new URL(page.url()).searchParams.get('at')).toMatch(/^\d+$/);
     await lineOf(page, 'session.stopped').and(page.locator('.later')).waitFor();
     await page.locator('.why', { hasText: 'Last: it was extended by 10m00s' }).waitFor();
-    await page.reload();
+    await goTo(page, page.url());
     await status(page, 'active').waitFor();
     await moment(page).focus();
     await page.keyboard.press('ArrowRight');

@@ -1,6 +1,8 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { KEPT_MS } from '#src/dashboard/wall/slots.ts';
 import {
+  goTo,
   inspect,
   LOOKS,
   startDashboard,
@@ -50,11 +52,12 @@ it('asks for a picture in view at most once a second, and for none that is not s
   const tiles = page.locator('.tile');
   const first = (await tiles.first().getAttribute('data-id')) ?? '';
   const last = (await tiles.last().getAttribute('data-id')) ?? '';
-  await expect.poll(() => countOf(page, first)).toBeGreaterThanOrEqual(4);
+  await expect.poll(() => countOf(page, first)).toBeGreaterThanOrEqual(6);
   expect(await countOf(page, last)).toBe(0);
+  // One request may be noted later than the page begins it, so two alone can seem nearer.
   const times = await asked(page, first);
-  for (const [index, time] of times.slice(1).entries())
-    expect(time - (times[index] ?? 0)).toBeGreaterThanOrEqual(990);
+  const passed = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  expect(passed).toBeGreaterThanOrEqual((times.length - 1) * 1000 - 500);
   await tiles.last().scrollIntoViewIfNeeded();
   await expect.poll(() => countOf(page, last)).toBeGreaterThanOrEqual(2);
 });
@@ -89,7 +92,7 @@ it('shows those of a filter and pinned ones, and its address holds them', async 
   await page.getByRole('button', { name: '4 screens' }).click();
   await expect.poll(() => page.locator('.tile').count()).toBe(4);
   expect(new URL(page.url()).search).toBe(`?size=4&pin=${ids[8]}`);
-  await page.reload();
+  await goTo(page, page.url());
   await tileOf(page, ids[8] ?? '').waitFor();
 });
 
@@ -124,9 +127,13 @@ it('keeps the last picture of an ended session with the reason, then shows the n
   const id = ids[9] ?? '';
   await tileOf(page, id).locator('img').waitFor();
   expect(await tileOf(page, ids[0] ?? '').count()).toBe(0);
+  // For the page no time passes until the picture with its reason has been seen.
+  const now = Date.now();
+  await page.clock.setFixedTime(now);
   await dashboard.service.request('DELETE', `/api/sessions/${id}`);
   await tileOf(page, id).getByText('Ended: user').waitFor();
   expect(await tileOf(page, id).locator('img').count()).toBe(1);
+  await page.clock.setFixedTime(now + KEPT_MS);
   await tileOf(page, ids[0] ?? '').waitFor();
   expect(await tileOf(page, id).count()).toBe(0);
 });

@@ -12,7 +12,13 @@ import {
 
 /** What ended is archived and taken out of the event store, and every answer is as before. */
 
-type Run = { sessions: number; truncatedTo: number; viewsRemoved: number; heldBack: string | null };
+type Run = {
+  segments: number;
+  sessions: number;
+  truncatedTo: number;
+  viewsRemoved: number;
+  heldBack: string | null;
+};
 
 let service: RunningService;
 /** Ended sessions, a moment at which the first was active, and a session that goes on. */
@@ -24,7 +30,8 @@ let before: Record<string, unknown>;
 let run: Run;
 
 beforeAll(async () => {
-  service = await startService({ RETAIN_ENDED: 'forever' });
+  // A busy machine queues no session: that would be one more event of its life.
+  service = await startService({ RETAIN_ENDED: 'forever', QUEUE_AFTER: '1h' });
   ended = [];
   for (let n = 0; n < 3; n += 1) ended.push(await live());
   endedAt = await laterThan(new Date().toISOString());
@@ -60,12 +67,18 @@ async function laterThan(time: string): Promise<string> {
   return time;
 }
 
-/** Archives everything that is older than now, once every part has read so far. */
+/**
+ * Archives everything that is older than now, until every part has read so far: what is held back
+ * was sealed by an earlier run, and counts too.
+ */
 async function archiveAll(): Promise<Run> {
   const now = await laterThan(new Date().toISOString());
+  let [segments, sessions] = [0, 0];
   return eventually(async () => {
     const done = (await json(service, 'archive', 'run', '--before', now)) as Run;
-    return done.heldBack === null ? done : null;
+    segments += done.segments;
+    sessions += done.sessions;
+    return done.heldBack === null ? { ...done, segments, sessions } : null;
   }, 'every part has read what is archived');
 }
 
@@ -115,7 +128,7 @@ it('everything that had ended is in the archive, and no longer in the event stor
   expect(run).toMatchObject({ sessions: 3, heldBack: null });
   const status = await json(service, 'archive', 'status');
   expect(status).toMatchObject({
-    segments: 1,
+    segments: run.segments,
     sessions: 3,
     last_sequence: run.truncatedTo,
     event_store: {
@@ -148,7 +161,8 @@ it('the list has what is open, and says from when on it is complete', async () =
 });
 
 it('the archive is verified with the event store, and alone', async () => {
-  expect(await json(service, 'archive', 'verify')).toMatchObject({ agrees: true, segments: 1 });
+  const { segments } = run;
+  expect(await json(service, 'archive', 'verify')).toMatchObject({ agrees: true, segments });
   const alone = ['archive', 'verify', '--alone', '--json'];
   const { code, stdout } = await bssWith({ DATA_DIR: service.dataDir }, ...alone);
   expect([code, JSON.parse(stdout).agrees]).toEqual([0, true]);

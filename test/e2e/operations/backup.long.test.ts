@@ -116,8 +116,11 @@ describe('an event store that is backed up, wiped and restored', () => {
     // This session ran during the backup: its end is recorded after the restored events.
     expect(after.history.slice(0, before.history.length)).toEqual(before.history);
     // The read model is built again, and equals the event store.
-    const { body } = await service.request('GET', '/api/sessions?limit=100');
-    expect(body.total).toBe(ids.length);
+    const listed = await eventually(async () => {
+      const { status, body } = await service.request('GET', '/api/sessions?limit=100');
+      return status === 200 && (body.total as number);
+    }, 'the list is current');
+    expect(listed).toBe(ids.length);
     await json(service, 'projections', 'verify');
     const answer = await service.request('POST', '/api/sessions', {});
     expect([answer.status, answer.body.status]).toEqual([201, 'active']);

@@ -19,11 +19,12 @@ import {
 
 const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl';
 const SECRETS = [TOKEN, 'hunter2', 's3cr3t', 'typed-by-a-person'];
+/** The dialog comes last: when it is shown, all else has happened. */
 const SCRIPT = `
   console.error('login failed for token=s3cr3t at', 'https://id.test/cb?code=${TOKEN}');
-  fetch(location.origin + '/missing?session=s3cr3t');
   setTimeout(() => { throw new TypeError('cart is undefined'); });
-  setTimeout(() => prompt('Name?', 'typed-by-a-person'), 50);
+  fetch(location.origin + '/missing?session=s3cr3t')
+    .then(() => setTimeout(() => prompt('Name?', 'typed-by-a-person'), 50));
 `;
 
 /** A page that is blank until `/when` is answered. */
@@ -90,23 +91,23 @@ function thumbnailOf(id: string): Promise<Response> {
 
 async function stop(id: string): Promise<void> {
   expect((await service.request('DELETE', `/api/sessions/${id}`)).status).toBe(200);
-  await reaches(service, id, 'stopped', 30_000);
+  await reaches(service, id, 'stopped');
 }
 
 /**
  * A session that visits the shop and is stopped. A stop gives the last picture and the memory half
- * a second, which a busy machine may not have once: one of three sessions has to have both.
+ * a second, which a busy machine may not have: the session is one that has both.
  */
 async function endWithPicture() {
-  for (let left = 2; ; left -= 1) {
+  return eventually(async () => {
     const session = await createWarm(service);
     await visitShop(session);
     await stop(session.id);
     const { blackBox } = await endOf(session.id);
     const isWhole =
       blackBox?.thumbnailBytes !== undefined && blackBox.memoryPeakBytes !== undefined;
-    if (isWhole || left === 0) return { session, blackBox };
-  }
+    return isWhole && { session, blackBox };
+  }, 'a session whose end has its last picture and its memory');
 }
 
 test('a stopped session tells what its page did, without secrets', async () => {
@@ -157,7 +158,7 @@ test('a session whose browser is killed tells what was before, and the signal', 
   const session = await createWarm(service);
   await visitShop(session);
   process.kill(tracesOf(service, session.autoscaler_workload_id).chromium, 'SIGKILL');
-  await reaches(service, session.id, 'failed', 30_000);
+  await reaches(service, session.id, 'failed');
   const { blackBox } = await endOf(session.id);
   expect(blackBox).toMatchObject({
     address: `http://${origin}/shop`,

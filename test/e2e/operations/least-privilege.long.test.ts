@@ -127,7 +127,7 @@ describe('role by role', () => {
     expect(stopped).toMatchObject({ status: 200, body: { stopped: 1, sessions: [id] } });
     expect((await api.request('DELETE', path)).status).toBe(200);
     const isOver = async () => (await api.request('GET', path)).body.status === 'stopped';
-    await eventually(isOver, 'it is stopped', 30_000);
+    await eventually(isOver, 'it is stopped');
     const history = await bss('session', 'history', id);
     for (const type of ['requested', 'activated', 'accessed', 'extended', 'updated', 'stopped'])
       expect(history).toContain(`session.${type}`);
@@ -210,11 +210,14 @@ describe('role by role', () => {
       const status = await bssJson<ArchiveStatus>('archive', 'status');
       return status.event_store.first_sequence > (first.at(-1)?.sequence ?? Infinity);
     };
-    await eventually(isPurged, 'its last event is out of the event store', 60_000);
+    await eventually(isPurged, 'its last event is out of the event store');
     const { status, body } = await services.api.request('GET', `/api/sessions/${ended}`);
     expect([status, body.status]).toEqual([200, 'stopped']);
     expect(services.archivist.output()).toContain('"msg":"archived"');
-    expect(services.archivist.output()).not.toContain('archiving failed');
+    // A run that a busy machine has not answered in time is repeated; a refusal is another error.
+    const lines = services.archivist.output().split('\n');
+    const failed = lines.filter((line) => line.includes('archiving failed'));
+    expect(failed.filter((line) => !line.includes('"type":"Unavailable"'))).toEqual([]);
     expect(await readdir(services.api.dataDir)).not.toContain('archive');
   });
 

@@ -32,7 +32,7 @@ describe.runIf(hasDocker())('a session with Docker browsers', () => {
 
   async function create(body: object) {
     const isWaiting = async () => ((await poolOf(service))['idle'] ?? 0) > 0;
-    await eventually(isWaiting, 'a browser waits', 60_000);
+    await eventually(isWaiting, 'a browser waits');
     const { status, body: session, headers } = await service.request('POST', '/api/sessions', body);
     expect([status, session.status]).toEqual([201, 'active']);
     const how = /;desc=(\w+)/.exec(headers.get('server-timing') ?? '')?.[1];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EAT, preferChromium } from '#test/support/browsers/out-of-memory.ts';
-import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
+import { containerOf, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import {
   createWarm,
   onPage,
@@ -27,7 +27,7 @@ describe.runIf(hasDocker())('a session whose Docker browser runs out of memory',
 
   test('fails, and its black box has the signal, all of its memory and the last page', async () => {
     const session = await createWarm(service);
-    await preferChromium(docker('ps', '-q', '--filter', `name=\\.${session.id}$`));
+    await preferChromium(containerOf(session.autoscaler_workload_id));
     const eating = onPage(session, async (page) => {
       await page.goto('data:text/html,<title>eats</title>');
       await page.evaluate(EAT);

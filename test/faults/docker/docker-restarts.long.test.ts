@@ -25,7 +25,11 @@ import {
  * The provisioner is stopped or killed and started again while sessions run on its Docker browsers;
  * API, gateway and the rest go on in another process.
  */
-const POOL = { POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1', POOL_MAX: '4', QUEUE_AFTER: '200ms' };
+const POOL = {
+  ...{ POOL_MIN_IDLE: '1', POOL_MAX_IDLE: '1', POOL_MAX: '4', QUEUE_AFTER: '200ms' },
+  // The second of two creates may have to wait for a launch.
+  CREATE_WAIT: '2m',
+};
 const WITHIN_MS = 60_000;
 
 describe.runIf(hasDocker())('a restart of the provisioner', () => {

@@ -17,11 +17,11 @@ describe.runIf(hasDocker())('while the engine does not answer requests to attach
 
   test('a launch fails within its timeout, and succeeds once the engine answers again', async () => {
     await using engine = await openEngineDoor();
-    const given = options(engine.host, 12_000);
+    const given = options(engine.host, 25_000);
     await using browsers = await createDockerBrowsers(given);
     engine.hold(ATTACH);
     const launched = browsers.launch(aSpec());
-    await expect(launched).rejects.toThrow('not ready within 12000 ms');
+    await expect(launched).rejects.toThrow('not ready within 25000 ms');
     expect(containersOf(given.serverId)).toEqual([]);
     expect(await browsers.list()).toEqual([]);
     engine.hold(null);

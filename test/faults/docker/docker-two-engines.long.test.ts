@@ -21,8 +21,6 @@ const ENV = {
   CREATE_WAIT: '60s',
   TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
 };
-/** A server counts as lost after its lease and two checks of it. */
-const LOST_WITHIN_MS = 30_000;
 
 describe.runIf(hasDocker())('two servers, each with an engine of its own', () => {
   let engine: SecondEngine;
@@ -121,14 +119,10 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
     const asked = await service.request('POST', '/api/sessions', {}, { prefer: 'respond-async' });
     const waiting = asked.body as { id: string };
     await second.end('SIGKILL');
-    const failed = await eventually(
-      async () => {
-        const states = await Promise.all(sessions.map(read));
-        return states.some(({ status }) => status === 'failed') && states;
-      },
-      'a session has failed',
-      LOST_WITHIN_MS,
-    );
+    const failed = await eventually(async () => {
+      const states = await Promise.all(sessions.map(read));
+      return states.some(({ status }) => status === 'failed') && states;
+    }, 'a session has failed');
     expect(failed.map(({ status }) => status).toSorted()).toEqual(['active', 'failed']);
     expect(failed.find(({ status }) => status === 'failed')).toMatchObject({
       ended_reason: 'server_lost',
@@ -139,7 +133,6 @@ describe.runIf(hasDocker())('two servers, each with an engine of its own', () =>
     await eventually(
       async () => (await read(waiting))['status'] === 'active',
       'the queued session has the browser',
-      LOST_WITHIN_MS,
     );
     await end(waiting);
     // The containers that it left are removed when it comes back.

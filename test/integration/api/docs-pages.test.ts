@@ -7,6 +7,9 @@ import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** /docs and /docs/events in a real browser. */
 
+/** For what hangs: a browser on a busy machine is slow. */
+const WITHIN_MS = 120_000;
+
 let app: Awaited<ReturnType<typeof startApp>>;
 let address: string;
 let browser: Browser;
@@ -14,7 +17,11 @@ beforeAll(async () => {
   app = await startApp();
   address = await app.listen();
   const { chromium } = await ensurePrograms(['chromium'], console.log);
-  browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox'] });
+  browser = await puppeteer.launch({
+    executablePath: chromium,
+    args: ['--no-sandbox'],
+    timeout: WITHIN_MS,
+  });
 });
 afterAll(async () => {
   await browser?.close();
@@ -29,6 +36,7 @@ const NOTE_VIOLATIONS = `
 /** The page once it shows this text, with its requests and the violations of its policy. */
 async function open(path: string, shown: string) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(WITHIN_MS);
   const requested: string[] = [];
   const errors: unknown[] = [];
   page.on('request', (request) => {

@@ -51,6 +51,8 @@ describe('the operator’s credential', () => {
       queueWeight: 1,
     };
     await using strict = await startApp(undefined, { limits }, undefined, TOKEN);
+    // A minute begins: none ends between the attempts.
+    strict.pass(60_000 - (strict.now() % 60_000));
     const ask = (authorization: string) =>
       strict.request('GET', '/api/operator', undefined, { authorization });
     for (let n = 0; n < 20; n += 1) expect((await ask(`Bearer ${TOKEN}`)).status).toBe(200);

@@ -4,11 +4,11 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { freePort } from '#src/embedded/loopback.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';
 import type { EmbeddedEvent } from '#src/embedded/embedded.ts';
 import { newAccountSeed, readIssuer } from '#src/tenants/nkey.ts';
 import { isRunning, programPath, scratchDir } from '#test/support/scratch.ts';
+import { freePort } from '#test/support/servers/ports.ts';
 
 const ISSUER = readIssuer(newAccountSeed())?.publicKey ?? '';
 const NATS = { host: '127.0.0.1', port: null, issuer: ISSUER };

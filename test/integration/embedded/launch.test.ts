@@ -19,7 +19,8 @@ test('the target gets its arguments and SIGTERM, and its exit code is the launch
   const said = collect(launched.stdout);
   await expect.poll(said).toBe('up --json\n');
   launched.kill('SIGTERM');
-  expect(await once(launched, 'exit')).toEqual([0, null]);
+  // At the close all output has been read.
+  expect(await once(launched, 'close')).toEqual([0, null]);
   expect(said()).toContain('drained');
 
   await writeFile(`${dir.path}/failing.ts`, 'process.exitCode = 3;');

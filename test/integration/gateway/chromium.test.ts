@@ -113,6 +113,7 @@ test('a client that compresses what it sends downloads to the session’s folder
   await until(() => completed() !== undefined, 'the download');
   expect(completed()).toMatch(/"filePath":"downloads\/[-0-9a-f]{36}"/);
   socket.close();
+  await until(() => site.gateway.counters().open.cdp === 0, 'all closed');
 });
 
 test('the session’s end closes a driver’s connection', async () => {

@@ -147,7 +147,7 @@ describe('a gateway that no longer receives events', () => {
   let addresses: Awaited<ReturnType<typeof startAddresses>>;
   let site: Awaited<ReturnType<typeof startTestGateway>>;
   let silenceMs: () => number;
-  /** Whether the gateway takes note of the silence. */
+  /** Whether the gateway takes note of the silence, after which its connection counts as lost. */
   let hasNoticed = false;
 
   const tell = (command: SessionCommand) =>
@@ -191,7 +191,7 @@ describe('a gateway that no longer receives events', () => {
     );
     silenceMs = eventStore.silenceMs;
     const reception = {
-      isConnected: () => connection.isConnected(),
+      isConnected: () => !hasNoticed || connection.isConnected(),
       eventsSilenceMs: () => (hasNoticed ? eventStore.silenceMs() : 0),
     };
     const ownContext = createCommandContext(eventStore, Date.now, stateCache);

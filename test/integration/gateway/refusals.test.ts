@@ -117,13 +117,14 @@ describe('refusals', () => {
     ['no JSON', 'Content-Length: 2\r\n\r\n{{'],
     ['no address', 'Content-Length: 2\r\n\r\n{}'],
   ])('a browser that says who it is with %s is 502', async (_name, rest) => {
-    await using site = await startSession({ limits: { dialTimeoutMs: 200 } });
+    await using site = await startSession({ limits: { dialTimeoutMs: 1_000 } });
     await using impostor = await startScreen();
-    void impostor.socket().then((socket) => socket.write(`HTTP/1.1 200 OK\r\n${rest}`));
+    const said = impostor.socket().then((socket) => socket.write(`HTTP/1.1 200 OK\r\n${rest}`));
     const cdp = { ...impostor.endpoint, path: '/devtools/browser/x' };
     site.directory.set('s2', { status: 'active', cdp, vnc: site.screen.endpoint });
     const url = site.vncUrl('s2');
     expect(await refusal(url)).toMatchObject({ status: 502 });
+    await said;
     await site.isClean();
     expect(site.screen.received).toEqual([]);
   });
@@ -177,7 +178,7 @@ describe('refusals', () => {
   });
 
   test('a thousand random paths are refused', async () => {
-    await using site = await startSession({ limits: { dialTimeoutMs: 500 } });
+    await using site = await startSession();
     const statuses = new Set<number>();
     for (let n = 0; n < 1000; n += 1)
       statuses.add(await statusOf(site.port, rubbish(n), n % 2 === 0));

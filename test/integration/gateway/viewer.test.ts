@@ -5,7 +5,7 @@ import { vncAuthResponse } from '#src/provisioner/browsers/rfb.ts';
 import { openSocket, startTestGateway, until } from '#test/support/gateway.fixture.ts';
 import { startRealBrowsers, VNC_PASSWORD } from '#test/support/clients/real-browser.ts';
 
-const SOON = { timeout: 20_000 };
+const SOON = { timeout: 60_000 };
 
 /** Where a German keyboard has ü, ö, ä and ß, and a key without a position. */
 const POSITIONS = ['BracketLeft', 'Semicolon', 'Quote', 'Minus', ''];

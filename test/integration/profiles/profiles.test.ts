@@ -221,6 +221,8 @@ it('is saved beside at most two others of its organization; all are saved in the
     if (!given[0].startsWith('profiles/')) return put.call(app.objects, ...given);
     running += 1;
     most = Math.max(most, running);
+    // The first ones wait for each other, however far apart they are, and then for one too many.
+    await eventually(() => most >= 3, 'three are saved at once');
     await new Promise((resolve) => setTimeout(resolve, 50));
     return put.call(app.objects, ...given).finally(() => (running -= 1));
   };

@@ -174,6 +174,7 @@ describe('the lag', () => {
     await vi.waitUntil(() => projecting.status()[0]?.lag.events === 0, eventually);
     await redis.kill();
     await record<'session'>(log, sessionRef('more'), requested());
+    await vi.waitUntil(() => projecting.status()[0]?.mode === 'waiting-for-store', eventually);
     await vi.waitUntil(() => (projecting.status()[0]?.lag.seconds ?? 0) > 0.5, eventually);
     expect(projecting.status()).toMatchObject([
       { projection: projectionId(eventCounts), mode: 'waiting-for-store', lag: { events: 1 } },

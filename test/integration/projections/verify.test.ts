@@ -168,21 +168,21 @@ test('of many differences the first hundred are reported, and that there are mor
 
 test('views that change meanwhile are no difference', async () => {
   const stop = new AbortController();
-  let written = 0;
+  const written = { count: 0 };
   async function write() {
-    for (; !stop.signal.aborted; written += 1) {
-      const event = accessed(T0 + (written + 1) * MINUTE);
-      await record<'session'>(eventStore, sessionRef(`s${written % SESSIONS}`), event);
-      await views.waitForCheckpoint(projectionId(eventCounts), EVENTS + written + 1, 1_000);
+    for (; !stop.signal.aborted; written.count += 1) {
+      const event = accessed(T0 + (written.count + 1) * MINUTE);
+      await record<'session'>(eventStore, sessionRef(`s${written.count % SESSIONS}`), event);
+      await views.waitForCheckpoint(projectionId(eventCounts), EVENTS + written.count + 1, 1_000);
     }
   }
   const writing = write();
   try {
-    for (let round = 0; round < 3; round += 1)
+    // As many rounds as it takes until more than fifty changes have come meanwhile.
+    for (let round = 0; round < 3 || written.count <= 50; round += 1)
       for (const { differences } of await verifying()) expect(differences).toEqual([]);
   } finally {
     stop.abort();
   }
   await writing;
-  expect(written).toBeGreaterThan(50);
 });

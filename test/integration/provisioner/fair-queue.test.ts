@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -25,6 +27,13 @@ async function untilActive(ids: readonly string[], count: number): Promise<strin
     const active = await activeOf(ids);
     return active.length === count && active;
   }, `${count} sessions are active`);
+}
+/** The sequence of the event by which an active session has become so. */
+async function activatedAt(id: string, organizationId: string): Promise<number> {
+  const session = { kind: 'session', organizationId, id } as const;
+  const last = await fleet.context.eventStore.readLast<'session'>(session);
+  expect(last?.type).toBe('session.activated');
+  return last?.sequence ?? 0;
 }
 async function stop(id: string): Promise<void> {
   await fleet.sendSessionCommand(id, { type: 'StopSession', reason: 'user', now: Date.now() });
@@ -109,24 +118,27 @@ test('a core goes to the organization with the fewest launches under way', async
   const ids = await Promise.all(zones.map((timezone) => fleet.create({ timezone })));
   const late = await fleet.create({ timezone: 'Europe/Zurich' }, 'beta');
   await fleet.waitForStatus(late, 'active');
-  expect((await activeOf(ids)).length).toBeLessThanOrEqual(4);
   await untilActive(ids, ids.length);
+  const others = await Promise.all(ids.map((id) => activatedAt(id, 'acme')));
+  expect(Math.max(...others)).toBeGreaterThan(await activatedAt(late, 'beta'));
 });
 
 test('a full server gives up one idle browser at a time for the special options of an organization', async () => {
+  const machine = await createSimulatedBrowsers({ launchMs: 100, failRate: 0 });
+  onTestFinished(() => machine[Symbol.asyncDispose]());
+  let [launching, most] = [0, 0];
+  async function launch(spec: BrowserSpec) {
+    if (spec.timezone === undefined) return machine.launch(spec);
+    launching += 1;
+    most = Math.max(most, launching);
+    return machine.launch(spec).finally(() => (launching -= 1));
+  }
   const limits = { ...POOL, minIdle: 4, launchesAtOnce: 4 };
-  await fleet.join({ limits, launchMs: 100 });
+  await fleet.join({ limits, machine: { ...machine, launch } });
   const idle = async () => (await fleet.workloads()).filter(({ status }) => status === 'idle');
   await eventually(async () => (await idle()).length === POOL.max, 'the server is full');
   const zones = ['Asia/Tokyo', 'Europe/Paris', 'Africa/Cairo'];
   const ids = await Promise.all(zones.map((timezone) => fleet.create({ timezone })));
-  let most = 0;
-  await eventually(async () => {
-    const launching = (await fleet.workloads()).filter(
-      ({ status, browser }) => status === 'launching' && browser !== undefined,
-    );
-    most = Math.max(most, launching.length);
-    return (await activeOf(ids)).length === ids.length;
-  }, 'all are active');
+  await untilActive(ids, ids.length);
   expect(most).toBe(1);
 });

@@ -12,6 +12,9 @@ import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/sim
 import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
 import type { Programs } from '#src/provisioner/browsers/process/programs.ts';
 
+/** The bound of a launch is for what hangs: a browser of a busy machine starts slowly. */
+export const LAUNCH_MS = 120_000;
+
 export type OpenedBrowsers = AsyncDisposable & {
   browsers: Browsers;
   /** Ends a browser as an accident would. */
@@ -32,7 +35,7 @@ export async function openProcessBrowsers(
 ): Promise<OpenedBrowsers & { stateDir: string; processes(): RealProcess[] }> {
   const place = await openPlace();
   const { stateDir } = place;
-  const options = { ...realPrograms(), launchTimeoutMs: 30_000, stateDir, ...changes };
+  const options = { ...realPrograms(), launchTimeoutMs: LAUNCH_MS, stateDir, ...changes };
   const browsers = await place.within(() => createProcessBrowsers(options));
   return {
     browsers,

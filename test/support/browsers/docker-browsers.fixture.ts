@@ -8,7 +8,7 @@ import { openBrowserImage } from '#src/provisioner/browsers/docker/browser-image
 import { createCurrentImage } from '#src/provisioner/browsers/docker/current-image.ts';
 import type { DockerSite } from '#src/provisioner/browsers/docker/site.ts';
 import { docker, dockerHost, testNetwork } from '#test/support/servers/docker-engine.ts';
-import type { OpenedBrowsers } from './browsers.fixture.ts';
+import { LAUNCH_MS, type OpenedBrowsers } from './browsers.fixture.ts';
 
 /** The master key of the tests’ browsers. */
 export const MASTER_KEY = 'fFq2mZ7xKp4sVt9wRb3nYc6dHg8jLe1a';
@@ -28,7 +28,7 @@ export function dockerOptions(changes: Partial<DockerBrowsersOptions> = {}): Doc
     isolation: 'required',
     limits: { memoryBytes: 1024 ** 3, cpus: 2, pids: 512 },
     linkKeys: createLinkKeys(Buffer.from(MASTER_KEY)),
-    launchTimeoutMs: 30_000,
+    launchTimeoutMs: LAUNCH_MS,
     print: console.log,
     log: { info: () => {}, warn: console.warn },
     ...changes,

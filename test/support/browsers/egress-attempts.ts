@@ -52,11 +52,11 @@ const GATHER = `async () => {
   }`;
 
 /**
- * Runs in a page of the allowed site. Each attempt ends as `hello`, `failed` or, after some
- * seconds, `silence`.
+ * Runs in a page of the allowed site. Each attempt ends as `hello`, `failed` or, after half a
+ * minute, `silence`.
  */
 const IN_PAGE = `async ({ allowed, denied, trick, address, port }) => {
-  const silence = () => new Promise((resolve) => setTimeout(() => resolve('silence'), 8000));
+  const silence = () => new Promise((resolve) => setTimeout(() => resolve('silence'), 30000));
   const attempt = (act) =>
     Promise.race([Promise.resolve().then(act).catch(() => 'failed'), silence()]);
   const get = (url) => attempt(() => fetch(url).then((answer) => answer.text()));
@@ -100,11 +100,15 @@ const IN_PAGE = `async ({ allowed, denied, trick, address, port }) => {
   });
 }`;
 
-/** Leads a page there. @returns `hello`, `failed` or, after some seconds, `silence` */
+/** Chromium cancels requests when an address of the machine changes, as by tests of networks. */
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+
+/** Leads a page there. @returns `hello`, `failed` or, after half a minute, `silence` */
 async function visit(cdp: Cdp, session: string, url: string): Promise<string> {
-  await cdp.send('Page.navigate', { url }, session);
+  for (let failure: unknown = NETWORK_CHANGED; failure === NETWORK_CHANGED;)
+    failure = (await cdp.send('Page.navigate', { url }, session))['errorText'];
   const text = 'document.readyState === "complete" ? document.body.innerText : null';
-  for (let tried = 0; tried < 200; tried += 1) {
+  for (let tried = 0; tried < 600; tried += 1) {
     const said = await evaluate(cdp, session, text).catch(() => null);
     if (typeof said === 'string' && said !== '') return said === 'hello' ? said : 'failed';
     await sleep(50);

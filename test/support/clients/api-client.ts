@@ -46,11 +46,11 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   let held = 0;
 
-  function hold(method: string, path: string, reply: Reply): Reply {
+  function hold(method: string, path: string, reply: Reply, sentAt: number): Reply {
     held += 1;
     const context = `${method} ${path.slice(0, 120)} → ${JSON.stringify(reply).slice(0, 600)}`;
     try {
-      conformance.hold(method, path, reply);
+      conformance.hold(method, path, reply, sentAt);
     } catch (error) {
       throw new Error(`${context}\n${(error as Error).message}`, { cause: error });
     }
@@ -62,6 +62,7 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
     const socket = connect(Number(port), hostname);
     socket.on('error', () => undefined);
     await once(socket, 'connect');
+    const sentAt = Date.now();
     socket.write(bytes, 'latin1');
     const [head = '', body = ''] = (await answerOn(socket)).split(/\r\n\r\n([^]*)/);
     const [statusLine = '', ...lines] = head.split('\r\n');
@@ -73,7 +74,7 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
     );
     const [method = '', path = ''] = bytes.split(' ', 2);
     const status = Number(statusLine.split(' ')[1]);
-    return hold(method, path, { status, headers, body: parse(body) });
+    return hold(method, path, { status, headers, body: parse(body) }, sentAt);
   }
 
   function clientFor(key: string | null): ApiClient {
@@ -93,13 +94,14 @@ export async function connectApi(apiUrl: string): Promise<ApiClient> {
           ...headers,
         },
       });
+      const sentAt = Date.now();
       const answered = once(request, 'response');
       request.end(bytes);
       const [response] = (await answered) as [import('node:http').IncomingMessage];
       const { statusCode: status = 0, headers: own } = response;
       const isPicture = own['content-type']?.startsWith('image/') === true && method !== 'HEAD';
       const answer = isPicture ? await readBuffer(response) : parse(await readText(response));
-      return hold(method, path, { status, headers: own, body: answer });
+      return hold(method, path, { status, headers: own, body: answer }, sentAt);
     }
     return {
       send,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import type { RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
+import { LAUNCH_MS } from '#test/support/browsers/browsers.fixture.ts';
 
 export const VNC_PASSWORD = 'aB3dE6gH';
 
@@ -15,7 +16,7 @@ export async function startRealBrowsers(count: number) {
     chromium: paths.chromium,
     xvnc: paths.Xtigervnc,
     stateDir,
-    launchTimeoutMs: 30_000,
+    launchTimeoutMs: LAUNCH_MS,
   });
   const running: RunningBrowser[] = [];
   for (let n = 1; n <= count; n += 1)

@@ -2,6 +2,9 @@ import type { HTTPRequest, HTTPResponse, Page } from 'puppeteer-core';
 
 /** More changes in a row than the tests of Docker networks make while a page is loaded. */
 const TRIES_MAX = 20;
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+/** For what hangs: a page of a busy machine is slow. */
+const WITHIN_MS = 120_000;
 
 /**
  * Loads a page with all that it requests. Chromium cancels requests when an address of the machine
@@ -11,10 +14,13 @@ export async function visit(page: Page, url: string): Promise<HTTPResponse | nul
   for (let tries = 1; ; tries += 1) {
     let isCancelled = false;
     const onFailed = (request: HTTPRequest): void => {
-      isCancelled ||= request.failure()?.errorText === 'net::ERR_NETWORK_CHANGED';
+      isCancelled ||= request.failure()?.errorText === NETWORK_CHANGED;
     };
     page.on('requestfailed', onFailed);
-    const loaded = await page.goto(url, { waitUntil: 'networkidle0' }).catch((error: unknown) => {
+    const how = { waitUntil: 'networkidle0', timeout: WITHIN_MS } as const;
+    const loaded = await page.goto(url, how).catch((error: unknown) => {
+      // The page's own request may fail before its event arrives.
+      isCancelled ||= String(error).includes(NETWORK_CHANGED);
       if (!isCancelled) throw error;
       return null;
     });

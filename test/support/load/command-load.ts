@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { filters } from '#events/subjects.ts';
-import { startService } from '#test/support/service/service.ts';
+import { eventually, startService } from '#test/support/service/service.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
@@ -24,7 +24,8 @@ export async function startCommandLoad() {
 
   /** The service is healthy, has the same session and ledger as before, and has logged no bug. */
   async function expectUnchanged(answersMin: number): Promise<void> {
-    expect((await api.get('/api/health')).body.status).toBe('healthy');
+    const isHealthy = async () => (await api.get('/api/health')).body.status === 'healthy';
+    await eventually(isHealthy, 'the service is healthy');
     expect(await facts(api, log, session)).toEqual(before);
     expect(before).toMatchObject({
       list: { total: 1, sessions: [{ id: session, session_name: 'the one', status: 'active' }] },
@@ -50,10 +51,14 @@ export type CommandLoad = Awaited<ReturnType<typeof startCommandLoad>>;
 
 /** What bad input must not change. */
 async function facts(api: ApiClient, log: ServiceLog, session: string) {
+  const list = await eventually(async () => {
+    const { status, body } = await api.get('/api/sessions?limit=100');
+    return status !== 503 && (body as object);
+  }, 'the list is current');
   return {
     ledger: await log.ledger('dev'),
     newestSessionEvent: await lastOf(log.eventStore, filters.sessions),
-    list: (await api.get('/api/sessions?limit=100')).body,
+    list,
     session: (await api.get(`/api/sessions/${session}`)).body,
   };
 }

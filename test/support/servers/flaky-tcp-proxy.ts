@@ -4,8 +4,6 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 /** A TCP proxy on a loopback port whose connections can be broken at a chosen moment. */
 export type FlakyTcpProxy = AsyncDisposable & {
   readonly port: number;
-  /** Breaks all connections at the next answer, which is lost although its request arrived. */
-  breakOnAnswer(): void;
   /**
    * Breaks all connections when the server sends this text, whose end is lost; then, once for each,
    * when it sends the texts that follow.
@@ -82,9 +80,6 @@ export async function startFlakyTcpProxy(targetPort: number): Promise<FlakyTcpPr
 
   return {
     port: (server.address() as AddressInfo).port,
-    breakOnAnswer() {
-      breaking = [''];
-    },
     breakOn(...texts) {
       breaking = texts;
     },

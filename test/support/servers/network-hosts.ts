@@ -78,7 +78,8 @@ export async function openHosts(): Promise<NetworkHosts> {
     [Symbol.asyncDispose]: async () => {
       listener.kill('SIGKILL');
       await once(listener, 'exit');
-      // Removing the inner end removes the pair.
+      // With the namespace the pair would go later: the next hosts have the same addresses.
+      ip('link', 'del', outside);
       ip('netns', 'del', name);
     },
   };

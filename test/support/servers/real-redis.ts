@@ -15,6 +15,9 @@ export type RealRedis = Omit<RealServer, 'signal'> & {
   resume(): void;
 };
 
+/** A Redis that has said nothing for this long hangs. */
+const SILENCE_MS = 60_000;
+
 /** Starts `process.env.REDIS_SERVER`, or `redis-server` of the PATH, on a free loopback port. */
 export async function startRedis(): Promise<RealRedis> {
   const port = await freePort();
@@ -74,7 +77,7 @@ async function pongs(port: number): Promise<boolean> {
 
 async function ask(port: number, words: readonly string[]): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' });
-  socket.setTimeout(1_000, () => socket.destroy(new Error('silent')));
+  socket.setTimeout(SILENCE_MS, () => socket.destroy(new Error('silent')));
   try {
     socket.write(`${words.join(' ')}\r\n`);
     const [reply] = (await once(socket, 'data')) as [Buffer];

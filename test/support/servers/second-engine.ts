@@ -81,9 +81,7 @@ export async function openSecondEngine(
       await answers();
     },
     async [Symbol.asyncDispose]() {
-      const isThere = await findDocker(host);
-      const left = isThere ? docker(host, 'ps', '-aq').split('\n').filter(Boolean) : [];
-      if (left.length > 0) docker(host, 'rm', '-fv', ...left);
+      if (await findDocker(host)) await removeContainers(host);
       await all.disposeAsync();
     },
   };
@@ -152,6 +150,20 @@ async function copyImages(images: readonly string[], host: string): Promise<void
   await pipeline(save.stdout, load.stdin);
   const [code] = (await loaded) as [number | null];
   if (code !== 0) throw new Error(`docker load ended with ${code}`);
+}
+
+/** Removes all its containers. The engine refuses a removal while another one is under way. */
+async function removeContainers(host: string): Promise<void> {
+  await eventually(() => {
+    const left = docker(host, 'ps', '-aq').split('\n').filter(Boolean);
+    if (left.length === 0) return true;
+    try {
+      docker(host, 'rm', '-fv', ...left);
+    } catch (error) {
+      if (!String(error).includes('already in progress')) throw error;
+    }
+    return false;
+  }, 'its containers are gone');
 }
 
 function docker(host: string, ...args: string[]): string {

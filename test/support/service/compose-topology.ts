@@ -99,6 +99,11 @@ export async function startTopology(
       }),
     async open(url, protocols = []) {
       const socket = new WebSocket(url, protocols, { ca });
+      // The first message may come with the answer, before the caller listens.
+      socket.once('open', () => {
+        socket.pause();
+        setImmediate(() => socket.resume());
+      });
       await once(socket, 'open');
       return socket;
     },
@@ -107,7 +112,8 @@ export async function startTopology(
       return JSON.parse(said) as unknown;
     },
     async crash(part) {
-      const before = pidOf(container(part));
+      // The pid 0 would stand for the processes of these tests.
+      const before = await eventually(() => pidOf(container(part)) || null, `${part} runs`);
       process.kill(before, 'SIGKILL');
       await eventually(
         () => ![0, before].includes(pidOf(container(part))),

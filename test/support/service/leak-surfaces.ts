@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, type Dirent } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -53,16 +53,32 @@ async function readKey(redis: Redis, key: string): Promise<string> {
   }
 }
 
-/** Every file below a folder except those with these names. */
+/**
+ * Every file below a folder except those with these names, and those that a running service removes
+ * meanwhile.
+ */
 export async function readFiles(folder: string, except: readonly string[]): Promise<LeakSurface[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile() && !except.includes(entry.name));
-  return Promise.all(
-    files.map(async ({ parentPath, name }) => {
-      const path = join(parentPath, name);
-      return { name: path.slice(folder.length), text: await readFile(path, 'latin1') };
-    }),
-  );
+  const files = (await filesBelow(folder)).filter(({ name }) => !except.includes(name));
+  const surfaces = files.map(async ({ parentPath, name }) => {
+    const path = join(parentPath, name);
+    const text = await readFile(path, 'latin1').catch(nullIfGone);
+    return text === null ? [] : [{ name: path.slice(folder.length), text }];
+  });
+  return (await Promise.all(surfaces)).flat();
+}
+
+async function filesBelow(folder: string): Promise<Dirent[]> {
+  const entries = (await readdir(folder, { withFileTypes: true }).catch(nullIfGone)) ?? [];
+  const found = entries.map(async (entry) => {
+    if (entry.isDirectory()) return filesBelow(join(folder, entry.name));
+    return entry.isFile() ? [entry] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+function nullIfGone(error: NodeJS.ErrnoException): null {
+  if (error.code !== 'ENOENT') throw error;
+  return null;
 }
 
 /**

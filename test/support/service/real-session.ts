@@ -27,6 +27,8 @@ export type CreatedSession = {
 
 /** Tests poll often and do not test the rate limit. */
 const MANY_REQUESTS = JSON.stringify({ max: { requests_per_minute: 1_000_000 } });
+/** For what hangs: a page of a busy machine is slow. */
+const PAGE_WITHIN_MS = 120_000;
 
 export async function startRealService(env: Record<string, string> = {}): Promise<RealService> {
   await using stack = new AsyncDisposableStack();
@@ -54,9 +56,13 @@ export async function createWarm(
   return answer.body as CreatedSession;
 }
 
+/** The pool's counters, once the read model is current: until then they are refused. */
 export async function poolOf(service: RunningService): Promise<Record<string, number>> {
-  const { body } = await service.request('GET', '/api/status');
-  return body.autoscaler.pool_status as Record<string, number>;
+  return eventually(async () => {
+    const { status, body } = await service.request('GET', '/api/status');
+    if (status !== 200 && status !== 503) throw new Error(`${status} ${JSON.stringify(body)}`);
+    return status === 200 && (body.autoscaler.pool_status as Record<string, number>);
+  }, 'the pool is read');
 }
 
 export async function readSession(service: RunningService, id: string) {
@@ -96,6 +102,7 @@ export async function onPage<Result>(
   try {
     const [page] = await browser.pages();
     if (page === undefined) throw new Error('the browser has no page');
+    page.setDefaultTimeout(PAGE_WITHIN_MS);
     return await use(page);
   } finally {
     await browser.disconnect();

@@ -63,9 +63,11 @@ describe('pages', () => {
     expect(web.length).toBeGreaterThanOrEqual(6);
     expect(web.every(({ state }) => JSON.stringify(state.labels) === '{"team":"web"}')).toBe(true);
     const head = await app.context.eventStore.lastSequence();
-    expect(await page('&type=session.failed')).toEqual({
-      ...{ events: [], next: head, more: false },
-    });
+    const { next, ...none } = await page('&type=session.failed');
+    expect(none).toEqual({ events: [], more: false });
+    // The pool may have been refilled meanwhile.
+    expect(next).toBeGreaterThanOrEqual(head);
+    expect(next).toBeLessThanOrEqual(await app.context.eventStore.lastSequence());
   });
 
   it('go on with what is stored later', async () => {

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
 import { createOpenEgress } from '#src/provisioner/egress/open-egress.ts';
 import { openProcessBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 import { attemptAll, heldBack } from '#test/support/browsers/egress-attempts.ts';
 import { siteProgram } from '#test/support/servers/outside-site.ts';
+import { freePort } from '#test/support/servers/ports.ts';
 
 const PRIVATE = '127.0.0.9';
 
@@ -35,7 +35,7 @@ it('a browser that is started with its proxy has no way past it', async () => {
   expect(refused.get('denied.localhost')).toBe('not_allowed');
   expect(refused.get('trick.localhost')).toBe('private_network');
   expect(refused.get('allowed.localhost')).toBeUndefined();
-}, 60_000);
+});
 
 /** Starts the site. @returns the lines in which it says what arrived */
 async function openSite(port: number): Promise<string[]> {
@@ -47,12 +47,4 @@ async function openSite(port: number): Promise<string[]> {
   reader.on('line', (line) => lines.push(line));
   await once(reader, 'line');
   return lines;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await once(server.close(), 'close');
-  return port;
 }
