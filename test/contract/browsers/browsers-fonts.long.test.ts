@@ -99,15 +99,18 @@ describe.runIf(hasDocker())('text in a Docker browser', () => {
     const { root } = await ask<{ root: { nodeId: number } }>('DOM.getDocument');
     const all = { nodeId: root.nodeId, selector: 'p' };
     const { nodeIds } = await ask<{ nodeIds: number[] }>('DOM.querySelectorAll', all);
-    const fonts: string[] = [];
-    for (const nodeId of nodeIds) {
-      const of = await ask<{ fonts: { familyName: string }[] }>('CSS.getPlatformFontsForNode', {
-        nodeId,
-      });
-      fonts.push(...of.fonts.map(({ familyName }) => familyName));
-    }
+    // A paragraph has no font before it is laid out.
+    const fonts = async () => {
+      const names: string[] = [];
+      for (const nodeId of nodeIds) {
+        const method = 'CSS.getPlatformFontsForNode';
+        const of = await ask<{ fonts: { familyName: string }[] }>(method, { nodeId });
+        names.push(...of.fonts.map(({ familyName }) => familyName));
+      }
+      return names;
+    };
     const liberation = ['Liberation Sans', 'Liberation Sans', 'Liberation Serif'];
-    expect(fonts).toEqual([...liberation, 'DejaVu Sans Mono']);
+    await expect.poll(fonts).toEqual([...liberation, 'DejaVu Sans Mono']);
   });
 
   async function ask<Answer>(method: string, params: object = {}): Promise<Answer> {
