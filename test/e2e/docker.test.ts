@@ -69,10 +69,7 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
   test('fails a session within two seconds after its container is killed, and no other session', async () => {
     const other = await createWarm(service);
     using watched = await attach(other);
-    // The best of three: a busy machine may hold up one of them, a late detection all.
-    const delays: number[] = [];
-    while (delays.length < 3 && !delays.some((ms) => ms < 2_000)) delays.push(await killOne());
-    expect(Math.min(...delays)).toBeLessThan(2_000);
+    expect(await killOne()).toBeLessThan(2_000);
     expect(await watched.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
     await end(other);
   });

@@ -96,18 +96,18 @@ async function stop(id: string): Promise<void> {
 
 /**
  * A session that visits the shop and is stopped. A stop gives the last picture and the memory half
- * a second, which a busy machine may not have: the session is one that has both.
+ * a second, which a busy machine may not have once: one of three sessions has to have both.
  */
 async function endWithPicture() {
-  return eventually(async () => {
+  for (let left = 2; ; left -= 1) {
     const session = await createWarm(service);
     await visitShop(session);
     await stop(session.id);
     const { blackBox } = await endOf(session.id);
     const isWhole =
       blackBox?.thumbnailBytes !== undefined && blackBox.memoryPeakBytes !== undefined;
-    return isWhole && { session, blackBox };
-  }, 'a session whose end has its last picture and its memory');
+    if (isWhole || left === 0) return { session, blackBox };
+  }
 }
 
 test('a stopped session tells what its page did, without secrets', async () => {

@@ -214,10 +214,7 @@ describe('role by role', () => {
     const { status, body } = await services.api.request('GET', `/api/sessions/${ended}`);
     expect([status, body.status]).toEqual([200, 'stopped']);
     expect(services.archivist.output()).toContain('"msg":"archived"');
-    // A run that a busy machine has not answered in time is repeated; a refusal is another error.
-    const lines = services.archivist.output().split('\n');
-    const failed = lines.filter((line) => line.includes('archiving failed'));
-    expect(failed.filter((line) => !line.includes('"type":"Unavailable"'))).toEqual([]);
+    expect(services.archivist.output()).not.toContain('archiving failed');
     expect(await readdir(services.api.dataDir)).not.toContain('archive');
   });
 
