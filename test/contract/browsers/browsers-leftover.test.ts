@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
-import { pidSpace } from '#src/provisioner/browsers/process/tree.ts';
+import { pidSpace, processStart } from '#src/provisioner/browsers/process/tree.ts';
 import {
   openPlace,
   openProcessBrowsers,
@@ -69,6 +69,22 @@ describe('after the service was killed', () => {
     expect([unrelated.exitCode, unrelated.signalCode]).toEqual([null, null]);
   });
 
+  test('what one of its programs starts while it is being ended is ended, too', async () => {
+    await using place = await openPlace();
+    const program = spawn('bash', ['-c', STARTS_OTHERS], {
+      detached: true,
+      env: { ...process.env, TMPDIR: place.tmp },
+      stdio: 'ignore',
+    });
+    const { pid = 0 } = program;
+    onTestFinished(() => killIfThere(-pid));
+    await leaveRecord(place, { display: 999, pid, startTicks: processStart(pid) ?? 0 });
+    await using browsers = await openIn(place);
+    await expect.poll(() => place.processes().length).toBeGreaterThan(10);
+    await browsers.stop('wl_old');
+    expect(place.traces()).toEqual([]);
+  });
+
   test('the browsers of another running service are neither listed nor stopped', async () => {
     await using opened = await openProcessBrowsers();
     await opened.browsers.launch({ ...spec, workloadId: 'wl_others' });
@@ -111,12 +127,18 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** Writes the record of a browser `wl_old` whose service and program had that pid. */
-async function leaveRecord(place: Place, { display, pid }: { display: number; pid: number }) {
+/** A program that is killed before it has started all of them. */
+const STARTS_OTHERS = 'for ((i = 0; i < 2000; i++)); do sleep 100 & done; wait';
+
+type Left = { display: number; pid: number; startTicks?: number };
+
+/** Writes the record of a browser `wl_old` whose program had that pid; its service is gone. */
+async function leaveRecord(place: Place, { display, pid, startTicks = 1 }: Left) {
   const folder = join(place.tmp, 'bss-browser-gone');
   await mkdir(folder);
   const gone = { pid, startTicks: 1 };
-  const record = { workloadId: 'wl_old', folder, display, sessions: [gone] };
+  const sessions = [{ pid, startTicks }];
+  const record = { workloadId: 'wl_old', folder, display, sessions };
   const owner = { instance: 'gone', owner: gone, pidSpace: pidSpace() };
   await writeFile(join(place.stateDir, 'wl_old.json'), JSON.stringify({ ...record, ...owner }));
 }

@@ -167,7 +167,9 @@ async function startPrograms(
   try {
     return await spawnPrograms(site, spec, record, signal);
   } catch (error) {
-    await endLeftover(site, record);
+    // The X server may have started a program (xkbcomp) and be gone before that.
+    await endProcesses({ ...record, leaderless: true });
+    await removeTraces(site, record);
     throw new LaunchFailed(`The browser could not be started: ${String(error)}`, '');
   }
 }

@@ -36,8 +36,11 @@ const SLICE = 32;
  */
 export async function endProcesses(tree: ProcessTree, boundMs = 5000): Promise<void> {
   const deadline = performance.now() + boundMs;
+  const seen = new Set<number>();
   for (;;) {
-    let left = processesOf(tree, await readProcesses());
+    const processes = await readProcesses();
+    let left = processesOf(tree, processes, seen);
+    for (const { session } of left) seen.add(session);
     if (left.length === 0) return;
     for (const { pid } of left) signalTo(pid, 'SIGKILL');
     // A look at each of them costs a tenth of a look at all of /proc. The next one at all finds
@@ -116,14 +119,21 @@ export function pidSpace(): string {
   return `${boot}/${init}`;
 }
 
-function processesOf(tree: ProcessTree, processes: Process[]): Process[] {
+/**
+ * @param seen sessions that processes of the tree were in a moment ago: they count without their
+ *   leader, too, as no process gets the pid of a session that still has one
+ */
+function processesOf(
+  tree: ProcessTree,
+  processes: Process[],
+  seen: ReadonlySet<number> = new Set(),
+): Process[] {
   const byPid = new Map(processes.map((process) => [process.pid, process]));
   const sessions = new Set<number>();
   for (const { pid, startTicks } of tree.sessions) {
     const leader = byPid.get(pid);
-    if (leader === undefined ? tree.leaderless : leader.startTicks === startTicks) {
-      sessions.add(pid);
-    }
+    const counts = tree.leaderless || seen.has(pid);
+    if (leader === undefined ? counts : leader.startTicks === startTicks) sessions.add(pid);
   }
   const oldest = Math.min(Infinity, ...tree.sessions.map((session) => session.startTicks));
   const firstTicks = oldest === Infinity ? 0 : oldest;
