@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { allOf, startShop } from '#test/support/clients/shop.ts';
+import { filesBelow } from '#test/support/scratch.ts';
 import { buildAndStartS3 } from '#test/support/servers/real-s3.ts';
 import { descendantsOf } from '#test/support/service/processes.ts';
 import {
@@ -80,8 +81,10 @@ const latest = async (): Promise<number> => (await profile()).latest_version;
 const spoolFolder = () => join(service.dataDir, 'profiles');
 /** The archives that the object store has whole. */
 async function archives(): Promise<string[]> {
-  const below = await readdir(s3.folder, { recursive: true });
-  return below.flatMap((path) => /profiles\/.*\/([0-9a-f]{64})$/.exec(path)?.[1] ?? []);
+  const below = await filesBelow(s3.folder);
+  return below
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .flatMap((path) => /profiles\/.*\/([0-9a-f]{64})$/.exec(path)?.[1] ?? []);
 }
 
 /**

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { profileRetention } from '#src/archivist/profile-retention.ts';
 import { sweepObjects } from '#src/archivist/sweep-objects.ts';
 import { createS3ObjectStore } from '#src/objects/s3/s3-object-store.ts';
+import { filesBelow } from '#test/support/scratch.ts';
 import {
   containerOf,
   docker,
@@ -128,17 +129,9 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
     };
   }
 
-  /** Read again if the sweep removes a folder meanwhile. */
   async function objects(): Promise<string[]> {
-    const reading = readdir(s3.folder, { recursive: true, withFileTypes: true });
-    const paths = await reading.catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-      return null;
-    });
-    if (paths === null) return objects();
-    return paths
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => join(parentPath, name).slice(s3.folder.length + 1));
+    const files = await filesBelow(s3.folder);
+    return files.map(({ parentPath, name }) => join(parentPath, name).slice(s3.folder.length + 1));
   }
 
   async function sweepAt(now: number): Promise<void> {

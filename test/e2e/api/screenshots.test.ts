@@ -1,7 +1,6 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
+import { readFiles } from '#test/support/service/leak-surfaces.ts';
 import { scrape } from '#test/support/service/metrics-text.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
@@ -84,24 +83,13 @@ describe('a screenshot', () => {
     const part = bytes.subarray(bytes.length - 300, bytes.length - 200);
     const forms = [part.toString('latin1'), ...base64Of(part)];
     const texts = [apis.first.output(), apis.second.output()];
-    const files = await readdir(apis.first.dataDir, { recursive: true, withFileTypes: true });
-    for (const file of files.filter((one) => one.isFile()))
-      texts.push(await textOf(join(file.parentPath, file.name)));
+    const files = await readFiles(apis.first.dataDir, []);
+    texts.push(...files.map(({ text }) => text));
     expect(texts.some((text) => text.includes(id))).toBe(true);
     for (const text of texts) for (const form of forms) expect(text.includes(form)).toBe(false);
     await owners[0].stop(id);
   });
 });
-
-/** Empty if the file is gone: the service removes and replaces its own. */
-async function textOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'latin1');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
-    throw error;
-  }
-}
 
 /** What the bytes are in base64, wherever they begin. */
 function base64Of(bytes: Buffer): string[] {

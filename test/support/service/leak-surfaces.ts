@@ -1,9 +1,10 @@
-import { readFileSync, type Dirent } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { Redis } from 'ioredis';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { filesBelow, nullIfGone } from '../scratch.ts';
 import { descendantsOf } from './processes.ts';
 
 /** A place where a secret could leak to: a name for messages, and all its text. */
@@ -65,20 +66,6 @@ export async function readFiles(folder: string, except: readonly string[]): Prom
     return text === null ? [] : [{ name: path.slice(folder.length), text }];
   });
   return (await Promise.all(surfaces)).flat();
-}
-
-async function filesBelow(folder: string): Promise<Dirent[]> {
-  const entries = (await readdir(folder, { withFileTypes: true }).catch(nullIfGone)) ?? [];
-  const found = entries.map(async (entry) => {
-    if (entry.isDirectory()) return filesBelow(join(folder, entry.name));
-    return entry.isFile() ? [entry] : [];
-  });
-  return (await Promise.all(found)).flat();
-}
-
-function nullIfGone(error: NodeJS.ErrnoException): null {
-  if (error.code !== 'ENOENT') throw error;
-  return null;
 }
 
 /**
