@@ -167,6 +167,8 @@ describe('the page of a session', () => {
     await page.getByRole('button', { name: 'Close' }).click();
     await banner.getByText('You have this browser; its automation waits.').waitFor();
     await banner.getByRole('button', { name: 'Open' }).click();
+    // A screen that is closed while it connects is an error in the console.
+    await page.getByText('Connected', { exact: true }).waitFor();
     await page.getByLabel('No', { exact: true }).check();
     await page.getByRole('button', { name: 'Give it back' }).click();
     await expect.poll(() => banner.count()).toBe(0);
