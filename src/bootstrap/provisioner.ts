@@ -53,6 +53,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     recordings: { objects: infrastructure.objects, maxBytes: config.recordings.maxBytes },
     profileVault: await openVault(infrastructure),
     profileVersions: config.profiles.versions,
+    shutdownWithinMs: config.shutdownWithinMs,
     onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),

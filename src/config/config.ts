@@ -14,6 +14,7 @@ import {
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
 import { s3Variables } from './s3.ts';
+import { processVariables, readProcess, type ProcessConfig } from './process.ts';
 import { profilesVariables, readProfiles, type ProfilesConfig } from './profiles.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
@@ -48,57 +49,58 @@ export type RoleName = (typeof roles)[number];
 /**
  * All of the service's configuration, read once from the environment. Durations in milliseconds.
  */
-export type Config = StoresConfig & {
-  api: { host: string; port: number; createWaitMs: number };
-  gateway: {
-    port: number;
-    tlsPort: number;
-    /** Addresses of the gateway as clients get them. */
-    publicWsUrl: string;
-    publicWssUrl: string;
-  };
-  incoming: IncomingConfig;
-  dataDir: string;
-  /** The key that signs audits; null: one in the data folder. */
-  auditKeyFile: string | null;
-  archive: ArchiveConfig;
-  objects: ObjectsConfig;
-  recordings: RecordingsConfig;
-  roles: readonly RoleName[];
-  browsers: {
-    kind: 'docker' | 'process' | 'simulated';
-    simulatedLaunchMs: number;
-    simulatedFailRate: number;
-    /** null: no Docker browsers. */
-    docker: DockerConfig | null;
+export type Config = StoresConfig &
+  ProcessConfig & {
+    api: { host: string; port: number; createWaitMs: number };
+    gateway: {
+      port: number;
+      tlsPort: number;
+      /** Addresses of the gateway as clients get them. */
+      publicWsUrl: string;
+      publicWssUrl: string;
+    };
+    incoming: IncomingConfig;
+    dataDir: string;
+    /** The key that signs audits; null: one in the data folder. */
+    auditKeyFile: string | null;
+    archive: ArchiveConfig;
+    objects: ObjectsConfig;
+    recordings: RecordingsConfig;
+    roles: readonly RoleName[];
+    browsers: {
+      kind: 'docker' | 'process' | 'simulated';
+      simulatedLaunchMs: number;
+      simulatedFailRate: number;
+      /** null: no Docker browsers. */
+      docker: DockerConfig | null;
+      /**
+       * Whether this process may run browsers that are not isolated; null: it runs none.
+       * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
+       */
+      unisolated: 'development' | 'allowed' | 'refused' | null;
+    };
+    pool: { minIdle: number; maxIdle: number; max: number };
+    queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
+    profiles: ProfilesConfig;
+    maxLifetimeMs: number;
+    files: FilesConfig;
+    tiers: Tiers;
+    tenants: TenantsConfig;
+    /** Limits of the open event streams of one process. */
+    eventStreams: { max: number; perOrganizationMax: number };
+    /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
+    devApiKey: string | null;
+    masterKey: string | null;
     /**
-     * Whether this process may run browsers that are not isolated; null: it runs none.
-     * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
+     * Bearer token of /api/operator; null: there is no such path, unless everything is embedded,
+     * where it is generated at first start and kept.
      */
-    unisolated: 'development' | 'allowed' | 'refused' | null;
+    operatorToken: string | null;
+    /** null: only API keys are accepted. */
+    jwt: JwtConfig | null;
+    telemetry: TelemetryConfig;
+    logLevel: string;
   };
-  pool: { minIdle: number; maxIdle: number; max: number };
-  queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
-  profiles: ProfilesConfig;
-  maxLifetimeMs: number;
-  files: FilesConfig;
-  tiers: Tiers;
-  tenants: TenantsConfig;
-  /** Limits of the open event streams of one process. */
-  eventStreams: { max: number; perOrganizationMax: number };
-  /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
-  devApiKey: string | null;
-  masterKey: string | null;
-  /**
-   * Bearer token of /api/operator; null: there is no such path, unless everything is embedded,
-   * where it is generated at first start and kept.
-   */
-  operatorToken: string | null;
-  /** null: only API keys are accepted. */
-  jwt: JwtConfig | null;
-  telemetry: TelemetryConfig;
-  logLevel: string;
-};
 
 type Variable = { fallback: string; meaning: string };
 
@@ -120,6 +122,7 @@ export const variables = {
     fallback: '.data',
     meaning: 'folder of the embedded event store, secrets and runtime.json',
   },
+  ...processVariables,
   AUDIT_KEY_FILE: {
     fallback: '',
     meaning:
@@ -228,6 +231,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     gateway: readGateway(read, incoming.certificate !== null),
     incoming,
     dataDir: resolve(read('DATA_DIR')),
+    ...readProcess(read),
     auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
     ...readStores(read),
     archive: readArchive(read),

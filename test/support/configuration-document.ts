@@ -25,6 +25,7 @@ export const topics: readonly Topic[] = [
     units: {
       ROLES: 'names',
       DATA_DIR: 'path',
+      SHUTDOWN_WITHIN: DURATION,
       AUDIT_KEY_FILE: 'path',
       NODE_ENV: 'word',
       LOG_LEVEL: 'word',

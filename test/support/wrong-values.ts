@@ -94,6 +94,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['/nowhere/at/all', /cannot be read \(ENOENT\)/],
     ['/tmp', /cannot be read \(EISDIR\)/],
   ],
+  SHUTDOWN_WITHIN: [...wait, ['10ms', /is less than 1s/]],
   RETAIN_ENDED: duration,
   RETAIN_EVENTS_MAX: count,
   ARCHIVE_EVERY: duration,
