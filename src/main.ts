@@ -8,19 +8,18 @@ import { createLogger } from './telemetry/logger.ts';
 /** How long a start waits for readiness once all roles of this process run. */
 const READY_WITHIN_MS = 60_000;
 const POLL_MS = 20;
-/**
- * From the signal, or from a failed start, to the end of the process. What still hangs then is
- * cleaned up by the next start.
- */
+/** From a failed start to the end of the process. What hangs is cleaned up by the next start. */
 const END_WITHIN_MS = 9_500;
 
 if (process.argv.includes('--help')) process.stdout.write(helpText());
 else await main();
 
 async function main(): Promise<void> {
-  const ending = endingBySignal();
+  let endWithinMs = END_WITHIN_MS;
+  const ending = endingBySignal(() => endWithinMs);
   try {
     const config = readConfig(process.env);
+    endWithinMs = config.shutdownWithinMs;
     const log = createLogger(config.logLevel);
     await using service = await start(config, log, print, ending);
     // The first browser may take long; a signal ends the wait for it.
@@ -34,7 +33,7 @@ async function main(): Promise<void> {
     if (error === ending.reason) return;
     process.stderr.write(`${explain(error)}\n`);
     process.exitCode = 1;
-    endInTime();
+    endWithin(END_WITHIN_MS);
   }
 }
 
@@ -53,20 +52,20 @@ async function isReady(service: Started, ending: AbortSignal): Promise<boolean> 
 }
 
 /** Aborts with the signal's name at SIGTERM, SIGINT and SIGHUP. */
-function endingBySignal(): AbortSignal {
+function endingBySignal(withinMs: () => number): AbortSignal {
   const ending = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
     // `on`, not `once`: Ctrl-C arrives from the terminal, from npm and from the launcher.
     process.on(signal, () => {
-      endInTime();
+      endWithin(withinMs());
       ending.abort(signal);
     });
   return ending.signal;
 }
 
 /** Ends the process in time, even if open handles would keep it alive. */
-function endInTime(): void {
-  setTimeout(() => process.exit(1), END_WITHIN_MS).unref();
+function endWithin(ms: number): void {
+  setTimeout(() => process.exit(1), ms).unref();
 }
 
 async function aborted(signal: AbortSignal): Promise<false> {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
-import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
+import { dockerVariables, readDocker, readLimits, type DockerConfig } from './docker.ts';
+import { kubernetesVariables, readKubernetes, type KubernetesConfig } from './kubernetes.ts';
 import { filesVariables, readFiles, type FilesConfig } from './files.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import {
@@ -14,6 +15,7 @@ import {
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
 import { s3Variables } from './s3.ts';
+import { processVariables, readProcess, type ProcessConfig } from './process.ts';
 import { profilesVariables, readProfiles, type ProfilesConfig } from './profiles.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
@@ -48,57 +50,60 @@ export type RoleName = (typeof roles)[number];
 /**
  * All of the service's configuration, read once from the environment. Durations in milliseconds.
  */
-export type Config = StoresConfig & {
-  api: { host: string; port: number; createWaitMs: number };
-  gateway: {
-    port: number;
-    tlsPort: number;
-    /** Addresses of the gateway as clients get them. */
-    publicWsUrl: string;
-    publicWssUrl: string;
-  };
-  incoming: IncomingConfig;
-  dataDir: string;
-  /** The key that signs audits; null: one in the data folder. */
-  auditKeyFile: string | null;
-  archive: ArchiveConfig;
-  objects: ObjectsConfig;
-  recordings: RecordingsConfig;
-  roles: readonly RoleName[];
-  browsers: {
-    kind: 'docker' | 'process' | 'simulated';
-    simulatedLaunchMs: number;
-    simulatedFailRate: number;
-    /** null: no Docker browsers. */
-    docker: DockerConfig | null;
+export type Config = StoresConfig &
+  ProcessConfig & {
+    api: { host: string; port: number; createWaitMs: number };
+    gateway: {
+      port: number;
+      tlsPort: number;
+      /** Addresses of the gateway as clients get them. */
+      publicWsUrl: string;
+      publicWssUrl: string;
+    };
+    incoming: IncomingConfig;
+    dataDir: string;
+    /** The key that signs audits; null: one in the data folder. */
+    auditKeyFile: string | null;
+    archive: ArchiveConfig;
+    objects: ObjectsConfig;
+    recordings: RecordingsConfig;
+    roles: readonly RoleName[];
+    browsers: {
+      kind: 'docker' | 'kubernetes' | 'process' | 'simulated';
+      simulatedLaunchMs: number;
+      simulatedFailRate: number;
+      /** null: no Docker browsers. */
+      docker: DockerConfig | null;
+      /** null: no browsers in Pods. */
+      kubernetes: KubernetesConfig | null;
+      /**
+       * Whether this process may run browsers that are not isolated; null: it runs none.
+       * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
+       */
+      unisolated: 'development' | 'allowed' | 'refused' | null;
+    };
+    pool: { minIdle: number; maxIdle: number; max: number };
+    queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
+    profiles: ProfilesConfig;
+    maxLifetimeMs: number;
+    files: FilesConfig;
+    tiers: Tiers;
+    tenants: TenantsConfig;
+    /** Limits of the open event streams of one process. */
+    eventStreams: { max: number; perOrganizationMax: number };
+    /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
+    devApiKey: string | null;
+    masterKey: string | null;
     /**
-     * Whether this process may run browsers that are not isolated; null: it runs none.
-     * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
+     * Bearer token of /api/operator; null: there is no such path, unless everything is embedded,
+     * where it is generated at first start and kept.
      */
-    unisolated: 'development' | 'allowed' | 'refused' | null;
+    operatorToken: string | null;
+    /** null: only API keys are accepted. */
+    jwt: JwtConfig | null;
+    telemetry: TelemetryConfig;
+    logLevel: string;
   };
-  pool: { minIdle: number; maxIdle: number; max: number };
-  queue: { afterMs: number; timeoutMs: number; max: number; perOrganizationMax: number };
-  profiles: ProfilesConfig;
-  maxLifetimeMs: number;
-  files: FilesConfig;
-  tiers: Tiers;
-  tenants: TenantsConfig;
-  /** Limits of the open event streams of one process. */
-  eventStreams: { max: number; perOrganizationMax: number };
-  /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
-  devApiKey: string | null;
-  masterKey: string | null;
-  /**
-   * Bearer token of /api/operator; null: there is no such path, unless everything is embedded,
-   * where it is generated at first start and kept.
-   */
-  operatorToken: string | null;
-  /** null: only API keys are accepted. */
-  jwt: JwtConfig | null;
-  telemetry: TelemetryConfig;
-  logLevel: string;
-};
 
 type Variable = { fallback: string; meaning: string };
 
@@ -120,6 +125,7 @@ export const variables = {
     fallback: '.data',
     meaning: 'folder of the embedded event store, secrets and runtime.json',
   },
+  ...processVariables,
   AUDIT_KEY_FILE: {
     fallback: '',
     meaning:
@@ -135,7 +141,7 @@ export const variables = {
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
-    meaning: 'docker, process (no isolation) or simulated (load tests)',
+    meaning: 'docker, kubernetes, process (no isolation) or simulated (load tests)',
   },
   ALLOW_UNISOLATED: {
     fallback: 'no',
@@ -143,6 +149,7 @@ export const variables = {
       'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
   },
   ...dockerVariables,
+  ...kubernetesVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
   SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
   POOL_MIN_IDLE: { fallback: '1', meaning: 'least number of idle browsers to keep' },
@@ -228,6 +235,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     gateway: readGateway(read, incoming.certificate !== null),
     incoming,
     dataDir: resolve(read('DATA_DIR')),
+    ...readProcess(read),
     auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
     ...readStores(read),
     archive: readArchive(read),
@@ -235,10 +243,14 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     recordings: readRecordings(read),
     roles: readRoles(read('ROLES')),
     browsers: {
-      kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),
+      kind: oneOf('BROWSERS', read, ['docker', 'kubernetes', 'process', 'simulated']),
       simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
       simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
       docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+      kubernetes:
+        read('BROWSERS') === 'kubernetes'
+          ? readKubernetes(read, readLimits(read), readFiles(read).sessionBytesMax)
+          : null,
       unisolated: readUnisolated(read, isProduction(env)),
     },
     pool: pool(read),

@@ -75,6 +75,8 @@ export type ProvisionerDependencies = {
   readHost: () => Promise<Host>;
   /** Whether running browsers are left for the next process to adopt; `stop` by default. */
   onShutdown?: 'stop' | 'leave';
+  /** Milliseconds in which the process ends, this part included; 9,500 by default. */
+  shutdownWithinMs?: number;
   /** How long a full server waits for room to replace an outdated browser; 5 min by default. */
   replaceOnFullMs?: number;
   /** Calls the listener at each reconnect to the event store. @returns the function that ends it */
@@ -104,8 +106,9 @@ export type Provisioner = {
   screenshot: AnswerScreenshot;
 } & AsyncDisposable;
 
-/** Reports that are pending at shutdown are given up after this; the next start reconciles. */
-const LAST_REPORTS_MS = 6_000;
+/** The usual bound of a shutdown, and what of it is left for the end of the rest of the process. */
+const SHUTDOWN_MS = 9_500;
+const REST_MS = 3_500;
 /** A start waits this long for the requests that wait already; then it serves what it pulls. */
 const KNOWN_WITHIN_MS = 2_000;
 
@@ -117,7 +120,7 @@ const KNOWN_WITHIN_MS = 2_000;
 export async function startProvisioner(
   dependencies: ProvisionerDependencies,
 ): Promise<Provisioner> {
-  const { context, browsers, server, log } = dependencies;
+  const { context, browsers, server, log, shutdownWithinMs = SHUTDOWN_MS } = dependencies;
   // Disposed if the start fails: timers and retries would keep the process alive.
   using started = new DisposableStack();
   const givenUp = new AbortController();
@@ -169,7 +172,8 @@ export async function startProvisioner(
     // Disposed last, even if a step before fails.
     using _ = all;
     subscriptions.dispose();
-    const lastReports = setTimeout(() => givenUp.abort(), LAST_REPORTS_MS);
+    // Reports that are pending by then are given up; the next start reconciles.
+    const lastReports = setTimeout(() => givenUp.abort(), Math.max(0, shutdownWithinMs - REST_MS));
     await Promise.all([accepting, reconciler.ended, following, autoscaler[Symbol.asyncDispose]()]);
     await shutDown(dependencies, pool, report, lease);
     clearTimeout(lastReports);

@@ -61,8 +61,8 @@ export async function startService(
     BROWSERS: 'simulated',
     SIMULATED_LAUNCH_MS: '20ms',
     DEV_API_KEY: DEV_KEY,
-    // A busy machine may take longer than the usual 15 s to launch a real browser.
-    ...(env['BROWSERS'] === undefined ? {} : { CREATE_WAIT: '2m' }),
+    // A busy machine may take longer than usual to launch a real browser, and to save its profile.
+    ...(env['BROWSERS'] === undefined ? {} : { CREATE_WAIT: '2m', SHUTDOWN_WITHIN: '2m' }),
     ...env,
   };
   let launched = await launch(settings, main);
