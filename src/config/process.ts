@@ -14,7 +14,7 @@ export const processVariables = {
 } as const;
 type Name = keyof typeof processVariables;
 
-/** A shutdown reports the ends of its sessions within this. */
+/** Half of it is left for the reports of how the sessions ended, which are appends. */
 const SHUTDOWN_MIN_MS = 1_000;
 
 /** @throws BadConfig naming the variable that is wrong */

@@ -106,7 +106,10 @@ export type Provisioner = {
   screenshot: AnswerScreenshot;
 } & AsyncDisposable;
 
-/** The usual bound of a shutdown, and what of it is left for the end of the rest of the process. */
+/**
+ * The usual bound of a shutdown, and what of it is left for the end of the rest of the process: at
+ * most half of a shorter one.
+ */
 const SHUTDOWN_MS = 9_500;
 const REST_MS = 3_500;
 /** A start waits this long for the requests that wait already; then it serves what it pulls. */
@@ -173,7 +176,8 @@ export async function startProvisioner(
     using _ = all;
     subscriptions.dispose();
     // Reports that are pending by then are given up; the next start reconciles.
-    const lastReports = setTimeout(() => givenUp.abort(), Math.max(0, shutdownWithinMs - REST_MS));
+    const reportsWithinMs = Math.max(shutdownWithinMs - REST_MS, shutdownWithinMs / 2);
+    const lastReports = setTimeout(() => givenUp.abort(), reportsWithinMs);
     await Promise.all([accepting, reconciler.ended, following, autoscaler[Symbol.asyncDispose]()]);
     await shutDown(dependencies, pool, report, lease);
     clearTimeout(lastReports);
