@@ -25,8 +25,9 @@ const NATS_USERS = [
   'route',
 ];
 
-const [folder, publicHost = 'localhost'] = process.argv.slice(2);
-if (folder === undefined) throw new Error('usage: make-secrets.mjs FOLDER [PUBLIC-HOST]');
+const [folder, publicHost = 'localhost', ...insideNames] = process.argv.slice(2);
+if (folder === undefined)
+  throw new Error('usage: make-secrets.mjs FOLDER [PUBLIC-HOST [INSIDE-NAME...]]');
 await mkdir(folder, { recursive: true });
 await chmod(folder, 0o700);
 
@@ -49,7 +50,8 @@ await written('nats.env', `${lines.join('\n')}\n`);
 await written('redis.conf', redisConf(redis));
 // The edge first: its refusal leaves the others' as they are.
 const edge = await keepEdge(folder, publicHost);
-const changed = [...(await keepInside(folder, INSIDE_NAMES)), ...edge];
+const names = insideNames.length === 0 ? INSIDE_NAMES : insideNames;
+const changed = [...(await keepInside(folder, names)), ...edge];
 process.stdout.write(changed.map((one) => `${one}\n`).join(''));
 
 async function kept(name, make) {

@@ -23,6 +23,14 @@ compose() {
 
 export SECRETS_DIR="${SECRETS_DIR:-$PWD/secrets}"
 export SERVICE_IMAGE="${SERVICE_IMAGE:-browser-session-service}"
+compose version >/dev/null 2>&1 || {
+  echo 'up.sh: Docker Compose is missing: install docker-compose-v2, docker-compose-plugin or docker-compose' >&2
+  exit 1
+}
+docker version >/dev/null 2>&1 || {
+  echo 'up.sh: no Docker engine answers: start it, or join the group docker' >&2
+  exit 1
+}
 # Who may use the engine's socket: the provisioner joins that group.
 export DOCKER_GID="${DOCKER_GID:-$(stat -c %g /var/run/docker.sock)}"
 
@@ -87,3 +95,18 @@ for part in $before; do
   esac
 done
 told inside edge
+
+# What is to be done next: the address, and a key for it.
+[ "$profile" = cluster ] && front=nginx bss=bss || front=service bss=bss-single
+well "$front"
+port=$(setting HTTPS_PORT)
+[ "$port" = 443 ] && port='' || port=":$port"
+cat <<TEXT
+The service is at https://$(setting PUBLIC_HOST)$port
+Its first organization and key:
+  cd $PWD
+  export SECRETS_DIR=$SECRETS_DIR DOCKER_GID=$DOCKER_GID
+  docker compose --profile tools run --rm $bss orgs create --name NAME --tier pro
+  docker compose --profile tools run --rm $bss keys issue --org ID --role owner --user USER
+deploy/down.sh $profile ends it, its browsers too.
+TEXT

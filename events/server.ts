@@ -44,7 +44,12 @@ export const serverEvents = {
   'server.joined': Type.Object({
     ip: Type.String({ description: 'private address of the server' }),
     browsers: Type.Union(
-      [Type.Literal('docker'), Type.Literal('process'), Type.Literal('simulated')],
+      [
+        Type.Literal('docker'),
+        Type.Literal('kubernetes'),
+        Type.Literal('process'),
+        Type.Literal('simulated'),
+      ],
       { description: 'how the server runs browsers' },
     ),
     poolMax: Type.Integer({ minimum: 1, description: 'upper bound of browsers' }),

@@ -7,7 +7,10 @@
 export type Step = (data: unknown) => unknown;
 
 /** `upcasters['workload.terminated'][0]` would convert version 1 to 2. */
-const upcasters: Readonly<Record<string, readonly Step[]>> = {};
+const upcasters: Readonly<Record<string, readonly Step[]>> = {
+  // 2: `browsers` may be kubernetes, which a build of version 1 refuses.
+  'server.joined': [(data) => data],
+};
 
 const today = createUpcasts(upcasters);
 

@@ -4,6 +4,7 @@ import { natsAccess, redisAccess } from '#src/config/stores.ts';
 import { findService, ServiceNotFoundError, type FoundService } from './find-service.ts';
 import type { Config } from '#src/config/config.ts';
 import { configFactsOf } from '#src/doctor/config-facts.ts';
+import { gatherClusterFacts } from '#src/doctor/cluster-facts.kubernetes.ts';
 import { gatherEngineFacts } from '#src/doctor/engine-facts.docker.ts';
 import type {
   InstallationFacts,
@@ -17,6 +18,7 @@ import { gatherReadModelFacts } from '#src/doctor/read-model-facts.redis.ts';
 import { connectJetStream, EventStoreMissing } from '#src/event-store/jetstream/connect.ts';
 import { raiseReplicas, type RaisedStream } from '#src/event-store/jetstream/replicas.ts';
 import { DockerUnavailable } from '#src/provisioner/browsers/docker/engine.ts';
+import { KubernetesUnavailable } from '#src/provisioner/browsers/kubernetes/cluster.ts';
 
 const READY_MS = 3_000;
 
@@ -27,15 +29,16 @@ export async function gatherFacts(config: Config, env: Env): Promise<Installatio
   const facts = configFactsOf(config, env);
   const found = await find(config);
   const isRunning = 'natsUrl' in found;
-  const { docker } = config.browsers;
-  const [host, log, readModel, engine, certificates] = await Promise.all([
+  const { docker, kubernetes } = config.browsers;
+  const [host, log, readModel, engine, cluster, certificates] = await Promise.all([
     gatherHostFacts(config, isRunning),
     isRunning ? askLog(found, config) : found,
     isRunning ? askReadModel(found, config) : found,
     docker === null || !facts.hasProvisioner ? null : askEngine(docker),
+    kubernetes === null || !facts.hasProvisioner ? null : askCluster(kubernetes),
     readCertificateEnds(config, isRunning ? found : { natsUrl: '', redisUrl: null }),
   ]);
-  return { config: facts, host, log, readModel, engine, certificates };
+  return { config: facts, host, log, readModel, engine, cluster, certificates };
 }
 
 /**
@@ -104,6 +107,19 @@ async function askEngine(docker: NonNullable<Config['browsers']['docker']>) {
     return {
       failure: error.message,
       advice: 'check DOCKER_HOST, and that this user may use the socket (group docker)',
+      isBad: true,
+    };
+  }
+}
+
+async function askCluster(kubernetes: NonNullable<Config['browsers']['kubernetes']>) {
+  try {
+    return await gatherClusterFacts(kubernetes);
+  } catch (error) {
+    if (!(error instanceof KubernetesUnavailable)) throw error;
+    return {
+      failure: error.message,
+      advice: 'check KUBECONFIG or the service account, and KUBERNETES_NAMESPACE',
       isBad: true,
     };
   }

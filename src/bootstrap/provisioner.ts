@@ -11,6 +11,7 @@ import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.t
 import { createBlackBoxes } from '#src/provisioner/black-box/black-boxes.ts';
 import { openProfileVault, type ProfileVault } from '#src/profiles/profile-vault.ts';
 import { createDockerBrowsers } from '#src/provisioner/browsers/docker/docker-browsers.ts';
+import { createKubernetesBrowsers } from '#src/provisioner/browsers/kubernetes/pod-browsers.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers } from '#src/provisioner/browsers/browsers.ts';
@@ -54,7 +55,7 @@ export async function composeProvisioner(infrastructure: Infrastructure) {
     profileVault: await openVault(infrastructure),
     profileVersions: config.profiles.versions,
     shutdownWithinMs: config.shutdownWithinMs,
-    onShutdown: config.browsers.docker?.onShutdown ?? 'stop',
+    onShutdown: (config.browsers.docker ?? config.browsers.kubernetes)?.onShutdown ?? 'stop',
     ...(await hostLimits(config)),
     onLogReconnect: (listener) => connection.onReconnect(listener),
   }).catch(async (error: unknown) => {
@@ -140,6 +141,16 @@ const BROWSER_BYTES = 256 * 1024 ** 2;
 
 /** Limits of this machine: one launch at a time per core; simulated browsers need none. */
 async function hostLimits({ browsers, pool }: Infrastructure['config']) {
+  // The cluster's scheduler knows what its nodes have left.
+  if (browsers.kubernetes !== null)
+    return {
+      limits: {
+        ...pool,
+        launchesAtOnce: browsers.kubernetes.launchesAtOnce,
+        browserBytes: 0,
+      },
+      readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+    };
   if (browsers.kind === 'simulated')
     return {
       limits: { ...pool, launchesAtOnce: pool.max, browserBytes: 0 },
@@ -155,7 +166,16 @@ async function hostLimits({ browsers, pool }: Infrastructure['config']) {
 
 async function makeBrowsers(infrastructure: Infrastructure, leases: Leases): Promise<Browsers> {
   const { config, programs, serverId, log, print, linkKeys, ending: signal } = infrastructure;
-  const { kind, simulatedLaunchMs, simulatedFailRate, docker } = config.browsers;
+  const { kind, simulatedLaunchMs, simulatedFailRate, docker, kubernetes } = config.browsers;
+  if (kubernetes !== null)
+    return createKubernetesBrowsers({
+      ...kubernetes,
+      serverId,
+      linkKeys,
+      log,
+      signal,
+      isServerGone: (id) => isServerGone(infrastructure, leases, id),
+    });
   if (docker !== null)
     return createDockerBrowsers({
       ...docker,

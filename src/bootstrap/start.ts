@@ -158,10 +158,12 @@ async function findIssuer({ dataDir, natsUrl, tenants }: Config): Promise<Issuer
 /** What is generated and kept in the data folder, where the configuration does not give it. */
 async function findKept(config: Config) {
   const { dataDir, masterKey } = config;
+  // Also where it has another name: the file stands for this folder in the server's lease.
+  const serverId = await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv'));
   return {
     masterKey: masterKey ?? (await loadOrCreateSecret(dataDir, 'master-key', newSecret)),
     operatorToken: await findOperatorToken(config),
-    serverId: await loadOrCreateSecret(dataDir, 'server-id', () => newId('srv')),
+    serverId: config.serverId ?? serverId,
   };
 }
 

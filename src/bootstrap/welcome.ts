@@ -3,6 +3,7 @@ import type { Service } from './compose.ts';
 
 const BROWSERS: Record<Config['browsers']['kind'], string> = {
   docker: 'Browsers run in containers, isolated from each other, the machine and private networks.',
+  kubernetes: 'Browsers run in Pods of a Kubernetes cluster.',
   process: 'Browsers run as processes of this machine without isolation: for development only.',
   simulated: 'Browsers are SIMULATED: for load tests and demonstrations only.',
 };

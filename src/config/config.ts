@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
-import { dockerVariables, readDocker, type DockerConfig } from './docker.ts';
+import { dockerVariables, readDocker, readLimits, type DockerConfig } from './docker.ts';
+import { kubernetesVariables, readKubernetes, type KubernetesConfig } from './kubernetes.ts';
 import { filesVariables, readFiles, type FilesConfig } from './files.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import {
@@ -68,11 +69,13 @@ export type Config = StoresConfig &
     recordings: RecordingsConfig;
     roles: readonly RoleName[];
     browsers: {
-      kind: 'docker' | 'process' | 'simulated';
+      kind: 'docker' | 'kubernetes' | 'process' | 'simulated';
       simulatedLaunchMs: number;
       simulatedFailRate: number;
       /** null: no Docker browsers. */
       docker: DockerConfig | null;
+      /** null: no browsers in Pods. */
+      kubernetes: KubernetesConfig | null;
       /**
        * Whether this process may run browsers that are not isolated; null: it runs none.
        * `development`: only this machine reaches it. `allowed`: by ALLOW_UNISOLATED.
@@ -138,7 +141,7 @@ export const variables = {
   ROLES: { fallback: 'all', meaning: `roles of this process: all, or some of ${roles.join(',')}` },
   BROWSERS: {
     fallback: 'process',
-    meaning: 'docker, process (no isolation) or simulated (load tests)',
+    meaning: 'docker, kubernetes, process (no isolation) or simulated (load tests)',
   },
   ALLOW_UNISOLATED: {
     fallback: 'no',
@@ -146,6 +149,7 @@ export const variables = {
       'yes: in production, or with a HOST that others reach, run BROWSERS=process all the same',
   },
   ...dockerVariables,
+  ...kubernetesVariables,
   SIMULATED_LAUNCH_MS: { fallback: '300ms', meaning: 'launch time of a simulated browser' },
   SIMULATED_FAIL_RATE: { fallback: '0', meaning: 'share of simulated launches that fail, 0 to 1' },
   POOL_MIN_IDLE: { fallback: '1', meaning: 'least number of idle browsers to keep' },
@@ -239,10 +243,14 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     recordings: readRecordings(read),
     roles: readRoles(read('ROLES')),
     browsers: {
-      kind: oneOf('BROWSERS', read, ['docker', 'process', 'simulated']),
+      kind: oneOf('BROWSERS', read, ['docker', 'kubernetes', 'process', 'simulated']),
       simulatedLaunchMs: wait('SIMULATED_LAUNCH_MS', read),
       simulatedFailRate: share('SIMULATED_FAIL_RATE', read),
       docker: read('BROWSERS') === 'docker' ? readDocker(read) : null,
+      kubernetes:
+        read('BROWSERS') === 'kubernetes'
+          ? readKubernetes(read, readLimits(read), readFiles(read).sessionBytesMax)
+          : null,
       unisolated: readUnisolated(read, isProduction(env)),
     },
     pool: pool(read),

@@ -71,11 +71,18 @@ export function readDocker(read: Read<Name>): DockerConfig {
     isolation: oneOf('DOCKER_ISOLATION', read, ['required', 'best-effort']),
     onShutdown: readOnShutdown(read),
     limits: {
-      // Chromium itself does not start with less.
-      memoryBytes: integer('BROWSER_MEMORY_MB', read, 192, 1_048_576) * MIB,
-      cpus: readCpus(read('BROWSER_CPUS')),
+      ...readLimits(read),
       pids: integer('BROWSER_PIDS', read, 64, 100_000),
     },
+  };
+}
+
+/** The most that one browser uses. @throws BadConfig naming the variable that is wrong */
+export function readLimits(read: Read<'BROWSER_MEMORY_MB' | 'BROWSER_CPUS'>) {
+  return {
+    // Chromium itself does not start with less.
+    memoryBytes: integer('BROWSER_MEMORY_MB', read, 192, 1_048_576) * MIB,
+    cpus: readCpus(read('BROWSER_CPUS')),
   };
 }
 

@@ -1,12 +1,21 @@
+import { isId } from '#events/subjects.ts';
 import { BadConfig, wait, type Read } from './parse.ts';
 
-/** This process itself. */
+/** This process among those of the service. */
 export type ProcessConfig = {
+  /** The name of its server of browsers; null: generated and kept in the data folder. */
+  serverId: string | null;
   /** Milliseconds from a signal to its end, at the latest. */
   shutdownWithinMs: number;
 };
 
 export const processVariables = {
+  SERVER_ID: {
+    fallback: '',
+    meaning:
+      'name of this server of browsers, by which it finds them again; empty: generated and kept ' +
+      'in DATA_DIR',
+  },
   SHUTDOWN_WITHIN: {
     fallback: '9500ms',
     meaning: 'longest shutdown; what has not ended by then, as a save of a profile, is given up',
@@ -22,5 +31,13 @@ export function readProcess(read: Read<Name>): ProcessConfig {
   const shutdownWithinMs = wait('SHUTDOWN_WITHIN', read);
   if (shutdownWithinMs < SHUTDOWN_MIN_MS)
     throw new BadConfig(`SHUTDOWN_WITHIN: ${read('SHUTDOWN_WITHIN')} is less than 1s`);
-  return { shutdownWithinMs };
+  return { serverId: readServerId(read('SERVER_ID')), shutdownWithinMs };
+}
+
+/** The service's own are `srv_…`; that of a StatefulSet's Pod is its name. */
+function readServerId(text: string): string | null {
+  if (text === '') return null;
+  if (!isId(text))
+    throw new BadConfig(`SERVER_ID: ${text} is not 1 to 64 letters, digits, - and _`);
+  return text;
 }

@@ -1,4 +1,5 @@
-import type { EngineFacts, ImageFacts } from './facts.ts';
+import { checkImage } from './check-image.ts';
+import type { EngineFacts } from './facts.ts';
 import { findingsOf, type Finding } from './finding.ts';
 import { isVersionAtLeast } from './check-parts.ts';
 
@@ -24,7 +25,7 @@ export function checkEngine(engine: EngineFacts): Finding[] {
       'bridge-nf-call-iptables is 0: sessions could reach each other',
       'modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1',
     );
-  found.push(...checkImage(engine.image));
+  found.push(...checkImage(engine.image, 'the first start builds it'));
   if (engine.sandboxRefusal === '') ok('sandbox', 'Chromium can create its sandbox');
   else if (engine.sandboxRefusal !== null)
     bad(
@@ -43,28 +44,5 @@ export function checkEngine(engine: EngineFacts): Finding[] {
       `the network of the browsers is open: ${engine.reachable}`,
       'restart the provisioner, which sets the rules again; find what removes nftables tables',
     );
-  return found;
-}
-
-const DAY_MS = 86_400_000;
-/** Chromium is mended about weekly, often for holes in use; by then a rebuild has had its time. */
-const OLD_DAYS = 8;
-const TOO_OLD_DAYS = 14;
-
-function checkImage(image: ImageFacts | null): Finding[] {
-  const { found, ok, warn, bad } = findingsOf('browsers');
-  if (image === null) {
-    warn('image', 'the browser image does not exist yet', 'the first start builds it');
-    return found;
-  }
-  const { version, ageMs, isGiven } = image;
-  const days = Math.floor(ageMs / DAY_MS);
-  const what = `Chromium ${version}, ${days} days old`;
-  const advice = isGiven
-    ? 'name or pull a newer image in BROWSER_IMAGE; a running server notices it within a minute'
-    : 'bss image build: running sessions go on, idle browsers are replaced';
-  if (days >= TOO_OLD_DAYS) bad('image', what, advice);
-  else if (days >= OLD_DAYS) warn('image', what, advice);
-  else ok('image', what);
   return found;
 }

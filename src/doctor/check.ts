@@ -1,6 +1,7 @@
 import type { ConfigFacts, InstallationFacts, ProbeFailure } from './facts.ts';
 import { findingsOf, type Finding } from './finding.ts';
 import { checkCertificates } from './check-certificates.ts';
+import { checkCluster } from './check-cluster.ts';
 import { checkEngine } from './check-engine.ts';
 import { checkHost } from './check-host.ts';
 import { checkEventStore } from './check-event-store.ts';
@@ -9,7 +10,7 @@ import { checkSecrets } from './check-secrets.ts';
 
 /** All findings about an installation, in the order in which to correct them. Pure. */
 export function check(
-  { config, host, log, readModel, engine, certificates }: InstallationFacts,
+  { config, host, log, readModel, engine, cluster, certificates }: InstallationFacts,
   now: number,
 ): Finding[] {
   return [
@@ -18,15 +19,21 @@ export function check(
     ...checkCertificates(certificates, now),
     ...(isProbeFailure(log) ? away('log', log) : checkEventStore(log, config)),
     ...(isProbeFailure(readModel) ? away('read-model', readModel) : checkReadModel(readModel)),
-    ...checkBrowsers(config, engine),
+    ...checkBrowsers(config, engine, cluster),
   ];
 }
 
-function checkBrowsers(config: ConfigFacts, engine: InstallationFacts['engine']): Finding[] {
+function checkBrowsers(
+  config: ConfigFacts,
+  engine: InstallationFacts['engine'],
+  cluster: InstallationFacts['cluster'],
+): Finding[] {
   const { found, ok, warn, bad } = findingsOf('browsers');
   if (!config.hasProvisioner) return found;
   if (engine !== null)
     return isProbeFailure(engine) ? away('browsers', engine) : checkEngine(engine);
+  if (cluster !== null)
+    return isProbeFailure(cluster) ? away('browsers', cluster) : checkCluster(cluster);
   if (config.browsers === 'simulated') {
     warn('kind', 'browsers are simulated', 'BROWSERS=docker runs real, isolated ones');
   } else if (config.unisolated !== 'development') {

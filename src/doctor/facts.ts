@@ -8,6 +8,8 @@ export type InstallationFacts = {
   certificates: Readonly<Record<string, number | null>>;
   /** null: this process runs no browsers, or none in Docker. */
   engine: EngineFacts | ProbeFailure | null;
+  /** null: this process runs no browsers, or none in Kubernetes. */
+  cluster: ClusterFacts | ProbeFailure | null;
 };
 
 /** Why a part could not be examined. `isBad`: the service cannot run like that. */
@@ -20,7 +22,7 @@ export type ConfigFacts = {
   isProduction: boolean;
   /** As in the configuration; null: no browsers that are not isolated. */
   unisolated: 'development' | 'allowed' | 'refused' | null;
-  browsers: 'docker' | 'process' | 'simulated';
+  browsers: 'docker' | 'kubernetes' | 'process' | 'simulated';
   hasProvisioner: boolean;
   /** Whether events stay in the event store for ever. */
   retainsForever: boolean;
@@ -114,3 +116,29 @@ export type EngineFacts = {
   /** Why Chromium cannot create its sandbox; empty: it can; null: not probed. */
   sandboxRefusal: string | null;
 };
+
+export type ClusterFacts = {
+  /** As the API server tells it, `v1.35.4`. */
+  version: string;
+  namespace: string;
+  /** The one that is configured; null: the cluster's own. */
+  runtimeClass: string | null;
+  /** Permissions that this process does not have, as `create pods/exec`. */
+  missing: readonly string[];
+  /** Null: this user may not read them. */
+  quotas: readonly QuotaFacts[] | null;
+  /** Null: no Pod of it has run. */
+  image: ImageFacts | null;
+  /** Why no Pod of a browser runs; null: one has, or none was tried. */
+  noPod: string | null;
+  /** Null: not probed. */
+  network: {
+    /** What a session can reach but must not; empty: nothing. */
+    reachable: string;
+    /** Whether a session can be left without a way out. */
+    isClosable: boolean;
+  } | null;
+};
+
+/** One resource of a quota; amounts as Kubernetes writes them. */
+export type QuotaFacts = { quota: string; resource: string; hard: string; used: string };

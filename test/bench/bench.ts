@@ -20,6 +20,7 @@ import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
 import { benchArchive } from './growth/archive.ts';
+import { benchFleet } from './fleet/fleet.ts';
 import { benchGrowth } from './growth/growth.ts';
 import { startProbe, type Probe } from './harness/probe.ts';
 import { printVerdicts } from './harness/report.ts';
@@ -135,6 +136,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   events: () => benchEvents(print),
   'bss-start': () => benchBssStart(print),
   many: () => benchMany(print, TIERS),
+  fleet: () => benchFleet(print, TIERS),
 };
 
 /** The section's ratios, and whether the machine was steady meanwhile. */

@@ -52,6 +52,11 @@ export async function measureContention(): Promise<Contention> {
   };
 }
 
+/** Atomic batches of two events a second as bare messages, so many at once. */
+export function bareBatchesPerSecond(nc: NatsConnection, atOnce: number): Promise<number> {
+  return perSecond(atOnce, () => sendBatch(nc, batchOfTwo()));
+}
+
 /** Creates a second through the whole API, answered without waiting for the browser. */
 export async function measureApiContention(): Promise<{ perSecond: number; answers: string }> {
   const tier = { requests_per_minute: PLENTY, concurrent_sessions: PLENTY, credits: PLENTY };

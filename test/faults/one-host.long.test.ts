@@ -50,6 +50,21 @@ describe.runIf(hasDocker())('the service on one host, started by deploy/up.sh', 
     expect(findings.filter(({ level }) => level === 'bad')).toEqual([]);
   });
 
+  it('is brought up with its address and the commands for a first key', () => {
+    expect(topology.said).toMatch(/^The service is at https:\/\/localhost:\d+$/m);
+    expect(topology.said).toMatch(/bss-single orgs create/);
+    expect(topology.said).toMatch(/bss-single keys issue/);
+  });
+
+  it('is ended by deploy/down.sh with all of its browsers', async () => {
+    await topology.request('POST', '/api/sessions', { duration: '1h' });
+    expect(browsersOfSessions()).toBe(1);
+    await topology.down();
+    const onNetwork = ['--filter', `network=${topology.sessionsNetwork}`];
+    expect(docker('ps', '-aq', ...onNetwork)).toBe('');
+    expect(docker('network', 'ls', '-q', '--filter', `name=${topology.sessionsNetwork}`)).toBe('');
+  });
+
   /** Number of containers that are named after a session. */
   function browsersOfSessions(): number {
     const filter = ['--filter', `network=${topology.sessionsNetwork}`];

@@ -25,6 +25,7 @@ export const topics: readonly Topic[] = [
     units: {
       ROLES: 'names',
       DATA_DIR: 'path',
+      SERVER_ID: 'name',
       SHUTDOWN_WITHIN: DURATION,
       AUDIT_KEY_FILE: 'path',
       NODE_ENV: 'word',
@@ -149,7 +150,8 @@ export const topics: readonly Topic[] = [
   },
   {
     title: 'Docker browsers',
-    about: 'Read with BROWSERS=docker alone.',
+    about:
+      'Read with BROWSERS=docker alone; those of the image and its limits with kubernetes, too.',
     units: {
       DOCKER_HOST: URL_FORM,
       DOCKER_NETWORK: 'name',
@@ -162,6 +164,27 @@ export const topics: readonly Topic[] = [
       BROWSER_MEMORY_MB: 'MB',
       BROWSER_CPUS: 'cores',
       BROWSER_PIDS: COUNT,
+    },
+  },
+  {
+    title: 'Kubernetes browsers',
+    about:
+      'Read with BROWSERS=kubernetes alone, see src/provisioner/browsers/kubernetes/README.md.',
+    units: {
+      KUBECONFIG: FILE,
+      KUBERNETES_NAMESPACE: 'name',
+      KUBERNETES_ISOLATION: 'word',
+      KUBERNETES_SECCOMP: 'path',
+      KUBERNETES_RUNTIME_CLASS: 'name',
+      KUBERNETES_USER_NAMESPACES: 'word',
+      KUBERNETES_DNS: 'addresses',
+      KUBERNETES_POD: 'JSON',
+      KUBERNETES_OWN_POD: 'name',
+      KUBERNETES_LAUNCH_TIMEOUT: DURATION,
+      KUBERNETES_LAUNCHES: COUNT,
+      KUBERNETES_ON_SHUTDOWN: 'word',
+      BROWSER_MEMORY_REQUEST_MB: 'MB',
+      BROWSER_CPUS_REQUEST: 'cores',
     },
   },
   {

@@ -7,6 +7,7 @@ const TLS = { NATS_URL: 'tls://127.0.0.1:4222' };
 const REDIS = { REDIS_URL: 'redis://127.0.0.1:6379' };
 const REDISS = { REDIS_URL: 'rediss://127.0.0.1:6379' };
 const DOCKER = { BROWSERS: 'docker' };
+const PODS = { BROWSERS: 'kubernetes', BROWSER_IMAGE: 'registry.example/browser:1' };
 const JWKS = { JWT_JWKS_URL: 'https://login.example/keys' };
 const WHO = { JWT_ISSUER: 'https://login.example', JWT_AUDIENCE: 'browsers' };
 export const STRONG = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
@@ -94,6 +95,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['/nowhere/at/all', /cannot be read \(ENOENT\)/],
     ['/tmp', /cannot be read \(EISDIR\)/],
   ],
+  SERVER_ID: [['a.b', /is not 1 to 64 letters/]],
   SHUTDOWN_WITHIN: [...wait, ['10ms', /is less than 1s/]],
   RETAIN_ENDED: duration,
   RETAIN_EVENTS_MAX: count,
@@ -177,7 +179,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['api,cook', /cook is none of api, projector/],
     ['api,', /is none of/],
   ],
-  BROWSERS: [['firefox', /is none of docker, process, simulated/]],
+  BROWSERS: [['firefox', /is none of docker, kubernetes, process, simulated/]],
   ALLOW_UNISOLATED: [['perhaps', /is none of yes, no/]],
   DOCKER_HOST: [
     ['docker.sock', /is neither unix:\/\/\/path nor tcp/, DOCKER],
@@ -191,7 +193,34 @@ export const table: Record<keyof typeof variables, Row[]> = {
   DOCKER_DNS: [['dns.example', /is not an IPv4 address/, DOCKER]],
   DOCKER_ISOLATION: [['none', /is none of required, best-effort/, DOCKER]],
   DOCKER_ON_SHUTDOWN: [['keep', /is none of stop, leave/, DOCKER]],
-  BROWSER_IMAGE: ANY,
+  BROWSER_IMAGE: [['', /needs an image that its nodes can pull/, { BROWSERS: 'kubernetes' }]],
+  KUBECONFIG: [
+    ['/nowhere/at/all', /cannot be read \(ENOENT\)/, PODS],
+    ['/tmp', /cannot be read \(EISDIR\)/, PODS],
+  ],
+  KUBERNETES_NAMESPACE: [['Browsers', /is not the name of a namespace/, PODS]],
+  KUBERNETES_ISOLATION: [['none', /is none of required, best-effort/, PODS]],
+  KUBERNETES_SECCOMP: [['/etc/profile.json', /is not the path of a profile below/, PODS]],
+  KUBERNETES_RUNTIME_CLASS: [['g Visor', /is not the name of a RuntimeClass/, PODS]],
+  KUBERNETES_USER_NAMESPACES: [['perhaps', /is none of yes, no/, PODS]],
+  KUBERNETES_DNS: [['dns.example', /is not an IP address/, PODS]],
+  KUBERNETES_OWN_POD: [['Provisioner 1', /is not the name of a Pod/, PODS]],
+  KUBERNETES_POD: [
+    ['{', /is not JSON/, PODS],
+    ['[]', /is not a JSON object/, PODS],
+    ['{"hostNetwork":true}', /hostNetwork is none of nodeSelector, tolerations/, PODS],
+  ],
+  KUBERNETES_LAUNCH_TIMEOUT: [['soon', /is not like 500ms/, PODS]],
+  KUBERNETES_LAUNCHES: [['0', /not a whole number from 1/, PODS]],
+  KUBERNETES_ON_SHUTDOWN: [['keep', /is none of stop, leave/, PODS]],
+  BROWSER_MEMORY_REQUEST_MB: [
+    ['1', /not a whole number from 64/, PODS],
+    ['4096', /is more than BROWSER_MEMORY_MB/, PODS],
+  ],
+  BROWSER_CPUS_REQUEST: [
+    ['few', /is not from 0\.01 to 1024/, PODS],
+    ['3', /is more than BROWSER_CPUS/, PODS],
+  ],
   BROWSER_IMAGE_REBUILD: [
     ['weekly', /is not like 500ms/, DOCKER],
     ['30m', /is less than 1h/, DOCKER],

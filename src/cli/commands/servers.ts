@@ -4,10 +4,14 @@ import type { LaunchedBuild, ServerState } from '#events/server.ts';
 import { streamFilter } from '#events/subjects.ts';
 import { decidePool, policies } from '#src/domain/fleet/pool-policy.ts';
 import type { ServerCommand } from '#src/domain/fleet/server.ts';
+import { sleep } from '#src/async/sleep.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
 import { isRejection, reject } from '#src/errors.ts';
+import { loadState } from '#src/event-store/load-state.ts';
 import { handleServerCommand, readServers } from '#src/operator/servers.ts';
 import { parseId } from '../arguments.ts';
 import type { Command } from '../command.ts';
+import { interruptible } from '../interruptible.ts';
 import { operatorMetadata } from '../operator.ts';
 import { formatElapsed, formatTable } from '../output.ts';
 import { readEvents } from '#src/event-store/read-events.ts';
@@ -57,8 +61,38 @@ function presentServer({ id, status, ip, poolMax, pool, leaks, browser }: Server
 }
 
 export const drainServer: Command = {
-  read: (options) => changeDraining(options.operand(0, parseId), { type: 'Drain' }),
+  read(options) {
+    const id = options.operand(0, parseId);
+    const drain = changeDraining(id, { type: 'Drain' });
+    if (!options.has('wait')) return drain;
+    return async (session) => {
+      const drained = await drain(session);
+      if (drained === null || isRejection(drained)) return drained;
+      const status = await interruptible((signal) => untilEmpty(session.context, id, signal));
+      return { json: { server_id: id, status }, text: `server ${id} is ${status}` };
+    };
+  },
 };
+
+const LOOK_EVERY_MS = 1_000;
+
+/** @returns its status once the server has no session and no browser any more */
+async function untilEmpty(
+  { eventStore }: CommandContext,
+  id: string,
+  signal: AbortSignal,
+): Promise<ServerState['status']> {
+  for (;;) {
+    const { state } = await loadState<'server'>(
+      eventStore,
+      { kind: 'server', id },
+      { fromLeader: true },
+    );
+    const status = state?.status ?? 'left';
+    if (status !== 'draining') return status;
+    await sleep(LOOK_EVERY_MS, signal);
+  }
+}
 
 export const undrainServer: Command = {
   read: (options) => changeDraining(options.operand(0, parseId), { type: 'Undrain' }),

@@ -13,7 +13,7 @@ export const serverCommands: readonly KnownCommand[] = [
     name: 'servers drain',
     summary: 'Stop a server from taking new sessions; running sessions go on',
     operands: ['SERVER-ID'],
-    options: {},
+    options: { wait: { meaning: 'end once it has no session and no browser any more' } },
     load: async () => (await import('../commands/servers.ts')).drainServer,
   },
   {

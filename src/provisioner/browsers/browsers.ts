@@ -5,7 +5,8 @@ import type { EgressEndpoint } from '../egress/egress-proxy.ts';
 import type { ExtensionSource } from '../extensions/extension-source.ts';
 
 /**
- * Port: the browsers of one server. Adapters: docker/, process/, simulated/.
+ * Port: the browsers of one server. Adapters: docker/, kubernetes/, process/,
+ * simulated/.
  * A workload is a browser in the log. A browser belongs to one workload and serves one session; its
  * stop destroys everything of it.
  */
@@ -148,7 +149,7 @@ export class FolderGone extends Error {
 }
 
 export type Browsers = {
-  readonly kind: 'docker' | 'process' | 'simulated';
+  readonly kind: 'docker' | 'kubernetes' | 'process' | 'simulated';
   /**
    * How it holds a browser to the proxy of its `egress`. Absent: it cannot, and refuses to launch
    * such a browser. It may change with `build()`.

@@ -74,8 +74,13 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open }) => {
 });
 
 /** How a crash of Chromium by SIGTRAP is reported; a container's exit code is 128 + its number. */
+const IN_CONTAINER = {
+  exit: { exitCode: 133 },
+  words: ['Trace/breakpoint trap', 'Chromium ended with 133'],
+};
 const CRASHES: Record<string, { exit: Partial<BrowserExit>; words: string[] }> = {
-  docker: { exit: { exitCode: 133 }, words: ['Trace/breakpoint trap', 'Chromium ended with 133'] },
+  docker: IN_CONTAINER,
+  kubernetes: IN_CONTAINER,
   process: { exit: { exitCode: null }, words: ['Chromium: killed by SIGTRAP', 'DevTools list'] },
   simulated: { exit: { exitCode: null }, words: ['a simulated crash'] },
 };

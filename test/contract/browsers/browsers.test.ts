@@ -210,7 +210,7 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     opened.crash(workloadId);
     await expect.poll(() => exits.length).toBe(1);
     // A container's exit code for a signal is 128 + its number.
-    const exitCode = adapter === 'docker' ? 137 : null;
+    const exitCode = adapter === 'docker' || adapter === 'kubernetes' ? 137 : null;
     const rest = {
       ...(adapter === 'process' ? { signal: 'SIGKILL' } : {}),
       ...{ endedAt: expect.any(Number), detail: expect.any(String) },

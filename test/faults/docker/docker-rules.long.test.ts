@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createAvailability } from '#src/provisioner/browsers/docker/availability.ts';
+import { createAvailability } from '#src/provisioner/browsers/availability.ts';
 import { runContainer } from '#src/provisioner/browsers/docker/container.ts';
 import { connectEngine } from '#src/provisioner/browsers/docker/engine.ts';
 import { ensureRulesImage } from '#src/provisioner/browsers/docker/image.ts';

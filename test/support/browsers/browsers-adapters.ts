@@ -1,12 +1,14 @@
-import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import type { Browsers, BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
+import { isOnKubernetes } from '#test/support/kubernetes/cluster.ts';
 import { hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openDockerBrowsers } from './docker-browsers.fixture.ts';
+import { openKubernetesBrowsers } from './kubernetes-browsers.fixture.ts';
 import { openProcessBrowsers, openSimulatedBrowsers } from './browsers.fixture.ts';
 import type { OpenedBrowsers } from './browsers.fixture.ts';
 
 /** An adapter of the port, for the contract suites. */
 type Adapter = {
-  adapter: 'docker' | 'process' | 'simulated';
+  adapter: Browsers['kind'];
   open(): Promise<OpenedBrowsers>;
   /** Browsers that cannot be launched. */
   openFailing(): Promise<OpenedBrowsers>;
@@ -20,7 +22,14 @@ const dockerAdapter: Adapter = {
   openFailing: () => openDockerBrowsers({ launchTimeoutMs: 50 }),
 };
 
-export const adapters: Adapter[] = [
+const kubernetesAdapter: Adapter = {
+  adapter: 'kubernetes',
+  open: () => openKubernetesBrowsers(),
+  openFailing: () => openKubernetesBrowsers({ launchTimeoutMs: 50 }),
+};
+
+/** Those of `npm test`; `npm run test:kubernetes` has the one of Kubernetes alone. */
+const others: Adapter[] = [
   ...(hasDocker() ? [dockerAdapter] : []),
   {
     adapter: 'process',
@@ -33,6 +42,8 @@ export const adapters: Adapter[] = [
     openFailing: () => openSimulatedBrowsers(1),
   },
 ];
+
+export const adapters: Adapter[] = isOnKubernetes() ? [kubernetesAdapter] : others;
 
 let launches = 0;
 

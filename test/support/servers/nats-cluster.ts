@@ -19,7 +19,10 @@ export type NatsCluster = AsyncDisposable & {
 const shipped = (name: string) =>
   readFileSync(new URL(`../../../deploy/${name}`, import.meta.url), 'utf8');
 
-export async function startNatsCluster(): Promise<NatsCluster> {
+/** @param change of the configuration of the server at this index, from 0 */
+export async function startNatsCluster(
+  change: (config: string, index: number) => string = (config) => config,
+): Promise<NatsCluster> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'nats-cluster-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -42,7 +45,7 @@ export async function startNatsCluster(): Promise<NatsCluster> {
       .replaceAll('$NATS_CERT', `"${cert}"`)
       .replaceAll('$NATS_KEY', `"${key}"`)
       .replaceAll('$NATS_CA', `"${cert}"`);
-    return [name, stack.use(await startNats(config))] as const;
+    return [name, stack.use(await startNats(change(config, index)))] as const;
   });
   const servers = new Map(await Promise.all(starting));
   const all = stack.move();

@@ -38,6 +38,7 @@ export async function startNats(more = ''): Promise<RealNats> {
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
+    pid: server.pid,
     kill: server.kill,
     restart: server.restart,
     reload: () => server.signal('SIGHUP'),

@@ -4,6 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** A real server program, for one test file alone, that can be killed and started again. */
 export type RealServer = AsyncDisposable & {
+  /** Of its process since the last start. */
+  pid(): number;
   /** Kills it without a flush: SIGKILL. */
   kill(): Promise<void>;
   /** Starts it again with the same arguments, and waits until it answers. */
@@ -34,6 +36,7 @@ export async function startServer(options: ServerProgram): Promise<RealServer> {
     await gone;
   }
   return {
+    pid: () => server.pid ?? 0,
     kill,
     async restart() {
       await kill();

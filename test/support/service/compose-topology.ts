@@ -34,6 +34,10 @@ export type Topology = AsyncDisposable & {
   crash(part: string): Promise<void>;
   /** Replaces the part's container, like an upgrade; resolves once it is healthy. */
   replace(part: string): Promise<void>;
+  /** What up.sh has printed. */
+  said: string;
+  /** Ends all of it by down.sh, its volumes too. */
+  down(): Promise<void>;
   /** Status and text of an endpoint in a part's container, requested from the inner network. */
   scrape(part: string, hasToken: boolean): { status: number; text: string };
 };
@@ -73,8 +77,12 @@ export async function startTopology(
     ...settings,
   };
   stack.defer(() => removeNetwork(env['DOCKER_NETWORK'] ?? ''));
-  stack.defer(() => compose(env, 'down', '--volumes', '--remove-orphans', '--timeout', '15'));
-  await execute(join(DEPLOY, 'up.sh'), [profile], env);
+  async function down(): Promise<void> {
+    const more = ['--volumes', '--remove-orphans', '--timeout', '15'];
+    await execute(join(DEPLOY, 'down.sh'), [profile, ...more], env);
+  }
+  stack.defer(down);
+  const said = await execute(join(DEPLOY, 'up.sh'), [profile], env);
   const operator = `${project}_operator`;
   const tool = profile === 'single' ? 'bss-single' : 'bss';
   await compose(env, 'run', '-d', '--name', operator, '--entrypoint', 'sleep', tool, 'infinity');
@@ -88,6 +96,8 @@ export async function startTopology(
     prefix: `wss://localhost:${profile === 'single' ? gatewayPort : port}`,
     sessionsNetwork: env['DOCKER_NETWORK'] ?? '',
     container,
+    said,
+    down,
     request: (method, path, body, headers = {}) =>
       ask({
         ca,

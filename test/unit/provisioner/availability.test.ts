@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createAvailability } from '#src/provisioner/browsers/docker/availability.ts';
+import { createAvailability } from '#src/provisioner/browsers/availability.ts';
 
 const CHECK_EVERY_MS = 60_000;
 const quiet = { warn: () => {} };

@@ -1,5 +1,6 @@
 import type Docker from 'dockerode';
 import type { BrowserExit } from '../browsers.ts';
+import { isClose } from '../chromium/closed.ts';
 import type { OwnBrowser } from '../own-browsers.ts';
 import { lastOutput } from './container.ts';
 import { bounded } from './engine.ts';
@@ -52,9 +53,6 @@ const MEMORY_KILL_MS = 5_000;
 /** 128 + SIGKILL: the exit code where the kernel has killed Chromium itself. */
 const KILLED = 137;
 
-/** The last line of deploy/browser/entrypoint.sh where Chromium was closed. */
-const CLOSED_LINE = 'Chromium was closed';
-
 /** Why a browser ended, by its container's exit code and last output. */
 export function reasonOf(
   browser: Pick<ContainerBrowser, 'memoryKilledAt'>,
@@ -63,11 +61,6 @@ export function reasonOf(
 ): BrowserExit['reason'] {
   if (isClose(exitCode, output)) return 'browser_closed';
   return isOutOfMemory(browser, exitCode) ? 'out_of_memory' : 'browser_crashed';
-}
-
-/** Needs both: an engine may report 0 for a container whose exit code it has lost. */
-function isClose(exitCode: number | null, output: string): boolean {
-  return exitCode === 0 && output.trimEnd().endsWith(CLOSED_LINE);
 }
 
 /** The kernel's kill of a page's process ends no browser; a kill of Chromium soon after does. */

@@ -12,7 +12,8 @@ import {
   type StartedContainer,
 } from './container.ts';
 import { bounded, messageOf, statusOf } from './engine.ts';
-import { checkLink } from './link-check.ts';
+import { checkLink } from '../link-check.ts';
+import { LISTEN, TRY_ALL } from '../probe-scripts.ts';
 import { CDP_PORT, ownLabel, VNC_PORT } from './naming.ts';
 import { isOnEngineHost, type SessionsNetwork } from './network.ts';
 import { NFT_ARGS, runNft, listText, resolversIn, rulesText, withoutCounted } from './rules.ts';
@@ -240,7 +241,7 @@ async function tryFrom(
   const targets = Object.entries(expected).map(
     ([target, answers]) => `${target} ${answers === UNREACHED ? SILENT_FOR_S : REFUSED_WITHIN_S}`,
   );
-  const { lines } = await runContainer(docker, probe(confinement, PROBE, targets), PROBE_MS);
+  const { lines } = await runContainer(docker, probe(confinement, TRY_ALL, targets), PROBE_MS);
   const answers = new Map(lines.map((line) => line.split(': ', 2) as [string, string]));
   const wrong = Object.entries(expected).filter(
     ([target, allowed]) => !allowed.includes(answers.get(target) ?? ''),
@@ -263,52 +264,6 @@ async function tryFromDefaultNetwork(
   const elsewhere = { ...confinement, network: DEFAULT_NETWORK };
   return tryFrom(docker, elsewhere, expected, 'a container of Docker’s default network');
 }
-
-/**
- * Tries all targets at once, each within its seconds, and prints a line for each: "protocol address
- * port: result". UDP sees a refusal only when it sends again, and Linux limits these refusals to
- * one per second and sender.
- */
-const PROBE = `
-try_tcp() { exec 3<>"/dev/tcp/$1/$2"; }
-try_udp() {
-  exec 3<>"/dev/udp/$1/$2"
-  while echo >&3; do sleep 0.1; done
-  return 1
-}
-export -f try_tcp try_udp
-for target in "$@"; do
-  (
-    read -r protocol host port within <<<"$target"
-    said=$(timeout $within bash -c "try_$protocol $host $port" 2>&1)
-    case $? in
-      0) said=reached ;;
-      124) said=silence ;;
-      *) said=\${said%%$'\\n'*} said=\${said##*: } ;;
-    esac
-    echo "$protocol $host $port: $said"
-  ) &
-done
-wait
-`;
-
-/** The link as in deploy/browser/entrypoint.sh; a VNC server stands for Chromium too (9222). */
-const LISTEN = `
-(umask 077 && echo "gateway:$LINK_KEY" >"$HOME/link-key")
-Xtigervnc :0 -geometry 64x64 -nolisten tcp -noreset -SecurityTypes None \\
-  -rfbport 9222 -localhost -rfbunixpath "$HOME/vnc" >/dev/null 2>&1 &
-vnc=$!
-stunnel /usr/local/lib/browser/link.conf &
-link=$!
-for port in 9222 ${CDP_PORT} ${VNC_PORT}; do
-  until grep -q "$(printf ':%04X .* 0A ' $port)" /proc/net/tcp; do
-    kill -0 $vnc && kill -0 $link || exit 1
-    sleep 0.01
-  done
-done
-echo listening
-wait -n
-`;
 
 /** Starts a container that stands for another session; resolves once it listens. */
 async function startNeighbour(

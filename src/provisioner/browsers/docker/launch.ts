@@ -1,6 +1,5 @@
 import type Docker from 'dockerode';
-import { retry } from '#src/async/retry.ts';
-import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { LaunchFailed } from '../browsers.ts';
 import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
 import { parseListening } from '../chromium/flags.ts';
@@ -14,6 +13,7 @@ import { putExtensions } from './folders/put-extensions.ts';
 import { browserContainer, endpointOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
+import { linkReady, orAborted, untilReady } from '../until-ready.ts';
 
 export type Launched = {
   containerId: string;
@@ -21,9 +21,6 @@ export type Launched = {
   /** Where the browser's proxy is served; null: it was launched without one. */
   egress: BrowserAddress | null;
 };
-
-/** Pause between attempts while a program is still opening its port. */
-const RETRY_MS = 5;
 
 /**
  * Starts a browser in a new container and waits until it is ready.
@@ -123,41 +120,4 @@ async function whenReady(
     headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
   ]);
   return { browser: { workloadId, cdp, vnc }, egress };
-}
-
-/** Resolves once the link's other end has proved its key: an image without a relay has none. */
-async function linkReady(address: BrowserAddress, signal: AbortSignal): Promise<void> {
-  const ready = Promise.withResolvers<void>();
-  const socket = connectToBrowser(address, { signal, onReady: ready.resolve });
-  socket.once('error', ready.reject);
-  try {
-    await ready.promise;
-  } finally {
-    socket.on('error', () => {}).destroy();
-  }
-}
-
-/** Retries while the port is closed, or open without a program behind it. */
-function untilReady(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  // After an abort whatever fails ends with the signal's reason.
-  const isTransient = (error: unknown) => signal.aborted || isTooEarly(error);
-  return retry({ pauseMs: () => RETRY_MS, isTransient, signal }, attempt);
-}
-
-function isTooEarly(error: unknown): boolean {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'ECONNREFUSED' || code === 'ECONNRESET' || message === 'socket hang up';
-}
-
-async function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason as Error);
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-    work.catch(() => {});
-  }
 }

@@ -1,13 +1,15 @@
 import type { Logger } from '#src/telemetry/logger.ts';
-import type { Guard } from './guard.ts';
+
+/** Checks that sessions are isolated, as the start has verified. @throws Error if not */
+export type IsolationCheck = { check(): Promise<void> };
 
 /** Between two checks of the network, and after one that has failed. */
 const CHECK_EVERY_MS = 60_000;
 const RECHECK_AFTER_MS = 5_000;
 
 /**
- * Whether browsers can be launched and ended on an engine: while it answers, and as long as its
- * sessions are known to be isolated. Initially true.
+ * Whether browsers can be launched and ended on an engine or a cluster: while it answers, and as
+ * long as its sessions are known to be isolated. Initially true.
  */
 export type Availability = {
   onChange(listener: (isAvailable: boolean) => void): void;
@@ -18,7 +20,7 @@ export type Availability = {
 } & Disposable;
 
 export function createAvailability(
-  guard: Guard,
+  guard: IsolationCheck,
   log: Pick<Logger, 'warn'>,
   checkEveryMs = CHECK_EVERY_MS,
 ): Availability {

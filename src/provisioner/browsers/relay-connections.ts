@@ -1,7 +1,6 @@
 import { sleep } from '#src/async/sleep.ts';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
-import type { EgressEndpoint } from '../../../egress/egress-proxy.ts';
-import type { Launched } from '../launch.ts';
+import type { EgressEndpoint } from '../egress/egress-proxy.ts';
 
 /** Connections that are kept ready for a browser: as many as a page opens at one moment. */
 const READY_CONNECTIONS = 8;
@@ -14,7 +13,7 @@ const RETRY_MAX_MS = 5_000;
  * relay there joins with Chromium's, until the browser has stopped or the proxy is closed.
  */
 export function serveEgress(
-  { egress }: Launched,
+  { egress }: { egress: BrowserAddress | null },
   endpoint: EgressEndpoint | undefined,
   stopped: AbortSignal,
 ): void {

@@ -1,7 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
-import { messageOf } from './engine.ts';
 
 /** A listening link answers within milliseconds; a busy machine may take longer. */
 const ANSWER_MS = 10_000;
@@ -38,7 +37,7 @@ async function readFirst(address: BrowserAddress): Promise<string> {
     const first = await Promise.race([answered, closed]);
     return first === null ? 'nothing' : first[0].toString('latin1');
   } catch (error) {
-    return messageOf(error);
+    return (error as Error).message;
   } finally {
     socket.on('error', () => {}).destroy();
   }

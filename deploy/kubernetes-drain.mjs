@@ -1,0 +1,29 @@
+/**
+ * The end of a provisioner's Pod. One that restarts ends at once: its browsers go on running, and the
+ * next Pod of its name finds them. One that is scaled away drains first: it takes no request any
+ * more, and ends when its sessions have, or after the given time.
+ *   node kubernetes-drain.mjs STATEFULSET SECONDS
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { ask, namespace } from './kubernetes-api.mjs';
+
+const BSS = fileURLToPath(new URL('../src/cli/bss.ts', import.meta.url));
+const { SERVER_ID: server = '' } = process.env;
+const [name, seconds] = process.argv.slice(2);
+if (seconds === undefined) throw new Error('usage: kubernetes-drain.mjs STATEFULSET SECONDS');
+
+const set = await ask('GET', `/apis/apps/v1/namespaces/${namespace}/statefulsets/${name}`);
+// Without the StatefulSet Kubernetes deletes the browsers too.
+const isDeleted = set === null || set.metadata.deletionTimestamp !== undefined;
+const ordinal = Number(server.slice(server.lastIndexOf('-') + 1));
+if (!isDeleted && ordinal >= set.spec.replicas) await drain();
+
+async function drain() {
+  const command = [BSS, 'servers', 'drain', server, '--wait'];
+  const bss = spawn(process.execPath, command, { stdio: 'inherit' });
+  const late = setTimeout(() => bss.kill('SIGTERM'), Number(seconds) * 1000);
+  await once(bss, 'exit');
+  clearTimeout(late);
+}

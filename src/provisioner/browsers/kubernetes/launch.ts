@@ -1,0 +1,123 @@
+import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+import { LaunchFailed } from '../browsers.ts';
+import type { BrowserSpec, RunningBrowser } from '../browsers.ts';
+import { cdpReady } from '../chromium/ready.ts';
+import { readVersion } from '../chromium/version.ts';
+import { rfbReady } from '../rfb.ts';
+import { linkReady, orAborted, untilReady } from '../until-ready.ts';
+import { messageOf, type Cluster } from './cluster.ts';
+import { CDP_PORT, EGRESS_PORT, nameOf, VNC_PORT } from './naming.ts';
+import { browserPod, browserSecret, isPrepared, type PodOptions } from './pod.ts';
+import type { BrowserPod } from './pods.ts';
+import { prepare } from './prepare.ts';
+import { lastOutput, removePod, removeSecret } from './remove.ts';
+
+export type Launched = {
+  pod: string;
+  uid: string;
+  browser: RunningBrowser;
+  /** Where the browser's proxy is served; null: it was launched without one. */
+  egress: BrowserAddress | null;
+};
+
+/** Tells of each change of a workload's Pod until the signal aborts, the present one first. */
+export type FollowPod = (
+  workloadId: string,
+  listener: (pod: BrowserPod) => void,
+  signal: AbortSignal,
+) => void;
+
+/** A connection to an address whose network policy is not in force yet gets no answer at all. */
+const CONNECTED_WITHIN_MS = 2_000;
+
+/**
+ * Starts a browser in a new Pod and waits until it is ready.
+ * @throws LaunchFailed also when `stopped` is aborted; the Pod is removed then
+ */
+export async function launchPod(
+  cluster: Cluster,
+  options: PodOptions,
+  spec: BrowserSpec,
+  given: { follow: FollowPod; timeoutMs: number; stopped: AbortSignal },
+): Promise<Launched> {
+  const { api, namespace, bounded } = cluster;
+  const { follow, timeoutMs, stopped } = given;
+  const { workloadId } = spec;
+  const pod = nameOf(workloadId);
+  const failed = new AbortController();
+  const signal = AbortSignal.any([failed.signal, stopped]);
+  let waitsFor: string | null = null;
+  const timer = setTimeout(() => {
+    const why = waitsFor === null ? '' : ` (${waitsFor})`;
+    failed.abort(new Error(`The browser was not ready within ${timeoutMs} ms${why}`));
+  }, timeoutMs);
+  const running = Promise.withResolvers<BrowserPod & { address: string }>();
+  const keeperRunning = Promise.withResolvers<void>();
+  follow(
+    workloadId,
+    (seen) => {
+      const { phase, reason, address, isHopeless, exitCode, keeper } = seen;
+      waitsFor = reason;
+      if (keeper === 'running') keeperRunning.resolve();
+      if (phase === 'running' && address !== null) running.resolve({ ...seen, address });
+      if (phase === 'ended')
+        failed.abort(
+          new Error(`The browser ended before it was ready: ${reason ?? `exit code ${exitCode}`}`),
+        );
+      if (isHopeless) failed.abort(new Error(`The Pod cannot start: ${reason}`));
+    },
+    signal,
+  );
+  try {
+    const secret = browserSecret(options, spec);
+    await api.createNamespacedSecret({ namespace, body: secret }, bounded(signal));
+    const body = browserPod(options, spec);
+    const created = await api.createNamespacedPod({ namespace, body }, bounded(signal));
+    const preparing = isPrepared(spec)
+      ? keeperRunning.promise.then(() => prepare(cluster, pod, spec, signal))
+      : null;
+    const starting = running.promise.then(({ address }) =>
+      // Its programs have read the Secret.
+      Promise.all([whenReady(address, options, spec, signal), removeSecret(cluster, pod)]),
+    );
+    const [[ready]] = await orAborted(Promise.all([starting, preparing]), signal);
+    return { pod, uid: created.metadata?.uid ?? '', ...ready };
+  } catch (error) {
+    const cause = signal.aborted ? (signal.reason as unknown) : error;
+    const output = await lastOutput(cluster, pod).catch(() => '');
+    await removePod(cluster, pod);
+    throw new LaunchFailed(messageOf(cause), output);
+  } finally {
+    clearTimeout(timer);
+    // Ends the following, and closes the sockets of checks that still wait.
+    failed.abort(new Error('The launch is over'));
+  }
+}
+
+async function whenReady(
+  host: string,
+  { linkKeys }: PodOptions,
+  { workloadId, headless, egress: endpoint }: BrowserSpec,
+  signal: AbortSignal,
+): Promise<Pick<Launched, 'browser' | 'egress'>> {
+  const linkKey = linkKeys(workloadId);
+  const vnc = { host, port: VNC_PORT, linkKey };
+  const egress = endpoint === undefined ? null : { host, port: EGRESS_PORT, linkKey };
+  const [cdp] = await Promise.all([
+    cdpOf({ host, port: CDP_PORT, linkKey }, signal),
+    egress === null ? null : untilReady(() => linkReady(egress, signal), signal),
+    headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
+  ]);
+  return { browser: { workloadId, cdp, vnc }, egress };
+}
+
+/** The address of CDP with its path, once it answers a command. */
+async function cdpOf(address: BrowserAddress, signal: AbortSignal): Promise<RunningBrowser['cdp']> {
+  const { webSocketDebuggerUrl } = await untilReady(
+    () => readVersion(address, AbortSignal.any([signal, AbortSignal.timeout(CONNECTED_WITHIN_MS)])),
+    signal,
+  );
+  const cdp = { ...address, path: new URL(webSocketDebuggerUrl).pathname };
+  await untilReady(() => cdpReady(cdp, signal), signal);
+  return cdp;
+}

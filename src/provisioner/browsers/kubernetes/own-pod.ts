@@ -1,0 +1,52 @@
+import type { BrowserExit } from '../browsers.ts';
+import { isClose } from '../chromium/closed.ts';
+import type { OwnBrowser } from '../own-browsers.ts';
+import type { Launched } from './launch.ts';
+import type { BrowserPod } from './pods.ts';
+
+/** A browser in a Pod; it is being launched until `launched` is set. */
+export type PodBrowser = OwnBrowser & {
+  launched: Launched | null;
+  /** Its Pod's last state, where that has ended or is gone, even before `launched` is set. */
+  exit: BrowserPod | null;
+  image: string;
+  /** Whether its profile is read after its close: then it is removed by its stop alone. */
+  keepsProfile: boolean;
+  /** Resolves when it has ended without a stop. */
+  ended: PromiseWithResolvers<BrowserExit['reason']>;
+};
+
+export function createPodBrowser(
+  stopped: AbortController,
+  launching: Promise<unknown>,
+  { image, keepsProfile }: Pick<PodBrowser, 'image' | 'keepsProfile'>,
+): PodBrowser {
+  return {
+    stopped,
+    launching,
+    launched: null,
+    sessionId: null,
+    removal: null,
+    exit: null,
+    image,
+    keepsProfile,
+    ended: Promise.withResolvers(),
+  };
+}
+
+/** 128 + SIGKILL: the exit code where the kernel has killed Chromium itself. */
+const KILLED = 137;
+
+/** Why a browser ended, by its Pod's last state and its last output. */
+export function reasonOf(pod: BrowserPod, output: string): BrowserExit['reason'] {
+  if (isClose(pod.exitCode, output)) return 'browser_closed';
+  // The kernel's kill of a page's process ends no browser.
+  return pod.isOutOfMemory && pod.exitCode === KILLED ? 'out_of_memory' : 'browser_crashed';
+}
+
+/** What Kubernetes tells of a Pod's end, as a line for the exit's detail; '': nothing. */
+export function toldOf({ reason, isDeleted, node }: BrowserPod): string {
+  const where = node === null ? '' : ` on the node ${node}`;
+  if (reason !== null) return `Kubernetes ended the Pod${where}: ${reason}`;
+  return isDeleted ? `The Pod was deleted${where}` : '';
+}

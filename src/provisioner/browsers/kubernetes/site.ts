@@ -1,0 +1,94 @@
+import type { V1OwnerReference } from '@kubernetes/client-node';
+import type { Logger } from '#src/telemetry/logger.ts';
+import type { IsolationCheck } from '../availability.ts';
+import type { BrowserBuild } from '../browsers.ts';
+import { connectCluster, KubernetesUnavailable, messageOf } from './cluster.ts';
+import type { Cluster, ClusterOptions } from './cluster.ts';
+import { inspectImage } from './image.ts';
+import { checkIsolation } from './isolation.ts';
+import type { PodOptions } from './pod.ts';
+
+export type KubernetesSiteOptions = ClusterOptions &
+  Omit<PodOptions, 'owner'> & {
+    /** The name of this process's Pod; null: it is in none, or nothing is to own the browsers. */
+    ownPod: string | null;
+    /** `required`: the start fails if a session would reach what it must not. */
+    isolation: 'required' | 'best-effort';
+    log: Pick<Logger, 'info' | 'warn'>;
+  };
+
+/** A namespace that is ready to run browsers of this server. */
+export type KubernetesSite = {
+  cluster: Cluster;
+  pods: PodOptions;
+  build: BrowserBuild;
+  /** Whether a Pod can be held to its proxy. */
+  canClose: boolean;
+  guard: IsolationCheck;
+  checkEveryMs: number;
+};
+
+/** A check takes three Pods and some seconds. */
+const CHECK_EVERY_MS = 10 * 60_000;
+
+/** @throws KubernetesUnavailable */
+export async function openSite(options: KubernetesSiteOptions): Promise<KubernetesSite> {
+  const { isolation, log } = options;
+  const cluster = await connectCluster(options);
+  const pods: PodOptions = { ...options, owner: await findOwner(cluster, options.ownPod) };
+  const { build, hasRelay } = await inspectImage(cluster, pods);
+  const { namespace } = cluster;
+  /** @returns whether Pods can be closed; null: sessions are not isolated */
+  async function verify(): Promise<boolean | null> {
+    try {
+      const { isClosable } = await checkIsolation(cluster, pods);
+      log.info({ namespace, isClosable }, 'network isolation verified');
+      return isClosable;
+    } catch (error) {
+      const why = `sessions in the namespace ${namespace} are not isolated: ${messageOf(error)}`;
+      if (isolation === 'required')
+        throw new KubernetesUnavailable(
+          `KUBERNETES_ISOLATION: ${why}. Browsers do not start without isolation; ` +
+            'KUBERNETES_ISOLATION=best-effort starts them without it.',
+          { cause: error },
+        );
+      log.warn({ err: error, namespace }, why);
+      return null;
+    }
+  }
+  const isClosable = await verify();
+  // With best-effort isolation one warning is enough: no check every ten minutes.
+  const check = async () => void (isClosable === null ? null : await verify());
+  return {
+    cluster,
+    pods,
+    build,
+    canClose: isClosable === true && hasRelay,
+    guard: { check },
+    checkEveryMs: CHECK_EVERY_MS,
+  };
+}
+
+/**
+ * What controls a Pod: the StatefulSet of the provisioners. It is no controller of the browsers, so
+ * it neither counts nor replaces them.
+ * @throws KubernetesUnavailable
+ */
+async function findOwner(
+  { api, namespace, bounded }: Cluster,
+  name: string | null,
+): Promise<V1OwnerReference | null> {
+  if (name === null) return null;
+  try {
+    const { metadata } = await api.readNamespacedPod({ name, namespace }, bounded());
+    const found = metadata?.ownerReferences?.find(({ controller }) => controller === true);
+    if (found === undefined) return null;
+    const { apiVersion, kind, name: owner, uid } = found;
+    return { apiVersion, kind, name: owner, uid };
+  } catch (error) {
+    throw new KubernetesUnavailable(
+      `KUBERNETES_OWN_POD: the Pod ${name} cannot be read (${messageOf(error)}).`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,158 @@
+import { connect as connectPuppeteer } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { kubectl } from '#test/support/kubernetes/cluster.ts';
+import { helm } from '#test/support/kubernetes/helm.ts';
+import { installRelease, kubectlBeside, type Release } from '#test/support/kubernetes/release.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** The chart on a real cluster, installed from local images and used from outside. */
+
+const RATE_PER_MINUTE = 20;
+const WITHIN_MS = 300_000;
+
+let release: Release;
+beforeAll(async () => {
+  release = await installRelease();
+}, 1_200_000);
+afterAll(() => release?.[Symbol.asyncDispose](), 600_000);
+
+describe('the story of a session', () => {
+  it('is created, driven, extended and stopped', async () => {
+    const created = await release.request('POST', '/api/sessions', { duration: '10m' });
+    expect([created.status, created.body.status]).toEqual([201, 'active']);
+    const { id, cdp_url: browserWSEndpoint } = created.body;
+    const browser = await connectPuppeteer({ browserWSEndpoint });
+    const page = await browser.newPage();
+    await page.goto('data:text/html,<title>from outside</title>');
+    expect(await page.title()).toBe('from outside');
+    await browser.disconnect();
+    const picture = await release.request('GET', `/api/sessions/${id}/screenshot`);
+    expect(picture.status).toBe(200);
+    const extended = await release.request('PATCH', `/api/sessions/${id}`, { extend_by: '5m' });
+    expect(extended.status).toBe(200);
+    expect((await release.request('DELETE', `/api/sessions/${id}`)).status).toBeLessThan(300);
+    const hasEnded = async () =>
+      (await release.request('GET', `/api/sessions/${id}`)).body.status === 'stopped';
+    await eventually(hasEnded, 'the session has ended');
+    expect(kubectl('get', 'pods', '-l', `browser-session-service/session=${id}`)).toBe('');
+  });
+
+  it('passes the doctor', () => {
+    expect(helm('test', release.name).printed).toContain('Succeeded');
+  });
+});
+
+/** Creates sessions at a steady rate and stops each; what became of them, and the refusals. */
+async function underLoad(work: () => Promise<void>) {
+  const acknowledged: string[] = [];
+  const refusedAt: number[] = [];
+  const over = new AbortController();
+  const pauseMs = 60_000 / RATE_PER_MINUTE;
+  const load = (async () => {
+    while (!over.signal.aborted) {
+      const next = new Promise((resolve) => setTimeout(resolve, pauseMs));
+      const key = crypto.randomUUID();
+      const headers = { 'idempotency-key': key, prefer: 'respond-async' };
+      const created = await release
+        .request('POST', '/api/sessions', { duration: '2m' }, headers)
+        .catch(() => null);
+      if (created === null || created.status >= 500) refusedAt.push(Date.now());
+      else {
+        acknowledged.push(created.body.id);
+        setTimeout(
+          () =>
+            void release.request('DELETE', `/api/sessions/${created.body.id}`).catch(() => null),
+          pauseMs,
+        );
+      }
+      await next;
+    }
+  })();
+  await work();
+  over.abort();
+  await load;
+  return { acknowledged, refusedSeconds: (refusedAt.length * pauseMs) / 1000 };
+}
+
+/** Each acknowledged session is known once, and ends with none of its browsers left. */
+async function expectWhole(acknowledged: readonly string[]): Promise<void> {
+  expect(new Set(acknowledged).size).toBe(acknowledged.length);
+  for (const id of acknowledged) {
+    const hasEnded = async () => {
+      const { status, body } = await release.request('GET', `/api/sessions/${id}`);
+      return status === 200 && ['stopped', 'failed'].includes(body.status);
+    };
+    await eventually(hasEnded, `${id} has ended`, WITHIN_MS);
+  }
+  release.bss('audit', 'ledger');
+  const hasNoSession = async () =>
+    kubectl('get', 'pods', '-l', 'browser-session-service/session', '-o', 'name') === '';
+  await eventually(hasNoSession, 'no browser of a session is left', WITHIN_MS);
+}
+
+describe('under twenty creates a minute', () => {
+  it('each Pod of the service is deleted in turn, and none acknowledged is lost', async () => {
+    const { acknowledged, refusedSeconds } = await underLoad(async () => {
+      for (const part of ['api', 'gateway', 'projector', 'timekeeper', 'provisioner'] as const)
+        for (const pod of release.pods(part)) {
+          kubectl('delete', 'pod', pod, '--wait=true');
+          await release.untilReady();
+        }
+    });
+    process.stdout.write(`Pods deleted in turn: refused for ${refusedSeconds} s\n`);
+    await expectWhole(acknowledged);
+  });
+
+  it('the release is upgraded, and none acknowledged is lost', async () => {
+    const { acknowledged, refusedSeconds } = await underLoad(async () => {
+      release.upgrade('--reuse-values', '--set', 'podAnnotations.upgraded=yes');
+      await release.untilReady();
+    });
+    process.stdout.write(`helm upgrade: refused for ${refusedSeconds} s\n`);
+    await expectWhole(acknowledged);
+  });
+});
+
+it('a node that is drained keeps its sessions until they end', async () => {
+  const created = await release.request('POST', '/api/sessions', { duration: '10m' });
+  const { id } = created.body;
+  const node = kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}');
+  const browsers = 'browser-session-service/role=browser';
+  const draining = kubectlBeside(
+    'drain',
+    node,
+    '--pod-selector',
+    browsers,
+    '--force',
+    '--delete-emptydir-data',
+  );
+  const isAlone = async () => release.pods('browser').length === 1;
+  await eventually(isAlone, 'idle browsers are evicted', WITHIN_MS);
+  expect((await release.request('GET', `/api/sessions/${id}`)).body.status).toBe('active');
+  await release.request('DELETE', `/api/sessions/${id}`);
+  expect(await draining).toBe(0);
+  kubectl('uncordon', node);
+  await release.untilReady();
+});
+
+it('a provisioner that is scaled away ends once its sessions have', async () => {
+  kubectl('scale', 'sts', `${release.name}-provisioner`, '--replicas=1');
+  const isOne = async () => release.pods('provisioner').length === 1;
+  await eventually(isOne, 'the second provisioner has ended', WITHIN_MS);
+  const servers = release.bss('servers', 'list', '--all') as {
+    server_id: string;
+    status: string;
+  }[];
+  const second = servers.find(({ server_id: id }) => id === `${release.name}-provisioner-1`);
+  expect(second?.status).toBe('left');
+  kubectl('scale', 'sts', `${release.name}-provisioner`, '--replicas=2');
+});
+
+it('leaves no browser when it is uninstalled', async () => {
+  helm('uninstall', release.name, '--wait');
+  await eventually(
+    async () => release.pods('browser').length === 0,
+    'no browser is left',
+    WITHIN_MS,
+  );
+});

@@ -1,0 +1,134 @@
+import { writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { LaunchFailed, type BrowserExit } from '#src/provisioner/browsers/browsers.ts';
+import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
+import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
+import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import { openKubernetesBrowsers } from '#test/support/browsers/kubernetes-browsers.fixture.ts';
+import { kubectl } from '#test/support/kubernetes/cluster.ts';
+import { eventually } from '#test/support/service/service.ts';
+
+/** What Kubernetes does to Pods, and what the service reports of it. */
+
+type Opened = Awaited<ReturnType<typeof openKubernetesBrowsers>>;
+
+/** A browser that runs, and the ends that are reported. */
+async function launched(opened: Opened) {
+  const exits: BrowserExit[] = [];
+  opened.browsers.onExit((exit) => exits.push(exit));
+  const spec = aSpec();
+  const browser = await opened.browsers.launch(spec);
+  const end = async () => {
+    await eventually(async () => exits.length > 0, 'the end of the browser is reported');
+    return exits[0] as BrowserExit;
+  };
+  return { ...spec, browser, pod: nameOf(spec.workloadId), end };
+}
+
+describe('a Pod that cannot start fails its launch with what Kubernetes says', () => {
+  test('no node has room for it', async () => {
+    await using opened = await openKubernetesBrowsers({ launchTimeoutMs: 5_000 });
+    opened.options.limits.cpus = 4_000;
+    opened.options.limits.requested.cpus = 4_000;
+    const failure = opened.browsers.launch(aSpec());
+    await expect(failure).rejects.toThrow(LaunchFailed);
+    await expect(failure).rejects.toThrow(/5000 ms \(Unschedulable: .*Insufficient cpu/);
+    expect(opened.traces()).toEqual([]);
+  });
+
+  test('its image cannot be pulled: at once', async () => {
+    await using opened = await openKubernetesBrowsers();
+    opened.options.image = 'registry.invalid/browser:none';
+    const failure = opened.browsers.launch(aSpec());
+    await expect(failure).rejects.toThrow(/The Pod cannot start: (ErrImagePull|ImagePullBackOff)/);
+    expect(opened.traces()).toEqual([]);
+  });
+});
+
+describe('the end of a Pod is reported with its reason', () => {
+  test('somebody deleted it', async () => {
+    await using opened = await openKubernetesBrowsers();
+    const { pod, end, workloadId } = await launched(opened);
+    kubectl('delete', 'pod', pod, '--wait=false');
+    const exit = await end();
+    expect(exit).toMatchObject({ workloadId, reason: 'browser_crashed' });
+    expect(exit.detail).toContain('The Pod was deleted on the node');
+    expect(opened.traces()).toEqual([]);
+  });
+
+  test('it was evicted', async () => {
+    await using opened = await openKubernetesBrowsers();
+    const { pod, end } = await launched(opened);
+    const eviction = {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: pod, namespace: opened.options.namespace },
+    };
+    const path = `/api/v1/namespaces/${opened.options.namespace}/pods/${pod}/eviction`;
+    kubectl('create', '--raw', path, '-f', jsonFile(eviction));
+    expect((await end()).detail).toContain('EvictionByEvictionAPI');
+  });
+
+  test('its memory was used up', async () => {
+    const small = 300 * 1024 ** 2;
+    await using opened = await openKubernetesBrowsers();
+    opened.options.limits.memoryBytes = small;
+    const { browser, end } = await launched(opened);
+    using cdp = await openCdp(browser.cdp);
+    for (let count = 0; count < 20; count += 1) {
+      const script = 'kept = []; setInterval(() => kept.push(new Uint8Array(5e7).fill(1)), 50)';
+      const url = `data:text/html,<script>${script}</script>`;
+      await cdp.send('Target.createTarget', { url }).catch(() => undefined);
+    }
+    expect(['out_of_memory', 'browser_crashed']).toContain((await end()).reason);
+  });
+});
+
+describe('another process of the same server', () => {
+  test('finds a browser with its session by its labels, and adopts it', async () => {
+    await using opened = await openKubernetesBrowsers();
+    const { workloadId, browser, pod } = await launched(opened);
+    await opened.browsers.assign(workloadId, 'ses_kept');
+    const label = '{.metadata.labels.browser-session-service/session}';
+    expect(kubectl('get', 'pod', pod, '--output', `jsonpath=${label}`)).toBe('ses_kept');
+    await opened.browsers.leave?.();
+    await using next = await openKubernetesBrowsers({ serverId: opened.options.serverId });
+    expect(await next.browsers.list()).toEqual([
+      { workloadId, sessionId: 'ses_kept', adoptable: browser },
+    ]);
+    expect(await next.browsers.adopt(workloadId)).toEqual(browser);
+    await next.browsers.stop(workloadId);
+    expect(next.traces()).toEqual([]);
+  });
+});
+
+test('the keys of a browser are in no Pod, and in no Secret once it runs', async () => {
+  await using opened = await openKubernetesBrowsers();
+  const { workloadId, vncPassword, pod } = await launched(opened);
+  const key = opened.options.linkKeys(workloadId).export().toString('hex');
+  const text = kubectl('get', 'pod', pod, '--output', 'json');
+  expect(text).not.toContain(key);
+  expect(text).not.toContain(vncPassword);
+  expect(kubectl('get', 'secrets', '--output', 'name')).not.toContain(pod);
+});
+
+test('a Pod is confined', async () => {
+  await using opened = await openKubernetesBrowsers();
+  const { pod } = await launched(opened);
+  const inside = (command: string) =>
+    kubectl('exec', pod, '--container', 'browser', '--', 'bash', '-c', command);
+  expect(inside('id -u')).toBe('1000');
+  expect(inside('grep -E "^(CapEff|NoNewPrivs|Seccomp):" /proc/self/status')).toMatch(
+    /CapEff:\s+0{16}[^]*NoNewPrivs:\s+1[^]*Seccomp:\s+2/,
+  );
+  expect(inside('touch /usr/x 2>&1 || true')).toContain('Read-only file system');
+  expect(inside('ls /var/run/secrets/kubernetes.io 2>&1 || true')).toContain('No such file');
+});
+
+function jsonFile(value: object): string {
+  const path = `/tmp/bss-test-${process.pid}.json`;
+  writeFileSync(path, JSON.stringify(value));
+  onTestFinished(() => rm(path, { force: true }));
+  return path;
+}

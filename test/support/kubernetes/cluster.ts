@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process';
+
+/** The cluster that `npm run test:kubernetes` has started, or that TEST_KUBECONFIG names. */
+
+/** The kubeconfig of its administrator. @throws Error outside of that tier */
+export function kubeconfig(): string {
+  const { TEST_KUBECONFIG: file = '' } = process.env;
+  if (file === '') throw new Error('these tests are run by npm run test:kubernetes');
+  return file;
+}
+
+/** Whether these are the tests of Kubernetes. */
+export function isOnKubernetes(): boolean {
+  return (process.env['TEST_KUBECONFIG'] ?? '') !== '';
+}
+
+/** The namespace of one run of the tests. */
+export function testNamespace(): string {
+  return process.env['TEST_NAMESPACE'] ?? 'default';
+}
+
+/** The image that its nodes have. */
+export function loadedImage(): string {
+  return process.env['TEST_BROWSER_IMAGE'] ?? '';
+}
+
+/** Brings images of the Docker engine onto the nodes: a registry's work elsewhere. */
+export function loadImages(...images: string[]): void {
+  const { TEST_LOAD_IMAGES: program = '' } = process.env;
+  if (program === '') throw new Error('TEST_LOAD_IMAGES: the nodes of this cluster take no images');
+  const [name = '', ...args] = program.split(' ');
+  const { status, stderr } = spawnSync(name, [...args, ...images], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${program}: ${stderr}`);
+}
+
+/** Runs kubectl as the administrator. @returns its trimmed output @throws Error with its message */
+export function kubectl(...args: string[]): string {
+  const [program = 'kubectl', ...first] = (process.env['TEST_KUBECTL'] ?? 'kubectl').split(' ');
+  const all = [...first, '--namespace', testNamespace(), ...args];
+  const { status, stdout, stderr, error } = spawnSync(program, all, {
+    encoding: 'utf8',
+    env: { ...process.env, KUBECONFIG: kubeconfig() },
+    maxBuffer: 64 * 1024 ** 2,
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr.trim()}`);
+  return stdout.trim();
+}

@@ -1,0 +1,56 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+/** Programs of a cluster that no package has, built once from the Go module proxy. */
+const PROGRAMS = {
+  helm: 'helm.sh/helm/v3/cmd/helm@v3.19.0',
+  coredns: 'github.com/coredns/coredns@v1.12.4',
+  // Its package is called `standard`.
+  'kube-network-policies':
+    'sigs.k8s.io/kube-network-policies/cmd/kube-network-policies/standard@v1.1.0',
+} as const;
+export type GoProgram = keyof typeof PROGRAMS;
+
+const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'bss-go-programs');
+
+/** The path of a program; it is built where it is missing, which takes minutes. */
+export function goProgram(name: GoProgram): string {
+  const module = PROGRAMS[name];
+  const version = module.slice(module.lastIndexOf('@') + 1);
+  const folder = join(CACHE, `${name}-${version}`);
+  const [path = ''] = module.slice(0, module.lastIndexOf('@')).split('/').slice(-1);
+  const program = join(folder, path);
+  if (existsSync(program)) return program;
+  mkdirSync(folder, { recursive: true });
+  execFileSync('go', ['install', '-trimpath', '-ldflags', '-s -w', module], {
+    env: { ...process.env, GOBIN: folder, CGO_ENABLED: '0' },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  return program;
+}
+
+/** Starts a program that runs until it is disposed of. `said` is the end of its output. */
+export function startProgram(
+  name: GoProgram,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): { said(): string } & AsyncDisposable {
+  const child: ChildProcess = spawn(goProgram(name), args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (text: Buffer) => (said = (said + text.toString()).slice(-8_000)));
+  const gone = once(child, 'exit');
+  return {
+    said: () => said,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await gone;
+    },
+  };
+}
