@@ -19,6 +19,7 @@ import { benchDashboard } from './dashboard/dashboard-bench.ts';
 import { benchDocker } from './docker.ts';
 import { measureFeed, startApart } from './feed.ts';
 import { measureGateway } from './gateway.ts';
+import { benchKubernetes } from './kubernetes.ts';
 import { benchArchive } from './growth/archive.ts';
 import { benchFleet } from './fleet/fleet.ts';
 import { benchGrowth } from './growth/growth.ts';
@@ -132,6 +133,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   pool: async () => benchPool(print),
   profiles: (probe) => benchProfiles(print, { rounds: ROUNDS, tiers: TIERS }, probe),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
+  kubernetes: () => benchKubernetes(print, { rounds: ROUNDS, tiers: TIERS }),
   dashboard: () => benchDashboard(print),
   events: () => benchEvents(print),
   'bss-start': () => benchBssStart(print),

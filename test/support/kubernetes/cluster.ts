@@ -33,13 +33,33 @@ export function loadImages(...images: string[]): void {
   if (status !== 0) throw new Error(`${program}: ${stderr}`);
 }
 
+/** The variables of a service whose browsers are Pods of the cluster. */
+export function podsEnvironment(): Record<string, string> {
+  return {
+    BROWSERS: 'kubernetes',
+    BROWSER_IMAGE: loadedImage(),
+    KUBECONFIG: kubeconfig(),
+    KUBERNETES_NAMESPACE: testNamespace(),
+    // The cluster enforces no NetworkPolicies by itself.
+    KUBERNETES_ISOLATION: 'best-effort',
+    BROWSER_MEMORY_REQUEST_MB: '128',
+    BROWSER_CPUS_REQUEST: '0.05',
+  };
+}
+
+/** How kubectl is run as the administrator, in the namespace of the tests. */
+export function kubectlCommand() {
+  const [program = 'kubectl', ...first] = (process.env['TEST_KUBECTL'] ?? 'kubectl').split(' ');
+  const env = { ...process.env, KUBECONFIG: kubeconfig() };
+  return { program, first: [...first, '--namespace', testNamespace()], env };
+}
+
 /** Runs kubectl as the administrator. @returns its trimmed output @throws Error with its message */
 export function kubectl(...args: string[]): string {
-  const [program = 'kubectl', ...first] = (process.env['TEST_KUBECTL'] ?? 'kubectl').split(' ');
-  const all = [...first, '--namespace', testNamespace(), ...args];
-  const { status, stdout, stderr, error } = spawnSync(program, all, {
+  const { program, first, env } = kubectlCommand();
+  const { status, stdout, stderr, error } = spawnSync(program, [...first, ...args], {
     encoding: 'utf8',
-    env: { ...process.env, KUBECONFIG: kubeconfig() },
+    env,
     maxBuffer: 64 * 1024 ** 2,
   });
   if (error !== undefined) throw error;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { eventually, type Answer } from '#test/support/service/service.ts';
-import { kubectl, loadedImage, loadImages, testNamespace } from './cluster.ts';
+import { kubectl, kubectlCommand, loadedImage, loadImages, testNamespace } from './cluster.ts';
 import { CHART, helm } from './helm.ts';
 import { nodeAddress, startNameServer } from './name-server.ts';
 import { enforcePolicies } from './policies.ts';
@@ -153,11 +153,8 @@ async function makeVolumes(stack: AsyncDisposableStack, folder: string): Promise
 
 /** Runs kubectl until it ends; for what takes long and is to go on beside the test. */
 export function kubectlBeside(...args: string[]): Promise<number | null> {
-  const [program = 'kubectl', ...first] = (process.env['TEST_KUBECTL'] ?? 'kubectl').split(' ');
-  const child = spawn(program, [...first, '--namespace', testNamespace(), ...args], {
-    stdio: 'ignore',
-    env: { ...process.env, KUBECONFIG: process.env['TEST_KUBECONFIG'] },
-  });
+  const { program, first, env } = kubectlCommand();
+  const child = spawn(program, [...first, ...args], { stdio: 'ignore', env });
   const { promise, resolve } = Promise.withResolvers<number | null>();
   child.once('exit', resolve);
   return promise;
