@@ -19,7 +19,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 
 const PATIENCE_MS = 120_000;
 const COPY_PASSWORD = 'pw-copy-4f8a1c';
-const PAGE = readFileSync(new URL('../../deploy/regions.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../../deploy/regions.md', import.meta.url), 'utf8');
 const [DOMAIN = '', USER = '', LEAF = '', COPY = '', STREAM = ''] = [
   ...PAGE.matchAll(/^```(?:json)?\n([^]*?)^```$/gm),
 ].map(([, text = '']) => text);
