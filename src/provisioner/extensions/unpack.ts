@@ -54,9 +54,13 @@ export async function unpackInto(
 
 /**
  * The same as a tar whose files are root's, made as it is read; fails with what reading an
- * extension throws.
+ * extension throws. Nothing of it is begun before that.
  */
 export function extensionsTar(extensions: readonly ExtensionSource[]): Readable {
+  return Readable.from(archive(extensions), { objectMode: false });
+}
+
+async function* archive(extensions: readonly ExtensionSource[]): AsyncGenerator<Buffer> {
   const tar = pack();
   async function fill(): Promise<void> {
     for await (const { path: name, data } of unpack(extensions)) {
@@ -65,9 +69,8 @@ export function extensionsTar(extensions: readonly ExtensionSource[]): Readable 
     }
     tar.finalize();
   }
-  const readable = Readable.from(tar, { objectMode: false });
-  fill().catch((error: unknown) => readable.destroy(error as Error));
-  return readable;
+  fill().catch((error: unknown) => tar.destroy(error as Error));
+  yield* tar as AsyncIterable<Buffer>;
 }
 
 /** Resolves when the reader has taken the file. */

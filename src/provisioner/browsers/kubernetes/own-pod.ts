@@ -44,6 +44,11 @@ export function reasonOf(pod: BrowserPod, output: string): BrowserExit['reason']
   return pod.isOutOfMemory && pod.exitCode === KILLED ? 'out_of_memory' : 'browser_crashed';
 }
 
+/** When it ended, at the latest: now, or what its Pod tells, in whole seconds and by the node's clock. */
+export function endedAtOf({ endedAt }: BrowserPod, now = Date.now()): number {
+  return Math.min(endedAt ?? now, now);
+}
+
 /** What Kubernetes tells of a Pod's end, as a line for the exit's detail; '': nothing. */
 export function toldOf({ reason, isDeleted, node }: BrowserPod): string {
   const where = node === null ? '' : ` on the node ${node}`;

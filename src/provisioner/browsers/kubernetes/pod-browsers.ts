@@ -21,7 +21,7 @@ import { launchPod, type FollowPod, type Launched } from './launch.ts';
 import { removeBrowsersOfGoneServers } from './left-servers.ts';
 import { memoryUsedBy } from './memory.ts';
 import { assignment, BROWSER, EGRESS_PORT, KEEPER, nameOf, selectorFor } from './naming.ts';
-import { createPodBrowser, reasonOf, toldOf, type PodBrowser } from './own-pod.ts';
+import { createPodBrowser, endedAtOf, reasonOf, toldOf, type PodBrowser } from './own-pod.ts';
 import { listPods, watchPods, type BrowserPod, type PodWatcher } from './pods.ts';
 import { readProfile, readRunningProfile, resume } from './prepare.ts';
 import { lastOutput, removePod, removeSecretsOf } from './remove.ts';
@@ -255,8 +255,7 @@ class KubernetesBrowsers implements Browsers {
       return { workloadId, sessionId: own.sessionId ?? sessionId, adoptable: runningOf(own) };
     if (pod.phase !== 'ended') return { workloadId, sessionId, adoptable: await this.#find(pod) };
     const output = pod.exitCode === 0 ? await lastOutput(this.#site.cluster, pod.name) : '';
-    const closedAt = isClose(pod.exitCode, output) ? pod.endedAt : null;
-    const close = closedAt === null ? {} : { closedAt };
+    const close = isClose(pod.exitCode, output) ? { closedAt: endedAtOf(pod) } : {};
     return { workloadId, sessionId, adoptable: null, ...close };
   }
 
@@ -289,7 +288,7 @@ class KubernetesBrowsers implements Browsers {
   }
 
   #handleExit(workloadId: string, own: PodBrowser, exit: BrowserPod): void {
-    own.exit ??= exit;
+    own.exit ??= { ...exit, endedAt: endedAtOf(exit) };
     if (own.launched === null || own.stopped.signal.aborted) return;
     // From here on it counts as stopped, so that its exit is reported once.
     own.stopped.abort();
@@ -316,7 +315,7 @@ class KubernetesBrowsers implements Browsers {
       workloadId,
       reason,
       exitCode: exit.exitCode,
-      endedAt: exit.endedAt ?? Date.now(),
+      endedAt: endedAtOf(exit),
       // The kernel kills for lack of memory once all that a container may use is in use.
       ...(reason === 'out_of_memory' && { memoryPeakBytes: memoryBytes }),
       ...(hasProfile && { hasProfile }),

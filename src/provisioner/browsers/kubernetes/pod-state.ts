@@ -21,11 +21,14 @@ export type PodState = {
   exitCode: number | null;
   /** Whether the kernel has killed a program of it for lack of memory. */
   isOutOfMemory: boolean;
-  /** Milliseconds since the epoch; null: it has not ended, or that is not known. */
+  /** The last millisecond in which it can have ended, since the epoch; null: not known, or not yet. */
   endedAt: number | null;
   /** Of the container that keeps its profile; null: it has none. */
   keeper: 'waiting' | 'running' | 'ended' | null;
 };
+
+/** Kubernetes tells times in whole seconds. */
+const SECOND_MS = 1000;
 
 /** Reasons of a container that waits which end a launch at once. */
 const HOPELESS = new Set([
@@ -56,7 +59,7 @@ export function stateOf(pod: V1Pod): PodState {
     isHopeless: HOPELESS.has(container?.state?.waiting?.reason ?? ''),
     exitCode: ended?.exitCode ?? null,
     isOutOfMemory: ended?.reason === 'OOMKilled',
-    endedAt: finishedAt === undefined ? null : new Date(finishedAt).getTime(),
+    endedAt: finishedAt === undefined ? null : new Date(finishedAt).getTime() + SECOND_MS - 1,
     keeper: keeperOf(pod),
   };
 }

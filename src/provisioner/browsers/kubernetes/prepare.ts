@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { archiveOf, packArguments, unpackArguments } from '../chromium/profile-files.ts';
 import type { BrowserSpec } from '../browsers.ts';
 import { extensionsTar } from '../../extensions/unpack.ts';
@@ -25,10 +24,7 @@ export async function prepare(
     execute(cluster, place, command, { signal, ...(input === undefined ? {} : { input }) });
   await run(['mkdir', '-p', '-m', '700', EXTENSIONS, PROFILE_DATA]);
   if (extensions !== undefined)
-    await run(
-      ['tar', ...unpackArguments(EXTENSIONS)],
-      Readable.from(extensionsTar(extensions), { objectMode: false }),
-    );
+    await run(['tar', ...unpackArguments(EXTENSIONS)], extensionsTar(extensions));
   if (profile !== undefined && profile.tar !== null)
     await run(['tar', ...unpackArguments(PROFILE_DATA)], profile.tar);
   await run(['touch', READY_FILE]);

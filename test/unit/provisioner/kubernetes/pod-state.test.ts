@@ -79,7 +79,7 @@ describe('a Pod that has ended', () => {
   ])('by %s', (_, terminated, isOutOfMemory, reason) => {
     const state = stateOf(withState({ terminated }));
     const { exitCode } = terminated;
-    const endedAt = finishedAt.getTime();
+    const endedAt = finishedAt.getTime() + 999;
     expect(state).toMatchObject({ phase: 'ended', exitCode, isOutOfMemory, reason, endedAt });
   });
 
