@@ -2,15 +2,18 @@ import { defineConfig } from 'vitest/config';
 import { missingForCluster } from './support/kubernetes/missing.ts';
 import shared, { project } from './vitest.config.ts';
 
-/** What runs on a real cluster: the browsers' contract suites, and the tests of Kubernetes. */
-const INCLUDED = [
+/** The browsers' contract suites, and what Kubernetes does to Pods. */
+const BESIDE = [
   'test/contract/browsers/browsers.test.ts',
   'test/contract/browsers/browsers-ends.test.ts',
   'test/contract/browsers/browsers-extensions.long.test.ts',
   'test/contract/browsers/browser-folders.test.ts',
   'test/contract/browsers/screenshot.long.test.ts',
-  'test/kubernetes/**/*.test.ts',
+  'test/kubernetes/pods.test.ts',
+  'test/kubernetes/chart-templates.test.ts',
 ];
+/** What counts connections, and what enforces NetworkPolicies on the whole node: one by one, last. */
+const ALONE = ['test/kubernetes/rounds.test.ts', 'test/kubernetes/chart.test.ts'];
 
 const missing = await missingForCluster();
 if (missing !== null) process.env['TEST_KUBERNETES_LEFT_OUT'] = missing;
@@ -25,12 +28,16 @@ export default defineConfig({
         : [],
     passWithNoTests: missing !== null,
     reporters: shared.test?.reporters ?? [],
-    projects: [
-      project(
-        'kubernetes',
-        { include: missing === null ? INCLUDED : [], exclude: [] },
-        { testTimeout: 600_000 },
-      ),
-    ],
+    projects:
+      missing === null
+        ? [
+            project('kubernetes', { include: BESIDE, exclude: [] }, { testTimeout: 600_000 }),
+            project(
+              'cluster',
+              { include: ALONE, exclude: [] },
+              { maxWorkers: 1, testTimeout: 600_000, sequence: { groupOrder: 1 } },
+            ),
+          ]
+        : [project('kubernetes', { include: [], exclude: [] })],
   },
 });

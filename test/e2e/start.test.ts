@@ -37,6 +37,18 @@ describe('a start', () => {
     expect(await promise).toBe(200);
   });
 
+  test('that gets a signal before its program is loaded ends in order', async () => {
+    // As the first process of a container it would not get it, and not end, without a handler.
+    const hooks =
+      "import { registerHooks } from 'node:module'; registerHooks({ resolve(name, context, next) {" +
+      "if (name.endsWith('start.ts')) process.kill(process.pid, 'SIGTERM');" +
+      'return next(name, context); } })';
+    await using main = await startMain({
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}`,
+    });
+    expect([await main.ended, main.said()]).toEqual([0, expect.not.stringMatching(IS_BUG)]);
+  });
+
   test('takes the development key from its first answer on', async () => {
     await using main = await startMain({ DEV_API_KEY: DEV_KEY });
     const statuses = new Set<number>();

@@ -3,10 +3,14 @@ import { isFinal } from '#src/domain/session/session.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { expectAsRecorded, readLives } from '#test/support/service/recorded-lives.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
+import { soakOr } from '#test/support/soak.ts';
 
 const PARALLEL = 50;
-/** Acknowledged creates after which the service is killed: the first, some, nearly all. */
-const MOMENTS = [1, 15, 40];
+/**
+ * Acknowledged creates after which the service is killed: the first, some, nearly all. CI has the
+ * two ends.
+ */
+const MOMENTS = soakOr([1, 15, 40], [1, 40]);
 const PLENTY = JSON.stringify({
   max: { requests_per_minute: 1_000_000, concurrent_sessions: 1e5 },
 });

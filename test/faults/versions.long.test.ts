@@ -1,5 +1,5 @@
 import { headers as newHeaders } from '@nats-io/transport-node';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { headersOf } from '#events/codec.ts';
 import {
   EVENTS_STREAM,
@@ -21,6 +21,7 @@ import { bss } from '#test/support/clients/command-line.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
+import { openLog } from '#test/support/service/service-log.ts';
 import { nextRelease, previousRelease, type Release } from '#test/support/service/releases.ts';
 import {
   DEV_KEY,
@@ -31,7 +32,8 @@ import {
 
 /**
  * Two releases side by side on one real NATS and one Redis, as in a rolling upgrade
- * (deploy/runbook.md). Each is a whole service with simulated browsers.
+ * (deploy/runbook.md). Each is a whole service with simulated browsers. Most of the time passes
+ * until sessions expire, so the tests run at once.
  */
 
 const PATIENCE_MS = 480_000;
@@ -151,12 +153,12 @@ async function expectWhole(
   connection: JetStreamConnection,
   accepted: readonly string[],
 ): Promise<void> {
-  const open = async () => {
-    const { sessions } = await auditLog(service);
-    return [...sessions.values()].filter(({ state }) => !isFinal(state.status));
-  };
-  await eventually(async () => (await open()).length === 0, 'every session has ended', PATIENCE_MS);
+  await using log = await openLog(service);
+  const isOver = async () => (await log.ledger('dev'))?.slotsInUse === 0;
+  await eventually(isOver, 'every session has ended', PATIENCE_MS);
   const { sessions } = await auditLog(service);
+  const open = [...sessions.values()].filter(({ state }) => !isFinal(state.status));
+  expect(open).toEqual([]);
   expect(accepted.filter((id) => !sessions.has(id))).toEqual([]);
   const ends = ['session.stopped', 'session.failed'];
   for (const { events } of sessions.values())
@@ -169,33 +171,6 @@ async function expectWhole(
   ])
     expect(await bss(service, ...command)).toMatchObject({ code: 0 });
 }
-
-test.each(['upgraded', 'rolled back'] as const)(
-  'a service that is %s beside the previous release loses no session, timer or message',
-  async (direction) => {
-    await using previous = await previousRelease();
-    await using stores = await openStores();
-    await using connection = await stores.connect();
-    await asPreviousRelease(connection);
-    const order = direction === 'upgraded' ? [previous, undefined] : [undefined, previous];
-    await using leaving = await stores.start(order[0]);
-    const loads = [startLoad(leaving)];
-    await loads[0]?.until(20);
-    await using staying = await stores.start(order[1]);
-    loads.push(startLoad(staying));
-    for (const load of loads) await load.until(20);
-    await loads[0]?.end();
-    await leaving.end('SIGTERM');
-    await loads[1]?.until(20);
-    await loads[1]?.end();
-
-    expect(loads.flatMap(({ failures }) => failures)).toEqual([]);
-    const accepted = loads.flatMap((load) => load.accepted);
-    await expectWhole(staying, connection, accepted);
-    for (const { output } of [leaving, staying])
-      expect(output()).not.toMatch(/overdue timer|lost timer/);
-  },
-);
 
 /** Appends `session.noted` as the next release would. @returns its sequence */
 async function note(connection: JetStreamConnection, id: string): Promise<number> {
@@ -233,62 +208,96 @@ async function statusAt(connection: JetStreamConnection, id: string): Promise<st
   return `${state?.status} ${state?.endedReason}`;
 }
 
-test('waits at what only the next release can read, and goes on behind it', async () => {
-  await using next = await nextRelease();
-  await using stores = await openStores();
-  await using connection = await stores.connect();
-  await using now = await stores.start();
-  const [noted, other] = [await newSession(now, '1m'), await newSession(now, '1h')];
-  await untilPublished(connection);
-  const unknown = await note(connection, noted);
-  const before = await publishedCount(connection);
+describe.concurrent('two releases', () => {
+  let previous: Release;
+  beforeAll(async () => {
+    previous = await previousRelease();
+  }, 900_000);
+  afterAll(() => previous?.[Symbol.asyncDispose]());
 
-  // All processes are old: what is behind the event waits, and the session is left alone.
-  expect((await now.request('DELETE', `/api/sessions/${other}`)).status).toBeLessThan(300);
-  for (const [method, path] of [
-    ['DELETE', `/api/sessions/${noted}`],
-    ['POST', `/api/sessions/${noted}/extend`],
-  ] as const) {
-    const body = method === 'POST' ? { duration: '1m' } : undefined;
-    const answer = await now.request(method, path, body);
-    expect([method, answer.status, answer.body.message]).toEqual([
-      method,
-      503,
-      expect.stringContaining('is being upgraded'),
-    ]);
-  }
-  expect(await endOfStream(now, unknown - 1)).toContain('"reason":"newer_version"');
-  for (const said of ['projection waits for a projector', 'publishing to tenants waits at'])
-    await eventually(() => now.output().includes(said), said);
-  const isDegraded = async () =>
-    (await now.request('GET', '/api/health')).body.status !== 'healthy';
-  await eventually(isDegraded, 'the lists are late');
-  expect(await publishedCount(connection)).toBe(before);
-  // Its timer has fired by now, and is given back.
-  const firings = async () => (await stored(connection, FIRED_SUBJECTS)) > 0;
-  await eventually(firings, 'the timer of the session has fired');
-  expect(await statusAt(connection, noted)).toBe('active null');
-  await expectNoDeadLetters(now);
+  test.each(['upgraded', 'rolled back'] as const)(
+    'a service that is %s beside the previous release loses no session, timer or message',
+    async (direction) => {
+      await using stores = await openStores();
+      await using connection = await stores.connect();
+      await asPreviousRelease(connection);
+      const order = direction === 'upgraded' ? [previous, undefined] : [undefined, previous];
+      await using leaving = await stores.start(order[0]);
+      const loads = [startLoad(leaving)];
+      await loads[0]?.until(20);
+      await using staying = await stores.start(order[1]);
+      loads.push(startLoad(staying));
+      for (const load of loads) await load.until(20);
+      await loads[0]?.end();
+      await leaving.end('SIGTERM');
+      await loads[1]?.until(20);
+      await loads[1]?.end();
 
-  // The next release reads it, and this one goes on.
-  await using newer = await stores.start(next);
-  await untilPublished(connection);
-  await eventually(
-    async () => (await statusAt(connection, noted)).endsWith('expired'),
-    'the timer was not lost',
+      expect(loads.flatMap(({ failures }) => failures)).toEqual([]);
+      const accepted = loads.flatMap((load) => load.accepted);
+      await expectWhole(staying, connection, accepted);
+      for (const { output } of [leaving, staying])
+        expect(output()).not.toMatch(/overdue timer|lost timer/);
+    },
   );
-  const written = await newSession(newer, '1m');
-  const own = await newSession(now, '1m');
-  await eventually(async () => !(await isDegraded()), 'the lists are current');
-  await now.end('SIGTERM');
-  for (const id of [noted, other, written, own])
+
+  test('waits at what only the next release can read, and goes on behind it', async () => {
+    await using next = await nextRelease();
+    await using stores = await openStores();
+    await using connection = await stores.connect();
+    await using now = await stores.start();
+    const [noted, other] = [await newSession(now, '1m'), await newSession(now, '1h')];
+    await untilPublished(connection);
+    const unknown = await note(connection, noted);
+    const before = await publishedCount(connection);
+
+    // All processes are old: what is behind the event waits, and the session is left alone.
+    expect((await now.request('DELETE', `/api/sessions/${other}`)).status).toBeLessThan(300);
+    for (const [method, path] of [
+      ['DELETE', `/api/sessions/${noted}`],
+      ['POST', `/api/sessions/${noted}/extend`],
+    ] as const) {
+      const body = method === 'POST' ? { duration: '1m' } : undefined;
+      const answer = await now.request(method, path, body);
+      expect([method, answer.status, answer.body.message]).toEqual([
+        method,
+        503,
+        expect.stringContaining('is being upgraded'),
+      ]);
+    }
+    expect(await endOfStream(now, unknown - 1)).toContain('"reason":"newer_version"');
+    for (const said of ['projection waits for a projector', 'publishing to tenants waits at'])
+      await eventually(() => now.output().includes(said), said);
+    const isDegraded = async () =>
+      (await now.request('GET', '/api/health')).body.status !== 'healthy';
+    await eventually(isDegraded, 'the lists are late');
+    expect(await publishedCount(connection)).toBe(before);
+    // Its timer has fired by now, and is given back.
+    const firings = async () => (await stored(connection, FIRED_SUBJECTS)) > 0;
+    await eventually(firings, 'the timer of the session has fired');
+    expect(await statusAt(connection, noted)).toBe('active null');
+    await expectNoDeadLetters(now);
+
+    // The next release reads it, and this one goes on.
+    await using newer = await stores.start(next);
+    await untilPublished(connection);
     await eventually(
-      async () => /^(stopped|failed)/.test(await statusAt(connection, id)),
-      `${id} has ended`,
-      PATIENCE_MS,
+      async () => (await statusAt(connection, noted)).endsWith('expired'),
+      'the timer was not lost',
     );
-  await untilPublished(connection);
-  await expectNoDeadLetters(newer);
+    const written = await newSession(newer, '1m');
+    const own = await newSession(now, '1m');
+    await eventually(async () => !(await isDegraded()), 'the lists are current');
+    await now.end('SIGTERM');
+    for (const id of [noted, other, written, own])
+      await eventually(
+        async () => /^(stopped|failed)/.test(await statusAt(connection, id)),
+        `${id} has ended`,
+        PATIENCE_MS,
+      );
+    await untilPublished(connection);
+    await expectNoDeadLetters(newer);
+  });
 });
 
 async function stored({ jsm }: JetStreamConnection, filter: string): Promise<number> {

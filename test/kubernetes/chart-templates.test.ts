@@ -47,8 +47,7 @@ describe.each(examples)('the chart with %s', (name) => {
 
 it('refuses values that it does not know', () => {
   const wrong = ['--set', 'browsers.image=b', '--set', 'roles.api.replica=3'];
-  const render = (...args: string[]) =>
-    helm('template', 'sessions', CHART, ...args, ...asOfServer());
+  const render = (...args: string[]) => helm('template', 'judged', CHART, ...args, ...asOfServer());
   expect(() => render(...wrong)).toThrow(/replica/);
   expect(() => render()).toThrow(/browsers.image/);
 });

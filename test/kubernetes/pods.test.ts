@@ -2,10 +2,15 @@ import { writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LaunchFailed, type BrowserExit } from '#src/provisioner/browsers/browsers.ts';
+import { KubernetesUnavailable } from '#src/provisioner/browsers/kubernetes/cluster.ts';
 import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
+import { openSite } from '#src/provisioner/browsers/kubernetes/site.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
-import { openKubernetesBrowsers } from '#test/support/browsers/kubernetes-browsers.fixture.ts';
+import {
+  kubernetesOptions,
+  openKubernetesBrowsers,
+} from '#test/support/browsers/kubernetes-browsers.fixture.ts';
 import { kubectl } from '#test/support/kubernetes/cluster.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -101,6 +106,25 @@ describe('another process of the same server', () => {
     await next.browsers.stop(workloadId);
     expect(next.traces()).toEqual([]);
   });
+});
+
+test('browsers do not start where sessions reach each other, the node or the API server', async () => {
+  const opening = openSite(kubernetesOptions({ isolation: 'required' }));
+  await expect(opening).rejects.toThrow(KubernetesUnavailable);
+  await expect(opening).rejects.toThrow(
+    /^KUBERNETES_ISOLATION: .* a session reaches tcp .* 9223; .*\$API.*; .*\$NODE 10250; a Pod that is no/,
+  );
+});
+
+test('a browser runs under another RuntimeClass: gVisor', async () => {
+  await using opened = await openKubernetesBrowsers();
+  opened.options.runtimeClass = 'gvisor';
+  opened.options.seccomp = 'RuntimeDefault';
+  const { browser, pod } = await launched(opened);
+  using cdp = await openCdp(browser.cdp);
+  expect(await cdp.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
+  const inside = kubectl('exec', pod, '--container', 'browser', '--', 'dmesg');
+  expect(inside).toContain('Starting gVisor');
 });
 
 test('the keys of a browser are in no Pod, and in no Secret once it runs', async () => {

@@ -15,11 +15,11 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { soakOr } from '#test/support/soak.ts';
 
 /**
- * One session after the other on a small pool of Docker browsers. 30 rounds show a container, a
- * process or a counter that is left behind, and a leak of about a megabyte a session; the soak
- * finds one of 80 KB.
+ * One session after the other on a small pool of Docker browsers. The 18 rounds of CI, six for each
+ * browser of the pool, show a container, a process or a counter that is left behind, and a leak of
+ * about two megabytes a session; the soak finds one of 80 KB.
  */
-const ROUNDS = soakOr(200, 30);
+const ROUNDS = soakOr(200, 18);
 const POOL = 3;
 const MIB = 1024 ** 2;
 /** What the process may hold more after the second half of the rounds than after the first. */

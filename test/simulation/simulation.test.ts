@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runSeeds } from './seeds.ts';
 import { simulate } from './simulate.ts';
 
-/** The first seeds; `many-seeds.soak.test.ts` runs many more. */
+/** The first seeds; the two halves of the soak run many more. */
 const SEEDS = 50;
 
 test(`${SEEDS} simulations of the whole service keep every invariant`, async () => {

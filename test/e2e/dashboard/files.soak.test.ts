@@ -1,12 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  inspect,
-  LOOKS,
-  startDashboard,
-  type Dashboard,
-} from '#test/support/dashboard/dashboard.ts';
+import { inspect, startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** The files of a session on its page: what its browser saved, and what people put there. */
 
@@ -30,7 +26,7 @@ async function activeSession(): Promise<string> {
   return id;
 }
 
-it.each(LOOKS)('%s: files are put, refused, taken and removed, live', async (look) => {
+it.each(looks)('%s: files are put, refused, taken and removed, live', async (look) => {
   const id = await activeSession();
   await using tab = await dashboard.open(`/sessions/${id}`, look);
   const { page, faults } = tab;

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   goTo,
   inspect,
-  LOOKS,
   startDashboard,
   type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** Hand-offs to people, in a real Chromium on the whole service with simulated browsers. */
 
@@ -41,14 +41,14 @@ const complete = (path: string, body: object) =>
 const read = async (path: string) => (await dashboard.service.request('GET', path)).body;
 
 describe('the hand-offs page', () => {
-  it.each(LOOKS)('teaches how to ask while nothing waits, %s', async (look) => {
+  it.each(looks)('teaches how to ask while nothing waits, %s', async (look) => {
     await using tab = await dashboard.open('/handoffs', look);
     await tab.page.getByRole('heading', { name: 'Nothing waits for a person' }).waitFor();
     await inspect(tab.page, 'handoffs-empty', look);
     expect(tab.faults).toEqual([]);
   });
 
-  it.each(LOOKS)('a request appears, is taken and given back, %s', async (look) => {
+  it.each(looks)('a request appears, is taken and given back, %s', async (look) => {
     await using tab = await dashboard.open('/handoffs', look);
     const { page } = tab;
     await page.getByRole('heading', { name: 'Nothing waits for a person' }).waitFor();
@@ -152,7 +152,7 @@ it('a notification tells of a new request, unless the page is looked at', async 
 });
 
 describe('the page of a session', () => {
-  it.each(LOOKS)('tells that a person is asked for, who takes it there, %s', async (look) => {
+  it.each(looks)('tells that a person is asked for, who takes it there, %s', async (look) => {
     const { session, path } = await request('Please enter the code.\nIt is on the phone.');
     await using tab = await dashboard.open(`/sessions/${session}`, look);
     const { page, faults } = tab;

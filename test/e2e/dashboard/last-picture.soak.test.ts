@@ -1,12 +1,8 @@
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  inspect,
-  LOOKS,
-  startDashboard,
-  type Dashboard,
-} from '#test/support/dashboard/dashboard.ts';
+import { inspect, startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** What a real browser showed last, on the page of its session. */
 
@@ -40,7 +36,7 @@ async function endedWithPicture(): Promise<string> {
   return created.id;
 }
 
-it.each(LOOKS)('%s: it is there, but not at a moment of the past', async (look) => {
+it.each(looks)('%s: it is there, but not at a moment of the past', async (look) => {
   await using tab = await dashboard.open(`/sessions/${id}`, look);
   const { page, faults } = tab;
   const picture = page.getByRole('img', { name: 'What the session’s browser showed last' });

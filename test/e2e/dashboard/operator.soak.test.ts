@@ -7,11 +7,11 @@ import {
   type Dashboard,
   goTo,
   inspect,
-  LOOKS,
   OPERATOR_TOKEN,
   startDashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { DEV_KEY } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** The operator's pages in a real Chromium, on the whole service with simulated browsers. */
 
@@ -191,7 +191,7 @@ test('the page shows now, and says that at a moment of the past', async () => {
   await tab.page.getByText('This part shows now').waitFor();
 });
 
-it.each(LOOKS)('%s: no finding of axe on any part', async (look) => {
+it.each(looks)('%s: no finding of axe on any part', async (look) => {
   await park(
     900_003,
     `its data does not fit the schema: ${'/data/x must be a number; '.repeat(40)}`,

@@ -4,11 +4,11 @@ import {
   type Dashboard,
   goTo,
   inspect,
-  LOOKS,
   OPERATOR_TOKEN,
   startDashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** The page of the pool in a real Chromium; the pool has two browsers, so that sessions wait. */
 
@@ -227,7 +227,7 @@ describe('for operators', () => {
   });
 });
 
-it.each(LOOKS)('%s: no finding of axe', async (look) => {
+it.each(looks)('%s: no finding of axe', async (look) => {
   await withQueue(async () => {
     await using tab = await dashboard.open('/pool?range=15m', look);
     const { page, faults } = tab;

@@ -4,15 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  inspect,
-  LOOKS,
-  startDashboard,
-  type Dashboard,
-} from '#test/support/dashboard/dashboard.ts';
+import { inspect, startDashboard, type Dashboard } from '#test/support/dashboard/dashboard.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { bss, bssWith } from '#test/support/clients/command-line.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** A real browser is recorded, driven, and watched afterwards. */
 
@@ -60,7 +56,7 @@ type Index = {
 const recording = async () =>
   (await dashboard.service.request('GET', `/api/sessions/${id}/recording`)).body as Index;
 
-it.each(LOOKS)(
+it.each(looks)(
   '%s: it is played, and shows what the screen showed at each moment',
   async (look) => {
     await using tab = await dashboard.open(`/sessions/${id}`, look);

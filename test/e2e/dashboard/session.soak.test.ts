@@ -6,10 +6,10 @@ import {
   type Dashboard,
   goTo,
   inspect,
-  LOOKS,
   startDashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** The page of one session, in a real Chromium on the whole service with simulated browsers. */
 
@@ -221,7 +221,7 @@ it('a session of another organization is not there', async () => {
   expect(await tab.page.locator('.timeline').count()).toBe(0);
 });
 
-it.each(LOOKS)('%s: no finding of axe', async (look) => {
+it.each(looks)('%s: no finding of axe', async (look) => {
   const id = await active({ session_name: 'inspected', labels: { team: 'web' } });
   await using tab = await dashboard.open(`/sessions/${id}`, look);
   const { page, faults } = tab;

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   goTo,
   inspect,
-  LOOKS,
   startDashboard,
   type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { looks } from './looks.ts';
 
 /** Addresses of a screen for people without a key, and the pages that may embed them. */
 
@@ -23,7 +23,7 @@ afterAll(() => dashboard?.[Symbol.asyncDispose]());
 const read = async (path: string) => (await dashboard.service.request('GET', path)).body;
 const shares = async () => (await read(`/api/sessions/${id}/shares`)).shares;
 
-it.each(LOOKS)('%s: an address is made, copied, opened and revoked', async (look) => {
+it.each(looks)('%s: an address is made, copied, opened and revoked', async (look) => {
   await using tab = await dashboard.open(`/sessions/${id}`, look);
   const { page, faults } = tab;
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -82,7 +82,7 @@ it('a viewer is not offered to share a screen', async () => {
   expect(await tab.page.getByText('Share its screen').count()).toBe(0);
 });
 
-it.each(LOOKS)('%s: an admin allows the pages of an origin, and takes it back', async (look) => {
+it.each(looks)('%s: an admin allows the pages of an origin, and takes it back', async (look) => {
   await using tab = await dashboard.open(`/sessions/${id}`, look);
   const { page, faults } = tab;
   await page.getByText('Share its screen').click();

@@ -8,9 +8,9 @@ import {
   type Dashboard,
   goTo,
   inspect,
-  LOOKS,
   startDashboard,
 } from '#test/support/dashboard/dashboard.ts';
+import { looks } from './looks.ts';
 
 /** What was used, and who may use it: the pages Usage and Keys in a real Chromium. */
 
@@ -99,7 +99,7 @@ describe('keys', () => {
   });
 });
 
-it.each(LOOKS)('%s: no finding of axe on usage and keys', async (look) => {
+it.each(looks)('%s: no finding of axe on usage and keys', async (look) => {
   await using tab = await dashboard.open('/usage', look);
   const { page, faults } = tab;
   await page.locator('.days li').waitFor();

@@ -4,10 +4,10 @@ import { KEPT_MS } from '#src/dashboard/wall/slots.ts';
 import {
   goTo,
   inspect,
-  LOOKS,
   startDashboard,
   type Dashboard,
 } from '#test/support/dashboard/dashboard.ts';
+import { looks } from './looks.ts';
 
 /** The wall of screens, in a real Chromium on the whole service with simulated browsers. */
 
@@ -114,7 +114,7 @@ it('is used by keyboard, and opens the live screen', async () => {
   await page.waitForURL(`**/sessions/${third}`);
 });
 
-it.each(LOOKS)('%s: no finding of axe', async (look) => {
+it.each(looks)('%s: no finding of axe', async (look) => {
   await using tab = await dashboard.open('/wall', look);
   await expect.poll(() => tab.page.locator('.tile').count()).toBe(9);
   await tab.page.locator('.tile img').first().waitFor();

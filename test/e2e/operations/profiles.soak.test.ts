@@ -19,10 +19,18 @@ import {
   type RealService,
 } from '#test/support/service/real-session.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { isSoak } from '#test/support/soak.ts';
 
-/** What a person leaves in one session is there in the next one, with real browsers. */
+/**
+ * What a person leaves in one session is there in the next one, with real browsers.
+ *
+ * What the adapter of the browsers does, like the archive of a profile, CI tests with either kind;
+ * what the service decides by itself, with the kind that `inCiWith` names. The soak runs all with
+ * both.
+ */
 
-const kinds = hasDocker() ? (['process', 'docker'] as const) : (['process'] as const);
+type Kind = 'process' | 'docker';
+const kinds: Kind[] = hasDocker() ? ['process', 'docker'] : ['process'];
 
 type Profiled = CreatedSession & {
   profile: { version: number; saved_version: number };
@@ -93,6 +101,10 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     // Its helpers end with it.
     process.kill(tracesOf(service, session.autoscaler_workload_id).chromium, 'SIGKILL');
   }
+  /** A test that CI runs with one kind of browsers: with the other where there is no Docker. */
+  function inCiWith(one: Kind, title: string, run: () => Promise<void>): void {
+    if (isSoak || kind === one || !kinds.includes(one)) test(title, run);
+  }
 
   test('a log-in is there in the next session, of all kinds, and in none without it', async () => {
     const id = await createProfile();
@@ -119,20 +131,24 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     await Promise.all([end(second), end(plain)]);
   });
 
-  test('an older version can be taken up again, and is saved as the newest', async () => {
-    const id = await createProfile();
-    for (const name of ['ada', 'bob']) {
-      const session = await create({ id, save: true });
-      await logIn(session, name);
-      await end(session);
-    }
-    const older = await create({ id, version: 1, save: true });
-    expect(await known(older)).toEqual(allOf('ada'));
-    expect((await end(older)).profile.saved_version).toBe(3);
-    const newest = await create({ id });
-    expect(await known(newest)).toEqual(allOf('ada'));
-    await end(newest);
-  });
+  inCiWith(
+    'process',
+    'an older version can be taken up again, and is saved as the newest',
+    async () => {
+      const id = await createProfile();
+      for (const name of ['ada', 'bob']) {
+        const session = await create({ id, save: true });
+        await logIn(session, name);
+        await end(session);
+      }
+      const older = await create({ id, version: 1, save: true });
+      expect(await known(older)).toEqual(allOf('ada'));
+      expect((await end(older)).profile.saved_version).toBe(3);
+      const newest = await create({ id });
+      expect(await known(newest)).toEqual(allOf('ada'));
+      await end(newest);
+    },
+  );
 
   test('it is saved where the browser is closed by its client', async () => {
     const id = await createProfile();
@@ -147,20 +163,24 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     await end(next);
   });
 
-  test('of two sessions that would save it, one is refused with the other’s id', async () => {
-    const id = await createProfile();
-    const profile = { id, save: true };
-    const both = await Promise.all(
-      [1, 2].map(() => service.request('POST', '/api/sessions', { profile })),
-    );
-    const [made, refused] = both.toSorted((one, other) => one.status - other.status);
-    expect(made?.status).toBe(201);
-    expect(refused).toMatchObject({
-      status: 409,
-      body: { error: 'PROFILE_IN_USE', context: { profile_id: id, session_id: made?.body.id } },
-    });
-    await end(made?.body);
-  });
+  inCiWith(
+    'process',
+    'of two sessions that would save it, one is refused with the other’s id',
+    async () => {
+      const id = await createProfile();
+      const profile = { id, save: true };
+      const both = await Promise.all(
+        [1, 2].map(() => service.request('POST', '/api/sessions', { profile })),
+      );
+      const [made, refused] = both.toSorted((one, other) => one.status - other.status);
+      expect(made?.status).toBe(201);
+      expect(refused).toMatchObject({
+        status: 409,
+        body: { error: 'PROFILE_IN_USE', context: { profile_id: id, session_id: made?.body.id } },
+      });
+      await end(made?.body);
+    },
+  );
 
   test('it is saved on request, and the session goes on', async () => {
     const id = await createProfile();
@@ -181,7 +201,7 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     expect((await service.request('POST', path)).body.error).toBe('SESSION_NOT_ACTIVE');
   });
 
-  test('it is saved by a shutdown that ends the session', async () => {
+  inCiWith('process', 'it is saved by a shutdown that ends the session', async () => {
     const id = await createProfile();
     const session = await create({ id, save: true });
     await logIn(session, 'fay');
@@ -207,32 +227,37 @@ describe.each(kinds)('profiles of %s browsers', (kind) => {
     await end(next);
   });
 
-  test('a kill of the browser or the service leaves the last version, and nothing else', async () => {
-    const id = await createProfile();
-    const first = await create({ id, save: true });
-    await logIn(first, 'ada');
-    await end(first);
+  // profile-save-killed.soak.test.ts kills browsers that are processes, and their service.
+  inCiWith(
+    'docker',
+    'a kill of the browser or the service leaves the last version, and nothing else',
+    async () => {
+      const id = await createProfile();
+      const first = await create({ id, save: true });
+      await logIn(first, 'ada');
+      await end(first);
 
-    const crashed = await create({ id, save: true });
-    await logIn(crashed, 'eve');
-    killBrowser(crashed);
-    await reaches(service, crashed.id, 'failed');
-    expect(await read(id)).toMatchObject({ latest_version: 1, saving_session_id: null });
+      const crashed = await create({ id, save: true });
+      await logIn(crashed, 'eve');
+      killBrowser(crashed);
+      await reaches(service, crashed.id, 'failed');
+      expect(await read(id)).toMatchObject({ latest_version: 1, saving_session_id: null });
 
-    const killed = await create({ id, save: true });
-    await logIn(killed, 'eve');
-    await service.request('DELETE', `/api/sessions/${killed.id}`);
-    await service.end('SIGKILL');
-    await service.startAgain();
-    await eventually(
-      async () => (await read(id)).saving_session_id === null,
-      'no session saves it any more',
-    );
-    expect(await temporaryFiles(service)).toEqual([]);
-    expect(await readdir(join(service.dataDir, 'profiles'))).toEqual([]);
-    const next = await create({ id, save: true });
-    const name = next.profile.version === 1 ? 'ada' : 'eve';
-    expect(await known(next)).toEqual(allOf(name));
-    await end(next);
-  });
+      const killed = await create({ id, save: true });
+      await logIn(killed, 'eve');
+      await service.request('DELETE', `/api/sessions/${killed.id}`);
+      await service.end('SIGKILL');
+      await service.startAgain();
+      await eventually(
+        async () => (await read(id)).saving_session_id === null,
+        'no session saves it any more',
+      );
+      expect(await temporaryFiles(service)).toEqual([]);
+      expect(await readdir(join(service.dataDir, 'profiles'))).toEqual([]);
+      const next = await create({ id, save: true });
+      const name = next.profile.version === 1 ? 'ada' : 'eve';
+      expect(await known(next)).toEqual(allOf(name));
+      await end(next);
+    },
+  );
 });

@@ -29,12 +29,12 @@ import { soakOr } from '#test/support/soak.ts';
  * run; the seed is in the output of a failure.
  */
 const SEED = Number(process.env['FUZZ_SEED'] ?? 14);
-const REQUESTS = soakOr(100_000, 15_000);
+const REQUESTS = soakOr(100_000, 8_000);
 const OPERATOR_TOKEN = 'operator-4711-token-of-the-tests';
 /** Requests that are under way at once. */
 const AT_ONCE = 32;
-/** What is held after the first fifth is compared with what is held at the end. */
-const WARM = REQUESTS / 5;
+/** What is held after so many is compared with what is held at the end. */
+const WARM = soakOr(20_000, 3_000);
 const GROWTH_MAX_BYTES = 16 * 1024 * 1024;
 /** Errors of status 503 that the specification names. */
 const SPECIFIED = ['NO_SERVERS_AVAILABLE', 'UNAVAILABLE'];

@@ -15,7 +15,7 @@ const PROFILE = 'browser-session-service.json';
 export async function setup(): Promise<void> {
   process.env['TEST_NAMESPACE'] = `bss-test-${process.pid}`;
   if (!process.env['TEST_KUBECONFIG']) {
-    run('up');
+    run('up', '--gvisor');
     const image = await browserImage();
     run('load', image);
     installProfile();

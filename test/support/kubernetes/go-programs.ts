@@ -8,9 +8,7 @@ import { join } from 'node:path';
 const PROGRAMS = {
   helm: 'helm.sh/helm/v3/cmd/helm@v3.19.0',
   coredns: 'github.com/coredns/coredns@v1.12.4',
-  // Its package is called `standard`.
-  'kube-network-policies':
-    'sigs.k8s.io/kube-network-policies/cmd/kube-network-policies/standard@v1.1.0',
+  'kube-router': 'github.com/cloudnativelabs/kube-router/v2/cmd/kube-router@v2.1.0',
 } as const;
 export type GoProgram = keyof typeof PROGRAMS;
 

@@ -23,7 +23,9 @@ export async function startNameServer(
     file,
     `.:53 {
       bind ${address}
-      kubernetes ${CLUSTER_DOMAIN} { kubeconfig ${kubeconfig()} }
+      kubernetes ${CLUSTER_DOMAIN} {
+        kubeconfig ${kubeconfig()}
+      }
       forward . /etc/resolv.conf
     }`,
   );

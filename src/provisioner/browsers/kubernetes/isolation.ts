@@ -40,9 +40,9 @@ export async function checkIsolation(
   const sessions = [CDP_PORT, VNC_PORT].map((port) => `tcp ${host} ${port}`);
   const inside = [...sessions, 'tcp $API $API_PORT', 'tcp $NODE 10250'];
   const [open, closed, other, ...links] = await Promise.all([
-    tryFrom(cluster, options, 'open', [...inside, RESOLVER]),
-    tryFrom(cluster, options, 'closed', [...inside, RESOLVER]),
-    tryFrom(cluster, options, null, sessions),
+    tryFrom(cluster, options, 'open', { forbidden: inside, allowed: [RESOLVER] }),
+    tryFrom(cluster, options, 'closed', { forbidden: [...inside, RESOLVER], allowed: [] }),
+    tryFrom(cluster, options, null, { forbidden: sessions, allowed: [] }),
     ...[CDP_PORT, VNC_PORT].map((port) => checkLink({ host, port, linkKey: key })),
   ]);
   const wrong = [
@@ -58,6 +58,11 @@ export async function checkIsolation(
 /** The first name server of the Pod. */
 const RESOLVER = 'tcp $RESOLVER 53';
 const SILENT_FOR_S = 3;
+/**
+ * A plugin may apply the policies a moment after a Pod has started (kube-router: up to 0.5 s). A
+ * browser has one blank page then, and no session.
+ */
+const IN_FORCE_WITHIN_S = 5;
 const LOOK_EVERY_MS = 100;
 
 const ENVIRONMENT: V1EnvVar[] = [
@@ -70,18 +75,33 @@ RESOLVER=$(sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1)
 export API API_PORT RESOLVER
 `;
 
+/** Tries the forbidden targets until none is reached, then the allowed ones. */
+const TRY = `
+try_all() { ${TRY_ALL}
+}
+forbidden=("\${@:1:FORBIDDEN}")
+said=$(try_all "\${forbidden[@]}")
+while grep -q ': reached$' <<<"$said" && [ $SECONDS -lt ${IN_FORCE_WITHIN_S} ]; do
+  sleep 0.2
+  said=$(try_all "\${forbidden[@]}")
+done
+echo "$said"
+try_all "\${@:FORBIDDEN + 1}"
+`;
+
 /** Tries targets from a new Pod. @returns the answer to each */
 async function tryFrom(
   cluster: Cluster,
   options: PodOptions,
   egress: 'open' | 'closed' | null,
-  targets: readonly string[],
+  { forbidden, allowed }: { forbidden: readonly string[]; allowed: readonly string[] },
 ): Promise<Map<string, string>> {
+  const targets = [...forbidden, ...allowed];
   const lines = await runProbe(cluster, options, {
     egress,
-    script: RESOLVED + TRY_ALL,
+    script: RESOLVED + TRY,
     args: targets.map((target) => `${target} ${SILENT_FOR_S}`),
-    env: ENVIRONMENT,
+    env: [...ENVIRONMENT, { name: 'FORBIDDEN', value: `${forbidden.length}` }],
   });
   const answers = lines.map((line) => line.split(': ', 2) as [string, string]);
   if (answers.length !== targets.length)

@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { sleep } from '#src/async/sleep.ts';
+import { BadConfig } from '../config/parse.ts';
+import { helpText, readConfig } from '../config/config.ts';
+import { start, type Started } from './start.ts';
+import { createLogger } from '../telemetry/logger.ts';
+
+/** How long a start waits for readiness once all roles of this process run. */
+const READY_WITHIN_MS = 60_000;
+const POLL_MS = 20;
+
+/**
+ * Runs the roles of this process until `ending` aborts, or prints the variables (`--help`).
+ * @param ending with the name of the signal as its reason
+ * @param endsWithin is told the milliseconds that the end may take, once they are known
+ * @returns false: it has failed, and told why on stderr
+ */
+export async function runService(
+  ending: AbortSignal,
+  endsWithin: (ms: number) => void,
+): Promise<boolean> {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(helpText());
+    return true;
+  }
+  try {
+    const config = readConfig(process.env);
+    endsWithin(config.shutdownWithinMs);
+    const log = createLogger(config.logLevel);
+    await using service = await start(config, log, print, ending);
+    // The first browser may take long; a signal ends the wait for it.
+    if (await Promise.race([isReady(service, ending), aborted(ending)])) {
+      log.info({ url: service.apiUrl }, 'ready');
+      if (service.welcome !== null) print(service.welcome);
+    } else if (!ending.aborted) log.error({ waitingFor: service.missing() }, 'service not ready');
+    await aborted(ending);
+    log.info({ signal: String(ending.reason) }, 'shutting down');
+    return true;
+  } catch (error) {
+    if (error === ending.reason) return true;
+    process.stderr.write(`${explain(error)}\n`);
+    return false;
+  }
+}
+
+/**
+ * True once /api/ready answers 200 and idle browsers are ready; false if the wait times out or the
+ * process is ending.
+ */
+async function isReady(service: Started, ending: AbortSignal): Promise<boolean> {
+  await service.warm();
+  const deadline = performance.now() + READY_WITHIN_MS;
+  while (service.missing().length > 0) {
+    if (ending.aborted || performance.now() > deadline) return false;
+    await sleep(POLL_MS);
+  }
+  return true;
+}
+
+async function aborted(signal: AbortSignal): Promise<false> {
+  if (!signal.aborted) await once(signal, 'abort');
+  return false;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** The message for the operator; an unexpected error is shown with its stack. */
+function explain(error: unknown): string {
+  if (error instanceof BadConfig) return `${error.message}\n(--help lists all variables)`;
+  if (!(error instanceof Error)) return String(error);
+  const isOurs = error.name !== 'Error' && error.name !== 'TypeError';
+  return isOurs ? `${error.name}: ${error.message}` : (error.stack ?? error.message);
+}
