@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { createSecretKey, randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
 import { linkKeyText } from '#src/browser-link/browser-link.ts';
 import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
 import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
-import { kubectlCommand, loadedImage, podsEnvironment } from '#test/support/kubernetes/cluster.ts';
+import { kubectlBeside, loadedImage, podsEnvironment } from '#test/support/kubernetes/cluster.ts';
 import { setup, teardown } from '#test/support/kubernetes/cluster.setup.ts';
 import { missingForCluster } from '#test/support/kubernetes/missing.ts';
 import { startService, type RunningService } from '#test/support/service/service.ts';
@@ -74,7 +72,7 @@ async function measurePlain(rounds: number): Promise<Bare> {
   for (let round = 0; round <= rounds; round += 1) {
     const pod = `bench-${process.pid}-${round}`;
     const launch = await timed(() => runPlain(pod));
-    const exit = await timed(() => kubectl('delete', 'pod', pod, '--now', '--wait=true'));
+    const exit = await timed(() => kubectlBeside('delete', 'pod', pod, '--now', '--wait=true'));
     // The first one warms up.
     if (round === 0) continue;
     launches.push(launch.ms);
@@ -91,9 +89,9 @@ async function runPlain(pod: string): Promise<void> {
   const image = [`--image=${loadedImage()}`, '--image-pull-policy=IfNotPresent'];
   const spec = { workloadId: '', vncPassword: '', screen: SCREEN };
   const flags = ['--', ...chromiumFlags(spec)];
-  await kubectl('run', pod, ...image, '--restart=Never', ...variables, ...flags);
-  await kubectl('wait', 'pod', pod, '--for=condition=Ready', '--timeout=120s');
-  const host = await kubectl('get', 'pod', pod, '--output=jsonpath={.status.podIP}');
+  await kubectlBeside('run', pod, ...image, '--restart=Never', ...variables, ...flags);
+  await kubectlBeside('wait', 'pod', pod, '--for=condition=Ready', '--timeout=120s');
+  const host = await kubectlBeside('get', 'pod', pod, '--output=jsonpath={.status.podIP}');
   const address = { host, port: LINK_PORT, linkKey };
   for (;;) {
     try {
@@ -104,10 +102,4 @@ async function runPlain(pod: string): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
-}
-
-async function kubectl(...args: string[]): Promise<string> {
-  const { program, first, env } = kubectlCommand();
-  const { stdout } = await promisify(execFile)(program, [...first, ...args], { env });
-  return stdout.trim();
 }

@@ -1,8 +1,13 @@
-import { connect as connectPuppeteer } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kubectl } from '#test/support/kubernetes/cluster.ts';
+import { kubectl, kubectlBeside } from '#test/support/kubernetes/cluster.ts';
 import { helm } from '#test/support/kubernetes/helm.ts';
-import { installRelease, kubectlBeside, type Release } from '#test/support/kubernetes/release.ts';
+import {
+  COMPONENTS,
+  installRelease,
+  NEXT_TAG,
+  type Release,
+} from '#test/support/kubernetes/release.ts';
+import { colourOf, onPage, openScreen, pageOf } from '#test/support/service/real-session.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** The chart on a real cluster, installed from local images and used from outside. */
@@ -17,18 +22,24 @@ beforeAll(async () => {
 afterAll(() => release?.[Symbol.asyncDispose](), 600_000);
 
 describe('the story of a session', () => {
-  it('is created, driven, extended and stopped', async () => {
+  it('is created, driven, watched, extended and stopped', async () => {
     const created = await release.request('POST', '/api/sessions', { duration: '10m' });
     expect([created.status, created.body.status]).toEqual([201, 'active']);
-    const { id, cdp_url: browserWSEndpoint } = created.body;
-    const browser = await connectPuppeteer({ browserWSEndpoint });
-    const page = await browser.newPage();
-    await page.goto('data:text/html,<title>from outside</title>');
-    expect(await page.title()).toBe('from outside');
-    await browser.disconnect();
+    const { id, vnc_url: wss, vnc_password: password } = created.body;
+    const colour = await onPage(created.body, async (page) => {
+      await page.goto(pageOf('#c01020'));
+      return page.evaluate('getComputedStyle(document.body).backgroundColor');
+    });
+    expect(colour).toBe('rgb(192, 16, 32)');
+    const vnc_url = release.gatewayUrl + new URL(wss).pathname;
+    const { rfb, socket } = await openScreen({ vnc_url }, password);
+    await expect.poll(() => colourOf(rfb)).toBe('#c01020');
+    socket.close();
     const picture = await release.request('GET', `/api/sessions/${id}/screenshot`);
     expect(picture.status).toBe(200);
-    const extended = await release.request('PATCH', `/api/sessions/${id}`, { extend_by: '5m' });
+    const extended = await release.request('POST', `/api/sessions/${id}/extend`, {
+      duration: '5m',
+    });
     expect(extended.status).toBe(200);
     expect((await release.request('DELETE', `/api/sessions/${id}`)).status).toBeLessThan(300);
     const hasEnded = async () =>
@@ -93,9 +104,9 @@ async function expectWhole(acknowledged: readonly string[]): Promise<void> {
 describe('under twenty creates a minute', () => {
   it('each Pod of the service is deleted in turn, and none acknowledged is lost', async () => {
     const { acknowledged, refusedSeconds } = await underLoad(async () => {
-      for (const part of ['api', 'gateway', 'projector', 'timekeeper', 'provisioner'] as const)
+      for (const part of COMPONENTS)
         for (const pod of release.pods(part)) {
-          kubectl('delete', 'pod', pod, '--wait=true');
+          await kubectlBeside('delete', 'pod', pod, '--wait=true');
           await release.untilReady();
         }
     });
@@ -105,7 +116,7 @@ describe('under twenty creates a minute', () => {
 
   it('the release is upgraded, and none acknowledged is lost', async () => {
     const { acknowledged, refusedSeconds } = await underLoad(async () => {
-      release.upgrade('--reuse-values', '--set', 'podAnnotations.upgraded=yes');
+      await release.upgrade('--reuse-values', '--set', `image.tag=${NEXT_TAG}`);
       await release.untilReady();
     });
     process.stdout.write(`helm upgrade: refused for ${refusedSeconds} s\n`);
@@ -130,7 +141,7 @@ it('a node that is drained keeps its sessions until they end', async () => {
   await eventually(isAlone, 'idle browsers are evicted', WITHIN_MS);
   expect((await release.request('GET', `/api/sessions/${id}`)).body.status).toBe('active');
   await release.request('DELETE', `/api/sessions/${id}`);
-  expect(await draining).toBe(0);
+  await draining;
   kubectl('uncordon', node);
   await release.untilReady();
 });

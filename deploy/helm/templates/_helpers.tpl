@@ -67,8 +67,9 @@ rediss://{{ include "bss.name" . }}-redis:6379
   "OBJECT_STORE" $values.objects.store
   "OBJECT_STORE_MAX_MB" (printf "%v" $values.objects.maxMb)
 -}}
+{{/* bss doctor looks at what a process of its roles needs. */}}
+{{- $_ := set $env "ROLES" (ternary "provisioner" .role (eq .role "operator")) -}}
 {{- if ne .role "operator" -}}
-{{- $_ := set $env "ROLES" .role -}}
 {{- $_ := set $env "METRICS_PORT" "9464" -}}
 {{- $_ := set $env "METRICS_TOKEN_FILE" "/secrets/metrics_token" -}}
 {{- end -}}

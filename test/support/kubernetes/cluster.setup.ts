@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { browserImage } from '#test/support/servers/docker-engine.ts';
 import { kubectl, testNamespace } from './cluster.ts';
+import { buildGoPrograms } from './go-programs.ts';
 import { CLUSTER_PROGRAM } from './missing.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -16,6 +17,7 @@ export async function setup(): Promise<void> {
   process.env['TEST_NAMESPACE'] = `bss-test-${process.pid}`;
   if (!process.env['TEST_KUBECONFIG']) {
     run('up', '--gvisor');
+    buildGoPrograms();
     const image = await browserImage();
     run('load', image);
     installProfile();

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { promisify } from 'node:util';
 
 /** The cluster that `npm run test:kubernetes` has started, or that TEST_KUBECONFIG names. */
 
@@ -64,5 +65,12 @@ export function kubectl(...args: string[]): string {
   });
   if (error !== undefined) throw error;
   if (status !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr.trim()}`);
+  return stdout.trim();
+}
+
+/** The same beside the test, whose own requests go on meanwhile. */
+export async function kubectlBeside(...args: string[]): Promise<string> {
+  const { program, first, env } = kubectlCommand();
+  const { stdout } = await promisify(execFile)(program, [...first, ...args], { env });
   return stdout.trim();
 }

@@ -22,12 +22,18 @@ export function goProgram(name: GoProgram): string {
   const [path = ''] = module.slice(0, module.lastIndexOf('@')).split('/').slice(-1);
   const program = join(folder, path);
   if (existsSync(program)) return program;
+  console.log(`Building ${name} ${version} (some minutes)…`);
   mkdirSync(folder, { recursive: true });
   execFileSync('go', ['install', '-trimpath', '-ldflags', '-s -w', module], {
     env: { ...process.env, GOBIN: folder, CGO_ENABLED: '0' },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'inherit', 'pipe'],
   });
   return program;
+}
+
+/** Builds those that are missing. */
+export function buildGoPrograms(): void {
+  for (const name of Object.keys(PROGRAMS) as GoProgram[]) goProgram(name);
 }
 
 /** Starts a program that runs until it is disposed of. `said` is the end of its output. */

@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { kubeconfig, testNamespace } from './cluster.ts';
 import { goProgram } from './go-programs.ts';
 
@@ -10,10 +11,20 @@ export const CHART = fileURLToPath(new URL('../../../deploy/helm', import.meta.u
 export function helm(...args: string[]): { printed: string; warned: string } {
   const { status, stdout, stderr, error } = spawnSync(goProgram('helm'), args, {
     encoding: 'utf8',
-    env: { ...process.env, KUBECONFIG: kubeconfig(), HELM_NAMESPACE: testNamespace() },
-    maxBuffer: 64 * 1024 ** 2,
+    ...options(),
   });
   if (error !== undefined) throw error;
   if (status !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr.trim()} ${stdout.trim()}`);
   return { printed: stdout, warned: stderr.trim() };
+}
+
+/** The same beside the test, whose own requests go on meanwhile. @returns what it printed */
+export async function helmBeside(...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(goProgram('helm'), args, options());
+  return stdout;
+}
+
+function options() {
+  const env = { ...process.env, KUBECONFIG: kubeconfig(), HELM_NAMESPACE: testNamespace() };
+  return { env, maxBuffer: 64 * 1024 ** 2 };
 }

@@ -1,41 +1,53 @@
-import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { eventually, type Answer } from '#test/support/service/service.ts';
-import { kubectl, kubectlCommand, loadedImage, loadImages, testNamespace } from './cluster.ts';
-import { CHART, helm } from './helm.ts';
+import { expect } from 'vitest';
+import type { Answer } from '#test/support/service/service.ts';
+import { docker } from '#test/support/servers/docker-engine.ts';
+import { kubectl, kubectlBeside, loadedImage, loadImages, testNamespace } from './cluster.ts';
+import { CHART, helm, helmBeside } from './helm.ts';
 import { nodeAddress, startNameServer } from './name-server.ts';
 import { enforcePolicies } from './policies.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const NAME = 'sessions';
 const SERVICE_IMAGE = 'browser-session-service:chart';
+/** The same program as another image, to upgrade to. */
+export const NEXT_TAG = 'chart-next';
+const NEXT_IMAGE = `browser-session-service:${NEXT_TAG}`;
 const STORES = { nats: 'nats:2', redis: 'redis:7' };
 const NATS_NODES = 3;
-const READY_WITHIN_MS = 600_000;
+const READY_WITHIN_S = 600;
+const ROLES = ['api', 'projector', 'gateway', 'timekeeper', 'provisioner'] as const;
+/** What a Pod of the release may be, but its browsers. */
+export const COMPONENTS = [...ROLES, 'nats', 'redis'] as const;
+/** So that all of it fits into a node of two cores. */
+const SMALL = { requests: { cpu: '20m', memory: '64Mi' } };
+/** The roles, `bss`, NATS and Redis. */
+const PARTS = 8;
 
 /** The chart, installed from images that the nodes have, and used from outside of the cluster. */
 export type Release = AsyncDisposable & {
   name: string;
-  namespace: string;
+  /** Of its gateway; a proxy in front of it would add TLS. */
+  gatewayUrl: string;
   /** Installs it again with other values, as `helm upgrade`. */
-  upgrade(...values: string[]): void;
+  upgrade(...values: string[]): Promise<void>;
   request(method: string, path: string, body?: unknown, headers?: object): Promise<Answer>;
   bss(...args: string[]): unknown;
   /** Names of its Pods, of one part or all of its browsers. */
-  pods(part: 'browser' | 'api' | 'gateway' | 'projector' | 'timekeeper' | 'provisioner'): string[];
-  /** Resolves once every Pod of it is ready. */
+  pods(part: 'browser' | (typeof COMPONENTS)[number]): string[];
+  /** Resolves once every Pod of it is of the newest state and ready. */
   untilReady(): Promise<void>;
 };
 
 export async function installRelease(): Promise<Release> {
   await using stack = new AsyncDisposableStack();
   const namespace = testNamespace();
-  buildService(SERVICE_IMAGE);
-  loadImages(SERVICE_IMAGE, ...Object.values(STORES));
+  buildService();
+  loadImages(SERVICE_IMAGE, NEXT_IMAGE, ...Object.values(STORES));
   const address = await nodeAddress(kubectl);
   const node = kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}');
   stack.use(enforcePolicies(node));
@@ -47,10 +59,11 @@ export async function installRelease(): Promise<Release> {
   const values = {
     image: { repository: image, tag },
     publicHost: 'localhost',
-    browsers: { image: loadedImage(), requests: { memoryMb: 128, cpus: 0.05 } },
+    browsers: { image: loadedImage(), requests: { memoryMb: 128, cpus: 0.02 } },
+    roles: Object.fromEntries(ROLES.map((role) => [role, { resources: SMALL }])),
     pool: { minIdle: 1, max: 10 },
-    nats: { image: STORES.nats, storage: { size: '2Gi', className: '-' } },
-    redis: { image: STORES.redis },
+    nats: { image: STORES.nats, storage: { size: '2Gi', className: '-' }, resources: SMALL },
+    redis: { image: STORES.redis, resources: SMALL },
     dnsPolicy: 'None',
     dnsConfig: {
       nameservers: [nameServer],
@@ -61,25 +74,26 @@ export async function installRelease(): Promise<Release> {
   };
   const file = join(folder, 'values.json');
   await writeFile(file, JSON.stringify(values));
-  const upgrade = (...more: string[]) =>
-    void helm('upgrade', '--install', NAME, CHART, '--values', file, ...more, '--timeout', '10m');
+  const upgrade = async (...more: string[]) =>
+    void (await helmBeside(
+      ...['upgrade', '--install', NAME, CHART, '--values', file, ...more],
+      ...['--timeout', '10m'],
+    ));
   stack.defer(() => void helm('uninstall', NAME, '--wait', '--ignore-not-found'));
-  upgrade();
+  await upgrade();
   const service = (part: string) =>
     kubectl('get', 'service', `${NAME}-${part}`, '-o', 'jsonpath={.spec.clusterIP}');
   const gateway = `ws://${service('gateway')}:8081`;
-  upgrade('--set', `env.PUBLIC_GATEWAY_WS_URL=${gateway},env.PUBLIC_GATEWAY_WSS_URL=${gateway}`);
+  await upgrade('--set', `env.PUBLIC_GATEWAY_WS_URL=${gateway}`);
   const apiUrl = `http://${service('api')}:8080`;
   const selector = `app.kubernetes.io/instance=${NAME}`;
   const bss = (...args: string[]): unknown =>
     JSON.parse(kubectl('exec', `deploy/${NAME}-bss`, '--', 'bss', ...args, '--json'));
   async function untilReady(): Promise<void> {
-    const ready = async () => {
-      const path = '{range .items[*]}{.status.containerStatuses[*].ready}{"\\n"}{end}';
-      const told = kubectl('get', 'pods', '-l', selector, '-o', `jsonpath=${path}`).split('\n');
-      return told.length > 10 && told.every((one) => one === 'true');
-    };
-    await eventually(ready, 'every Pod is ready', READY_WITHIN_MS);
+    const parts = kubectl('get', 'deploy,sts', '-l', selector, '-o', 'name').split('\n');
+    expect(parts.length).toBeGreaterThanOrEqual(PARTS);
+    const within = `--timeout=${READY_WITHIN_S}s`;
+    for (const part of parts) await kubectlBeside('rollout', 'status', part, within);
   }
   await untilReady();
   const made = bss('orgs', 'create', '--name', 'Acme', '--tier', 'max');
@@ -89,7 +103,7 @@ export async function installRelease(): Promise<Release> {
   const all = stack.move();
   return {
     name: NAME,
-    namespace,
+    gatewayUrl: gateway,
     upgrade,
     bss,
     untilReady,
@@ -104,7 +118,8 @@ export async function installRelease(): Promise<Release> {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await response.text();
-      const answered = text === '' ? {} : JSON.parse(text);
+      const isJson = response.headers.get('content-type')?.includes('json') === true;
+      const answered = isJson ? JSON.parse(text) : {};
       return { status: response.status, headers: response.headers, body: answered };
     },
     pods(part) {
@@ -120,10 +135,12 @@ export async function installRelease(): Promise<Release> {
   };
 }
 
-function buildService(image: string): void {
-  execFileSync('docker', ['build', '-q', '-t', image, '-f', 'deploy/Dockerfile', '.'], {
-    cwd: ROOT,
-    stdio: ['ignore', 'ignore', 'inherit'],
+function buildService(): void {
+  docker('build', '-q', '-t', SERVICE_IMAGE, '-f', join(ROOT, 'deploy/Dockerfile'), ROOT);
+  const changed = `FROM ${SERVICE_IMAGE}\nLABEL changed=yes\n`;
+  execFileSync('docker', ['build', '-q', '-t', NEXT_IMAGE, '-'], {
+    input: changed,
+    stdio: ['pipe', 'ignore', 'ignore'],
   });
 }
 
@@ -131,7 +148,9 @@ function buildService(image: string): void {
 async function makeVolumes(stack: AsyncDisposableStack, folder: string): Promise<void> {
   for (let at = 0; at < NATS_NODES; at += 1) {
     const path = join(folder, `volume-${at}`);
-    await mkdir(path, { mode: 0o777 });
+    await mkdir(path);
+    // Its own mode is less what this process masks.
+    await chmod(path, 0o777);
     const name = `${testNamespace()}-${at}`;
     const volume = {
       apiVersion: 'v1',
@@ -149,13 +168,4 @@ async function makeVolumes(stack: AsyncDisposableStack, folder: string): Promise
     kubectl('create', '-f', file);
     stack.defer(() => void kubectl('delete', 'pv', name, '--wait=false'));
   }
-}
-
-/** Runs kubectl until it ends; for what takes long and is to go on beside the test. */
-export function kubectlBeside(...args: string[]): Promise<number | null> {
-  const { program, first, env } = kubectlCommand();
-  const child = spawn(program, [...first, ...args], { stdio: 'ignore', env });
-  const { promise, resolve } = Promise.withResolvers<number | null>();
-  child.once('exit', resolve);
-  return promise;
 }

@@ -7,7 +7,7 @@ import { LISTEN, TRY_ALL } from '../probe-scripts.ts';
 import type { Cluster } from './cluster.ts';
 import { CDP_PORT, VNC_PORT } from './naming.ts';
 import type { PodOptions } from './pod.ts';
-import { runProbe, startProbe, type RunningProbe } from './probe.ts';
+import { removeLeftProbes, runProbe, startProbe, type RunningProbe } from './probe.ts';
 
 /** A session reaches what it must not, or is reached by what must not. */
 export class NotIsolated extends Error {
@@ -28,6 +28,7 @@ export async function checkIsolation(
   cluster: Cluster,
   options: PodOptions,
 ): Promise<{ isClosable: boolean }> {
+  await removeLeftProbes(cluster);
   const key = createSecretKey(randomBytes(32));
   await using neighbour = await startProbe(cluster, options, {
     egress: 'open',

@@ -97,6 +97,11 @@ export function selectorFor(serverId: string | null): string {
   return serverId === null ? all : `${all},${SERVER}=${labelOf(serverId)}`;
 }
 
+/** Selects the Pods of all checks. */
+export function probeSelector(): string {
+  return `app.kubernetes.io/name=${OWNER},${ROLE}=probe`;
+}
+
 /** The ids in a Pod's annotations; null: it is no browser of the service. */
 export function idsOf({ metadata }: Pick<V1Pod, 'metadata'>): {
   workloadId: string;

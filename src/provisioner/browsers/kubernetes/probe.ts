@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { V1EnvVar, V1Pod } from '@kubernetes/client-node';
 import { retry } from '#src/async/retry.ts';
 import { messageOf, statusOf, type Cluster } from './cluster.ts';
-import { BROWSER, EGRESS, ownLabels, probeName } from './naming.ts';
+import { BROWSER, EGRESS, ownLabels, probeName, probeSelector } from './naming.ts';
 import { confined, containerOf, memoryVolumes, quantities, resolving } from './pod.ts';
 import type { PodOptions } from './pod.ts';
 import { stateOf, type PodState } from './pod-state.ts';
@@ -22,6 +22,16 @@ export type Probe = {
 const LIVES_SECONDS = 120;
 const POLL_MS = 100;
 const MIB = 1024 ** 2;
+
+/** Removes the Pods of checks whose process ended before it had removed them. */
+export async function removeLeftProbes(cluster: Cluster): Promise<void> {
+  const { api, namespace, bounded } = cluster;
+  const labelSelector = probeSelector();
+  const { items } = await api.listNamespacedPod({ namespace, labelSelector }, bounded());
+  const since = Date.now() - 2 * LIVES_SECONDS * 1000;
+  const left = items.filter(({ metadata }) => Number(metadata?.creationTimestamp) < since);
+  await Promise.all(left.map(({ metadata }) => removePod(cluster, metadata?.name ?? '')));
+}
 
 /** The output of a probe that has ended. @throws Error saying why it has none */
 export async function runProbe(
@@ -82,7 +92,7 @@ export async function startProbe(
     },
     async [Symbol.asyncDispose]() {
       await removePod(cluster, name).catch((error: unknown) => {
-        // It ends by itself; what removes it then is the next check's start.
+        // It ends by itself, and a later check removes it.
         if (statusOf(error) === null) throw new Error(messageOf(error), { cause: error });
       });
     },

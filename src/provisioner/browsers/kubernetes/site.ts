@@ -36,7 +36,6 @@ export async function openSite(options: KubernetesSiteOptions): Promise<Kubernet
   const { isolation, log } = options;
   const cluster = await connectCluster(options);
   const pods: PodOptions = { ...options, owner: await findOwner(cluster, options.ownPod) };
-  const { build, hasRelay } = await inspectImage(cluster, pods);
   const { namespace } = cluster;
   /** @returns whether Pods can be closed; null: sessions are not isolated */
   async function verify(): Promise<boolean | null> {
@@ -56,7 +55,11 @@ export async function openSite(options: KubernetesSiteOptions): Promise<Kubernet
       return null;
     }
   }
-  const isClosable = await verify();
+  const verifying = verify();
+  // An image that does not run fails both, and says more of it.
+  verifying.catch(() => undefined);
+  const { build, hasRelay } = await inspectImage(cluster, pods);
+  const isClosable = await verifying;
   // With best-effort isolation one warning is enough: no check every ten minutes.
   const check = async () => void (isClosable === null ? null : await verify());
   return {
