@@ -137,7 +137,9 @@ it('a node that is drained keeps its sessions until they end', async () => {
     '--force',
     '--delete-emptydir-data',
   );
-  const isAlone = async () => release.pods('browser').length === 1;
+  // Those that are to take their place wait for another node.
+  const onNode = ['-l', browsers, '--field-selector', `spec.nodeName=${node}`, '-o', 'name'];
+  const isAlone = async () => kubectl('get', 'pods', ...onNode).split('\n').length === 1;
   await eventually(isAlone, 'idle browsers are evicted', WITHIN_MS);
   expect((await release.request('GET', `/api/sessions/${id}`)).body.status).toBe('active');
   await release.request('DELETE', `/api/sessions/${id}`);
