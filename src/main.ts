@@ -25,5 +25,3 @@ if (!(await runService(ending.signal, (ms) => (shutdownWithinMs = ms)))) {
 function endWithin(ms: number): void {
   setTimeout(() => process.exit(1), ms).unref();
 }
-
-export {};

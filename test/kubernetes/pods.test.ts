@@ -75,6 +75,30 @@ describe('the end of a Pod is reported with its reason', () => {
     expect((await end()).detail).toContain('EvictionByEvictionAPI');
   });
 
+  test('a Pod of a higher priority took its place', async () => {
+    await using opened = await openKubernetesBrowsers();
+    opened.options.limits.requested.cpus = 1;
+    const { end } = await launched(opened);
+    const name = `bss-test-${process.pid}-first`;
+    onTestFinished(() => void kubectl('delete', 'priorityclass', name));
+    kubectl('create', 'priorityclass', name, '--value=1000');
+    onTestFinished(() => void kubectl('delete', 'pod', name, '--now'));
+    const spec = {
+      priorityClassName: name,
+      containers: [
+        {
+          name,
+          image: opened.options.image,
+          command: ['sleep', 'infinity'],
+          resources: { requests: { cpu: '1200m' } },
+        },
+      ],
+    };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
+    kubectl('create', '-f', jsonFile(pod));
+    expect((await end()).detail).toContain('PreemptionByScheduler');
+  });
+
   test('its memory was used up', async () => {
     const small = 300 * 1024 ** 2;
     await using opened = await openKubernetesBrowsers();

@@ -67,8 +67,8 @@ function podWatches(): number {
 function podsOfKubelet(): unknown[] {
   const node = kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}');
   const listed = kubectl('get', '--raw', `/api/v1/nodes/${node}/proxy/pods`);
-  const { items } = JSON.parse(listed) as { items: { metadata: { namespace: string } }[] };
-  return items.filter(({ metadata }) => metadata.namespace === testNamespace());
+  const { items } = JSON.parse(listed) as { items: { metadata: { namespace: string } }[] | null };
+  return (items ?? []).filter(({ metadata }) => metadata.namespace === testNamespace());
 }
 
 function sockets(pid: number): number {
