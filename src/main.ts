@@ -1,6 +1,6 @@
 /**
- * The service's process. It handles its signals before it loads the program, which takes seconds: the
- * first process of a container never gets a signal that it does not handle.
+ * The service's process. It handles its signals before it loads the program, which takes seconds:
+ * the first process of a container never gets a signal that it does not handle.
  */
 
 /** From a signal, or a failed start, to the end. What hangs is cleaned up by the next start. */
@@ -15,7 +15,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
     ending.abort(signal);
   });
 
-const { runService } = await import('./bootstrap/run-service.ts');
+const { runService } = await import('./run-service.ts');
 if (!(await runService(ending.signal, (ms) => (shutdownWithinMs = ms)))) {
   process.exitCode = 1;
   endWithin(END_WITHIN_MS);

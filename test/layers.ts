@@ -159,7 +159,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   ],
   // They put the parts together.
   'src/bootstrap': ['events', 'src', 'projections'],
-  'src/main.ts': ['src/bootstrap'],
+  'src/run-service.ts': ['src/async', 'src/bootstrap', 'src/config', 'src/telemetry', ...common],
+  'src/main.ts': ['src/run-service.ts'],
   test: ['events', 'src', 'projections', 'test', 'deploy', 'package.json'],
 };
 

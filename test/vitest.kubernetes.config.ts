@@ -12,7 +12,7 @@ const BESIDE = [
   'test/kubernetes/pods.test.ts',
   'test/kubernetes/chart-templates.test.ts',
 ];
-/** What counts connections, and what enforces NetworkPolicies on the whole node: one by one, last. */
+/** What counts connections, and what enforces NetworkPolicies on the node: one by one, last. */
 const ALONE = ['test/kubernetes/rounds.test.ts', 'test/kubernetes/chart.test.ts'];
 
 const missing = await missingForCluster();

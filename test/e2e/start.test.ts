@@ -40,7 +40,8 @@ describe('a start', () => {
   test('that gets a signal before its program is loaded ends in order', async () => {
     // As the first process of a container it would not get it, and not end, without a handler.
     const hooks =
-      "import { registerHooks } from 'node:module'; registerHooks({ resolve(name, context, next) {" +
+      "import { registerHooks } from 'node:module';" +
+      'registerHooks({ resolve(name, context, next) {' +
       "if (name.endsWith('start.ts')) process.kill(process.pid, 'SIGTERM');" +
       'return next(name, context); } })';
     await using main = await startMain({

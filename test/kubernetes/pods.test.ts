@@ -136,7 +136,7 @@ test('browsers do not start where sessions reach each other, the node or the API
   const opening = openSite(kubernetesOptions({ isolation: 'required' }));
   await expect(opening).rejects.toThrow(KubernetesUnavailable);
   await expect(opening).rejects.toThrow(
-    /^KUBERNETES_ISOLATION: .* a session reaches tcp .* 9223; .*\$API.*; .*\$NODE 10250; a Pod that is no/,
+    /^KUBERNETES_ISOLATION: .* reaches tcp .* 9223; .*\$API.*; .*\$NODE 10250; a Pod that is no/,
   );
 });
 

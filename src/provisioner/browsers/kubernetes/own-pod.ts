@@ -44,7 +44,7 @@ export function reasonOf(pod: BrowserPod, output: string): BrowserExit['reason']
   return pod.isOutOfMemory && pod.exitCode === KILLED ? 'out_of_memory' : 'browser_crashed';
 }
 
-/** When it ended, at the latest: now, or what its Pod tells, in whole seconds and by the node's clock. */
+/** When it ended, at the latest: now, or what its Pod tells by the node's clock. */
 export function endedAtOf({ endedAt }: BrowserPod, now = Date.now()): number {
   return Math.min(endedAt ?? now, now);
 }

@@ -21,7 +21,7 @@ export type PodState = {
   exitCode: number | null;
   /** Whether the kernel has killed a program of it for lack of memory. */
   isOutOfMemory: boolean;
-  /** The last millisecond in which it can have ended, since the epoch; null: not known, or not yet. */
+  /** The last millisecond since the epoch in which it can have ended; null: not known. */
   endedAt: number | null;
   /** Of the container that keeps its profile; null: it has none. */
   keeper: 'waiting' | 'running' | 'ended' | null;

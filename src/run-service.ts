@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { sleep } from '#src/async/sleep.ts';
-import { BadConfig } from '../config/parse.ts';
-import { helpText, readConfig } from '../config/config.ts';
-import { start, type Started } from './start.ts';
-import { createLogger } from '../telemetry/logger.ts';
+import { BadConfig } from './config/parse.ts';
+import { helpText, readConfig } from './config/config.ts';
+import { start, type Started } from './bootstrap/start.ts';
+import { createLogger } from './telemetry/logger.ts';
 
 /** How long a start waits for readiness once all roles of this process run. */
 const READY_WITHIN_MS = 60_000;
@@ -12,7 +12,8 @@ const POLL_MS = 20;
 /**
  * Runs the roles of this process until `ending` aborts, or prints the variables (`--help`).
  * @param ending with the name of the signal as its reason
- * @param endsWithin is told the milliseconds that the end may take, once they are known
+ * @param endsWithin is called with the milliseconds that a shutdown may take, once the
+ * configuration has been read
  * @returns false: it has failed, and told why on stderr
  */
 export async function runService(
