@@ -44,7 +44,8 @@ export async function startFleet(size: FleetSize, tiers: string): Promise<Fleet>
     REDIS_URL: redis.url,
     MASTER_KEY: 'the-same-in-every-process-of-the-fleet',
     TIERS: tiers,
-    LOG_LEVEL: 'warn',
+    // That it is ready is told on this level.
+    LOG_LEVEL: 'info',
     QUEUE_MAX: '10000',
   };
   const pids = new Map<Part, number[]>([
@@ -54,17 +55,20 @@ export async function startFleet(size: FleetSize, tiers: string): Promise<Fleet>
   const note = (part: Part, pid: number) => pids.set(part, [...(pids.get(part) ?? []), pid]);
   const apis: RunningService[] = [];
   const metricsUrls: string[] = [];
-  // The first one makes the streams, and the projectors their read models; the API waits for both.
-  for (const role of ['projector', 'timekeeper', 'api'] as const)
-    for (let at = 0; at < size.each; at += 1) {
-      const [port = 0] = await freePorts(1);
-      const roles = role === 'api' && at === 0 ? 'api,gateway' : role;
-      const given = { ...env, ROLES: roles, METRICS_PORT: `${port}` };
-      const service = stack.use(await startService(given));
-      note(role, service.pid);
-      if (role === 'api') apis.push(service);
-      if (role === 'projector') metricsUrls.push(`http://127.0.0.1:${port}/metrics`);
-    }
+  async function startRole(role: 'api' | 'projector' | 'timekeeper', at: number): Promise<void> {
+    const [port = 0] = await freePorts(1);
+    const roles = role === 'api' && at === 0 ? 'api,gateway' : role;
+    const given = { ...env, ROLES: roles, METRICS_PORT: `${port}` };
+    const service = stack.use(await startService(given));
+    note(role, service.pid);
+    if (role === 'api') apis.push(service);
+    if (role === 'projector') metricsUrls.push(`http://127.0.0.1:${port}/metrics`);
+  }
+  // The API makes the streams, and is ready once a projector has made the read models.
+  await Promise.all([startRole('api', 0), startRole('projector', 0)]);
+  await startRole('timekeeper', 0);
+  for (const role of ['api', 'projector', 'timekeeper'] as const)
+    for (let at = 1; at < size.each; at += 1) await startRole(role, at);
   const perProcess = Math.ceil(size.servers / PROCESSES_OF_SERVERS);
   for (let at = 0; at < PROCESSES_OF_SERVERS; at += 1)
     note('servers', await startServers(stack, perProcess, { ...env, ...poolOf(size) }));
