@@ -99,6 +99,8 @@ async function sustain(
   const creates: number[] = [];
   const stops: number[] = [];
   const lag = watchLag(fleet, connection, end);
+  // A create that fails ends the connection under it, and is what has to be told.
+  lag.catch(() => undefined);
   const live = async (at: number) => {
     while (performance.now() < end) {
       const api = apiOf(fleet, at);
