@@ -47,6 +47,8 @@ export async function startFleet(size: FleetSize, tiers: string): Promise<Fleet>
     // That it is ready is told on this level.
     LOG_LEVEL: 'info',
     QUEUE_MAX: '10000',
+    // A create is measured however long it takes.
+    CREATE_WAIT: '2m',
   };
   const pids = new Map<Part, number[]>([
     ['nats', [...cluster.servers.values()].map(({ pid }) => pid())],

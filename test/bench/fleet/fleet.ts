@@ -12,6 +12,7 @@ const AT_ONCE = 300;
 const IDLE_PER_SERVER = AT_ONCE / SERVERS;
 /** Sessions that live at once while creates are sustained. */
 const IN_FLIGHT = 64;
+const WARM_UP_ROUNDS = 5;
 const SECONDS = Number(process.env['BENCH_FLEET_SECONDS'] ?? 300);
 const LOOK_EVERY_MS = 2_000;
 /** A machine that is busier than this is the bound itself. */
@@ -93,6 +94,7 @@ async function sustain(
   name: string,
 ): Promise<Sustained> {
   await using connection = await connect(fleet);
+  await warmUp(fleet);
   const before = await cpuByPart(fleet);
   const begunAt = performance.now();
   const end = begunAt + 1000 * SECONDS;
@@ -132,6 +134,17 @@ async function sustain(
   );
   if (projectorSeconds > LAG_MAX_SECONDS) print('the projector does not keep up');
   return { perSecond, busy, shares: new Map(used) };
+}
+
+/** The code of a new process is not compiled yet: its first creates tell nothing of the later. */
+async function warmUp(fleet: Fleet): Promise<void> {
+  for (let round = 0; round < WARM_UP_ROUNDS; round += 1)
+    await Promise.all(
+      Array.from({ length: IN_FLIGHT }, async (_, at) => {
+        const api = apiOf(fleet, at);
+        await stop(api, await create(api));
+      }),
+    );
 }
 
 /** The most that projectors, provisioners and timekeepers are behind, until the given time. */
