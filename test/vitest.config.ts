@@ -9,14 +9,20 @@ const ISOLATED = ['test/unit/events/retired-shape.test.ts', 'test/contract/gatew
 /** What takes minutes (`npm run test:long`), in its short form too (`npm run soak`). */
 export const LONG = ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'];
 
-/** What `npm test` runs: every `*.test.ts` but those of `npm run test:long`. */
+/** What needs a cluster (`npm run test:kubernetes`). */
+const KUBERNETES = ['test/kubernetes/**'];
+
+/** What `npm test` runs: every `*.test.ts` but those of the other commands. */
 export default defineConfig({
   root: ROOT,
   test: {
     globalSetup: ['test/support/programs.setup.ts'],
     reporters: ['default', './test/support/summary.ts'],
     projects: [
-      project('all', { include: ['test/**/*.test.ts'], exclude: [...LONG, ...ISOLATED] }),
+      project('all', {
+        include: ['test/**/*.test.ts'],
+        exclude: [...LONG, ...KUBERNETES, ...ISOLATED],
+      }),
       project('isolated', { include: ISOLATED, exclude: [] }, { isolate: true }),
     ],
   },

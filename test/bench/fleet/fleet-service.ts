@@ -44,7 +44,7 @@ export async function startFleet(size: FleetSize, tiers: string): Promise<Fleet>
     REDIS_URL: redis.url,
     MASTER_KEY: 'the-same-in-every-process-of-the-fleet',
     TIERS: tiers,
-    // That it is ready is told on this level.
+    // startService waits for a line of this level.
     LOG_LEVEL: 'info',
     QUEUE_MAX: '10000',
     // A create is measured however long it takes.

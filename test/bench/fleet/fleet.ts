@@ -101,7 +101,7 @@ async function sustain(
   const creates: number[] = [];
   const stops: number[] = [];
   const lag = watchLag(fleet, connection, end);
-  // A create that fails ends the connection under it, and is what has to be told.
+  // A create that fails closes its connection, and has the error that matters.
   lag.catch(() => undefined);
   const live = async (at: number) => {
     while (performance.now() < end) {
