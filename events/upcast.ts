@@ -12,11 +12,24 @@ const upcasters: Readonly<Record<string, readonly Step[]>> = {
   'server.joined': [(data) => data],
 };
 
-const today = createUpcasts(upcasters);
+/** Whether data of a type need its newest version, or the one before has them as they are. */
+const needsNewest: Readonly<Record<string, (data: never) => boolean>> = {
+  'server.joined': ({ browsers }: { browsers: string }) => browsers === 'kubernetes',
+};
+
+const today = createUpcasts(upcasters, needsNewest);
 
 /** The current version of a type's data, from 1. */
 export function dataVersion(type: string): number {
   return today.dataVersion(type);
+}
+
+/**
+ * The version that data of a type are written as: the oldest that has them as they are. In a
+ * rolling upgrade the previous release reads them too.
+ */
+export function writtenVersion(type: string, data: unknown): number {
+  return today.writtenVersion(type, data);
 }
 
 /**
@@ -27,13 +40,19 @@ export function upcast(type: string, version: number, data: unknown): unknown {
   return today.upcast(type, version, data);
 }
 
-/** Both functions for any steps by type. */
-export function createUpcasts(steps: Readonly<Record<string, readonly Step[]>>) {
+/** The functions for any steps by type, and what needs the newest version of it (absent: all). */
+export function createUpcasts(
+  steps: Readonly<Record<string, readonly Step[]>>,
+  needs: typeof needsNewest = {},
+) {
   function stepsOf(type: string): readonly Step[] {
     return steps[type] ?? [];
   }
+  const dataVersion = (type: string) => stepsOf(type).length + 1;
   return {
-    dataVersion: (type: string) => stepsOf(type).length + 1,
+    dataVersion,
+    writtenVersion: (type: string, data: unknown) =>
+      dataVersion(type) - (needs[type]?.(data as never) === false ? 1 : 0),
     upcast(type: string, version: number, data: unknown): unknown {
       const chain = stepsOf(type);
       if (!Number.isInteger(version) || version < 1 || version > chain.length + 1)

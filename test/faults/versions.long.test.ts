@@ -179,9 +179,10 @@ async function note(connection: JetStreamConnection, id: string): Promise<number
   const type = 'session.noted';
   const identity = { aggregate, type, id: newId('evt'), time: new Date().toISOString() };
   const headers = newHeaders();
-  const attributes = headersOf({ ...identity, metadata: newMetadata('test') });
+  const data = { note: 'hello' };
+  const attributes = headersOf({ ...identity, data, metadata: newMetadata('test') });
   for (const [name, value] of Object.entries(attributes)) headers.set(name, value);
-  const body = { data: { note: 'hello' }, state: last?.state, stateVersion: 2 };
+  const body = { data, state: last?.state, stateVersion: 2 };
   const subject = subjectOf(aggregate, type);
   const { seq } = await connection.js.publish(subject, JSON.stringify(body), { headers });
   return seq;

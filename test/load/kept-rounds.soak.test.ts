@@ -97,6 +97,7 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
       'the download and the upload are among its files',
     );
     await browser.disconnect();
+    await eventually(async () => (await segmentsOf(session)) > 0, 'some of it is recorded');
     await service.request('DELETE', `/api/sessions/${session.id}`);
     const stopped = await reaches(service, session.id, 'stopped');
     const { reason, version, segments } = await outcomeOf(session, stopped);
@@ -120,13 +121,16 @@ describe.each(kinds)(`${ROUNDS} sessions of %s browsers with all that is kept`, 
   }
   async function outcomeOf({ id }: CreatedSession, stopped: { ended_reason: string | null }) {
     const { body } = await service.request('GET', `/api/sessions/${id}`);
-    const history = await service.request('GET', `/api/sessions/${id}/history?limit=100`);
-    const types = history.body.events.map(({ type }: { type: string }) => type);
     return {
       reason: String(stopped.ended_reason),
       version: Number(body.profile.saved_version),
-      segments: types.filter((type: string) => type === 'session.recording-stored').length,
+      segments: await segmentsOf({ id }),
     };
+  }
+  async function segmentsOf({ id }: { id: string }): Promise<number> {
+    const history = await service.request('GET', `/api/sessions/${id}/history?limit=100`);
+    const types = history.body.events.map(({ type }: { type: string }) => type);
+    return types.filter((type: string) => type === 'session.recording-stored').length;
   }
 
   async function objects(): Promise<string[]> {

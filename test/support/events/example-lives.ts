@@ -31,7 +31,7 @@ const organizationId = 'org_acme';
 const session = { kind: 'session', organizationId, id: 'ses_1' } as const;
 const server = { kind: 'server', id: 'srv_1' } as const;
 const newerBrowser = { version: '151.0.7900.12', builtAt: '2026-11-20T03:00:00.000Z' };
-const place = { ip: '10.0.0.7', browsers: 'docker', poolMax: 4 } as const;
+const place = { ip: '10.0.0.7', browsers: 'kubernetes', poolMax: 4 } as const;
 const ended = { reason: 'session_ended' } as const;
 const reconciled = {
   ...{ adopted: 2, stopped: 1, failed: 0, corrected: 1 },
