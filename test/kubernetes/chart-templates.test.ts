@@ -29,7 +29,7 @@ describe.each(examples)('the chart with %s', (name) => {
   it('is taken by the API server without a warning', () => {
     const { printed, warned } = helm(
       'template',
-      'sessions',
+      'judged',
       CHART,
       '--values',
       values,
