@@ -12,8 +12,12 @@ const BESIDE = [
   'test/kubernetes/pods.test.ts',
   'test/kubernetes/chart-templates.test.ts',
 ];
-/** What counts connections, and what enforces NetworkPolicies on the node: one by one, last. */
-const ALONE = ['test/kubernetes/rounds.test.ts', 'test/kubernetes/chart.test.ts'];
+/** What counts connections, and what is done to all of the node: one by one, last. */
+const ALONE = [
+  'test/kubernetes/preempted.test.ts',
+  'test/kubernetes/rounds.test.ts',
+  'test/kubernetes/chart.test.ts',
+];
 
 const missing = await missingForCluster();
 if (missing !== null) process.env['TEST_KUBERNETES_LEFT_OUT'] = missing;

@@ -1,9 +1,6 @@
-import { writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { LaunchFailed, type BrowserExit } from '#src/provisioner/browsers/browsers.ts';
+import { describe, expect, test } from 'vitest';
+import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
 import { KubernetesUnavailable } from '#src/provisioner/browsers/kubernetes/cluster.ts';
-import { nameOf } from '#src/provisioner/browsers/kubernetes/naming.ts';
 import { openSite } from '#src/provisioner/browsers/kubernetes/site.ts';
 import { aSpec } from '#test/support/browsers/browsers-adapters.ts';
 import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
@@ -12,24 +9,9 @@ import {
   openKubernetesBrowsers,
 } from '#test/support/browsers/kubernetes-browsers.fixture.ts';
 import { kubectl } from '#test/support/kubernetes/cluster.ts';
-import { eventually } from '#test/support/service/service.ts';
+import { jsonFile, launched } from '#test/support/kubernetes/pods.ts';
 
 /** What Kubernetes does to Pods, and what the service reports of it. */
-
-type Opened = Awaited<ReturnType<typeof openKubernetesBrowsers>>;
-
-/** A browser that runs, and the ends that are reported. */
-async function launched(opened: Opened) {
-  const exits: BrowserExit[] = [];
-  opened.browsers.onExit((exit) => exits.push(exit));
-  const spec = aSpec();
-  const browser = await opened.browsers.launch(spec);
-  const end = async () => {
-    await eventually(async () => exits.length > 0, 'the end of the browser is reported');
-    return exits[0] as BrowserExit;
-  };
-  return { ...spec, browser, pod: nameOf(spec.workloadId), end };
-}
 
 describe('a Pod that cannot start fails its launch with what Kubernetes says', () => {
   test('no node has room for it', async () => {
@@ -73,30 +55,6 @@ describe('the end of a Pod is reported with its reason', () => {
     const path = `/api/v1/namespaces/${opened.options.namespace}/pods/${pod}/eviction`;
     kubectl('create', '--raw', path, '-f', jsonFile(eviction));
     expect((await end()).detail).toContain('EvictionByEvictionAPI');
-  });
-
-  test('a Pod of a higher priority took its place', async () => {
-    await using opened = await openKubernetesBrowsers();
-    opened.options.limits.requested.cpus = 1;
-    const { end } = await launched(opened);
-    const name = `bss-test-${process.pid}-first`;
-    onTestFinished(() => void kubectl('delete', 'priorityclass', name));
-    kubectl('create', 'priorityclass', name, '--value=1000');
-    onTestFinished(() => void kubectl('delete', 'pod', name, '--now'));
-    const spec = {
-      priorityClassName: name,
-      containers: [
-        {
-          name,
-          image: opened.options.image,
-          command: ['sleep', 'infinity'],
-          resources: { requests: { cpu: '1200m' } },
-        },
-      ],
-    };
-    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
-    kubectl('create', '-f', jsonFile(pod));
-    expect((await end()).detail).toContain('PreemptionByScheduler');
   });
 
   test('its memory was used up', async () => {
@@ -173,10 +131,3 @@ test('a Pod is confined', async () => {
   expect(inside('touch /usr/x 2>&1 || true')).toContain('Read-only file system');
   expect(inside('ls /var/run/secrets/kubernetes.io 2>&1 || true')).toContain('No such file');
 });
-
-function jsonFile(value: object): string {
-  const path = `/tmp/bss-test-${process.pid}.json`;
-  writeFileSync(path, JSON.stringify(value));
-  onTestFinished(() => rm(path, { force: true }));
-  return path;
-}
