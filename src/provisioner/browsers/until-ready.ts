@@ -17,10 +17,14 @@ export function untilReady<Result>(
 }
 
 function isTooEarly(error: unknown): boolean {
-  const { code, message, name } = error as NodeJS.ErrnoException;
+  const { code, message, cause } = error as NodeJS.ErrnoException;
   const isClosed = code === 'ECONNREFUSED' || code === 'ECONNRESET';
-  // The attempt's own time limit, where it has one.
-  return isClosed || message === 'socket hang up' || name === 'TimeoutError';
+  return isClosed || message === 'socket hang up' || isTimeout(error) || isTimeout(cause);
+}
+
+/** The attempt's own time limit, where it has one: a request of Node has it as its error's cause. */
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
 }
 
 /** Resolves once the link's other end has proved its key: an image without a relay has none. */
