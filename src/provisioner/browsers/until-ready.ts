@@ -22,7 +22,7 @@ function isTooEarly(error: unknown): boolean {
   return isClosed || message === 'socket hang up' || isTimeout(error) || isTimeout(cause);
 }
 
-/** The attempt's own time limit, where it has one: a request of Node has it as its error's cause. */
+/** The attempt's own time limit, where it has one; the cause of the error of Node's requests. */
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }

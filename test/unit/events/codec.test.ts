@@ -198,7 +198,7 @@ describe('upcasting a retired shape', () => {
     const joined = exampleEvents.get('server.joined') as PendingEvent;
     const versionWith = (browsers: string) => {
       const data = { ...(joined.data as object), browsers };
-      return encode({ ...joined, data } as PendingEvent).headers['ce-dataschema']?.at(-1);
+      return encode({ ...joined, data }).headers['ce-dataschema']?.at(-1);
     };
     expect(['docker', 'process', 'simulated'].map(versionWith)).toEqual(['1', '1', '1']);
     expect(versionWith('kubernetes')).toBe('2');
