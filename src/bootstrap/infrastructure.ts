@@ -1,4 +1,4 @@
-import { EVENTS_STREAM } from '#events/subjects.ts';
+import { EVENTS_STREAM, filters } from '#events/subjects.ts';
 import { withArchive } from '#src/archive/archived-event-store.ts';
 import { openOnce, type OpenArchive } from '#src/archive/open-once.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
@@ -9,7 +9,7 @@ import { openArchiveFiles } from './archive-files.ts';
 import { openObjectStore } from './objects/open-object-store.ts';
 import type { Telemetry } from './telemetry.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate-watcher.ts';
-import type { Config } from '#src/config/config.ts';
+import type { Config, RoleName } from '#src/config/config.ts';
 import { natsAccess, redisAccess } from '#src/config/stores.ts';
 import { createTickets } from '#src/gateway/access/ticket.ts';
 import { createUrls, type Urls } from '#src/gateway/access/urls.ts';
@@ -96,7 +96,10 @@ export async function openInfrastructure(
   const onFailure = (error: unknown, what: string) =>
     log.error({ part: 'event store', err: error }, what);
   const eventLog = stack.use(
-    await withSharedSubscription(createJetStreamEventStore(connection), { onFailure }),
+    await withSharedSubscription(createJetStreamEventStore(connection), {
+      subjects: followedBy(config.roles),
+      onFailure,
+    }),
   );
   options.readers.add(EVENTS_STREAM, eventLog.silenceMs);
   const openArchive = openOnce(() => openArchiveFiles(config.archive.place));
@@ -132,6 +135,23 @@ export async function openInfrastructure(
     proxyPasswords: createProxyPasswords(masterKey),
     certificate: files === null ? null : stack.use(await watchCertificate(files, log)),
   };
+}
+
+/**
+ * What the roles of a process follow: all of them sessions and their ledgers, which the state cache
+ * keeps.
+ */
+function followedBy(roles: readonly RoleName[]): string[] {
+  const more: Record<RoleName, string[]> = {
+    api: filters.all,
+    projector: filters.all,
+    archivist: filters.all,
+    gateway: filters.organizations,
+    provisioner: filters.servers,
+    timekeeper: [],
+  };
+  const followed = roles.flatMap((role) => more[role]);
+  return followed.includes('evt.>') ? filters.all : [...filters.ledgersAndSessions, ...followed];
 }
 
 /** How long a start waits for a Redis that is started at the same time. */

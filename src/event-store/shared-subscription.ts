@@ -1,4 +1,4 @@
-import { filters } from '#events/subjects.ts';
+import { filters, subjectMatcher } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -19,6 +19,8 @@ export type SharedSubscriptionStore = EventStore & {
 } & AsyncDisposable;
 
 export type SharedSubscriptionOptions = {
+  /** What its subscribers may ask for; default: all events. */
+  subjects?: readonly string[];
   /** Newest events that are kept, at least; default 5,000. */
   keptMin?: number;
   /** How long the reader may receive nothing before `isReceiving` is false; default 3 s. */
@@ -47,6 +49,9 @@ const AWAY_MS = 250;
  * catches up with a reader of its own and then joins. The events are shared between subscribers and
  * must not be changed.
  *
+ * The reader's subjects bound what a process receives: each server of a fleet would otherwise
+ * decode the events of all others' browsers. A subscription to other subjects throws RangeError.
+ *
  * Subscriptions never end by themselves. Whatever the store answers (a stream that a starting
  * server does not know yet, a permission that is missing for a moment), the reader tries again
  * after the last event received, 100 ms later at first and every 5 s at last: no event is missed or
@@ -56,6 +61,7 @@ const AWAY_MS = 250;
 export async function withSharedSubscription(
   eventStore: EventStore,
   {
+    subjects = filters.all,
     keptMin = KEPT_MIN,
     silentAfterMs = SILENT_AFTER_MS,
     onFailure = () => undefined,
@@ -64,7 +70,9 @@ export async function withSharedSubscription(
   const stop = new AbortController();
   const notifier = createNotifier();
   const newest = createRecentEvents(await eventStore.lastSequence(), keptMin);
+  const isFollowed = subjectMatcher(subjects);
   const reader = startReader(eventStore, {
+    subjects,
     newest,
     notifier,
     silentAfterMs,
@@ -73,6 +81,9 @@ export async function withSharedSubscription(
   });
 
   async function* follow(options: SubscribeOptions): AsyncGenerator<RecordedEvent[], void, void> {
+    const unread = options.subjects.filter((wanted) => !isFollowed(wanted));
+    if (unread.length > 0)
+      throw new RangeError(`this process does not follow the events of ${unread.join(', ')}`);
     const signal = AbortSignal.any([options.signal, stop.signal]);
     let after: number | null = options.after === 'end' ? null : options.after;
     while (!signal.aborted) {
@@ -114,6 +125,7 @@ export async function withSharedSubscription(
 function startReader(
   eventStore: EventStore,
   parts: {
+    subjects: readonly string[];
     newest: RecentEvents;
     notifier: Notifier;
     silentAfterMs: number;
@@ -121,7 +133,7 @@ function startReader(
     onFailure: OnFailure;
   },
 ): { isReceiving: () => boolean; silenceMs: () => number; ended: Promise<void> } {
-  const { newest, notifier, silentAfterMs, signal, onFailure } = parts;
+  const { subjects, newest, notifier, silentAfterMs, signal, onFailure } = parts;
   const backOff = createBackOff();
   /** When the first sign of life was missed; null while the reader gets some. */
   let silentSince: number | null = null;
@@ -149,7 +161,7 @@ function startReader(
   }
   async function read(): Promise<void> {
     const batches = eventStore.subscribe({
-      subjects: filters.all,
+      subjects,
       after: newest.end(),
       signal,
       onReceiving,

@@ -29,6 +29,24 @@ export async function createJetStreamLeases(
     await requestWithRetry(connection, ANSWER_MS, () =>
       jsm.streams.update(LEASES_STREAM, { max_age: nanos(leaseMs) }),
     );
+  /** The revision of each lease that was written last here, by its holder. */
+  const written = new Map<string, { holder: string; revision: number }>();
+
+  /** Writes the lease if its entry has the revision; 0: if there is none. */
+  async function write(key: string, holder: string, revision: number): Promise<boolean> {
+    written.delete(key);
+    try {
+      const next =
+        revision === 0
+          ? await bucket.create(key, holder)
+          : await bucket.update(key, holder, revision);
+      written.set(key, { holder, revision: next });
+      return true;
+    } catch (error) {
+      if (!isWrongLastSequence(error)) throw error;
+      return false;
+    }
+  }
 
   return {
     async renew(serverId) {
@@ -38,26 +56,23 @@ export async function createJetStreamLeases(
     async acquire(name, holder) {
       const key = keyOf(name);
       return requestWithRetry(connection, ANSWER_MS, async () => {
+        // One message: a process that reads its answers too late, because it is short of processor
+        // time, renews its leases all the same.
+        const known = written.get(key);
+        if (known?.holder === holder && (await write(key, holder, known.revision))) return true;
         const entry = await bucket.get(key);
         // A lease without a holder is one that only says that its server lives.
         const isFree = entry === null || entry.operation !== 'PUT';
         const isHeld = !isFree && entry.string() !== '' && entry.string() !== holder;
-        if (isHeld) return false;
-        try {
-          // Both fail if somebody else has written since.
-          if (isFree) await bucket.create(key, holder);
-          else await bucket.update(key, holder, entry.revision);
-          return true;
-        } catch (error) {
-          if (!isWrongLastSequence(error)) throw error;
-          return false;
-        }
+        // Fails if somebody else has written since.
+        return !isHeld && write(key, holder, isFree ? 0 : entry.revision);
       });
     },
 
     async release(name, holder) {
       // Purged, not deleted: a delete leaves a marker that `held` would count as an entry.
       const filter = PREFIX + keyOf(name);
+      written.delete(name);
       await requestWithRetry(connection, ANSWER_MS, async () => {
         if (holder === undefined) return jsm.streams.purge(LEASES_STREAM, { filter });
         const entry = await bucket.get(name);

@@ -40,6 +40,31 @@ test('however many subscribers there are, the store is read once', async () => {
   expect(counted.readers()).toBe(1);
 });
 
+test('one reader of some subjects receives those alone, and refuses subscriptions to others', async () => {
+  const store = createMemoryEventStore();
+  const asked: (readonly string[])[] = [];
+  const subscribe: EventStore['subscribe'] = (options) => {
+    asked.push(options.subjects);
+    return store.subscribe(options);
+  };
+  const subjects = [...filters.ledgersAndSessions, ...filters.servers];
+  await using log = await withSharedSubscription({ ...store, subscribe }, { subjects });
+  const stop = new AbortController();
+  const given = { after: 0, signal: stop.signal, onUnreadable: () => undefined };
+  const one = aSession();
+  for (const wanted of [filters.all, filters.fleet, filters.workloads, ['evt.>']]) {
+    const batches = log.subscribe({ ...given, subjects: wanted })[Symbol.asyncIterator]();
+    await expect(batches.next()).rejects.toThrow('does not follow');
+  }
+  const followers = [filters.sessions, [streamFilter(one)]].map((wanted) =>
+    followed(log, { subjects: wanted, after: 0 }, 2),
+  );
+  const sequences = await appendEach(log, one, 2);
+  for (const batches of await Promise.all(followers))
+    expect(batches.flat().map(({ sequence }) => sequence)).toEqual(sequences);
+  expect(asked).toEqual([subjects]);
+});
+
 test('a subscriber that fell behind the kept events reads what it missed, and joins again', async () => {
   const counted = countedLog();
   await using log = await withSharedSubscription(counted, { keptMin: 5 });

@@ -152,6 +152,26 @@ describe.each([
   });
 });
 
+describe.each(natsServers)('a renewal on JetStream in a $where', ({ start }) => {
+  test('is one message, which counts even where its answer is read too late', async () => {
+    await using nats = await start();
+    await using connection = await connectJetStream({ url: nats.url });
+    await using late = await connectJetStream({ url: nats.url });
+    const [leases, other] = await Promise.all(
+      [connection, late].map((one) => createJetStreamLeases(one, { leaseMs: 3_000 })),
+    );
+    const name = freshId('server');
+    expect(await leases?.acquire(name, 'one')).toBe(true);
+    const before = connection.nc.stats().outMsgs;
+    expect(await leases?.acquire(name, 'one')).toBe(true);
+    expect(connection.nc.stats().outMsgs - before).toBe(1);
+    // An owner's other process has renewed it meanwhile: the revision is read again.
+    expect(await other?.acquire(name, 'one')).toBe(true);
+    expect(await leases?.acquire(name, 'one')).toBe(true);
+    expect(await other?.acquire(name, 'two')).toBe(false);
+  });
+});
+
 async function openMemoryLeases(): Promise<OpenedLeases> {
   let now = Date.now();
   const leases = createMemoryLeases({ now: () => now });
