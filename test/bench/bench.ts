@@ -9,7 +9,6 @@
  */
 import { availableParallelism, cpus } from 'node:os';
 import { ensurePrograms } from '#src/embedded/programs.ts';
-import { startService, type RunningService } from '#test/support/service/service.ts';
 import { benchBareCreate } from './bare-create/bare-create.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { benchControlPlane } from './control-plane/control-plane.ts';
@@ -38,6 +37,7 @@ import { benchRebuild } from './rebuild.ts';
 import { benchRecording } from './recording.ts';
 import { benchStrangers } from './strangers.ts';
 import { atLeast, atMost, row, type Verdict } from './samples.ts';
+import { withService } from './sessions.ts';
 
 const RUNS = Number(process.env['BENCH_RUNS'] ?? 1);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 20);
@@ -50,14 +50,6 @@ const TIERS = JSON.stringify({
 
 function print(line = ''): void {
   process.stdout.write(`${line}\n`);
-}
-
-async function withService<Result>(
-  env: Record<string, string>,
-  measure: (service: RunningService) => Promise<Result>,
-): Promise<Result> {
-  await using service = await startService(env);
-  return await measure(service);
 }
 
 async function benchGateway(): Promise<Verdict[]> {

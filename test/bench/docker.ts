@@ -1,24 +1,23 @@
 import { execFile } from 'node:child_process';
-import { createSecretKey, randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
-import { linkKeyText } from '#src/browser-link/browser-link.ts';
-import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
-import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { ensureBrowserImage } from '#src/provisioner/browsers/docker/browser-image.ts';
 import { dockerHost, findDocker, removeNetwork } from '#test/support/servers/docker-engine.ts';
-import { startService, type RunningService } from '#test/support/service/service.ts';
-import { firstReply } from './cdp-client.ts';
-import { measureCold, measureLives, measureTogether, type Bare } from './sessions.ts';
+import { byHand, untilFirstReply } from './image-by-hand.ts';
+import {
+  keepIdle,
+  measureCold,
+  measureLives,
+  measureTogether,
+  type Bare,
+  withService,
+} from './sessions.ts';
 import { atMost, row, summarize, timed, type Verdict } from './samples.ts';
 
 const SECCOMP = fileURLToPath(new URL('../../deploy/browser/seccomp.json', import.meta.url));
 const NETWORK = `bss-bench-${process.pid}`;
 const TOGETHER = 4;
-const SCREEN = { width: 1280, height: 800 };
-/** Interval between attempts to get a CDP answer. */
-const POLL_MS = 5;
 
 /**
  * Sessions on Docker browsers, beside the same image run by hand: `docker run` with a published
@@ -41,17 +40,21 @@ export async function benchDocker(
     const plain = await measurePlain(image, rounds);
     print(row('docker run → first CDP reply', plain.launch));
     print(row('docker rm -f', plain.exit));
-    const lives = await withService({ ...real, ...idle(1) }, (one) => measureLives(one, rounds));
+    const lives = await withService({ ...real, ...keepIdle(1) }, (one) =>
+      measureLives(one, rounds),
+    );
     print(row('create, warm: POST → active', lives.create));
     print(row('create, warm: POST → first CDP reply', lives.firstReply));
     print(row('release: DELETE → answer', lives.release));
     print(row("release: DELETE → client's CDP socket closed", lives.socketClosed));
     print(row('release: DELETE → a browser waits again', lives.capacityBack));
-    const cold = await withService({ ...real, ...idle(0) }, (none) => measureCold(none, rounds));
+    const cold = await withService({ ...real, ...keepIdle(0) }, (none) =>
+      measureCold(none, rounds),
+    );
     print(row('create, cold: POST → first CDP reply', cold));
     const plainFour = await measurePlain(image, few, TOGETHER);
     print(row(`docker run, ${TOGETHER} at once → first CDP reply`, plainFour.launch));
-    const four = await withService({ ...real, ...idle(TOGETHER) }, (service) =>
+    const four = await withService({ ...real, ...keepIdle(TOGETHER) }, (service) =>
       measureTogether(service, TOGETHER, few),
     );
     print(row(`create, warm, ${TOGETHER} at once → first CDP reply`, four));
@@ -66,19 +69,6 @@ export async function benchDocker(
   } finally {
     await removeNetwork(NETWORK);
   }
-}
-
-/** Resolves once this many browsers are idle, whatever the recent demand. */
-function idle(count: number): Record<string, string> {
-  return { POOL_MIN_IDLE: `${count}`, POOL_MAX_IDLE: `${count}` };
-}
-
-async function withService<Result>(
-  env: Record<string, string>,
-  measure: (service: RunningService) => Promise<Result>,
-): Promise<Result> {
-  await using service = await startService(env);
-  return await measure(service);
 }
 
 /** The image run by hand: to its first CDP reply, and to its removal. */
@@ -101,24 +91,14 @@ async function measurePlain(image: string, rounds: number, atOnce = 1): Promise<
 
 /** @returns the container's id */
 async function runPlain(image: string): Promise<string> {
-  const { width, height } = SCREEN;
-  const linkKey = createSecretKey(randomBytes(32));
-  const values = [`LINK_KEY=${linkKeyText(linkKey)}`, 'VNC_PASSWORD=passw0rd'];
-  const variables = [...values, `SCREEN_SIZE=${width}x${height}`].flatMap((one) => ['-e', one]);
-  const flags = ['-d', '-p', '127.0.0.1::9223', '--security-opt', `seccomp=${SECCOMP}`];
-  const spec = { workloadId: '', vncPassword: '', screen: SCREEN };
-  const id = await docker('run', ...flags, ...variables, image, ...chromiumFlags(spec));
+  const { linkKey, values, flags } = byHand();
+  const variables = values.flatMap((one) => ['-e', one]);
+  const options = ['-d', '-p', '127.0.0.1::9223', '--security-opt', `seccomp=${SECCOMP}`];
+  const id = await docker('run', ...options, ...variables, image, ...flags);
   const [, port] = (await docker('port', id, '9223/tcp')).split(':');
   const address = { host: '127.0.0.1', port: Number(port), linkKey };
-  for (;;) {
-    try {
-      const { webSocketDebuggerUrl } = await readVersion(address, AbortSignal.timeout(5_000));
-      (await firstReply(webSocketDebuggerUrl, address)).terminate();
-      return id;
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    }
-  }
+  await untilFirstReply(address);
+  return id;
 }
 
 async function docker(...args: string[]): Promise<string> {

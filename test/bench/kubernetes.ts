@@ -1,18 +1,10 @@
-import { createSecretKey, randomBytes } from 'node:crypto';
-import { linkKeyText } from '#src/browser-link/browser-link.ts';
-import { chromiumFlags } from '#src/provisioner/browsers/chromium/flags.ts';
-import { readVersion } from '#src/provisioner/browsers/chromium/version.ts';
 import { kubectlBeside, loadedImage, podsEnvironment } from '#test/support/kubernetes/cluster.ts';
 import { setup, teardown } from '#test/support/kubernetes/cluster.setup.ts';
 import { missingForCluster } from '#test/support/kubernetes/missing.ts';
-import { startService, type RunningService } from '#test/support/service/service.ts';
-import { firstReply } from './cdp-client.ts';
-import { measureCold, measureLives, type Bare } from './sessions.ts';
+import { byHand, untilFirstReply } from './image-by-hand.ts';
+import { keepIdle, measureCold, measureLives, type Bare, withService } from './sessions.ts';
 import { atMost, row, summarize, timed, type Verdict } from './samples.ts';
 
-const SCREEN = { width: 1280, height: 800 };
-/** Interval between attempts to get a CDP answer. */
-const POLL_MS = 5;
 const LINK_PORT = 9223;
 
 /**
@@ -35,12 +27,16 @@ export async function benchKubernetes(
     const plain = await measurePlain(rounds);
     print(row('kubectl run → first CDP reply', plain.launch));
     print(row('kubectl delete pod --now', plain.exit));
-    const lives = await withService({ ...real, ...idle(1) }, (one) => measureLives(one, rounds));
+    const lives = await withService({ ...real, ...keepIdle(1) }, (one) =>
+      measureLives(one, rounds),
+    );
     print(row('create, warm: POST → active', lives.create));
     print(row('create, warm: POST → first CDP reply', lives.firstReply));
     print(row('release: DELETE → answer', lives.release));
     print(row('release: DELETE → a browser waits again', lives.capacityBack));
-    const cold = await withService({ ...real, ...idle(0) }, (none) => measureCold(none, rounds));
+    const cold = await withService({ ...real, ...keepIdle(0) }, (none) =>
+      measureCold(none, rounds),
+    );
     print(row('create, cold: POST → first CDP reply', cold));
     const run = plain.launch.p50;
     return [
@@ -50,19 +46,6 @@ export async function benchKubernetes(
   } finally {
     await teardown();
   }
-}
-
-/** Resolves once this many browsers are idle, whatever the recent demand. */
-function idle(count: number): Record<string, string> {
-  return { POOL_MIN_IDLE: `${count}`, POOL_MAX_IDLE: `${count}` };
-}
-
-async function withService<Result>(
-  env: Record<string, string>,
-  measure: (service: RunningService) => Promise<Result>,
-): Promise<Result> {
-  await using service = await startService(env);
-  return await measure(service);
 }
 
 /** The image run by hand: to its first CDP reply, and to its removal. */
@@ -82,24 +65,12 @@ async function measurePlain(rounds: number): Promise<Bare> {
 }
 
 async function runPlain(pod: string): Promise<void> {
-  const { width, height } = SCREEN;
-  const linkKey = createSecretKey(randomBytes(32));
-  const values = [`LINK_KEY=${linkKeyText(linkKey)}`, 'VNC_PASSWORD=passw0rd'];
-  const variables = [...values, `SCREEN_SIZE=${width}x${height}`].map((one) => `--env=${one}`);
+  const { linkKey, values, flags } = byHand();
+  const variables = values.map((one) => `--env=${one}`);
   const image = [`--image=${loadedImage()}`, '--image-pull-policy=IfNotPresent'];
-  const spec = { workloadId: '', vncPassword: '', screen: SCREEN };
-  const flags = ['--', ...chromiumFlags(spec)];
-  await kubectlBeside('run', pod, ...image, '--restart=Never', ...variables, ...flags);
+  await kubectlBeside('run', pod, ...image, '--restart=Never', ...variables, '--', ...flags);
   await kubectlBeside('wait', 'pod', pod, '--for=condition=Ready', '--timeout=120s');
   const host = await kubectlBeside('get', 'pod', pod, '--output=jsonpath={.status.podIP}');
   const address = { host, port: LINK_PORT, linkKey };
-  for (;;) {
-    try {
-      const { webSocketDebuggerUrl } = await readVersion(address, AbortSignal.timeout(5_000));
-      (await firstReply(webSocketDebuggerUrl, address)).terminate();
-      return;
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    }
-  }
+  await untilFirstReply(address);
 }

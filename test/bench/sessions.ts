@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { WebSocket } from 'ws';
-import { eventually, type RunningService } from '#test/support/service/service.ts';
+import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { firstReply } from './cdp-client.ts';
 import { send } from './http-client.ts';
 import { summarize, timed, type Samples } from './samples.ts';
@@ -145,4 +145,17 @@ type Pool = { total: number; idle: number; busy: number; launching: number; term
 async function pool(service: RunningService): Promise<Pool> {
   const { body } = await service.request('GET', '/api/status');
   return body.autoscaler.pool_status as Pool;
+}
+
+/** Resolves once this many browsers are idle, whatever the recent demand. */
+export function keepIdle(count: number): Record<string, string> {
+  return { POOL_MIN_IDLE: `${count}`, POOL_MAX_IDLE: `${count}` };
+}
+
+export async function withService<Result>(
+  env: Record<string, string>,
+  measure: (service: RunningService) => Promise<Result>,
+): Promise<Result> {
+  await using service = await startService(env);
+  return await measure(service);
 }

@@ -13,13 +13,8 @@ import { startService, type RunningService } from '#test/support/service/service
 import { createFigures, interleave } from '../harness/interleave.ts';
 import type { Probe } from '../harness/probe.ts';
 import { send } from '../http-client.ts';
-import {
-  bareLife,
-  bareTogether,
-  keepIdle,
-  type LifecycleOptions,
-} from '../lifecycle/bench-lifecycle.ts';
-import { stopSession, untilIdle } from '../sessions.ts';
+import { bareLife, bareTogether, type LifecycleOptions } from '../lifecycle/bench-lifecycle.ts';
+import { keepIdle, stopSession, untilIdle } from '../sessions.ts';
 import { row, timed, type Samples, type Verdict } from '../samples.ts';
 import type { BareSettings, Example } from './bare-create-apart.ts';
 

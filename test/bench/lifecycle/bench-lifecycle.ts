@@ -1,7 +1,7 @@
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { createFigures, interleave } from '../harness/interleave.ts';
 import type { Probe } from '../harness/probe.ts';
-import { live, openCold, openTogether, WARM_UP_ROUNDS, type Life } from '../sessions.ts';
+import { keepIdle, live, openCold, openTogether, WARM_UP_ROUNDS, type Life } from '../sessions.ts';
 import { atMost, row, type Samples, type Verdict } from '../samples.ts';
 import { launchBare, type BareMode, type Programs } from './bare-browser.ts';
 
@@ -101,10 +101,6 @@ function verdictsOf(of: (name: Figure) => Samples): Verdict[] {
     atMost('socket closed ÷ exit', of('socketClosed').p50 / exit, 0.15, PEERS.socketClosed),
     atMost('capacity back ÷ headful exit + launch', back, 1.3, PEERS.capacityBack),
   ];
-}
-
-export function keepIdle(count: number): Record<string, string> {
-  return { POOL_MIN_IDLE: `${count}`, POOL_MAX_IDLE: `${count}` };
 }
 
 /** The first of everything reads its files from the disk, and the services compile their code. */

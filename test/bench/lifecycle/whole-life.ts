@@ -5,10 +5,10 @@ import { descendantsOf } from '#test/support/service/processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { command, firstReply } from '../cdp-client.ts';
 import { processorTimes, type Probe } from '../harness/probe.ts';
-import { createSession, stopSession, untilIdle } from '../sessions.ts';
+import { keepIdle, createSession, stopSession, untilIdle } from '../sessions.ts';
 import { atMost, summarize, type Verdict } from '../samples.ts';
 import { launchBare, type Programs } from './bare-browser.ts';
-import { keepIdle, type LifecycleOptions } from './bench-lifecycle.ts';
+import type { LifecycleOptions } from './bench-lifecycle.ts';
 
 /**
  * What the whole life of a browser costs (launch or create, one page, end): the median of several

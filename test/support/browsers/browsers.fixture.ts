@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
+import { within } from '#src/async/timeout.ts';
 import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
@@ -158,11 +159,18 @@ export async function getFrom(
   return { status: response.statusCode, text: await text(response) };
 }
 
+/**
+ * The longest a browser may take for one answer. Where its Pod is gone with its network, nothing
+ * tells the client: its kernel would send the question again for a quarter of an hour.
+ */
+const ANSWER_MS_MAX = 60_000;
+
 /** Connects a client to a browser's CDP socket. */
 export async function openCdp(address: RunningBrowser['cdp']): Promise<Cdp> {
   const { host, port, path } = address;
   const createConnection = () => connectToBrowser(address);
-  const socket = new WebSocket(`ws://${host}:${port}${path}`, { createConnection });
+  const bounded = { createConnection, handshakeTimeout: ANSWER_MS_MAX };
+  const socket = new WebSocket(`ws://${host}:${port}${path}`, bounded);
   await once(socket, 'open');
   let lastId = 0;
   return {
@@ -178,7 +186,7 @@ export async function openCdp(address: RunningBrowser['cdp']): Promise<Cdp> {
       socket.on('message', hear);
       socket.once('close', close);
       socket.send(JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) }));
-      const { result, error } = await answer.promise.finally(() => {
+      const { result, error } = await within(ANSWER_MS_MAX, answer.promise).finally(() => {
         socket.off('message', hear);
         socket.off('close', close);
       });

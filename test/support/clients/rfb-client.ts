@@ -69,8 +69,9 @@ export async function connectRfb(stream: Duplex, password: string): Promise<RfbC
 /** The same on a browser's VNC socket. */
 export async function dialRfb(address: BrowserAddress, password: string): Promise<RfbClient> {
   const socket = connectToBrowser(address);
-  await once(socket, address.linkKey === undefined ? 'connect' : 'secureConnect');
   try {
+    const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+    await once(socket, address.linkKey === undefined ? 'connect' : 'secureConnect', { signal });
     return await connectRfb(socket, password);
   } catch (error) {
     socket.destroy();

@@ -1,24 +1,14 @@
 import type Docker from 'dockerode';
 import type { BrowserExit } from '../browsers.ts';
 import { isClose } from '../chromium/closed.ts';
-import type { OwnBrowser } from '../own-browsers.ts';
+import type { PlacedBrowser } from '../own-browsers.ts';
 import { lastOutput } from './container.ts';
 import { bounded } from './engine.ts';
 import type { Launched } from './launch.ts';
 
-/** A browser in a container; it is being launched until `launched` is set. */
-export type ContainerBrowser = OwnBrowser & {
-  launched: Launched | null;
-  /** Set where the container has ended, even before `launched` is set. */
-  exit: ContainerExit | null;
+export type ContainerBrowser = PlacedBrowser<Launched, ContainerExit> & {
   /** When the kernel last killed a process in it for lack of memory, on the monotonic clock. */
   memoryKilledAt: number | null;
-  /** The engine's id of the image that it runs from. */
-  imageId: string;
-  /** Whether its profile is read after its close: then it is removed by its stop alone. */
-  keepsProfile: boolean;
-  /** Resolves when it has ended without a stop. */
-  ended: PromiseWithResolvers<BrowserExit['reason']>;
 };
 
 /** How and when a container ended. */
@@ -28,25 +18,6 @@ export type ContainerExit = {
   /** Milliseconds since the epoch. */
   endedAt: number;
 };
-
-export function createContainerBrowser(
-  stopped: AbortController,
-  launching: Promise<unknown>,
-  { imageId, keepsProfile }: Pick<ContainerBrowser, 'imageId' | 'keepsProfile'>,
-): ContainerBrowser {
-  return {
-    stopped,
-    launching,
-    launched: null,
-    sessionId: null,
-    removal: null,
-    exit: null,
-    memoryKilledAt: null,
-    imageId,
-    keepsProfile,
-    ended: Promise.withResolvers(),
-  };
-}
 
 /** A kill for lack of memory explains an exit that follows within this. */
 const MEMORY_KILL_MS = 5_000;

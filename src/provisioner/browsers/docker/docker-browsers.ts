@@ -10,8 +10,7 @@ import type {
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
-import { OwnBrowsers } from '../own-browsers.ts';
-import { closeBrowser } from '../chromium/close.ts';
+import { closeWithin, createPlacedBrowser, OwnBrowsers, runningOf } from '../own-browsers.ts';
 import { readProfile, unpause } from './folders/profile-volume.ts';
 import { createContainerFolders } from './folders/container-folders.ts';
 import { createAvailability } from '../availability.ts';
@@ -19,7 +18,7 @@ import { buildBrowserImage } from './browser-image.ts';
 import { removeOldImages } from './old-images.ts';
 import type { Availability } from '../availability.ts';
 import { lastOutput, memoryUsedBy, removeContainer } from './container.ts';
-import { closedAtOf, createContainerBrowser, readExit, reasonOf } from './container-browser.ts';
+import { closedAtOf, readExit, reasonOf } from './container-browser.ts';
 import type { ContainerBrowser, ContainerExit } from './container-browser.ts';
 import { serveEgress } from '../relay-connections.ts';
 import { bounded, isAnswering, messageOf, statusOf } from './engine.ts';
@@ -101,7 +100,6 @@ class DockerBrowsers implements Browsers {
     const launched = this.#own.get(workloadId)?.launched ?? null;
     return launched === null ? null : this.#containerOf(launched);
   });
-  readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
   readonly #ending = new DisposableStack();
   #watcher: ContainerWatcher | null = null;
@@ -136,7 +134,7 @@ class DockerBrowsers implements Browsers {
 
   isOutdated(workloadId: string): boolean {
     const own = this.#own.get(workloadId);
-    return own !== undefined && own.imageId !== this.#site.image.now().id;
+    return own !== undefined && own.image !== this.#site.image.now().id;
   }
 
   async watch(): Promise<void> {
@@ -160,11 +158,9 @@ class DockerBrowsers implements Browsers {
     const launching = this.#confinementFor(spec).then((confinement) =>
       launchContainer(docker, confinement, spec, bounds),
     );
-    const kept = { keepsProfile: spec.profile !== undefined };
-    const own = createContainerBrowser(stopped, launching, {
-      imageId: this.#site.image.now().id,
-      ...kept,
-    });
+    const given = { image: this.#site.image.now().id, keepsProfile: spec.profile !== undefined };
+    const placed = createPlacedBrowser(stopped, launching, given);
+    const own: ContainerBrowser = { ...placed, memoryKilledAt: null };
     this.#own.set(workloadId, own);
     try {
       const launched = await launching;
@@ -204,11 +200,8 @@ class DockerBrowsers implements Browsers {
     await (own === undefined ? this.#stopLeftover(workloadId) : this.#own.stop(workloadId, own));
   }
 
-  async close(workloadId: string, withinMs: number): Promise<boolean> {
-    const own = this.#own.get(workloadId);
-    if (own?.launched === undefined || own.launched === null) return false;
-    const { browser } = own.launched;
-    return (await closeBrowser(browser, own.ended.promise, withinMs)) === 'browser_closed';
+  close(workloadId: string, withinMs: number): Promise<boolean> {
+    return closeWithin(this.#own.get(workloadId), withinMs);
   }
 
   readProfile(workloadId: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
@@ -250,13 +243,13 @@ class DockerBrowsers implements Browsers {
     const [found] = await listContainers(this.#site, workloadId);
     const browser = found === undefined ? null : await findBrowser(found);
     if (found === undefined || browser === null) return null;
-    const { imageId, hasProfile: keepsProfile } = found;
-    const given = { imageId, keepsProfile };
-    const own = createContainerBrowser(new AbortController(), Promise.resolve(), given);
-    own.launched = { containerId: found.containerId, browser, egress: found.egress };
-    serveEgress(own.launched, egress, own.stopped.signal);
+    const { containerId, imageId: image, hasProfile: keepsProfile, sessionId } = found;
+    const given = { image, keepsProfile };
+    const placed = createPlacedBrowser(new AbortController(), Promise.resolve(), given);
+    const launched = { containerId, browser, egress: found.egress };
+    const own: ContainerBrowser = { ...placed, launched, sessionId, memoryKilledAt: null };
+    serveEgress(launched, egress, own.stopped.signal);
     if (egress !== undefined) this.#watchClosed();
-    own.sessionId = found.sessionId;
     this.#own.set(workloadId, own);
     // It may have ended before its events were listened to.
     await this.#listAndCheckExits();
@@ -264,7 +257,7 @@ class DockerBrowsers implements Browsers {
   }
 
   onExit(listener: (exit: BrowserExit) => void): void {
-    this.#listeners.push(listener);
+    this.#own.onExit(listener);
   }
 
   onAvailable(listener: (isAvailable: boolean) => void): void {
@@ -373,11 +366,6 @@ class DockerBrowsers implements Browsers {
       ...(hasProfile && { hasProfile }),
     };
     const ended = { workloadId, reason, ...exit, ...more, detail: output + unfinished };
-    for (const listener of this.#listeners) listener(ended);
+    this.#own.reportExit(ended);
   }
-}
-
-/** Null for a browser that is being stopped: it cannot be adopted. */
-function runningOf({ launched, stopped }: ContainerBrowser): RunningBrowser | null {
-  return stopped.signal.aborted ? null : (launched?.browser ?? null);
 }

@@ -1,38 +1,11 @@
 import type { BrowserExit } from '../browsers.ts';
 import { isClose } from '../chromium/closed.ts';
-import type { OwnBrowser } from '../own-browsers.ts';
+import type { PlacedBrowser } from '../own-browsers.ts';
 import type { Launched } from './launch.ts';
 import type { BrowserPod } from './pods.ts';
 
-/** A browser in a Pod; it is being launched until `launched` is set. */
-export type PodBrowser = OwnBrowser & {
-  launched: Launched | null;
-  /** Its Pod's last state, where that has ended or is gone, even before `launched` is set. */
-  exit: BrowserPod | null;
-  image: string;
-  /** Whether its profile is read after its close: then it is removed by its stop alone. */
-  keepsProfile: boolean;
-  /** Resolves when it has ended without a stop. */
-  ended: PromiseWithResolvers<BrowserExit['reason']>;
-};
-
-export function createPodBrowser(
-  stopped: AbortController,
-  launching: Promise<unknown>,
-  { image, keepsProfile }: Pick<PodBrowser, 'image' | 'keepsProfile'>,
-): PodBrowser {
-  return {
-    stopped,
-    launching,
-    launched: null,
-    sessionId: null,
-    removal: null,
-    exit: null,
-    image,
-    keepsProfile,
-    ended: Promise.withResolvers(),
-  };
-}
+/** `exit`: its Pod's last state, where that has ended or is gone. */
+export type PodBrowser = PlacedBrowser<Launched, BrowserPod>;
 
 /** 128 + SIGKILL: the exit code where the kernel has killed Chromium itself. */
 const KILLED = 137;

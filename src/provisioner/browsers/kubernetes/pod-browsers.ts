@@ -10,9 +10,8 @@ import type {
   ObservedBrowser,
   RunningBrowser,
 } from '../browsers.ts';
-import { closeBrowser } from '../chromium/close.ts';
 import { isClose } from '../chromium/closed.ts';
-import { OwnBrowsers } from '../own-browsers.ts';
+import { closeWithin, createPlacedBrowser, OwnBrowsers, runningOf } from '../own-browsers.ts';
 import { serveEgress } from '../relay-connections.ts';
 import { isAnswering, statusOf } from './cluster.ts';
 import { findBrowser } from './find.ts';
@@ -21,7 +20,7 @@ import { launchPod, type FollowPod, type Launched } from './launch.ts';
 import { removeBrowsersOfGoneServers } from './left-servers.ts';
 import { memoryUsedBy } from './memory.ts';
 import { assignment, BROWSER, EGRESS_PORT, KEEPER, nameOf, selectorFor } from './naming.ts';
-import { createPodBrowser, endedAtOf, reasonOf, toldOf, type PodBrowser } from './own-pod.ts';
+import { endedAtOf, reasonOf, toldOf, type PodBrowser } from './own-pod.ts';
 import { listPods, watchPods, type BrowserPod, type PodWatcher } from './pods.ts';
 import { readProfile, readRunningProfile, resume } from './prepare.ts';
 import { lastOutput, removePod, removeSecretsOf } from './remove.ts';
@@ -74,7 +73,6 @@ class KubernetesBrowsers implements Browsers {
   readonly #own = new OwnBrowsers<PodBrowser>((_, workloadId) => this.#removePod(workloadId));
   /** Also of a browser that has ended, as long as its keeper is there. */
   readonly folders: BrowserFolders;
-  readonly #listeners: ((exit: BrowserExit) => void)[] = [];
   readonly #availability: Availability;
   /** Called with each change of a workload's Pod while it is launched. */
   readonly #followers = new Map<string, (pod: BrowserPod) => void>();
@@ -116,10 +114,8 @@ class KubernetesBrowsers implements Browsers {
     const timeoutMs = this.#launchTimeoutMs;
     const bounds = { follow: this.#follow, timeoutMs, stopped: stopped.signal };
     const launching = launchPod(cluster, pods, spec, bounds);
-    const own = createPodBrowser(stopped, launching, {
-      image: pods.image,
-      keepsProfile: spec.profile !== undefined,
-    });
+    const given = { image: pods.image, keepsProfile: spec.profile !== undefined };
+    const own: PodBrowser = createPlacedBrowser(stopped, launching, given);
     this.#own.set(workloadId, own);
     try {
       const launched = await launching;
@@ -139,11 +135,8 @@ class KubernetesBrowsers implements Browsers {
     await (own === undefined ? this.#removePod(workloadId) : this.#own.stop(workloadId, own));
   }
 
-  async close(workloadId: string, withinMs: number): Promise<boolean> {
-    const own = this.#own.get(workloadId);
-    if (own?.launched === undefined || own.launched === null) return false;
-    const { browser } = own.launched;
-    return (await closeBrowser(browser, own.ended.promise, withinMs)) === 'browser_closed';
+  close(workloadId: string, withinMs: number): Promise<boolean> {
+    return closeWithin(this.#own.get(workloadId), withinMs);
   }
 
   readProfile(workloadId: string, signal: AbortSignal): AsyncIterable<Uint8Array> {
@@ -193,11 +186,11 @@ class KubernetesBrowsers implements Browsers {
     if (found === undefined || browser === null) return null;
     const { name: pod, uid, image, keeper, isClosed, sessionId } = found;
     const given = { image, keepsProfile: keeper !== null };
-    const own = createPodBrowser(new AbortController(), Promise.resolve(), given);
+    const placed = createPlacedBrowser(new AbortController(), Promise.resolve(), given);
     const relay = isClosed ? { ...browser.cdp, port: EGRESS_PORT } : null;
-    own.launched = { pod, uid, browser, egress: relay };
-    serveEgress(own.launched, egress, own.stopped.signal);
-    own.sessionId = sessionId;
+    const launched = { pod, uid, browser, egress: relay };
+    const own: PodBrowser = { ...placed, launched, sessionId };
+    serveEgress(launched, egress, own.stopped.signal);
     this.#own.set(workloadId, own);
     // It may have ended meanwhile, when it was not known here.
     const now = this.#watcher?.get(workloadId) ?? null;
@@ -207,7 +200,7 @@ class KubernetesBrowsers implements Browsers {
   }
 
   onExit(listener: (exit: BrowserExit) => void): void {
-    this.#listeners.push(listener);
+    this.#own.onExit(listener);
   }
 
   onAvailable(listener: (isAvailable: boolean) => void): void {
@@ -321,11 +314,6 @@ class KubernetesBrowsers implements Browsers {
       ...(hasProfile && { hasProfile }),
       detail,
     };
-    for (const listener of this.#listeners) listener(ended);
+    this.#own.reportExit(ended);
   }
-}
-
-/** Null for a browser that is being stopped: it cannot be adopted. */
-function runningOf({ launched, stopped }: PodBrowser): RunningBrowser | null {
-  return stopped.signal.aborted ? null : (launched?.browser ?? null);
 }

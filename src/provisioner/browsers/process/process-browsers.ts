@@ -73,7 +73,6 @@ class ProcessBrowsers implements Browsers {
   readonly #own = new OwnBrowsers<ProcessBrowser>(({ launched }, workloadId) =>
     launched === null ? this.#stopLeftover(workloadId) : endBrowser(this.#site, launched.processes),
   );
-  readonly #listeners: ((exit: BrowserExit) => void)[] = [];
 
   readonly folders: BrowserFolders;
   readonly #build: BrowserBuild;
@@ -168,7 +167,7 @@ class ProcessBrowsers implements Browsers {
   }
 
   onExit(listener: (exit: BrowserExit) => void): void {
-    this.#listeners.push(listener);
+    this.#own.onExit(listener);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -212,7 +211,7 @@ class ProcessBrowsers implements Browsers {
       detail: summary + end.child.tail().slice(-(DETAIL_CHARS_MAX - summary.length)),
       ...(hasProfile ? { hasProfile } : {}),
     };
-    for (const listener of this.#listeners) listener(exit);
+    this.#own.reportExit(exit);
   }
 
   /**
