@@ -11,8 +11,8 @@ import { cpuOf } from '../run-apart.ts';
 const SERVERS_APART = fileURLToPath(new URL('servers-apart.ts', import.meta.url));
 const PROCESSES_OF_SERVERS = 5;
 
-/** The processes of a fleet, by what they are. */
-export type Part = 'nats' | 'redis' | 'api' | 'projector' | 'timekeeper' | 'servers';
+/** The processes of a fleet, by what they are; the clients are this process. */
+export type Part = 'clients' | 'nats' | 'redis' | 'api' | 'projector' | 'timekeeper' | 'servers';
 
 export type Fleet = AsyncDisposable & {
   cluster: NatsCluster;
@@ -51,6 +51,7 @@ export async function startFleet(size: FleetSize, tiers: string): Promise<Fleet>
     CREATE_WAIT: '2m',
   };
   const pids = new Map<Part, number[]>([
+    ['clients', [process.pid]],
     ['nats', [...cluster.servers.values()].map(({ pid }) => pid())],
     ['redis', [redis.pid()]],
   ]);

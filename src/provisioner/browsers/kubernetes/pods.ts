@@ -55,6 +55,8 @@ export function browserPodOf(pod: V1Pod): BrowserPod | null {
 
 /** The server ends a watch after this; the next one goes on where it ended. */
 const WATCH_SECONDS = 300;
+/** A server, or a proxy before it, that ends watches sooner is not asked again without a pause. */
+const WATCH_SHORT_MS = 1_000;
 /** The version that a watch asked for is no longer kept. */
 const GONE = 410;
 
@@ -93,8 +95,12 @@ export async function watchPods(
         begun.resolve();
         await handlers.onConnected();
         backOff.reset();
-        while (!signal.aborted)
+        while (!signal.aborted) {
+          const begunAt = performance.now();
           version = await watchFrom(cluster, { labelSelector, version, signal }, known);
+          if (performance.now() - begunAt > WATCH_SHORT_MS) backOff.reset();
+          else await sleep(backOff.nextMs(), signal, { ref: false });
+        }
       } catch (error) {
         if (stop.signal.aborted) return;
         begun.reject(error);
