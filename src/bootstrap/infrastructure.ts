@@ -137,21 +137,23 @@ export async function openInfrastructure(
   };
 }
 
-/**
- * What the roles of a process follow: all of them sessions and their ledgers, which the state cache
- * keeps.
- */
+/** What each role follows beside sessions and their ledgers; null: everything. */
+const FOLLOWED: Record<RoleName, string[] | null> = {
+  api: null,
+  projector: null,
+  archivist: null,
+  gateway: filters.organizations,
+  provisioner: filters.servers,
+  timekeeper: [],
+};
+
+/** The state cache of each process keeps sessions and their ledgers. */
 function followedBy(roles: readonly RoleName[]): string[] {
-  const more: Record<RoleName, string[]> = {
-    api: filters.all,
-    projector: filters.all,
-    archivist: filters.all,
-    gateway: filters.organizations,
-    provisioner: filters.servers,
-    timekeeper: [],
-  };
-  const followed = roles.flatMap((role) => more[role]);
-  return followed.includes('evt.>') ? filters.all : [...filters.ledgersAndSessions, ...followed];
+  const more = roles.map((role) => FOLLOWED[role]);
+  const some = more.filter((one) => one !== null);
+  return some.length < more.length
+    ? filters.all
+    : [...new Set([...filters.ledgersAndSessions, ...some.flat()])];
 }
 
 /** How long a start waits for a Redis that is started at the same time. */
