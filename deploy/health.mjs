@@ -9,13 +9,15 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 
 const WITHIN_MS = 3_000;
-const { DATA_DIR = '.data', GATEWAY_PORT = '8081' } = process.env;
+const UNVERIFIED = { rejectUnauthorized: false };
+const { DATA_DIR = '.data', GATEWAY_PORT = '8081', METRICS_PORT } = process.env;
 
 setTimeout(() => end('no answer in 3 s'), WITHIN_MS).unref();
 // Written once all roles of the process run, and removed at its end.
 const runtime = await readRuntime();
 if (runtime === null) end('it has not started yet');
 else if (runtime.api_url !== null) askApi(runtime.api_url);
+else if (METRICS_PORT) ask(`http://127.0.0.1:${METRICS_PORT}/metrics`, () => true);
 else if (runtime.gateway_ws_url !== null) tryPort(Number(GATEWAY_PORT));
 
 async function readRuntime() {
@@ -28,14 +30,17 @@ async function readRuntime() {
   }
 }
 
-/** Any answer will do: it says that the process still turns. */
 function askApi(url) {
   const { protocol, port } = new URL(url);
-  const options = { host: '127.0.0.1', port, path: '/api/health', rejectUnauthorized: false };
-  const asked = (protocol === 'https:' ? secured : plain)(options, (answer) => {
+  ask(`${protocol}//127.0.0.1:${port}/api/health`, (status) => status === 200);
+}
+
+/** An answer says that the process still turns; that of the metrics may be a refusal. */
+function ask(url, isWell) {
+  const asked = (url.startsWith('https:') ? secured : plain)(url, UNVERIFIED, (answer) => {
     answer.resume();
-    if (answer.statusCode === 200) process.exit(0);
-    end(`/api/health answers ${answer.statusCode}`);
+    if (isWell(answer.statusCode)) process.exit(0);
+    end(`${new URL(url).pathname} answers ${answer.statusCode}`);
   });
   asked.on('error', (error) => end(error.message));
   asked.end();

@@ -1,8 +1,8 @@
 /**
- * Makes the secrets that compose.yaml names, in the given folder, each where it is missing: to rotate
- * one is to remove its file and run this again (README.md). Certificates are renewed before they end
- * (make-certificates.mjs); what that asks for is printed, a word a line: `trust`, `inside`, `edge`. It
- * is printed again until the file `pending-<word>` is removed.
+ * Makes the secrets that compose.yaml and the chart (helm) name, in the given folder, each where it
+ * is missing: to rotate one is to remove its file and run this again (README.md). Certificates are
+ * renewed before they end (make-certificates.mjs); what that asks for is printed, a word a line:
+ * `trust`, `inside`, `edge`. It is printed again until the file `pending-<word>` is removed.
  * Run by up.sh in the service's image.
  * The folder is for its owner alone; the files in it are for everybody, since each container has
  * another user and gets only its own of them.
@@ -33,7 +33,9 @@ await chmod(folder, 0o700);
 
 await kept('master_key', () => randomBytes(36).toString('base64url'));
 await kept('metrics_token', () => randomBytes(24).toString('base64url'));
-await kept('audit_key', auditKey);
+await kept('audit_key', signingKey);
+// Of the archive, for the chart: in compose the archivist's volume keeps the key.
+await kept('archive_key', signingKey);
 await kept('operator_token', () => randomBytes(24).toString('base64url'));
 const redis = await kept('redis', () => randomBytes(24).toString('hex'));
 const lines = [];
@@ -73,8 +75,8 @@ async function written(name, text) {
   await chmod(path, 0o444);
 }
 
-/** Signs what the API exports: an Ed25519 key as a JWK. */
-function auditKey() {
+/** Signs what the API exports, or the archive: an Ed25519 key as a JWK. */
+function signingKey() {
   return JSON.stringify(generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' }));
 }
 

@@ -13,6 +13,8 @@
 #
 # Exit code 0 means that the user closed Chromium; the last line of the output says so too.
 set -u
+# A dump of Chromium would hold its user's pages, on the node's disk.
+ulimit -c 0
 
 # Where Chromium saves what no CDP command tells it to save elsewhere.
 ln -s downloads "$HOME/Downloads"

@@ -11,6 +11,7 @@ export async function composeTimekeeper(infrastructure: Infrastructure): Promise
     openWorkQueue: createJetStreamWorkQueues(connection, { onOpened: readers.add }),
     timers: createJetStreamTimers(connection, { onOpened: readers.add }),
     leases: await createJetStreamLeases(connection),
+    lostAfterMs: config.serverLostAfterMs,
     queue: config.queue,
     onLogReconnect: (listener) => connection.onReconnect(listener),
   });

@@ -12,6 +12,8 @@ export type TimekeeperDependencies = {
   timers: Timers;
   leases: Leases;
   views: Views;
+  /** A server whose lease is missing so long, with the lease's own time, counts as lost. */
+  lostAfterMs: number;
   queue: { afterMs: number; timeoutMs: number };
   /** Calls the listener whenever the event store is available again; returns the unsubscriber. */
   onLogReconnect: (listener: () => void) => () => void;

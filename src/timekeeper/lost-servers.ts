@@ -33,7 +33,7 @@ export async function watchServers(
   dependencies: TimekeeperDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  const missed = new Map<string, number>();
+  const missed = new Map<string, Missed>();
   let trustedFrom = 0;
   const forget = dependencies.onLogReconnect(() => {
     trustedFrom = performance.now() + LEASE_MS;
@@ -53,19 +53,29 @@ export async function watchServers(
   forget();
 }
 
+/** Checks in a row without a lease, and the time of the first of them. */
+type Missed = { checks: number; since: number };
+
 async function withoutLease(
-  { views, leases, context }: TimekeeperDependencies,
-  missed: Map<string, number>,
+  { views, leases, context, lostAfterMs }: TimekeeperDependencies,
+  missed: Map<string, Missed>,
 ): Promise<string[]> {
   const current = await readList<ServerState>(views, projectionId(servers), currentServers);
   const held = await leases.held();
-  for (const { id } of current) missed.set(id, held.has(id) ? 0 : (missed.get(id) ?? 0) + 1);
+  const now = context.now();
+  for (const { id } of current) {
+    const { checks, since } = missed.get(id) ?? { checks: 0, since: now };
+    if (held.has(id)) missed.delete(id);
+    else missed.set(id, { checks: checks + 1, since });
+  }
   const ids = current.map(({ id }) => id);
   for (const id of missed.keys()) if (!ids.includes(id)) missed.delete(id);
-  const lost = ids.filter((id) => (missed.get(id) ?? 0) >= CHECKS);
+  const isMissing = ({ checks, since }: Missed) =>
+    checks >= CHECKS && now - since >= lostAfterMs - LEASE_MS;
+  const lost = ids.filter((id) => isMissing(missed.get(id) ?? { checks: 0, since: now }));
   // A server that has just joined has an event before its lease is visible on every replica.
   const last = await Promise.all(lost.map((id) => lastOwnEvent(context.eventStore, id)));
-  return lost.filter((_, at) => isOverdue(last[at] ?? null, context.now()));
+  return lost.filter((_, at) => isOverdue(last[at] ?? null, { now, lostAfterMs }));
 }
 
 /**
@@ -92,9 +102,13 @@ export async function lastOwnEvent(
 const RESTART_MS = 60_000;
 
 /** Whether the server's last event is older than a lease, or than a restart may take. */
-function isOverdue(last: RecordedOf<'server'> | null, now: number): boolean {
+function isOverdue(
+  last: RecordedOf<'server'> | null,
+  { now, lostAfterMs }: { now: number; lostAfterMs: number },
+): boolean {
   if (last === null) return false;
-  const withinMs = last.type === 'server.restarting' ? RESTART_MS : LEASE_MS;
+  const isRestart = last.type === 'server.restarting';
+  const withinMs = isRestart ? Math.max(RESTART_MS, lostAfterMs) : LEASE_MS;
   return Date.parse(last.time) < now - withinMs;
 }
 

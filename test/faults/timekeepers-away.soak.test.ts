@@ -169,6 +169,7 @@ async function openService() {
       timers: createJetStreamTimers(connection),
       leases: createMemoryLeases(context),
       // Nothing but its expiry ends a session here.
+      lostAfterMs: 10_000,
       queue: { afterMs: 10 * HOUR, timeoutMs: 10 * HOUR },
       onLogReconnect: () => () => undefined,
       log: pino({ level: 'silent' }),

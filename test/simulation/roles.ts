@@ -11,7 +11,7 @@ import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import { createStateCache } from '#src/event-store/state-cache.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
-import type { Leases } from '#src/messaging/leases.ts';
+import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import type { MemoryTimers } from '#src/messaging/timers.memory.ts';
 import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import { startProvisioner } from '#src/provisioner/provisioner.ts';
@@ -86,7 +86,7 @@ export async function startRoles(
       }),
     );
   if (roles.includes('timekeeper'))
-    stack.use(await startTimekeeper({ ...common, timers, queue: QUEUE }));
+    stack.use(await startTimekeeper({ ...common, timers, lostAfterMs: LEASE_MS, queue: QUEUE }));
   if (roles.includes('provisioner') && host !== null)
     stack.use(
       await startProvisioner({

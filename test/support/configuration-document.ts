@@ -26,6 +26,7 @@ export const topics: readonly Topic[] = [
       ROLES: 'names',
       DATA_DIR: 'path',
       SERVER_ID: 'name',
+      SERVER_LOST_AFTER: DURATION,
       SHUTDOWN_WITHIN: DURATION,
       AUDIT_KEY_FILE: 'path',
       NODE_ENV: 'word',

@@ -96,6 +96,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['/tmp', /cannot be read \(EISDIR\)/],
   ],
   SERVER_ID: [['a.b', /is not 1 to 64 letters/]],
+  SERVER_LOST_AFTER: [...wait, ['9s', /is less than 10s/]],
   SHUTDOWN_WITHIN: [...wait, ['10ms', /is less than 1s/]],
   RETAIN_ENDED: duration,
   RETAIN_EVENTS_MAX: count,

@@ -76,6 +76,8 @@ rediss://{{ include "bss.name" . }}-redis:6379
 {{- if has .role (list "api" "operator") -}}
 {{- $_ := set $env "AUDIT_KEY_FILE" "/secrets/audit_key" -}}
 {{- end -}}
+{{/* Browsers outlive a provisioner that waits for a node or an image. */}}
+{{- if eq .role "timekeeper" -}}{{- $_ := set $env "SERVER_LOST_AFTER" "10m" -}}{{- end -}}
 {{- if eq .role "api" -}}
 {{- $_ := set $env "OPERATOR_TOKEN_FILE" "/secrets/operator_token" -}}
 {{- end -}}
@@ -98,6 +100,7 @@ rediss://{{ include "bss.name" . }}-redis:6379
 {{- $names := list "master_key" "metrics_token" "redis" "inside-ca.pem" (printf "nats_%s" .role) -}}
 {{- if eq .role "api" -}}{{- $names = concat $names (list "audit_key" "operator_token") -}}{{- end -}}
 {{- if eq .role "operator" -}}{{- $names = append $names "audit_key" -}}{{- end -}}
+{{- if eq .role "archivist" -}}{{- $names = append $names "archive_key" -}}{{- end -}}
 {{- range $names }}
 - { key: {{ . }}, path: {{ . }} }
 {{- end }}
@@ -159,12 +162,15 @@ startupProbe:
   {{- toYaml $health | nindent 2 }}
   periodSeconds: 2
   timeoutSeconds: 5
-  failureThreshold: 60
+  # A provisioner waits for the first pull of the browsers' image.
+  failureThreshold: 300
 livenessProbe:
   {{- toYaml $health | nindent 2 }}
   periodSeconds: 20
   timeoutSeconds: 10
   failureThreshold: 6
+  # Not the grace of a drain: a process that hangs does not drain.
+  terminationGracePeriodSeconds: 60
 readinessProbe:
   {{- if eq . "api" }}
   httpGet: { path: /api/ready, port: http }

@@ -108,8 +108,11 @@ function isBusy({ phase }: PooledBrowser): boolean {
   return phase === 'busy';
 }
 
-/** Labels the browser with its session for operators; not awaited, since the log is what counts. */
-function labelBrowser({ browsers, log }: Pool, workloadId: string, sessionId: string): void {
+/**
+ * Labels the browser with its session, for operators and for what evicts Pods; not awaited, since
+ * the log is what counts.
+ */
+export function labelBrowser({ browsers, log }: Pool, workloadId: string, sessionId: string): void {
   browsers
     .assign(workloadId, sessionId)
     .catch((error: unknown) =>

@@ -9,6 +9,7 @@ import { handleExit, terminateBrowser } from '../pool/terminate.ts';
 import type { Step } from './plan.ts';
 import { openEgressFor, recordEvery } from '../pool/egress.ts';
 import { DEFAULTS, launchOptionsOf, specOf } from '../pool/options.ts';
+import { labelBrowser } from '../pool/assign-browser.ts';
 import type { Pool } from '../pool/pool.ts';
 import { acceptRequest } from '../pool/accept-requests.ts';
 
@@ -114,6 +115,8 @@ async function adopt(
   pool.blackBoxes?.begin(browser, session);
   recordEvery(pool, pooled);
   const { organizationId, id: sessionId } = identity;
+  // The process before may have ended between the assignment and the label.
+  labelBrowser(pool, workloadId, sessionId);
   const assign = { type: 'Assign', organizationId, sessionId } as const;
   void pool.reporter.queue(pooled, assign, newMetadata(ACTOR));
   // From the leader: the recording goes on after its last segment. The browser is in the roster by

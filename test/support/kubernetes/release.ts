@@ -20,13 +20,13 @@ const NEXT_IMAGE = `browser-session-service:${NEXT_TAG}`;
 const STORES = { nats: 'nats:2', redis: 'redis:7' };
 const NATS_NODES = 3;
 const READY_WITHIN_S = 600;
-const ROLES = ['api', 'projector', 'gateway', 'timekeeper', 'provisioner'] as const;
+const ROLES = ['api', 'projector', 'gateway', 'timekeeper', 'archivist', 'provisioner'] as const;
 /** What a Pod of the release may be, but its browsers. */
 export const COMPONENTS = [...ROLES, 'nats', 'redis'] as const;
 /** So that all of it fits into a node of two cores. */
 const SMALL = { requests: { cpu: '20m', memory: '64Mi' } };
 /** The roles, `bss`, NATS and Redis. */
-const PARTS = 8;
+const PARTS = 9;
 
 /** The chart, installed from images that the nodes have, and used from outside of the cluster. */
 export type Release = AsyncDisposable & {

@@ -149,6 +149,7 @@ export async function startApp(
     await startTimekeeper({
       ...infrastructure,
       timers,
+      lostAfterMs: 10_000,
       queue,
       onLogReconnect: () => () => undefined,
     }),

@@ -101,6 +101,7 @@ it('timers are scheduled for the session’s times', async () => {
     },
     leases: createMemoryLeases({ now: () => now }),
     views: { isReachable: () => false } as Views,
+    lostAfterMs: 10_000,
     queue: { afterMs: 30_000, timeoutMs: 90_000 },
     onLogReconnect: () => () => undefined,
     log: pino({ level: 'silent' }),

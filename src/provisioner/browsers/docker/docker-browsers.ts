@@ -222,7 +222,7 @@ class DockerBrowsers implements Browsers {
 
   async assign(workloadId: string, sessionId: string): Promise<void> {
     const own = this.#own.get(workloadId);
-    if (own === undefined || own.launched === null) return;
+    if (own === undefined || own.launched === null || own.sessionId === sessionId) return;
     own.sessionId = sessionId;
     try {
       const name = nameOf(workloadId, sessionId);

@@ -30,18 +30,27 @@ export type FollowPod = (
 /** A connection to an address whose network policy is not in force yet gets no answer at all. */
 const CONNECTED_WITHIN_MS = 2_000;
 
+/** A container that fails to start so long will not, whatever its node tries. */
+const FAILING_MS = 20_000;
+
 /**
  * Starts a browser in a new Pod and waits until it is ready.
- * @throws LaunchFailed also when `stopped` is aborted; the Pod is removed then
+ * @throws LaunchFailed also when `stopped` is aborted; the Pod is removed then, with its Secret.
+ * Where the API server fails, `left` gets the name of both.
  */
 export async function launchPod(
   cluster: Cluster,
   options: PodOptions,
   spec: BrowserSpec,
-  given: { follow: FollowPod; timeoutMs: number; stopped: AbortSignal },
+  given: {
+    follow: FollowPod;
+    timeoutMs: number;
+    stopped: AbortSignal;
+    left: (name: string) => void;
+  },
 ): Promise<Launched> {
   const { api, namespace, bounded } = cluster;
-  const { follow, timeoutMs, stopped } = given;
+  const { follow, timeoutMs, stopped, left } = given;
   const { workloadId } = spec;
   const pod = nameOf(workloadId);
   const failed = new AbortController();
@@ -51,20 +60,25 @@ export async function launchPod(
     const why = waitsFor === null ? '' : ` (${waitsFor})`;
     failed.abort(new Error(`The browser was not ready within ${timeoutMs} ms${why}`));
   }, timeoutMs);
+  const giveUp = () => failed.abort(new Error(`The Pod cannot start: ${waitsFor}`));
+  let failing: NodeJS.Timeout | undefined;
   const running = Promise.withResolvers<BrowserPod & { address: string }>();
   const keeperRunning = Promise.withResolvers<void>();
   follow(
     workloadId,
     (seen) => {
-      const { phase, reason, address, isHopeless, exitCode, keeper } = seen;
+      const { phase, reason, address, isHopeless, isFailing, exitCode, keeper } = seen;
       waitsFor = reason;
+      clearTimeout(isFailing ? undefined : failing);
+      if (isFailing) failing ??= setTimeout(giveUp, FAILING_MS);
+      else failing = undefined;
       if (keeper === 'running') keeperRunning.resolve();
       if (phase === 'running' && address !== null) running.resolve({ ...seen, address });
       if (phase === 'ended')
         failed.abort(
           new Error(`The browser ended before it was ready: ${reason ?? `exit code ${exitCode}`}`),
         );
-      if (isHopeless) failed.abort(new Error(`The Pod cannot start: ${reason}`));
+      if (isHopeless) giveUp();
     },
     signal,
   );
@@ -85,10 +99,11 @@ export async function launchPod(
   } catch (error) {
     const cause = signal.aborted ? (signal.reason as unknown) : error;
     const output = await lastOutput(cluster, pod).catch(() => '');
-    await removePod(cluster, pod);
+    await removePod(cluster, pod).catch(() => left(pod));
     throw new LaunchFailed(messageOf(cause), output);
   } finally {
     clearTimeout(timer);
+    clearTimeout(failing);
     // Ends the following, and closes the sockets of checks that still wait.
     failed.abort(new Error('The launch is over'));
   }

@@ -1,3 +1,4 @@
+import { sleep } from '#src/async/sleep.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import type { EgressEndpoint } from '../../egress/egress-proxy.ts';
 import { createAvailability, type Availability } from '../availability.ts';
@@ -38,6 +39,9 @@ export type KubernetesOptions = KubernetesSiteOptions & {
   isServerGone?: (serverId: string) => Promise<boolean>;
 };
 
+/** How often the browsers of servers that are gone are looked for. */
+const GONE_EVERY_MS = 5 * 60_000;
+
 /**
  * Connects to the API server, and verifies the isolation of the namespace.
  * @throws KubernetesUnavailable with the cause and the variable that would help
@@ -45,19 +49,37 @@ export type KubernetesOptions = KubernetesSiteOptions & {
 export async function createKubernetesBrowsers(options: KubernetesOptions): Promise<Browsers> {
   const site = await openSite(options);
   await removeSecretsOf(site.cluster, options.serverId);
+  const browsers = await browsersAt(site, options);
   const { serverId: own, isServerGone: isGone, log } = options;
-  if (isGone !== undefined)
-    await removeBrowsersOfGoneServers(site.cluster, { own, isGone, log }).catch((error: unknown) =>
+  if (isGone === undefined) return browsers;
+  // Not awaited: on a node that is gone each takes half a minute.
+  const removing = repeat(GONE_EVERY_MS, () =>
+    removeBrowsersOfGoneServers(site.cluster, { own, isGone, log }).catch((error: unknown) =>
       log.warn({ err: error }, 'failed to look for browsers of servers that are gone'),
-    );
-  return browsersAt(site, options);
+    ),
+  );
+  browsers.ends(removing);
+  return browsers;
+}
+
+/** Does the work now, and again so long after each end of it. */
+function repeat(everyMs: number, work: () => Promise<void>): Disposable {
+  const stopped = new AbortController();
+  const run = async () => {
+    while (!stopped.signal.aborted) {
+      await work();
+      await sleep(everyMs, stopped.signal, { ref: false });
+    }
+  };
+  void run();
+  return { [Symbol.dispose]: () => stopped.abort() };
 }
 
 /** Creates the browsers in a namespace that is ready. */
 export async function browsersAt(
   site: KubernetesSite,
   { log, launchTimeoutMs }: Pick<KubernetesOptions, 'log' | 'launchTimeoutMs'>,
-): Promise<Browsers> {
+): Promise<KubernetesBrowsers> {
   const browsers = new KubernetesBrowsers(site, launchTimeoutMs, log);
   await browsers.watch();
   return browsers;
@@ -74,8 +96,11 @@ class KubernetesBrowsers implements Browsers {
   /** Also of a browser that has ended, as long as its keeper is there. */
   readonly folders: BrowserFolders;
   readonly #availability: Availability;
+  readonly #ending = new DisposableStack();
   /** Called with each change of a workload's Pod while it is launched. */
   readonly #followers = new Map<string, (pod: BrowserPod) => void>();
+  /** Pods and Secrets of failed launches that the API server was away to remove. */
+  readonly #left = new Set<string>();
   #watcher: PodWatcher | null = null;
 
   constructor(site: KubernetesSite, launchTimeoutMs: number, log: Pick<Logger, 'warn'>) {
@@ -97,11 +122,16 @@ class KubernetesBrowsers implements Browsers {
     return own !== undefined && own.image !== this.#site.pods.image;
   }
 
+  /** Disposes of it when the browsers end. */
+  ends(part: Disposable): void {
+    this.#ending.use(part);
+  }
+
   async watch(): Promise<void> {
     this.#watcher = await watchPods(this.#site.cluster, this.#selector, {
       onChange: (pod) => this.#handleChange(pod),
       onGone: (pod) => this.#handleGone(pod),
-      onConnected: () => this.#availability.engineBack(),
+      onConnected: () => this.#reconnected(),
       onDisconnected: () => void this.#checkCluster(),
     });
   }
@@ -112,7 +142,8 @@ class KubernetesBrowsers implements Browsers {
     const stopped = new AbortController();
     const { cluster, pods } = this.#site;
     const timeoutMs = this.#launchTimeoutMs;
-    const bounds = { follow: this.#follow, timeoutMs, stopped: stopped.signal };
+    const left = (name: string) => void this.#left.add(name);
+    const bounds = { follow: this.#follow, timeoutMs, stopped: stopped.signal, left };
     const launching = launchPod(cluster, pods, spec, bounds);
     const given = { image: pods.image, keepsProfile: spec.profile !== undefined };
     const own: PodBrowser = createPlacedBrowser(stopped, launching, given);
@@ -219,6 +250,7 @@ class KubernetesBrowsers implements Browsers {
     try {
       await this.#own.close(mustStop);
     } finally {
+      this.#ending.dispose();
       this.#availability[Symbol.dispose]();
       await this.#watcher?.[Symbol.asyncDispose]();
     }
@@ -246,7 +278,8 @@ class KubernetesBrowsers implements Browsers {
     const own = this.#own.get(workloadId);
     if (own !== undefined)
       return { workloadId, sessionId: own.sessionId ?? sessionId, adoptable: runningOf(own) };
-    if (pod.phase !== 'ended') return { workloadId, sessionId, adoptable: await this.#find(pod) };
+    if (pod.phase !== 'ended' && !pod.isDeleted)
+      return { workloadId, sessionId, adoptable: await this.#find(pod) };
     const output = pod.exitCode === 0 ? await lastOutput(this.#site.cluster, pod.name) : '';
     const close = isClose(pod.exitCode, output) ? { closedAt: endedAtOf(pod) } : {};
     return { workloadId, sessionId, adoptable: null, ...close };
@@ -262,7 +295,18 @@ class KubernetesBrowsers implements Browsers {
     const { workloadId, phase } = pod;
     this.#followers.get(workloadId)?.(pod);
     const own = this.#own.get(workloadId);
-    if (own !== undefined && phase === 'ended') this.#handleExit(workloadId, own, pod);
+    if (own === undefined) return;
+    // A Pod that is being deleted ends soon; on a node that is gone it never would.
+    if (phase === 'ended' || pod.isDeleted) this.#handleExit(workloadId, own, pod);
+    else if (own.sessionId !== null && own.sessionId !== pod.sessionId)
+      this.#assignAgain(workloadId, own.sessionId);
+  }
+
+  /** The API server was away when the browser was assigned: without its label it may be evicted. */
+  #assignAgain(workloadId: string, sessionId: string): void {
+    this.assign(workloadId, sessionId).catch((error: unknown) =>
+      this.#log.warn({ err: error, workloadId }, 'failed to label the Pod of a session'),
+    );
   }
 
   #handleGone(pod: BrowserPod): void {
@@ -271,6 +315,15 @@ class KubernetesBrowsers implements Browsers {
     const own = this.#own.get(pod.workloadId);
     if (own !== undefined && own.launched?.uid === pod.uid)
       this.#handleExit(pod.workloadId, own, gone);
+  }
+
+  async #reconnected(): Promise<void> {
+    const removing = [...this.#left].map(async (name) => {
+      await removePod(this.#site.cluster, name);
+      this.#left.delete(name);
+    });
+    // What fails is tried again when it is connected the next time.
+    await Promise.allSettled([...removing, this.#availability.engineBack()]);
   }
 
   /** After a failure: reports a lost API server at once, since the watch may lag. */

@@ -17,6 +17,8 @@ export type PodState = {
   reason: string | null;
   /** Whether the reason is one that no waiting changes. */
   isHopeless: boolean;
+  /** Whether its container failed to start, which its node tries again. */
+  isFailing: boolean;
   /** Null: it has not ended by itself. */
   exitCode: number | null;
   /** Whether the kernel has killed a program of it for lack of memory. */
@@ -31,12 +33,14 @@ export type PodState = {
 const SECOND_MS = 1000;
 
 /** Reasons of a container that waits which end a launch at once. */
-const HOPELESS = new Set([
-  'ErrImageNeverPull',
+const HOPELESS = new Set(['ErrImageNeverPull', 'InvalidImageName', 'ImageInspectError']);
+/**
+ * Those that may pass: a registry or a limit of pulls, a Secret that the node has not seen yet, the
+ * seccomp profile that a new node does not have yet.
+ */
+const FAILING = new Set([
   'ImagePullBackOff',
   'ErrImagePull',
-  'InvalidImageName',
-  'ImageInspectError',
   'CreateContainerConfigError',
   'CreateContainerError',
   'RunContainerError',
@@ -48,15 +52,18 @@ export function stateOf(pod: V1Pod): PodState {
   const ended = container?.state?.terminated;
   const phase = phaseOf(pod, container);
   const finishedAt = ended?.finishedAt;
+  const isDeleted = metadata?.deletionTimestamp !== undefined;
+  const waitsFor = container?.state?.waiting?.reason ?? '';
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
     address: status?.podIP ?? null,
     node: spec?.nodeName ?? null,
     phase,
-    isDeleted: metadata?.deletionTimestamp !== undefined,
-    reason: phase === 'running' ? null : reasonOf(pod, container),
-    isHopeless: HOPELESS.has(container?.state?.waiting?.reason ?? ''),
+    isDeleted,
+    reason: phase === 'running' && !isDeleted ? null : reasonOf(pod, container),
+    isHopeless: HOPELESS.has(waitsFor),
+    isFailing: FAILING.has(waitsFor),
     exitCode: ended?.exitCode ?? null,
     isOutOfMemory: ended?.reason === 'OOMKilled',
     endedAt: finishedAt === undefined ? null : new Date(finishedAt).getTime() + SECOND_MS - 1,

@@ -19,7 +19,7 @@ export type PodHandlers = {
   onChange(pod: BrowserPod): void;
   /** A Pod is gone, with its last state. */
   onGone(pod: BrowserPod): void;
-  /** The watch has begun or resumed, and all Pods that there are have been told. */
+  /** The watch is to begin or resume, and all Pods that there are have been told. Never rejects. */
   onConnected(): Promise<void>;
   /** The API server does not answer. */
   onDisconnected(error: unknown): void;
@@ -90,23 +90,27 @@ export async function watchPods(
     while (!stop.signal.aborted) {
       current = new AbortController();
       const signal = AbortSignal.any([stop.signal, current.signal]);
+      let watchedFrom: number | null = null;
+      const wasLong = () =>
+        watchedFrom !== null && performance.now() - watchedFrom > WATCH_SHORT_MS;
       try {
         let version = await list();
         begun.resolve();
-        await handlers.onConnected();
-        backOff.reset();
+        // Not awaited: what it checks takes seconds, in which browsers end, too.
+        void handlers.onConnected();
         while (!signal.aborted) {
-          const begunAt = performance.now();
+          watchedFrom = performance.now();
           version = await watchFrom(cluster, { labelSelector, version, signal }, known);
-          if (performance.now() - begunAt > WATCH_SHORT_MS) backOff.reset();
+          if (wasLong()) backOff.reset();
           else await sleep(backOff.nextMs(), signal, { ref: false });
         }
       } catch (error) {
         if (stop.signal.aborted) return;
         begun.reject(error);
+        if (wasLong()) backOff.reset();
         // The server keeps changes for some minutes; and a watch that was silent for half a minute
         // may have no server any more, which the list will show.
-        const isSilent = (error as Error).name === 'TimeoutError';
+        const isSilent = watchedFrom !== null && (error as Error).name === 'TimeoutError';
         if (current.signal.aborted || statusOf(error) === GONE || isSilent) continue;
         handlers.onDisconnected(error);
         await sleep(backOff.nextMs(), stop.signal, { ref: false });

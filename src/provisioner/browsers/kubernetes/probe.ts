@@ -75,7 +75,8 @@ export async function startProbe(
           const state = stateOf(await api.readNamespacedPod({ name, namespace }, bounded()));
           last = state;
           if (isWanted(state)) return state;
-          if (state.isHopeless) throw new Error(`the Pod of a check cannot start: ${state.reason}`);
+          if (state.isHopeless || state.isFailing)
+            throw new Error(`the Pod of a check cannot start: ${state.reason}`);
           if (state.phase === 'ended') throw new Error(`the Pod of a check ended: ${state.reason}`);
           throw waiting;
         });
@@ -105,6 +106,7 @@ function probePod(options: PodOptions, { egress, script, args = [], env = [] }: 
     kind: 'Pod',
     metadata: {
       name: probeName(randomUUID()),
+      ...(options.owner === null ? {} : { ownerReferences: [options.owner] }),
       labels: { ...ownLabels('probe'), ...(egress === null ? {} : { [EGRESS]: egress }) },
     },
     spec: {

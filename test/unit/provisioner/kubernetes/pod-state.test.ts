@@ -48,14 +48,18 @@ describe('a Pod that waits', () => {
     });
   });
 
-  it.each(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'CreateContainerError'])(
-    'for its image or its container is given up: %s',
-    (reason) => {
-      const state = stateOf(withState({ waiting: { reason, message: 'no such image' } }));
-      expect(state).toMatchObject({ phase: 'waiting', reason: `${reason}: no such image` });
-      expect(state.isHopeless).toBe(true);
-    },
-  );
+  it.each([
+    ['InvalidImageName', true],
+    ['ErrImageNeverPull', true],
+    ['ErrImagePull', false],
+    ['ImagePullBackOff', false],
+    ['CreateContainerConfigError', false],
+    ['CreateContainerError', false],
+  ])('for its image or its container: %s, of which no waiting helps: %s', (reason, isHopeless) => {
+    const state = stateOf(withState({ waiting: { reason, message: 'no such image' } }));
+    expect(state).toMatchObject({ phase: 'waiting', reason: `${reason}: no such image` });
+    expect(state).toMatchObject({ isHopeless, isFailing: !isHopeless });
+  });
 
   it('for its container, as every Pod does, says nothing', () => {
     const state = stateOf(withState({ waiting: { reason: 'ContainerCreating' } }));
@@ -102,6 +106,21 @@ describe('a Pod that has ended', () => {
       expect(stateOf(pod).reason).toBe(`${reason}: why`);
     },
   );
+
+  it('is being deleted on a node that does not answer: its container runs, as far as is known', () => {
+    const reason = 'DeletionByTaintManager';
+    const condition = { type: 'DisruptionTarget', status: 'True', reason, message: 'deleting' };
+    const gone = withState(
+      { running: {} },
+      { conditions: [condition] },
+      { deletionTimestamp: finishedAt },
+    );
+    const state = stateOf(gone);
+    expect(state).toMatchObject({ phase: 'running', isDeleted: true });
+    expect(toldOf({ ...state, ...ids })).toBe(
+      'Kubernetes ended the Pod on the node node-1: DeletionByTaintManager: deleting',
+    );
+  });
 
   it('because somebody deleted it has no reason', () => {
     const terminated = { exitCode: 143, reason: 'Error', finishedAt };
