@@ -1,7 +1,15 @@
 import type { Logger } from '#src/telemetry/logger.ts';
 
-/** Checks that sessions are isolated, as the start has verified. @throws Error if not */
+/**
+ * Checks that sessions are isolated, as the start has verified.
+ * @throws CheckNotRun if it could not be checked; another Error if they are not
+ */
 export type IsolationCheck = { check(): Promise<void> };
+
+/** Nothing was found out, as where no node has room for the check: what was verified stands. */
+export class CheckNotRun extends Error {
+  override readonly name = 'CheckNotRun';
+}
 
 /** Between two checks of the network, and after one that has failed. */
 const CHECK_EVERY_MS = 60_000;
@@ -43,6 +51,10 @@ export function createAvailability(
       await guard.check();
       isGuarded = true;
     } catch (error) {
+      if (error instanceof CheckNotRun) {
+        log.warn({ err: error }, 'network isolation could not be checked; its last check stands');
+        return;
+      }
       isGuarded = false;
       log.warn({ err: error }, 'launches paused: network isolation is not verified');
     }

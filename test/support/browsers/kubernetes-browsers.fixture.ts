@@ -68,11 +68,9 @@ export async function openKubernetesBrowsers(
 
 /** The names of the Pods and Secrets of a server's browsers. */
 function tracesOf(serverId: string): string[] {
-  const listed = kubectl('get', 'pods', '--selector', selectorFor(serverId), '--output', 'name');
-  const pods = listed.split('\n').filter(Boolean);
-  const names = pods.map((name) => name.replace('pod/', ''));
-  const secrets = kubectl('get', 'secrets', '--output', 'name').split('\n');
-  return [...pods, ...secrets.filter((name) => names.includes(name.replace('secret/', '')))];
+  const selector = selectorFor(serverId);
+  const listed = kubectl('get', 'pods,secrets', '--selector', selector, '--output', 'name');
+  return listed.split('\n').filter(Boolean);
 }
 
 /** Ends all programs of a browser but the first, which ends with its child's code. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createAvailability } from '#src/provisioner/browsers/availability.ts';
+import { CheckNotRun, createAvailability } from '#src/provisioner/browsers/availability.ts';
 
 const CHECK_EVERY_MS = 60_000;
 const quiet = { warn: () => {} };
@@ -27,6 +27,29 @@ test('an engine whose check fails is unavailable until one succeeds', async () =
   await vi.advanceTimersByTimeAsync(2 * CHECK_EVERY_MS);
   expect(said).toEqual([false]);
   isIsolated = true;
+  await vi.advanceTimersByTimeAsync(CHECK_EVERY_MS);
+  expect(said).toEqual([false, true]);
+});
+
+test('a check that could not run changes nothing: what the last one found stands', async () => {
+  let found: Error | null = new CheckNotRun('no node has room');
+  const guard = {
+    check: async () => {
+      if (found !== null) throw found;
+    },
+  };
+  const said: boolean[] = [];
+  using availability = createAvailability(guard, quiet, CHECK_EVERY_MS);
+  availability.onChange((isAvailable) => said.push(isAvailable));
+  await vi.advanceTimersByTimeAsync(2 * CHECK_EVERY_MS);
+  expect(said).toEqual([]);
+  found = new Error('not isolated');
+  await vi.advanceTimersByTimeAsync(CHECK_EVERY_MS);
+  expect(said).toEqual([false]);
+  found = new CheckNotRun('no node has room');
+  await vi.advanceTimersByTimeAsync(CHECK_EVERY_MS);
+  expect(said).toEqual([false]);
+  found = null;
   await vi.advanceTimersByTimeAsync(CHECK_EVERY_MS);
   expect(said).toEqual([false, true]);
 });

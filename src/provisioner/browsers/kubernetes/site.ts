@@ -1,11 +1,11 @@
 import type { V1OwnerReference } from '@kubernetes/client-node';
 import type { Logger } from '#src/telemetry/logger.ts';
-import type { IsolationCheck } from '../availability.ts';
+import { CheckNotRun, type IsolationCheck } from '../availability.ts';
 import type { BrowserBuild } from '../browsers.ts';
 import { connectCluster, KubernetesUnavailable, messageOf } from './cluster.ts';
 import type { Cluster, ClusterOptions } from './cluster.ts';
 import { inspectImage } from './image.ts';
-import { checkIsolation } from './isolation.ts';
+import { checkIsolation, NotIsolated } from './isolation.ts';
 import type { PodOptions } from './pod.ts';
 
 export type KubernetesSiteOptions = ClusterOptions &
@@ -61,7 +61,16 @@ export async function openSite(options: KubernetesSiteOptions): Promise<Kubernet
   const { build, hasRelay } = await inspectImage(cluster, pods);
   const isClosable = await verifying;
   // With best-effort isolation one warning is enough: no check every ten minutes.
-  const check = async () => void (isClosable === null ? null : await verify());
+  const check = async () => {
+    if (isClosable === null) return;
+    try {
+      await verify();
+    } catch (error) {
+      const { cause, message } = error as Error;
+      if (cause instanceof NotIsolated) throw error;
+      throw new CheckNotRun(message, { cause });
+    }
+  };
   return {
     cluster,
     pods,
