@@ -24,7 +24,7 @@ describe('a Pod that cannot start fails its launch with what Kubernetes says', (
     expect(opened.traces()).toEqual([]);
   });
 
-  test('its image cannot be pulled: at once', async () => {
+  test('its image cannot be pulled, which is tried for a while', async () => {
     await using opened = await openKubernetesBrowsers();
     opened.options.image = 'registry.invalid/browser:none';
     const failure = opened.browsers.launch(aSpec());
