@@ -1,7 +1,7 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { selectorFor } from '#src/provisioner/browsers/kubernetes/naming.ts';
-import { kubectl, podsEnvironment, testNamespace } from '#test/support/kubernetes/cluster.ts';
+import { kubectl, podsEnvironment } from '#test/support/kubernetes/cluster.ts';
 import { json } from '#test/support/clients/command-line.ts';
 import { churn, untilPoolIsIdle } from '#test/support/load/pool-churn.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
@@ -20,6 +20,7 @@ const SOCKETS_SPARE = 6;
 let service: RunningService;
 /** The server's own Pods and Secrets: other releases of the namespace have theirs. */
 let listed: (kind: 'pods' | 'secrets') => string[];
+let selector: string;
 beforeAll(async () => {
   service = await startService({
     ...podsEnvironment(),
@@ -27,7 +28,7 @@ beforeAll(async () => {
     TIERS: JSON.stringify(TIERS),
   });
   const [server] = (await json(service, 'servers', 'list')) as { server_id: string }[];
-  const selector = selectorFor(server?.server_id ?? 'none');
+  selector = selectorFor(server?.server_id ?? 'none');
   listed = (kind) => kubectl('get', kind, '-l', selector, '-o', 'name').split('\n').filter(Boolean);
 }, 600_000);
 afterAll(() => service?.[Symbol.asyncDispose]());
@@ -61,12 +62,18 @@ function podWatches(): number {
     .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
+/** What the node itself has of the server's Pods. */
 function podsOfKubelet(): unknown[] {
   const node = kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}');
-  const listed = kubectl('get', '--raw', `/api/v1/nodes/${node}/proxy/pods`);
-  const { items } = JSON.parse(listed) as { items: { metadata: { namespace: string } }[] | null };
-  return (items ?? []).filter(({ metadata }) => metadata.namespace === testNamespace());
+  const answer = kubectl('get', '--raw', `/api/v1/nodes/${node}/proxy/pods`);
+  const { items } = JSON.parse(answer) as { items: { metadata: Labelled }[] | null };
+  const wanted = selector.split(',').map((one) => one.split('=') as [string, string]);
+  return (items ?? []).filter(({ metadata: { labels } }) =>
+    wanted.every(([name, value]) => labels?.[name] === value),
+  );
 }
+
+type Labelled = { labels?: Record<string, string> };
 
 function sockets(pid: number): number {
   const folder = `/proc/${pid}/fd`;
