@@ -69,9 +69,11 @@ export async function launchPod(
     (seen) => {
       const { phase, reason, address, isHopeless, isFailing, exitCode, keeper } = seen;
       waitsFor = reason;
-      clearTimeout(isFailing ? undefined : failing);
       if (isFailing) failing ??= setTimeout(giveUp, FAILING_MS);
-      else failing = undefined;
+      else {
+        clearTimeout(failing);
+        failing = undefined;
+      }
       if (keeper === 'running') keeperRunning.resolve();
       if (phase === 'running' && address !== null) running.resolve({ ...seen, address });
       if (phase === 'ended')
