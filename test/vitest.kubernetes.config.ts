@@ -15,6 +15,7 @@ const BESIDE = [
 /** What counts connections, and what is done to all of the node: one by one, last. */
 const ALONE = [
   'test/kubernetes/preempted.test.ts',
+  'test/kubernetes/outages.test.ts',
   'test/kubernetes/rounds.test.ts',
   'test/kubernetes/chart.test.ts',
 ];
