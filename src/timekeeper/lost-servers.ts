@@ -70,9 +70,10 @@ async function withoutLease(
   }
   const ids = current.map(({ id }) => id);
   for (const id of missed.keys()) if (!ids.includes(id)) missed.delete(id);
-  const isMissing = ({ checks, since }: Missed) =>
-    checks >= CHECKS && now - since >= lostAfterMs - LEASE_MS;
-  const lost = ids.filter((id) => isMissing(missed.get(id) ?? { checks: 0, since: now }));
+  const lost = ids.filter((id) => {
+    const { checks, since } = missed.get(id) ?? { checks: 0, since: now };
+    return checks >= CHECKS && now - since >= lostAfterMs - LEASE_MS;
+  });
   // A server that has just joined has an event before its lease is visible on every replica.
   const last = await Promise.all(lost.map((id) => lastOwnEvent(context.eventStore, id)));
   return lost.filter((_, at) => isOverdue(last[at] ?? null, { now, lostAfterMs }));

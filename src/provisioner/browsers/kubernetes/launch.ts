@@ -36,7 +36,7 @@ const FAILING_MS = 20_000;
 /**
  * Starts a browser in a new Pod and waits until it is ready.
  * @throws LaunchFailed also when `stopped` is aborted; the Pod is removed then, with its Secret.
- * Where the API server fails, `left` gets the name of both.
+ * Where the API server fails, `unremoved` gets the name of both.
  */
 export async function launchPod(
   cluster: Cluster,
@@ -46,11 +46,11 @@ export async function launchPod(
     follow: FollowPod;
     timeoutMs: number;
     stopped: AbortSignal;
-    left: (name: string) => void;
+    unremoved: (name: string) => void;
   },
 ): Promise<Launched> {
   const { api, namespace, bounded } = cluster;
-  const { follow, timeoutMs, stopped, left } = given;
+  const { follow, timeoutMs, stopped, unremoved } = given;
   const { workloadId } = spec;
   const pod = nameOf(workloadId);
   const failed = new AbortController();
@@ -101,7 +101,7 @@ export async function launchPod(
   } catch (error) {
     const cause = signal.aborted ? (signal.reason as unknown) : error;
     const output = await lastOutput(cluster, pod).catch(() => '');
-    await removePod(cluster, pod).catch(() => left(pod));
+    await removePod(cluster, pod).catch(() => unremoved(pod));
     throw new LaunchFailed(messageOf(cause), output);
   } finally {
     clearTimeout(timer);

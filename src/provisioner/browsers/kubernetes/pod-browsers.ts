@@ -100,7 +100,7 @@ class KubernetesBrowsers implements Browsers {
   /** Called with each change of a workload's Pod while it is launched. */
   readonly #followers = new Map<string, (pod: BrowserPod) => void>();
   /** Pods and Secrets of failed launches that the API server was away to remove. */
-  readonly #left = new Set<string>();
+  readonly #unremoved = new Set<string>();
   #watcher: PodWatcher | null = null;
 
   constructor(site: KubernetesSite, launchTimeoutMs: number, log: Pick<Logger, 'warn'>) {
@@ -142,8 +142,8 @@ class KubernetesBrowsers implements Browsers {
     const stopped = new AbortController();
     const { cluster, pods } = this.#site;
     const timeoutMs = this.#launchTimeoutMs;
-    const left = (name: string) => void this.#left.add(name);
-    const bounds = { follow: this.#follow, timeoutMs, stopped: stopped.signal, left };
+    const unremoved = (name: string) => void this.#unremoved.add(name);
+    const bounds = { follow: this.#follow, timeoutMs, stopped: stopped.signal, unremoved };
     const launching = launchPod(cluster, pods, spec, bounds);
     const given = { image: pods.image, keepsProfile: spec.profile !== undefined };
     const own: PodBrowser = createPlacedBrowser(stopped, launching, given);
@@ -318,9 +318,9 @@ class KubernetesBrowsers implements Browsers {
   }
 
   async #reconnected(): Promise<void> {
-    const removing = [...this.#left].map(async (name) => {
+    const removing = [...this.#unremoved].map(async (name) => {
       await removePod(this.#site.cluster, name);
-      this.#left.delete(name);
+      this.#unremoved.delete(name);
     });
     // What fails is tried again when it is connected the next time.
     await Promise.allSettled([...removing, this.#availability.engineBack()]);

@@ -19,7 +19,7 @@ export type PodHandlers = {
   onChange(pod: BrowserPod): void;
   /** A Pod is gone, with its last state. */
   onGone(pod: BrowserPod): void;
-  /** The watch is to begin or resume, and all Pods that there are have been told. Never rejects. */
+  /** All Pods have been listed, and the watch begins or goes on. Never rejects. */
   onConnected(): Promise<void>;
   /** The API server does not answer. */
   onDisconnected(error: unknown): void;
