@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { archiveVariables, readArchive, type ArchiveConfig } from './archive.ts';
 import { dockerVariables, readDocker, readLimits, type DockerConfig } from './docker.ts';
 import { kubernetesVariables, readKubernetes, type KubernetesConfig } from './kubernetes.ts';
+import { gatewayVariables, readGateway, type GatewayConfig } from './gateway.ts';
 import { filesVariables, readFiles, type FilesConfig } from './files.ts';
 import { jwtVariables, readJwt, type JwtConfig } from './jwt.ts';
 import {
@@ -30,7 +31,6 @@ import {
   parseJson,
   secret,
   share,
-  url,
   wait,
   type Read,
 } from './parse.ts';
@@ -53,13 +53,7 @@ export type RoleName = (typeof roles)[number];
 export type Config = StoresConfig &
   ProcessConfig & {
     api: { host: string; port: number; createWaitMs: number };
-    gateway: {
-      port: number;
-      tlsPort: number;
-      /** Addresses of the gateway as clients get them. */
-      publicWsUrl: string;
-      publicWssUrl: string;
-    };
+    gateway: GatewayConfig;
     incoming: IncomingConfig;
     dataDir: string;
     /** The key that signs audits; null: one in the data folder. */
@@ -111,16 +105,7 @@ type Variable = { fallback: string; meaning: string };
 export const variables = {
   PORT: { fallback: '8080', meaning: 'port of the API' },
   HOST: { fallback: '127.0.0.1', meaning: 'address that API and gateway listen on' },
-  GATEWAY_PORT: { fallback: '8081', meaning: 'port of CDP and VNC sockets without TLS' },
-  GATEWAY_TLS_PORT: { fallback: '8443', meaning: 'port of CDP and VNC sockets with TLS' },
-  PUBLIC_GATEWAY_WS_URL: {
-    fallback: '',
-    meaning: 'ws:// or wss:// address of the gateway in cdp_url; empty: from HOST and the ports',
-  },
-  PUBLIC_GATEWAY_WSS_URL: {
-    fallback: '',
-    meaning: 'wss:// address of the gateway in vnc_url; empty: from HOST and GATEWAY_TLS_PORT',
-  },
+  ...gatewayVariables,
   DATA_DIR: {
     fallback: '.data',
     meaning: 'folder of the embedded event store, secrets and runtime.json',
@@ -232,7 +217,10 @@ export function readConfig(given: Record<string, string | undefined>): Config {
       port: integer('PORT', read, 1, 65_535),
       createWaitMs: wait('CREATE_WAIT', read),
     },
-    gateway: readGateway(read, incoming.certificate !== null),
+    gateway: readGateway(read, {
+      hasTls: incoming.certificate !== null,
+      isHere: readRoles(read('ROLES')).includes('gateway'),
+    }),
     incoming,
     dataDir: resolve(read('DATA_DIR')),
     ...readProcess(read),
@@ -287,23 +275,6 @@ function readableFile(name: VariableName, read: (name: VariableName) => string):
   const path = read(name) || null;
   if (path !== null) readText(name, path);
   return path;
-}
-
-function readGateway(read: Read<VariableName>, hasTls: boolean): Config['gateway'] {
-  const port = integer('GATEWAY_PORT', read, 1, 65_535);
-  const tlsPort = integer('GATEWAY_TLS_PORT', read, 1, 65_535);
-  // If the process listens on every address, the public name is unknown here: use loopback.
-  const host = ['0.0.0.0', '::'].includes(read('HOST')) ? '127.0.0.1' : read('HOST');
-  const name = host.includes(':') ? `[${host}]` : host;
-  const secure = `wss://${name}:${tlsPort}`;
-  // A session's address gives access to its browser: use TLS wherever there is a certificate.
-  const usual = hasTls ? secure : `ws://${name}:${port}`;
-  return {
-    port,
-    tlsPort,
-    publicWsUrl: url('PUBLIC_GATEWAY_WS_URL', read, ['ws:', 'wss:']) ?? usual,
-    publicWssUrl: url('PUBLIC_GATEWAY_WSS_URL', read, ['wss:']) ?? secure,
-  };
 }
 
 /** A page in a process browser reads what the service's user reads, MASTER_KEY included. */

@@ -43,6 +43,7 @@ export const topics: readonly Topic[] = [
       GATEWAY_TLS_PORT: PORT,
       PUBLIC_GATEWAY_WS_URL: URL_FORM,
       PUBLIC_GATEWAY_WSS_URL: URL_FORM,
+      GATEWAY_URL: URL_FORM,
       TLS_CERT_FILE: FILE,
       TLS_KEY_FILE: FILE,
       TRUSTED_PROXIES: 'networks',

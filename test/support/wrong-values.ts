@@ -72,6 +72,10 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['browsers.example', /is not a ws/],
     ['ws://browsers.example?a=b', /is not a ws/],
   ],
+  GATEWAY_URL: [
+    ['ws://gateway:8081', /is not a http:\/\/ or https:\/\/ address/],
+    ['gateway:8081', /is not a http/],
+  ],
   PUBLIC_GATEWAY_WSS_URL: [['ws://browsers.example', /is not a wss:\/\/ address/]],
   TLS_CERT_FILE: [
     ...file({ TLS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),

@@ -1,0 +1,61 @@
+import { integer, url, type Read } from './parse.ts';
+
+/** The gateway's ports, and its addresses as others use them. */
+export type GatewayConfig = {
+  port: number;
+  tlsPort: number;
+  /** Addresses of the gateway as clients get them. */
+  publicWsUrl: string;
+  publicWssUrl: string;
+  /** `http://` or `https://` address by which an API process asks a gateway. */
+  internalUrl: string;
+};
+
+export const gatewayVariables = {
+  GATEWAY_PORT: { fallback: '8081', meaning: 'port of CDP and VNC sockets without TLS' },
+  GATEWAY_TLS_PORT: { fallback: '8443', meaning: 'port of CDP and VNC sockets with TLS' },
+  PUBLIC_GATEWAY_WS_URL: {
+    fallback: '',
+    meaning: 'ws:// or wss:// address of the gateway in cdp_url; empty: from HOST and the ports',
+  },
+  PUBLIC_GATEWAY_WSS_URL: {
+    fallback: '',
+    meaning: 'wss:// address of the gateway in vnc_url; empty: from HOST and GATEWAY_TLS_PORT',
+  },
+  GATEWAY_URL: {
+    fallback: '',
+    meaning:
+      'http:// or https:// address by which API processes ask a gateway; empty: GATEWAY_PORT of ' +
+      'this process if it has the role, else PUBLIC_GATEWAY_WS_URL as http:// or https://',
+  },
+} as const;
+type Name = keyof typeof gatewayVariables;
+
+/**
+ * @param hasTls there is a certificate of the operator
+ * @param isHere this process has the role
+ * @throws BadConfig naming the variable that is wrong
+ */
+export function readGateway(
+  read: Read<Name | 'HOST'>,
+  { hasTls, isHere }: { hasTls: boolean; isHere: boolean },
+): GatewayConfig {
+  const port = integer('GATEWAY_PORT', read, 1, 65_535);
+  const tlsPort = integer('GATEWAY_TLS_PORT', read, 1, 65_535);
+  // If the process listens on every address, the public name is unknown here: use loopback.
+  const host = ['0.0.0.0', '::'].includes(read('HOST')) ? '127.0.0.1' : read('HOST');
+  const name = host.includes(':') ? `[${host}]` : host;
+  const secure = `wss://${name}:${tlsPort}`;
+  // A session's address gives access to its browser: use TLS wherever there is a certificate.
+  const usual = hasTls ? secure : `ws://${name}:${port}`;
+  const publicWsUrl = url('PUBLIC_GATEWAY_WS_URL', read, ['ws:', 'wss:']) ?? usual;
+  // Inside a process plain HTTP is as safe, and its certificate need not be for this name.
+  const internal = isHere ? `http://${name}:${port}` : publicWsUrl.replace(/^ws/, 'http');
+  return {
+    port,
+    tlsPort,
+    publicWsUrl,
+    publicWssUrl: url('PUBLIC_GATEWAY_WSS_URL', read, ['wss:']) ?? secure,
+    internalUrl: url('GATEWAY_URL', read, ['http:', 'https:']) ?? internal,
+  };
+}
