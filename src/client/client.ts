@@ -4,8 +4,11 @@
  */
 import { createExtensions, type Extensions } from './extensions.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
+import { createOperator, type Operator } from './operator.ts';
+import { createOrganization, type OrganizationCalls } from './organization.ts';
 import { createProfiles, type Profiles } from './profiles.ts';
 import { createRequester, type RequesterOptions } from './requester.ts';
+import { createService, type Service } from './service.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 export { connect, type PlaywrightLike, type PuppeteerLike } from './connect.ts';
@@ -24,9 +27,37 @@ export type {
 export type { Handoff, HandoffOptions, RequestHandoff } from './handoff.ts';
 export type { Extension, Extensions } from './extensions.ts';
 export type { EventsOptions, ServiceEvent } from './follow-events.ts';
+export type {
+  Audits,
+  DeadLetters,
+  DecidedDeadLetter,
+  DrainedServer,
+  EventsQuery,
+  Operator,
+  OperatorEvents,
+  OperatorOrganizations,
+  OperatorServers,
+  PoolDecisions,
+  ReadModels,
+  Rebuild,
+} from './operator.ts';
+export type {
+  IssuedKey,
+  IssueKey,
+  Key,
+  Organization,
+  OrganizationCalls,
+  PoolQuery,
+  PoolSeries,
+  Queue,
+  RevokedKey,
+  Usage,
+  UsageQuery,
+} from './organization.ts';
 export type { Profile, ProfileList, Profiles, ProfileSummary } from './profiles.ts';
 export type { RecordingSegment, SessionRecording, SessionRecordings } from './recordings.ts';
 export type { CallOptions } from './requester.ts';
+export type { Health, Readiness, Service, ServiceStatus } from './service.ts';
 export { setInputFiles, type LocatorLike } from './set-input-files.ts';
 export type {
   CreateOptions,
@@ -47,6 +78,15 @@ export type {
   SessionSummary,
   SessionWhy,
 } from './sessions.ts';
+export type {
+  CompleteHandoff,
+  CreatedShare,
+  CreateShare,
+  RevokedShare,
+  SessionSteering,
+  Share,
+  TakenHandoff,
+} from './steering.ts';
 
 export type ClientOptions = RequesterOptions;
 
@@ -54,6 +94,10 @@ export type Client = {
   sessions: Sessions;
   extensions: Extensions;
   profiles: Profiles;
+  organization: OrganizationCalls;
+  service: Service;
+  /** With OPERATOR_TOKEN as `apiKey`. */
+  operator: Operator;
   /**
    * The organization's events as they happen, in order, each once, beginning at `from` if given.
    * Reconnects by itself until the loop is left or the signal aborts.
@@ -72,6 +116,9 @@ export function createClient(options: ClientOptions): Client {
     sessions: createSessions(requester),
     extensions: createExtensions(requester),
     profiles: createProfiles(requester),
+    organization: createOrganization(requester),
+    service: createService(requester),
+    operator: createOperator(requester),
     events: (eventsOptions = {}) => followEvents(requester, { path: '/api/events' }, eventsOptions),
   };
 }

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type * as schemas from '#src/api/schemas/profiles.ts';
-import type { CallOptions, Requester } from './requester.ts';
+import { queryOf, type CallOptions, type Requester } from './requester.ts';
 
 export type Profile = Static<typeof schemas.Profile>;
 export type ProfileSummary = Static<typeof schemas.ProfileSummary>;
@@ -33,11 +33,8 @@ export function createProfiles(requester: Requester): Profiles {
   return {
     create: (body, options) => requester.json({ method: 'POST', path, body, ...options }),
     get: (id, options) => requester.json({ method: 'GET', path: pathOf(id), ...options }),
-    list(query = {}, options) {
-      const given = Object.entries(query).filter(([, value]) => value !== undefined);
-      const named = given.map(([name, value]): [string, string] => [name, String(value)]);
-      return requester.json({ method: 'GET', path, query: named, ...options });
-    },
+    list: (query = {}, options) =>
+      requester.json({ method: 'GET', path, query: queryOf(query), ...options }),
     save: (sessionId, options) =>
       requester.json({
         method: 'POST',

@@ -118,6 +118,12 @@ export function createRequester(options: RequesterOptions): Requester {
   };
 }
 
+/** The parameters that are given, as a request has them. */
+export function queryOf(query: object): [name: string, value: string][] {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return given.map(([name, value]) => [name, String(value)]);
+}
+
 /** The error that the caller gets for a failed try. */
 function failureOf(error: unknown, { method, path, signal, idempotencyKey }: Request): unknown {
   if (error instanceof ServiceError) return error;

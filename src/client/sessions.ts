@@ -29,7 +29,13 @@ import {
   type RequestHandoff,
 } from './handoff.ts';
 import { createRecordings, type SessionRecording, type SessionRecordings } from './recordings.ts';
-import type { CallOptions, Request, Requester } from './requester.ts';
+import { queryOf, type CallOptions, type Request, type Requester } from './requester.ts';
+import {
+  createSteering,
+  type CreatedShare,
+  type CreateShare,
+  type SessionSteering,
+} from './steering.ts';
 
 /** Fields whose schema is an enum of event data, so that no literal type can be derived. */
 type Worded<Answer> = {
@@ -91,6 +97,7 @@ export type LiveSession = Omit<Session, 'handoff'> & {
   access(options?: CallOptions): Promise<SessionAccess>;
   rotateAccess(options?: CallOptions): Promise<SessionAccess>;
   handoff(asked: RequestHandoff, options?: HandoffOptions): Promise<Handoff>;
+  share(asked: CreateShare, options?: CallOptions): Promise<CreatedShare>;
   screenshot(options?: ScreenshotOptions): Promise<Screenshot | null>;
   events(options?: EventsOptions): AsyncGenerator<ServiceEvent, void, void>;
   listFiles(options?: CallOptions): Promise<SessionFile[]>;
@@ -103,11 +110,11 @@ export type LiveSession = Omit<Session, 'handoff'> & {
   recordingSegment(name: string, options?: CallOptions): Promise<FileContent>;
 } & AsyncDisposable;
 
-/** What a session leaves. */
-type Leftovers = SessionFiles & SessionRecordings;
+/** What a session leaves, and who else steers or watches it. */
+type BesideIt = SessionFiles & SessionRecordings & SessionSteering;
 
 /** Every method throws ServiceError if the service refuses, and NoAnswer without an answer. */
-export type Sessions = Leftovers & {
+export type Sessions = BesideIt & {
   /**
    * Creates a session and waits until it is active, unless `waitMs` is 0. A session that does not
    * become active is stopped. @throws ServiceError with SESSION_NOT_READY or SESSION_ENDED then
@@ -228,6 +235,7 @@ export function createSessions(requester: Requester): Sessions {
     ...createHistories(requester),
     ...createFiles(requester, pathOf),
     ...createRecordings(requester, pathOf),
+    ...createSteering(requester, pathOf),
   };
   return sessions;
 }
@@ -266,6 +274,7 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
     access: (options) => sessions.access(id, options),
     rotateAccess: (options) => sessions.rotateAccess(id, options),
     handoff: (asked, options) => sessions.handoff(id, asked, options),
+    share: (asked, options) => sessions.createShare(id, asked, options),
     screenshot: (options) => sessions.screenshot(id, options),
     events: (options) => sessions.events(id, options),
     listFiles: (options) => sessions.listFiles(id, options),
@@ -302,9 +311,8 @@ async function readPicture(response: Response): Promise<Screenshot | null> {
 }
 
 function parametersOf({ labels = {}, ...plain }: ListQuery & HistoryQuery): [string, string][] {
-  const given = Object.entries(plain).filter(([, value]) => value !== undefined);
   return [
-    ...given.map(([name, value]): [string, string] => [name, String(value)]),
+    ...queryOf(plain),
     ...Object.entries(labels).map(([name, value]): [string, string] => [
       'label',
       `${name}=${value}`,

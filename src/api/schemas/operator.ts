@@ -1,4 +1,4 @@
-import { Type, type TSchema } from 'typebox';
+import { Type, type TArray, type TSchema } from 'typebox';
 import { aggregates } from '#events/events.ts';
 import { tierNames } from '#events/organization.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
@@ -12,8 +12,16 @@ const SESSION = 'ses_J5mYt3QKX2m0bq1uHcR8Vw';
 const AT = '2026-11-20T09:30:00.000Z';
 const Text = (example: string, description?: string) =>
   Type.String({ examples: [example], ...(description && { description }) });
-const list = (name: string, items: TSchema, more: Record<string, TSchema> = {}, title: string) =>
-  Type.Object({ [name]: Type.Array(items), ...more }, { title });
+function list<Name extends string, Item extends TSchema, More extends Record<string, TSchema>>(
+  name: Name,
+  items: Item,
+  more: More,
+  title: string,
+) {
+  // A computed name widens the type of the object.
+  const fields = { [name]: Type.Array(items), ...more } as Record<Name, TArray<Item>> & More;
+  return Type.Object(fields, { title });
+}
 const Next = Nullable(Type.String(), {
   description: 'for the next page; null on the last page',
   examples: [null],
