@@ -23,6 +23,20 @@ export const CloudEvent = Type.Object(
     dataschema: Text('type and version of `data`', 'urn:bss:event:session.activated:1'),
     sequence: Type.Integer({ minimum: 1, description: 'position in the event store; increases' }),
     actor: Text('actor that caused the event, `<kind>:<id>`, the id percent-encoded', 'user:ada'),
+    via: Type.Optional(
+      Type.String({
+        description:
+          'door that the actor’s request came through: `mcp`, `webdriver`, `one-call`; ' +
+          'absent: the REST API, or no request',
+        examples: ['mcp'],
+      }),
+    ),
+    client: Type.Optional(
+      Type.String({
+        description: 'how the program behind that door names itself, percent-encoded; unchecked',
+        examples: ['agent%201.0'],
+      }),
+    ),
     correlationid: Text('the same for all events caused by one request', 'cor_1'),
     causationid: Type.Union([Type.String(), Type.Null()], {
       description: 'id of the event that caused this one; null: none',
@@ -52,6 +66,10 @@ export function toCloudEvent(event: RecordedEvent): CloudEvent {
     dataschema: `urn:bss:event:${type}:${dataVersion(type)}`,
     sequence,
     actor: `${metadata.actor.kind}:${encodeURIComponent(metadata.actor.id)}`,
+    ...(metadata.actor.via === undefined ? {} : { via: metadata.actor.via }),
+    ...(metadata.actor.client === undefined
+      ? {}
+      : { client: encodeURIComponent(metadata.actor.client) }),
     correlationid: metadata.correlationId,
     causationid: metadata.causationId,
     ...(metadata.traceparent === undefined ? {} : { traceparent: metadata.traceparent }),

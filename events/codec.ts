@@ -104,6 +104,9 @@ export function headersOf(
     'ce-correlationid': metadata.correlationId,
     'content-type': 'application/json',
   };
+  const { via, client } = metadata.actor;
+  if (via !== undefined) headers['ce-via'] = via;
+  if (client !== undefined) headers['ce-client'] = encodeURIComponent(client);
   if (metadata.causationId !== null) headers['ce-causationid'] = metadata.causationId;
   if (metadata.traceparent !== undefined) headers['traceparent'] = metadata.traceparent;
   return headers;
@@ -115,6 +118,8 @@ export const headersRead = [
   'ce-id',
   'ce-time',
   'ce-actor',
+  'ce-via',
+  'ce-client',
   'ce-commandid',
   'ce-correlationid',
   'ce-causationid',
@@ -225,7 +230,7 @@ function lift(type: string, version: number, data: unknown): unknown {
 
 function readMetadata(header: (name: string) => string): EventMetadata {
   const metadata: EventMetadata = {
-    actor: readActor(header('ce-actor')),
+    actor: readActor(header),
     commandId: header('ce-commandid'),
     correlationId: header('ce-correlationid'),
     causationId: header('ce-causationid') || null,
@@ -235,14 +240,23 @@ function readMetadata(header: (name: string) => string): EventMetadata {
   return metadata;
 }
 
-function readActor(text: string): EventMetadata['actor'] {
-  const [kind = '', id = ''] = text.split(':');
+function readActor(header: (name: string) => string): EventMetadata['actor'] {
+  const [kind = '', id = ''] = header('ce-actor').split(':');
   if (kind !== 'user' && kind !== 'operator' && kind !== 'service')
     throw new MalformedEvent(`ce-actor ${kind}`);
+  const actor: EventMetadata['actor'] = { kind, id: uriDecoded(id, 'ce-actor') };
+  const via = header('ce-via');
+  if (via !== '') actor.via = via;
+  const client = header('ce-client');
+  if (client !== '') actor.client = uriDecoded(client, 'ce-client');
+  return actor;
+}
+
+function uriDecoded(text: string, name: string): string {
   try {
-    return { kind, id: id.includes('%') ? decodeURIComponent(id) : id };
+    return text.includes('%') ? decodeURIComponent(text) : text;
   } catch {
-    throw new MalformedEvent(`ce-actor ${kind}: the id is not URI-encoded`);
+    throw new MalformedEvent(`${name} is not URI-encoded`);
   }
 }
 

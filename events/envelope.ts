@@ -1,9 +1,22 @@
 import { Type, type Static } from 'typebox';
 
-/** The actor that caused an event. `id` is a user, key, server or role name; never a secret. */
+/** The longest name of a client that an event holds, in characters. */
+export const CLIENT_LENGTH_MAX = 100;
+
+/** The doors by which a request may come beside the REST API. */
+export type Via = 'mcp' | 'webdriver' | 'one-call';
+
+/**
+ * The actor that caused an event. `id` is a user, key, server or role name; never a secret. `via`
+ * is the door that its request came through; absent: the REST API, or no request. `client` is how
+ * the program on the other side of that door names itself, for example `agent 1.0`; the service
+ * does not check it. A door that a newer version adds is read like any other.
+ */
 export const Actor = Type.Object({
   kind: Type.Union([Type.Literal('user'), Type.Literal('operator'), Type.Literal('service')]),
   id: Type.String({ minLength: 1, maxLength: 256 }),
+  via: Type.Optional(Type.String({ pattern: '^[a-z][a-z-]{0,31}$' })),
+  client: Type.Optional(Type.String({ minLength: 1, maxLength: CLIENT_LENGTH_MAX })),
 });
 export type Actor = Static<typeof Actor>;
 

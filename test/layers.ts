@@ -113,6 +113,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'events/cloud-event.ts',
     'events/events.ts',
     'events/pool.ts',
+    'src/history/describe-actor.ts',
     'src/history/describe-event.ts',
     'src/recordings/replay.ts',
     'src/recordings/segment-format.ts',

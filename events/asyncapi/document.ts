@@ -74,7 +74,8 @@ const ABOUT = [
     'append-only log. Programs receive it without polling: as Server-Sent Events over HTTP, or ' +
     'by NATS.',
   'An event is a CloudEvent 1.0. In addition to the standard attributes it has its `sequence` ' +
-    'in the event store, the actor that caused it (`actor`) and the cause (`correlationid`, ' +
+    'in the event store, the actor that caused it (`actor`; `via` and `client` if its request ' +
+    'came through another door than the REST API) and the cause (`correlationid`, ' +
     '`causationid`). `data` is the change, `state` the state after it. No event has a password, ' +
     'a ticket or a key; events for organizations have no internal addresses of browsers.',
   'Over HTTP an event is in structured mode: one JSON object. By NATS it is in binary mode: the ' +

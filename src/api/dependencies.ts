@@ -27,6 +27,7 @@ import type { HealthMonitor } from './health/health-monitor.ts';
 import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
+import { doorOf } from './http/door.ts';
 import { traceparentOf } from './http/trace-requests.ts';
 
 /** What the operator's routes need beside the others' dependencies. */
@@ -89,7 +90,7 @@ export type ApiDependencies = {
 export function requestMetadata(request: FastifyRequest, caller: Caller): EventMetadata {
   const traceparent = traceparentOf(request);
   return {
-    actor: { kind: 'user', id: caller.userId },
+    actor: { kind: 'user', id: caller.userId, ...doorOf(request) },
     commandId: newId('cmd'),
     correlationId: newId('cor'),
     causationId: null,

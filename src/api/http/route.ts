@@ -9,6 +9,7 @@ import type {
 import type { TSchema } from 'typebox';
 import type { ErrorName } from '#src/errors.ts';
 import type { Action } from '#src/domain/organization/roles.ts';
+import type { Door } from './door.ts';
 import type { Cost } from './cost.ts';
 
 /** A server whose routes have the types of their TypeBox schemas. */
@@ -30,6 +31,8 @@ export type RouteConfig = {
   action: Action | 'public' | 'operator';
   /** The rate limit neither counts nor refuses its requests: health, readiness and metrics. */
   isUnlimited?: true;
+  /** The door of all its requests; left out: the REST API. */
+  door?: Door;
   /** Left out: 1 unit. */
   cost?: Cost;
   /** Errors of the route, beside those of every route of its kind. */

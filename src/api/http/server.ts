@@ -8,6 +8,7 @@ import type { Tracer } from '#src/telemetry/tracer.ts';
 import { openApiOptions } from '../docs/openapi.ts';
 import { createCountByAddress, registerAdmission, type Gatekeeper } from './admission.ts';
 import { boundConnections } from './connections.ts';
+import { noteDoors } from './door.ts';
 import { brokenHttpAnswers, refuseWithoutHost } from './malformed-requests.ts';
 import { incomingOptions, type Incoming } from './tls.ts';
 import { createErrorHandler, sendRejection, type CountRefusal } from './error-response.ts';
@@ -58,6 +59,7 @@ export function buildServer(options: {
   acceptEmptyJson(server);
   if (tracer !== null) traceRequests(server, tracer);
   server.addHook('onRequest', refuseWithoutHost);
+  noteDoors(server);
   const count = registerAdmission(server, gatekeeper, countByAddress);
   refuseUnknownPaths(server, listRoutes(server, gatekeeper.operatorToken !== null), count);
   server.register(swagger, openApiOptions);

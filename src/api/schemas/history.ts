@@ -49,10 +49,27 @@ const Time = Type.String({ format: 'date-time', examples: [TIME] });
 const Position = Count(ACTIVATED.sequence, 'position in the event store');
 const EventType = Type.String({ examples: [ACTIVATED.type] });
 
+/** How a request came, if not through the REST API. */
+export const Door = {
+  via: Type.Optional(
+    Type.String({
+      examples: ['mcp'],
+      description: 'door that the request came through; absent: the REST API, or no request',
+    }),
+  ),
+  client: Type.Optional(
+    Type.String({
+      examples: ['agent 1.0'],
+      description: 'how the program behind that door names itself; unchecked',
+    }),
+  ),
+};
+
 const EventActor = Type.Object(
   {
     kind: Type.String({ examples: ['service'], description: 'user, operator or service' }),
     id: Type.String({ examples: ['provisioner'] }),
+    ...Door,
   },
   { title: 'EventActor' },
 );

@@ -2,6 +2,7 @@ import { Type, type TArray, type TSchema } from 'typebox';
 import { aggregates } from '#events/events.ts';
 import { tierNames } from '#events/organization.ts';
 import { Count, Nullable, Timestamp, Words } from './fields.ts';
+import { Door } from './history.ts';
 
 /** Schemas of what operators see: the whole service. */
 
@@ -144,7 +145,7 @@ export const OperatorEvents = list(
         examples: [null],
       }),
       aggregate_id: Text('wl_V68jutntSyS7FkVejEDlGg', 'session, browser, server or organization'),
-      actor: Type.Object({ kind: Text('service'), id: Text('provisioner') }),
+      actor: Type.Object({ kind: Text('service'), id: Text('provisioner'), ...Door }),
       sentence: Text('browser wl_V68jutntSyS7FkVejEDlGg was ready after 472ms'),
     },
     { title: 'OperatorEvent' },

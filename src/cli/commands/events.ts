@@ -3,6 +3,7 @@ import { toCloudEvent } from '#events/cloud-event.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters, filtersFor, type AggregateRef } from '#events/subjects.ts';
 import { reject } from '#src/errors.ts';
+import { describeActor } from '#src/history/describe-actor.ts';
 import { parseId, oneOf, integer, eventTypes } from '../arguments.ts';
 import type { Command, CommandSession } from '../command.ts';
 import { UsageError, InterruptedError } from '../errors.ts';
@@ -104,7 +105,7 @@ const TYPE_WIDTH = Math.max(...eventTypes.map((type) => type.length));
 
 function describe({ sequence, time, type, aggregate, metadata, state }: RecordedEvent): string {
   const status = state !== null && 'status' in state ? `  ${state.status}` : '';
-  const actor = `${metadata.actor.kind}:${metadata.actor.id}`;
+  const actor = describeActor(metadata.actor);
   const facts = [String(sequence).padStart(6), time, type.padEnd(TYPE_WIDTH)];
   return printable(`${facts.join('  ')}  ${aggregateName(aggregate)}  ${actor}${status}`);
 }

@@ -8,6 +8,7 @@ import { sleep } from '#src/async/sleep.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import { isRejection, reject } from '#src/errors.ts';
 import { loadState } from '#src/event-store/load-state.ts';
+import { describeActor } from '#src/history/describe-actor.ts';
 import { handleServerCommand, readServers } from '#src/operator/servers.ts';
 import { parseId } from '../arguments.ts';
 import type { Command } from '../command.ts';
@@ -128,7 +129,7 @@ export const showServerHistory: Command = {
       const heads = ['SEQ', 'TIME', 'SINCE', 'EVENT', 'BY', 'WHAT'];
       const rows = events.map((event, at) => {
         const { sequence, time, type, metadata } = event;
-        const actor = `${metadata.actor.kind}:${metadata.actor.id}`;
+        const actor = describeActor(metadata.actor);
         const since = formatElapsed(events[at - 1]?.time ?? time, time);
         return [String(sequence), time, since, type, actor, describeEvent(event)];
       });

@@ -1,6 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { reject } from '#src/errors.ts';
+import { describeActor } from '#src/history/describe-actor.ts';
 import { fieldChanges } from '#src/history/field-changes.ts';
 import { parseId } from '../arguments.ts';
 import type { Command } from '../command.ts';
@@ -47,7 +48,7 @@ function describe(steps: readonly Step[], causes: Causes): readonly string[] {
     const { sequence, time, type, metadata: cause } = event;
     const before = steps[index - 1]?.event.time;
     const since = before === undefined ? '' : formatElapsed(before, time);
-    const actor = `${cause.actor.kind}:${cause.actor.id}`;
+    const actor = describeActor(cause.actor);
     return [String(sequence), time, since, type, state.status, actor, because(event, causes)];
   });
   const heads = ['SEQ', 'TIME', 'SINCE', 'EVENT', 'STATE AFTER', 'BY', 'BECAUSE OF'];

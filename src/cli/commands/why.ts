@@ -4,6 +4,7 @@ import { reject } from '#src/errors.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { describeUnreadable } from '#src/event-store/read-events.ts';
 import { causesOf, type Link } from '#src/history/chain.ts';
+import { describeActor } from '#src/history/describe-actor.ts';
 import { describeEvent } from '#src/history/describe-event.ts';
 import { blackBoxIn } from '#src/history/describe-black-box.ts';
 import { readRelated } from '#src/history/related.ts';
@@ -63,7 +64,9 @@ function presentWhy(
 function describeLink({ words, event }: Link, because: string): readonly string[] {
   const { first, others } = printableLines(words);
   const source =
-    event === null ? '' : ` — event ${event.sequence}, ${event.time}, by ${describeActor(event)}`;
+    event === null
+      ? ''
+      : ` — event ${event.sequence}, ${event.time}, by ${describeActor(event.metadata.actor)}`;
   return [`  ${because}${first}${source}`, ...others.map((line) => `      ${line}`)];
 }
 
@@ -72,15 +75,16 @@ function describeTimeline(events: readonly RecordedEvent[]): readonly string[] {
   const begin = events[0]?.time ?? '';
   const described = events.map((event) => ({ event, ...printableLines(describeEvent(event)) }));
   const rows = described.map(({ event, first }) => {
-    return [String(event.sequence), formatElapsed(begin, event.time), first, describeActor(event)];
+    return [
+      String(event.sequence),
+      formatElapsed(begin, event.time),
+      first,
+      describeActor(event.metadata.actor),
+    ];
   });
   const [heads = '', ...lines] = formatTable(['SEQ', 'AT', 'WHAT', 'BY'], rows);
   const below = described.map(({ others }) => others.map((line) => `      ${line}`));
   return [heads, ...lines.flatMap((line, index) => [line, ...(below[index] ?? [])])];
-}
-
-function describeActor({ metadata: { actor } }: RecordedEvent): string {
-  return `${actor.kind}:${actor.id}`;
 }
 
 function presentEvent({ sequence, type, time, metadata }: RecordedEvent) {

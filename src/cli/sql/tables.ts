@@ -74,6 +74,18 @@ const events: Table = {
       `url_decode(split_part(${header('ce-actor')}, ':', 2))`,
       'user, key, operator or role that caused it',
     ),
+    column(
+      'via',
+      'VARCHAR',
+      header('ce-via'),
+      'door of the request: `mcp`, `webdriver` or `one-call`; null: the REST API, or no request',
+    ),
+    column(
+      'client',
+      'VARCHAR',
+      `url_decode(${header('ce-client')})`,
+      'how the program behind that door names itself; null: it does not',
+    ),
     column('command_id', 'VARCHAR', header('ce-commandid'), 'the command that appended it'),
     column(
       'correlation_id',

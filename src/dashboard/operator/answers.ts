@@ -22,7 +22,7 @@ export type OperatorEvent = {
   /** null: of the fleet. */
   organization_id: string | null;
   aggregate_id: string;
-  actor: { kind: string; id: string };
+  actor: { kind: string; id: string; via?: string; client?: string };
   sentence: string;
 };
 

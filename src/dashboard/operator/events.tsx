@@ -1,5 +1,6 @@
 import { caller } from '../api/caller.ts';
 import { useResource } from '../api/use-resource.ts';
+import { describeDoor } from '#src/history/describe-actor.ts';
 import { readable } from '../session/sentence.ts';
 import { Link } from '../shell/link.tsx';
 import { moment } from '../shell/moment.ts';
@@ -30,6 +31,7 @@ const COLUMNS: readonly Column<OperatorEvent>[] = [
     cell: ({ actor }) => (
       <>
         {actor.kind} {actor.id}
+        {describeDoor(actor)}
       </>
     ),
   },

@@ -3,7 +3,7 @@ import type { SessionState } from '#events/session.ts';
 import { describeEvent } from '#src/history/describe-event.ts';
 import type { Moment } from '../shell/moment-text.ts';
 
-type Actor = { kind: string; id: string };
+type Actor = { kind: string; id: string; via?: string; client?: string };
 type Cause = { sequence: number | null; type: string | null; id: string };
 export type Change = { field: string; from?: unknown; to: unknown };
 

@@ -3,6 +3,7 @@ import { setMoment } from '../shell/moment.ts';
 import { Table } from '../shell/table.tsx';
 import { formatClock, formatSpan, formatTime } from '../shell/time.tsx';
 import { toggled } from '../sessions/filters.ts';
+import { describeDoor } from '#src/history/describe-actor.ts';
 import { readable } from './sentence.ts';
 import { KINDS, type Change, type Kind, type Line } from './history.ts';
 
@@ -84,6 +85,7 @@ function TimelineLine({ line, before, isLater, isCurrent, isOpen, toggle }: Line
           {readable(sentence, formatTime)}
           <span class="muted">
             <code>{type}</code> by {actor.kind} {actor.id}
+            {describeDoor(actor)}
           </span>
         </span>
       </button>

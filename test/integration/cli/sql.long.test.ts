@@ -117,6 +117,8 @@ describe('the tables', () => {
         aggregate_id: 'id' in aggregate ? aggregate.id : organization,
         actor_kind: metadata.actor.kind,
         actor: metadata.actor.id,
+        via: metadata.actor.via ?? null,
+        client: metadata.actor.client ?? null,
         command_id: metadata.commandId,
         correlation_id: metadata.correlationId,
         causation_id: metadata.causationId,

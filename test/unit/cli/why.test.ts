@@ -88,7 +88,10 @@ async function logOf(life: readonly Step[]) {
 
 /** What `bss why` prints of the session. */
 async function textOf(...life: Step[]): Promise<string> {
-  const log = await logOf(life);
+  return textIn(await logOf(life));
+}
+
+async function textIn(log: Awaited<ReturnType<typeof logOf>>): Promise<string> {
   const why = showWhy.read(readArguments(usageOf('why'), [sessionRef.id]));
   const warn = (text: string) => expect.unreachable(text);
   const result = await why({ context: context(log), warn } as unknown as CommandSession);
@@ -118,6 +121,17 @@ describe('the chain of causes of a session’s end', () => {
       'session.stopped',
       'session.stop-requested',
     ]);
+  });
+
+  it('names the door that the request came through', async () => {
+    const log = await logOf([create, ...launched, activate]);
+    const metadata = newMetadata(user);
+    const actor = { kind: 'user', id: 'ada', via: 'mcp', client: 'agent 1.0' } as const;
+    const { now } = context(log);
+    const stopping = { type: 'StopSession', reason: 'user', now: now() } as const;
+    const limits = { concurrentSessions: 5 };
+    await handleSessionCommand(context(log), sessionRef, stopping, { ...metadata, actor }, limits);
+    expect(await textIn(log)).toContain(', by user:ada through MCP (agent 1.0)');
   });
 
   it('leads from a stop of several sessions to the request for all of them', async () => {

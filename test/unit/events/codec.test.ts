@@ -9,10 +9,15 @@ const example = exampleEvents.get('session.requested') as PendingEvent;
 
 /** Any metadata that a caller, a clock or a tracer may add to an event. */
 const anyMetadata = fc.record({
-  actor: fc.record({
-    kind: fc.constantFrom('user', 'operator', 'service'),
-    id: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 256 }),
-  }),
+  actor: fc.record(
+    {
+      kind: fc.constantFrom('user', 'operator', 'service'),
+      id: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 256 }),
+      via: fc.constantFrom('mcp', 'webdriver', 'one-call', 'of-a-newer-version'),
+      client: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 100 }),
+    },
+    { requiredKeys: ['kind', 'id'] },
+  ),
   commandId: fc.uuid(),
   correlationId: fc.uuid(),
   causationId: fc.option(fc.uuid()),
@@ -106,6 +111,9 @@ describe('a message is malformed', () => {
     ['without an actor', withHeaders({ 'ce-actor': '' })],
     ['by an actor of an unknown kind', withHeaders({ 'ce-actor': 'robot:r2' })],
     ['by an actor without a name', withHeaders({ 'ce-actor': 'user:' })],
+    ['through a door whose name is none', withHeaders({ 'ce-via': 'M C P' })],
+    ['by a client whose name cannot be read', withHeaders({ 'ce-client': '%E0%A4%A' })],
+    ['by a client with too long a name', withHeaders({ 'ce-client': 'x'.repeat(101) })],
     ['by an actor whose name cannot be read', withHeaders({ 'ce-actor': 'user:%E0%A4%A' })],
     ['with no body', { body: '' }],
     ['with a body that is cut off', { body: json.slice(0, -1) }],

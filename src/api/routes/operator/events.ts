@@ -104,7 +104,7 @@ function presented(event: RecordedEvent) {
     kind: aggregate.kind,
     organization_id: 'organizationId' in aggregate ? aggregate.organizationId : null,
     aggregate_id: 'id' in aggregate ? aggregate.id : aggregate.organizationId,
-    actor: { kind: metadata.actor.kind, id: metadata.actor.id },
+    actor: metadata.actor,
     sentence: describeEvent(event),
   };
 }

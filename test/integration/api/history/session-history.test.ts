@@ -3,6 +3,7 @@ import { decideServer } from '#src/domain/fleet/server.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
+import { throughDoor } from '#src/api/http/door.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -65,6 +66,31 @@ describe('the history', () => {
       because_of: { sequence: stopRequested.sequence, type: 'session.stop-requested' },
       state: { status: 'stopped' },
     });
+  });
+
+  it('says through which door a request came, and which program was behind it', async () => {
+    const change = (labels: object) => app.request('PATCH', `/api/sessions/${doorId}`, { labels });
+    const { body } = await app.request('POST', '/api/sessions', { session_name: 'doors' });
+    const doorId: string = body.id;
+    const client = `agent\n1.0 ${'😀'.repeat(60)}`;
+    await throughDoor({ via: 'mcp', client }, () => change({ step: 'one' }));
+    await throughDoor({ via: 'webdriver' }, () => change({ step: 'two' }));
+    await change({ step: 'three' });
+    const path = `/api/sessions/${doorId}`;
+    const { events } = (await app.request('GET', `${path}/history`)).body;
+    const updates = events.filter(({ type }: { type: string }) => type === 'session.updated');
+    expect(updates.map(({ actor }: { actor: object }) => actor)).toEqual([
+      { kind: 'user', id: 'ada', via: 'mcp', client: `agent 1.0 ${'😀'.repeat(45)}` },
+      { kind: 'user', id: 'ada', via: 'webdriver' },
+      { kind: 'user', id: 'ada' },
+    ]);
+    const { related } = (await app.request('GET', `${path}/why`)).body;
+    expect(related).toContainEqual(
+      expect.objectContaining({ actor: expect.objectContaining({ via: 'mcp' }) }),
+    );
+    const page = await app.request('GET', `/api/events?format=json&type=session.updated`);
+    expect(page.body.events[0]).toMatchObject({ via: 'mcp', client: expect.any(String) });
+    await app.request('DELETE', path);
   });
 
   it('has nothing internal', async () => {
