@@ -17,6 +17,29 @@ export function sendRejection(response: ServerResponse, refusal: Rejection): voi
   response.writeHead(status, headers).end(body);
 }
 
+/** Answers with a document, of which no cache keeps a copy. */
+export function sendJson(response: ServerResponse, body: string): void {
+  sendBody(response, 'application/json', body);
+}
+
+/** The same for one sentence. */
+export function sendText(response: ServerResponse, body: string): void {
+  sendBody(response, 'text/plain', body);
+}
+
+function sendBody(response: ServerResponse, type: string, body: string): void {
+  response
+    .writeHead(200, {
+      'content-type': `${type}; charset=utf-8`,
+      'content-length': Buffer.byteLength(body),
+      'cache-control': 'no-store',
+      // The address may have a ticket.
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    })
+    .end(body);
+}
+
 /**
  * Answers a WebSocket upgrade with a plain HTTP response and closes the socket.
  * @param more headers beside those of every rejection

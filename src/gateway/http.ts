@@ -6,10 +6,10 @@ import { modeOf } from './access/grant.ts';
 import type { RequestCounter } from './access/request-counter.ts';
 import type { Ticket, Tickets } from './access/ticket.ts';
 import { ofAddress, type Refused, type TicketAdmission } from './access/ticket-admission.ts';
-import { readDocument } from './cdp/devtools-json.ts';
+import { answerDevtools } from './devtools.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
-import { sendRejection, statusOf } from './error-response.ts';
+import { sendJson, sendRejection, statusOf } from './error-response.ts';
 import { parseRoute, type Route } from './routes.ts';
 import type { Viewer, ViewerFile } from './vnc/viewer.ts';
 
@@ -33,7 +33,7 @@ export function createHttpHandler(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume(); // no route takes a body
-    const route = parseRoute(request.url ?? '');
+    const route = parseRoute(request);
     const counted = options.requests.count(request, route);
     setHeaders(response, counted.headers);
     function countForAddress(): Rejection | null {
@@ -89,9 +89,10 @@ async function answer(
 ): Promise<Refused | null> {
   if (!hasHost(request)) return noHost();
   if (route === null) return reject('NOT_FOUND');
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.setHeader('allow', 'GET, HEAD');
-    const context = { method: request.method, allow: ['GET', 'HEAD'] };
+  const allow = methodsOf(route);
+  if (!allow.includes(request.method ?? '')) {
+    response.setHeader('allow', allow.join(', '));
+    const context = { method: request.method, allow };
     return ofAddress(reject('METHOD_NOT_ALLOWED', context));
   }
   switch (route.to) {
@@ -101,7 +102,9 @@ async function answer(
     case 'screen':
       return await socketOnly('vnc', route.ticket, options);
     case 'json':
-      return await sendDocument(route, request, response, options);
+    case 'new-page':
+    case 'tab':
+      return await answerDevtools(route, { request, response }, options);
     case 'viewer':
     case 'viewer-state':
       return await sendViewer(route, { response, countForAddress }, options);
@@ -113,6 +116,11 @@ async function answer(
     case 'viewer-file':
       return sendFile(response, options.viewer.file(route.file));
   }
+}
+
+/** Chromium opens a page by PUT alone, so that no link does. */
+function methodsOf(route: Route): readonly string[] {
+  return route.to === 'new-page' ? ['PUT'] : route.to === 'tab' ? ['GET'] : ['GET', 'HEAD'];
 }
 
 /** A plain request to a WebSocket path: rejected with the error that the WebSocket would get. */
@@ -174,29 +182,6 @@ async function embeddersOf(
   }
 }
 
-async function sendDocument(
-  route: Extract<Route, { to: 'json' }>,
-  request: IncomingMessage,
-  response: ServerResponse,
-  { admission, prefixFor, dialTimeoutMs, log }: HttpOptions,
-): Promise<Refused | null> {
-  const entered = await admission.admit('cdp', route.ticket);
-  if (isRejection(entered)) return entered;
-  const { connection, session } = entered;
-  try {
-    const to = { prefix: prefixFor(request), ticket: route.ticket };
-    const bound = { timeoutMs: dialTimeoutMs, signal: connection.signal };
-    sendJson(response, await readDocument(route.document, session.cdp, to, bound));
-    return null;
-  } catch (error) {
-    if (!connection.signal.aborted)
-      log.warn({ err: error, sessionId: connection.sessionId }, 'browser did not answer');
-    return await admission.unreachable(connection);
-  } finally {
-    connection.closed();
-  }
-}
-
 /** RFC 9112 §3.2 asks every HTTP/1.1 request for it. */
 export function hasHost({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion !== '1.1' || headers.host !== undefined;
@@ -215,15 +200,4 @@ function sendFile(
   if (file === undefined) return reject('NOT_FOUND');
   response.writeHead(status, file.headers).end(file.body);
   return null;
-}
-
-function sendJson(response: ServerResponse, body: string): void {
-  response
-    .writeHead(200, {
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': Buffer.byteLength(body),
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-    })
-    .end(body);
 }

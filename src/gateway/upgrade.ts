@@ -44,7 +44,7 @@ export function createUpgradeHandler(
     const client = request.socket;
     client.on('error', () => {}); // never removed: 'close' follows every error and is handled
     client.setTimeout(0);
-    const route = parseRoute(request.url ?? '');
+    const route = parseRoute(request);
     let counted = options.requests.count(request, route);
     const handshake = { request, head, headers: counted.headers };
     let refusal: Refused | null =

@@ -38,9 +38,10 @@ export async function requestDocument(
   path: string,
   port: number,
   bound: Bound,
+  method: 'GET' | 'PUT' = 'GET',
 ): Promise<string> {
   // Chromium accepts no host name but localhost.
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+  socket.write(`${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
   const { status, bytes } = await readResponseHead(socket, bound);
   const headEnd = bytes.indexOf(HEAD_END) + HEAD_END.length;
   const head = bytes.toString('latin1', 0, headEnd);

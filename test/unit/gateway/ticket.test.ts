@@ -117,7 +117,10 @@ test('the longest ids fit; an invalid id gets no ticket', () => {
   });
   expect(longest).toHaveLength(314);
   expect(tickets.open(longest)).toMatchObject({ sessionId: long, holder, grant: { id: long } });
-  expect(parseRoute(`/vnc/${longest}/`)).toEqual({ to: 'viewer', ticket: longest });
+  expect(parseRoute({ url: `/vnc/${longest}/`, headers: {} })).toEqual({
+    to: 'viewer',
+    ticket: longest,
+  });
   for (const odd of ['', 'a.b', 'a/b', 'x'.repeat(65)]) {
     expect(() => tickets.issue('cdp', odd, 'a')).toThrow(RangeError);
     expect(() => tickets.issue('cdp', 'a', odd)).toThrow(RangeError);
