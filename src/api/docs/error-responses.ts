@@ -78,7 +78,10 @@ function errorResponse(status: number, names: ErrorName[]) {
   const headers = [...new Set(names.flatMap((name) => headersOf[name] ?? []))];
   const fixed = {
     type: 'object',
-    properties: { error: { type: 'string', enum: names }, code: { const: status } },
+    properties: {
+      error: { type: 'string', enum: names },
+      code: { type: 'integer', enum: [status] },
+    },
   };
   const examples = names.map((name) => [
     name,

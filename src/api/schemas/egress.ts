@@ -127,7 +127,7 @@ export const EgressAnswer = Type.Object(
           server: Type.String({ examples: [EXAMPLE.server] }),
           username: Nullable(Type.String(), { examples: ['scraper'] }),
         },
-        { title: 'EgressProxy' },
+        { title: 'SessionEgressProxy' },
       ),
       { examples: [null], description: 'without its password' },
     ),

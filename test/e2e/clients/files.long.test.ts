@@ -16,7 +16,7 @@ import {
   type LiveSession,
 } from '#src/client/client.ts';
 import { bytesOf, startDownloadSite } from '#test/support/clients/download-site.ts';
-import { installPythonPlaywright } from '#test/support/clients/python-playwright.ts';
+import { tryInstallPython } from '#test/support/clients/python-packages.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { startSplitService } from '#test/support/service/split-service.ts';
@@ -37,7 +37,7 @@ let python: Promise<string | null>;
 beforeAll(async () => {
   folder = await scratchDir();
   await chmod(folder.path, 0o755);
-  python = installPythonPlaywright(folder.path);
+  python = tryInstallPython(folder.path, ['playwright==1.65.2']);
   site = await startDownloadSite();
   split = await startSplitService(LIMITS, { BROWSERS: 'process' });
   client = createClient({ url: split.main.apiUrl, apiKey: DEV_KEY });

@@ -3,7 +3,8 @@ import { Compile } from 'typebox/schema';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DocumentSchema } from '#src/api/docs/openapi-document.ts';
 import { formatDuration, parseDuration } from '#src/domain/session/duration.ts';
-import { readOpenApi, startApp } from '#test/support/service/api-in-memory.ts';
+import { readOpenApi } from '#src/api/read-openapi.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** The service accepts exactly what the document's patterns accept. */
 

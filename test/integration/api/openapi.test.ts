@@ -4,7 +4,7 @@ import type { DocumentOperation, DocumentSchema } from '#src/api/docs/openapi-do
 import { errorContexts } from '#src/api/docs/error-contexts.ts';
 import { errors, type ErrorName } from '#src/errors.ts';
 import { readText } from '#test/support/source-files.ts';
-import { readOpenApi } from '#test/support/service/api-in-memory.ts';
+import { readOpenApi } from '#src/api/read-openapi.ts';
 
 const document = await readOpenApi();
 const { components, paths } = document;

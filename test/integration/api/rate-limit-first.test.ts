@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readOpenApi, startApp } from '#test/support/service/api-in-memory.ts';
+import { readOpenApi } from '#src/api/read-openapi.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** Also the routes that await the rate limiter in their handler, beside a read of their own. */
 

@@ -18,7 +18,6 @@ import type { Caller } from '#src/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/http/rate-window.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
-import type { OpenApiDocument } from '#src/api/docs/openapi-document.ts';
 import { registerRoutes } from '#src/api/routes.ts';
 import { buildServer } from '#src/api/http/server.ts';
 import { createFeed } from '#src/feed/feed.ts';
@@ -67,22 +66,6 @@ const log = pino({ level: 'silent' });
 const proxyPasswords = createProxyPasswords(Buffer.alloc(32, 'key'));
 const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] };
 const JWK = { format: 'jwk' } as const;
-
-/** The OpenAPI document, as clients receive it, of an API that serves nothing else. */
-export async function readOpenApi(): Promise<OpenApiDocument> {
-  await using server = buildServer({
-    routes: (scope) => registerRoutes(scope, {} as ApiDependencies),
-    gatekeeper: {
-      authenticate: () => null,
-      rateLimiter: { take: () => Promise.reject(new Error('no caller')), isShared: () => true },
-      anonymous: usual.limits,
-      operatorToken: null,
-      now: () => Date.now(),
-    },
-    log,
-  });
-  return (await server.inject('/api/openapi.json')).json<OpenApiDocument>();
-}
 
 /**
  * The whole service in this process, on the memory adapters and a clock that the test moves.

@@ -1,0 +1,213 @@
+"""Sessions as context managers, over the generated calls.
+
+    with Service(url, api_key) as service:
+        with service.session(duration="30m") as session:
+            browser = playwright.chromium.connect_over_cdp(session.cdp_url)
+
+A session is stopped when its block is left. ``service.client`` is the generated client, for every
+other operation: ``list_sessions.sync(client=service.client)`` of ``browser_session_service.api``.
+``AsyncService`` is the same for asyncio.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+import httpx
+
+from .api.sessions import create_session, get_session, stop_session
+from .client import AuthenticatedClient
+from .models import CreateSession, Problem, Session
+from .types import Response
+
+__all__ = ["AsyncService", "NotReady", "Service", "ServiceError", "checked"]
+
+#: Seconds for one request: longer than the service waits for a browser before it answers.
+REQUEST_SECONDS = 60.0
+#: Seconds until a session has to be active.
+WAIT_SECONDS = 120.0
+#: Tries of one request that got no answer, or an answer that asks to come back.
+TRIES = 4
+#: The longest pause in seconds that the service may ask for; after a longer one it is refused.
+RETRY_AFTER_MAX = 30.0
+PAUSE_FIRST, PAUSE_MAX = 0.25, 8.0
+#: Pauses between two looks at a session that waits for its browser.
+LOOK_FIRST, LOOK_MAX = 0.25, 2.0
+LATER = frozenset(
+    {"UNAVAILABLE", "RATE_LIMIT_EXCEEDED", "STREAM_LIMIT_EXCEEDED", "NO_SERVERS_AVAILABLE"}
+)
+ENDED = frozenset({"stopping", "stopped", "failed"})
+
+Answer = TypeVar("Answer")
+
+
+class ServiceError(Exception):
+    """The service refused a request; ``error`` is a name of the API's table of errors."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.error}: {problem.message}")
+        self.error: str = problem.error
+        self.code: int = problem.code
+        self.context: dict[str, Any] = problem.context.to_dict()
+
+
+class NotReady(Exception):
+    """The session ended before it was active, or was not active in time; it has been stopped."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(f"session {session.id} is {session.status}: {session.ended_reason}")
+        self.session = session
+
+
+def checked(response: Response[Any]) -> Any:
+    """What a generated call answered. Raises ServiceError if it is a refusal."""
+    if isinstance(response.parsed, Problem):
+        raise ServiceError(response.parsed)
+    if response.parsed is None and response.status_code >= 300:
+        text = response.content[:200].decode(errors="replace")
+        raise httpx.HTTPError(f"status {int(response.status_code)} without an error: {text}")
+    return response.parsed
+
+
+def _pause_after(response: Response[Any] | None, attempt: int) -> float | None:
+    """Seconds until the next try; None: the answer stands."""
+    pause = min(PAUSE_MAX, PAUSE_FIRST * 2**attempt)
+    if response is None:
+        return pause
+    problem = response.parsed
+    if not isinstance(problem, Problem) or problem.error not in LATER:
+        return None
+    asked = float(response.headers.get("retry-after", 0))
+    return max(pause, asked) if asked <= RETRY_AFTER_MAX else None
+
+
+def _client(url: str, api_key: str, options: dict[str, Any]) -> AuthenticatedClient:
+    options.setdefault("timeout", httpx.Timeout(REQUEST_SECONDS))
+    return AuthenticatedClient(base_url=url.rstrip("/"), token=api_key, **options)
+
+
+class Service:
+    """The service at ``url``, for one API key. ``options`` are those of AuthenticatedClient."""
+
+    def __init__(self, url: str, api_key: str, **options: Any) -> None:
+        self.client = _client(url, api_key, options)
+
+    def __enter__(self) -> "Service":
+        self.client.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.client.__exit__(*exception)
+
+    @contextmanager
+    def session(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Iterator[Session]:
+        """An active session with the fields of CreateSession; stopped when the block is left."""
+        session = self.create(wait=wait, **fields)
+        try:
+            yield session
+        finally:
+            self.stop(session.id)
+
+    def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
+        """Creates a session and waits at most ``wait`` seconds until it is active.
+
+        Raises ServiceError, or NotReady; then the session has been stopped.
+        """
+        key = str(uuid.uuid4())
+        body = CreateSession.from_dict(fields)
+        session = self._call(create_session, body=body, idempotency_key=key)
+        end, pause = time.monotonic() + wait, LOOK_FIRST
+        try:
+            while session.status != "active":
+                if session.status in ENDED or time.monotonic() > end:
+                    raise NotReady(session)
+                time.sleep(pause)
+                pause = min(LOOK_MAX, pause * 2)
+                session = self._call(get_session, id=session.id)
+        except BaseException:
+            # The caller has no id by which to stop it.
+            self.stop(session.id)
+            raise
+        return session
+
+    def stop(self, session_id: str) -> None:
+        """Stops a session; one that has ended already stays as it is."""
+        self._call(stop_session, id=session_id)
+
+    def _call(self, operation: Any, **arguments: Any) -> Any:
+        for attempt in range(TRIES):
+            response: Response[Any] | None = None
+            try:
+                response = operation.sync_detailed(client=self.client, **arguments)
+            except httpx.TransportError:
+                if attempt + 1 == TRIES:
+                    raise
+            pause = _pause_after(response, attempt)
+            if response is not None and (pause is None or attempt + 1 == TRIES):
+                return checked(response)
+            time.sleep(pause or 0)
+        raise AssertionError("the last try returns or raises")
+
+
+class AsyncService:
+    """Service for asyncio."""
+
+    def __init__(self, url: str, api_key: str, **options: Any) -> None:
+        self.client = _client(url, api_key, options)
+
+    async def __aenter__(self) -> "AsyncService":
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        await self.client.__aexit__(*exception)
+
+    @asynccontextmanager
+    async def session(
+        self, *, wait: float = WAIT_SECONDS, **fields: Any
+    ) -> AsyncIterator[Session]:
+        """An active session with the fields of CreateSession; stopped when the block is left."""
+        session = await self.create(wait=wait, **fields)
+        try:
+            yield session
+        finally:
+            await asyncio.shield(self.stop(session.id))
+
+    async def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
+        """As Service.create."""
+        key = str(uuid.uuid4())
+        body = CreateSession.from_dict(fields)
+        session = await self._call(create_session, body=body, idempotency_key=key)
+        end, pause = time.monotonic() + wait, LOOK_FIRST
+        try:
+            while session.status != "active":
+                if session.status in ENDED or time.monotonic() > end:
+                    raise NotReady(session)
+                await asyncio.sleep(pause)
+                pause = min(LOOK_MAX, pause * 2)
+                session = await self._call(get_session, id=session.id)
+        except BaseException:
+            await asyncio.shield(self.stop(session.id))
+            raise
+        return session
+
+    async def stop(self, session_id: str) -> None:
+        """As Service.stop."""
+        await self._call(stop_session, id=session_id)
+
+    async def _call(self, operation: Any, **arguments: Any) -> Any:
+        for attempt in range(TRIES):
+            response: Response[Any] | None = None
+            try:
+                response = await operation.asyncio_detailed(client=self.client, **arguments)
+            except httpx.TransportError:
+                if attempt + 1 == TRIES:
+                    raise
+            pause = _pause_after(response, attempt)
+            if response is not None and (pause is None or attempt + 1 == TRIES):
+                return checked(response)
+            await asyncio.sleep(pause or 0)
+        raise AssertionError("the last try returns or raises")

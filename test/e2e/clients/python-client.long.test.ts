@@ -1,0 +1,156 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createClient, type Client } from '#src/client/client.ts';
+import { readOpenApi } from '#src/api/read-openapi.ts';
+import { installPython } from '#test/support/clients/python-packages.ts';
+import { scratchDir } from '#test/support/scratch.ts';
+import { DEV_KEY } from '#test/support/service/service.ts';
+import { startRealService, type RealService } from '#test/support/service/real-session.ts';
+
+/** The wheel of the Python client, in an environment of its own, against real browsers. */
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const PACK = join(ROOT, 'src/client/python/pack.mjs');
+/** For what hangs. */
+const PACK_MS = 600_000;
+
+let folder: Awaited<ReturnType<typeof scratchDir>>;
+let service: RealService;
+let client: Client;
+let python: string;
+beforeAll(async () => {
+  folder = await scratchDir();
+  const { stdout } = await run(process.execPath, [PACK, folder.path], { timeout: PACK_MS });
+  python = await installPython(folder.path, [stdout.trim(), 'playwright==1.65.2']);
+  service = await startRealService();
+  client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
+}, PACK_MS * 3);
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]();
+  await folder?.[Symbol.asyncDispose]();
+});
+
+/** What a program prints as JSON; it has the service and the names of the client. */
+async function answerOf(program: string): Promise<unknown> {
+  const { stdout } = await run(python, ['-c', `${PRELUDE}\n${program}`, service.apiUrl, DEV_KEY]);
+  return JSON.parse(stdout) as unknown;
+}
+
+const PRELUDE = `
+import asyncio, json, sys
+from browser_session_service.service import (
+    AsyncService, NotReady, Service, ServiceError, checked)
+from browser_session_service.api.sessions import get_session, list_sessions, stop_session
+url, key = sys.argv[1:]
+`;
+
+describe('the Python client', () => {
+  it('has every operation but the streams of events', async () => {
+    const { paths } = await readOpenApi();
+    const wanted = Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .map(({ operationId }) => operationId.replaceAll(/[A-Z]/g, (one) => `_${one.toLowerCase()}`))
+      .filter((name) => !name.startsWith('stream_'));
+    const found = (await answerOf(`
+import pkgutil, browser_session_service.api as api
+names = [m.name for m in pkgutil.walk_packages(api.__path__, f'{api.__name__}.') if not m.ispkg]
+print(json.dumps([name.split('.')[-1] for name in names]))
+`)) as string[];
+    expect(found.toSorted()).toEqual(wanted.toSorted());
+  });
+
+  it('creates an active session and stops it when its block is left, also by an error', async () => {
+    const seen = (await answerOf(`
+with Service(url, key) as service:
+    with service.session(session_name='first', labels={'team': 'web'}) as session:
+        one = [session.id, session.status, session.labels.to_dict()]
+    try:
+        with service.session() as session:
+            two = session.id
+            raise KeyError(two)
+    except KeyError:
+        pass
+    listed = checked(list_sessions.sync_detailed(client=service.client, limit=2))
+    print(json.dumps([one, two, [session.id for session in listed.sessions]]))
+`)) as [[string, string, object], string, string[]];
+    const [[first, status, labels], second, listed] = seen;
+    expect([status, labels]).toEqual(['active', { team: 'web' }]);
+    expect(listed).toEqual([second, first]);
+    for (const id of [first, second])
+      expect(await client.sessions.get(id)).toMatchObject({
+        status: expect.stringMatching(/^stopp/),
+      });
+  });
+
+  it('does the same in asyncio, several at once', async () => {
+    const ids = (await answerOf(`
+async def one(service):
+    async with service.session() as session:
+        assert session.status == 'active' and session.cdp_url.startswith('ws')
+        return session.id
+async def main():
+    async with AsyncService(url, key) as service:
+        return await asyncio.gather(*(one(service) for _ in range(3)))
+print(json.dumps(asyncio.run(main())))
+`)) as string[];
+    expect(new Set(ids).size).toBe(3);
+    for (const id of ids)
+      expect(await client.sessions.get(id)).toMatchObject({
+        status: expect.stringMatching(/^stopp/),
+      });
+  });
+
+  it('raises a refusal with its name, code and context', async () => {
+    const seen = await answerOf(`
+def refusal(call):
+    try:
+        call()
+    except ServiceError as error:
+        return [error.error, error.code, error.context]
+with Service(url, key) as service, Service(url, 'bss_dev_wrong') as stranger:
+    print(json.dumps([
+        refusal(lambda: checked(get_session.sync_detailed(client=service.client, id='ses_no'))),
+        refusal(lambda: service.create(duration='99h')),
+        refusal(lambda: stranger.create()),
+    ]))
+`);
+    expect(seen).toEqual([
+      ['SESSION_NOT_FOUND', 404, { session_id: 'ses_no' }],
+      ['INVALID_DURATION', 400, { duration: '99h' }],
+      ['UNAUTHORIZED', 401, {}],
+    ]);
+  });
+
+  it('stops a session that is not active in time', async () => {
+    const seen = (await answerOf(`
+from browser_session_service import service as module
+with Service(url, key) as service:
+    # A create that is answered at once, and no time to wait.
+    create = module.create_session
+    def at_once(**arguments):
+        return create.sync_detailed(**arguments, prefer='respond-async')
+    module.create_session = type('AtOnce', (), {'sync_detailed': staticmethod(at_once)})
+    try:
+        service.create(wait=-1, egress={'deny': ['example.com']})
+    except NotReady as error:
+        print(json.dumps(error.session.id))
+`)) as string;
+    expect(await client.sessions.get(seen)).toMatchObject({
+      status: expect.stringMatching(/^stopp/),
+    });
+  });
+
+  it('gives Playwright for Python an address that it drives the page by', async () => {
+    const example = join(ROOT, 'test/examples/python/playwright_example.py');
+    const { stdout } = await run(python, [example, service.apiUrl, DEV_KEY]);
+    expect(stdout.trim()).toBe('Hello Ada from by-python');
+    const { sessions } = await client.sessions.list({ limit: 1 });
+    expect(sessions).toMatchObject([
+      { session_name: 'by-python', status: expect.stringMatching(/^stopp/) },
+    ]);
+  });
+});
