@@ -77,6 +77,10 @@ export const errors = {
     status: 429,
     message: 'The session has as many live shares as it may.',
   },
+  DEBUGGER_PORT_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'As many sessions have ports of their own as may.',
+  },
   EXTENSION_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The organization has as many extensions as it may.',
@@ -90,6 +94,10 @@ export const errors = {
     message: 'The organization has as many event streams open as it may.',
   },
   INTERNAL: { status: 500, message: 'Something went wrong on our side.' },
+  DEBUGGER_PORTS_OFF: {
+    status: 501,
+    message: 'The operator of this service gives sessions no ports of their own.',
+  },
   BROWSER_UNREACHABLE: { status: 502, message: 'The browser does not answer.' },
   NO_SERVERS_AVAILABLE: { status: 503, message: 'No browser servers are available.' },
   EGRESS_UNAVAILABLE: {

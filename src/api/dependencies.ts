@@ -26,6 +26,7 @@ import type { Credentials } from './auth/api-keys.ts';
 import type { HealthMonitor } from './health/health-monitor.ts';
 import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
+import type { DebuggerAddresses } from './sessions/debugger-addresses.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { doorOf } from './http/door.ts';
 import { traceparentOf } from './http/trace-requests.ts';
@@ -48,6 +49,8 @@ export type ApiDependencies = {
   views: Views;
   sessionEvents: SessionEvents;
   addresses: Addresses;
+  /** Ports of sessions' own, at a gateway. */
+  debuggerAddresses: DebuggerAddresses;
   /** Encrypts the passwords of sessions' proxies. */
   proxyPasswords: ProxyPasswordSealer;
   health: HealthMonitor;

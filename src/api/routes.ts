@@ -33,6 +33,7 @@ import { createSession } from './routes/sessions/create-session.post.ts';
 import { extendSession } from './routes/sessions/extend-session.post.ts';
 import { getSession } from './routes/sessions/get-session.get.ts';
 import { listSessions } from './routes/sessions/list-sessions.get.ts';
+import { debuggerAddress } from './routes/sessions/debugger-address.ts';
 import { rotateAccess } from './routes/sessions/rotate-access.post.ts';
 import { sessionAccess } from './routes/sessions/session-access.get.ts';
 import { sessionHistory } from './routes/sessions/session-history.get.ts';
@@ -64,6 +65,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   getSession(server, dependencies, past);
   sessionAccess(server, dependencies);
   rotateAccess(server, dependencies);
+  debuggerAddress(server, dependencies);
   extendSession(server, dependencies);
   updateSession(server, dependencies);
   stopSession(server, dependencies);

@@ -21,6 +21,7 @@ import { openArchiveFiles } from './archive-files.ts';
 import { archiveKeyPlace, findAuditKey, knownFingerprint, openAuditKey } from './audit-key.ts';
 import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
+import { createDebuggerAddresses } from '#src/api/sessions/debugger-addresses.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { dashboardFolder } from '#src/embedded/dashboard.mjs';
 import type { JwtConfig } from '#src/config/jwt.ts';
@@ -75,6 +76,11 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     feed,
     authenticate,
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
+    debuggerAddresses: createDebuggerAddresses({
+      gatewayUrl: config.gateway.internalUrl,
+      cdpUrl: infrastructure.urls.cdpUrl,
+      log,
+    }),
     proxyPasswords: infrastructure.proxyPasswords,
     health,
     completeFrom: border.completeFrom,

@@ -33,6 +33,7 @@ export async function composeGateway(infrastructure: Infrastructure) {
     tickets: createTickets(Buffer.from(masterKey)),
     sessions: createSessionDirectory(context, { reception, linkKeys }),
     keys,
+    debuggerPorts: config.gateway.debuggerPorts,
     allowedOrigins: createAllowedOrigins(context.eventStore),
     onAccess: createAccessRecorder(context, log),
     onShareUse: createShareRecorder(context, log),

@@ -66,6 +66,8 @@ export type {
   Screenshot,
   ScreenshotOptions,
   Session,
+  DebuggerAddress,
+  DebuggerAddressClosed,
   SessionAccess,
   SessionExtended,
   SessionHistory,

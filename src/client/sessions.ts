@@ -52,6 +52,8 @@ export type SessionList = Omit<Static<typeof schemas.SessionList>, 'sessions'> &
   sessions: SessionSummary[];
 };
 export type SessionAccess = Worded<Static<typeof schemas.SessionAccess>>;
+export type DebuggerAddress = Static<typeof schemas.DebuggerAddress>;
+export type DebuggerAddressClosed = Static<typeof schemas.DebuggerAddressClosed>;
 export type SessionExtended = Worded<Static<typeof schemas.SessionExtended>>;
 export type SessionStopped = Static<typeof schemas.SessionStopped>;
 /** A page of a session's events, and why it is where it is. */
@@ -96,6 +98,8 @@ export type LiveSession = Omit<Session, 'handoff'> & {
   extend(duration: string, options?: CallOptions): Promise<SessionExtended>;
   access(options?: CallOptions): Promise<SessionAccess>;
   rotateAccess(options?: CallOptions): Promise<SessionAccess>;
+  openDebuggerAddress(options?: CallOptions): Promise<DebuggerAddress>;
+  closeDebuggerAddress(options?: CallOptions): Promise<DebuggerAddressClosed>;
   handoff(asked: RequestHandoff, options?: HandoffOptions): Promise<Handoff>;
   share(asked: CreateShare, options?: CallOptions): Promise<CreatedShare>;
   screenshot(options?: ScreenshotOptions): Promise<Screenshot | null>;
@@ -134,6 +138,10 @@ export type Sessions = BesideIt & {
   access(id: string, options?: CallOptions): Promise<SessionAccess>;
   /** Replaces the session's addresses; those of before are refused, and connections closed. */
   rotateAccess(id: string, options?: CallOptions): Promise<SessionAccess>;
+  /** A host and port of the session's own, where the operator allows it. */
+  openDebuggerAddress(id: string, options?: CallOptions): Promise<DebuggerAddress>;
+  /** Closes all such ports of the session. */
+  closeDebuggerAddress(id: string, options?: CallOptions): Promise<DebuggerAddressClosed>;
   /** What the session's browser shows; null: still the picture of `etag`. */
   screenshot(id: string, options?: ScreenshotOptions): Promise<Screenshot | null>;
   /** What an ended session's browser showed last; null: still the picture of `etag`. */
@@ -167,6 +175,22 @@ export type ListQuery = {
 export type HistoryQuery = { limit?: number; after?: number };
 
 const WAIT_MS = 120_000;
+
+/** How to connect to a session. */
+function createAccess(
+  requester: Requester,
+): Pick<Sessions, 'access' | 'rotateAccess' | 'openDebuggerAddress' | 'closeDebuggerAddress'> {
+  return {
+    access: (id, options) =>
+      requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
+    rotateAccess: (id, options) =>
+      requester.json({ method: 'POST', path: `${pathOf(id)}/rotate-access`, ...options }),
+    openDebuggerAddress: (id, options) =>
+      requester.json({ method: 'POST', path: `${pathOf(id)}/debugger-address`, ...options }),
+    closeDebuggerAddress: (id, options) =>
+      requester.json({ method: 'DELETE', path: `${pathOf(id)}/debugger-address`, ...options }),
+  };
+}
 
 export function createSessions(requester: Requester): Sessions {
   const sessions: Sessions = {
@@ -218,10 +242,7 @@ export function createSessions(requester: Requester): Sessions {
     },
     stopAll: (asked, options) =>
       requester.json({ method: 'POST', path: '/api/sessions/stop', body: asked, ...options }),
-    access: (id, options) =>
-      requester.json({ method: 'GET', path: `${pathOf(id)}/access`, ...options }),
-    rotateAccess: (id, options) =>
-      requester.json({ method: 'POST', path: `${pathOf(id)}/rotate-access`, ...options }),
+    ...createAccess(requester),
     handoff: (id, asked, options) => requestHandoff(requester, pathOf(id), asked, options),
     ...createPictures(requester),
     async waitUntilActive(id, { waitMs = WAIT_MS, ...options } = {}) {
@@ -273,6 +294,8 @@ function withMethods(sessions: Sessions, session: Session): LiveSession {
     extend: (duration, options) => sessions.extend(id, duration, options),
     access: (options) => sessions.access(id, options),
     rotateAccess: (options) => sessions.rotateAccess(id, options),
+    openDebuggerAddress: (options) => sessions.openDebuggerAddress(id, options),
+    closeDebuggerAddress: (options) => sessions.closeDebuggerAddress(id, options),
     handoff: (asked, options) => sessions.handoff(id, asked, options),
     share: (asked, options) => sessions.createShare(id, asked, options),
     screenshot: (options) => sessions.screenshot(id, options),

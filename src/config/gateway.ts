@@ -1,4 +1,4 @@
-import { integer, url, type Read } from './parse.ts';
+import { BadConfig, integer, url, type Read } from './parse.ts';
 
 /** The gateway's ports, and its addresses as others use them. */
 export type GatewayConfig = {
@@ -9,6 +9,8 @@ export type GatewayConfig = {
   publicWssUrl: string;
   /** `http://` or `https://` address by which an API process asks a gateway. */
   internalUrl: string;
+  /** Ports that sessions may have of their own; null: none. */
+  debuggerPorts: { ports: readonly number[]; bind: string; host: string } | null;
 };
 
 export const gatewayVariables = {
@@ -28,8 +30,23 @@ export const gatewayVariables = {
       'http:// or https:// address by which API processes ask a gateway; empty: GATEWAY_PORT of ' +
       'this process if it has the role, else PUBLIC_GATEWAY_WS_URL as http:// or https://',
   },
+  DEBUGGER_PORTS: {
+    fallback: '',
+    meaning:
+      'ports of this gateway that sessions may have of their own, as 9300-9399: whatever reaches ' +
+      'one drives its browser without a ticket; empty: none',
+  },
+  DEBUGGER_HOST: { fallback: '127.0.0.1', meaning: 'address that DEBUGGER_PORTS are bound to' },
+  PUBLIC_DEBUGGER_HOST: {
+    fallback: '',
+    meaning: 'host in debugger_address; empty: DEBUGGER_HOST, or 127.0.0.1 for every address',
+  },
 } as const;
 type Name = keyof typeof gatewayVariables;
+
+/** At most so many sessions have a port; each is a listener. */
+const DEBUGGER_PORTS_MAX = 1_000;
+const PORT_MAX = 65_535;
 
 /**
  * @param hasTls there is a certificate of the operator
@@ -43,7 +60,7 @@ export function readGateway(
   const port = integer('GATEWAY_PORT', read, 1, 65_535);
   const tlsPort = integer('GATEWAY_TLS_PORT', read, 1, 65_535);
   // If the process listens on every address, the public name is unknown here: use loopback.
-  const host = ['0.0.0.0', '::'].includes(read('HOST')) ? '127.0.0.1' : read('HOST');
+  const host = isEverywhere(read('HOST')) ? '127.0.0.1' : read('HOST');
   const name = host.includes(':') ? `[${host}]` : host;
   const secure = `wss://${name}:${tlsPort}`;
   // A session's address gives access to its browser: use TLS wherever there is a certificate.
@@ -57,5 +74,23 @@ export function readGateway(
     publicWsUrl,
     publicWssUrl: url('PUBLIC_GATEWAY_WSS_URL', read, ['wss:']) ?? secure,
     internalUrl: url('GATEWAY_URL', read, ['http:', 'https:']) ?? internal,
+    debuggerPorts: readDebuggerPorts(read),
   };
+}
+
+function readDebuggerPorts(read: Read<Name>): GatewayConfig['debuggerPorts'] {
+  const text = read('DEBUGGER_PORTS');
+  if (text === '') return null;
+  const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(text) ?? [];
+  const [first, last] = [Number(from), Number(to)];
+  const count = last - first + 1;
+  if (!(first >= 1 && last <= PORT_MAX && count >= 1 && count <= DEBUGGER_PORTS_MAX))
+    throw new BadConfig(`DEBUGGER_PORTS: ${text} is no range of at most 1000 ports, as 9300-9399`);
+  const bind = read('DEBUGGER_HOST');
+  const host = read('PUBLIC_DEBUGGER_HOST') || (isEverywhere(bind) ? '127.0.0.1' : bind);
+  return { ports: Array.from({ length: count }, (_, n) => first + n), bind, host };
+}
+
+function isEverywhere(address: string): boolean {
+  return ['0.0.0.0', '::'].includes(address);
 }

@@ -5,11 +5,21 @@ import type { AllowedOrigins } from './access/allowed-origins.ts';
 import { createRequestCounter } from './access/request-counter.ts';
 import { createTicketAdmission, type TicketAdmission } from './access/ticket-admission.ts';
 import type { ConnectionSummary } from './connections/connection.ts';
-import { createConnections, type ConnectionCounters } from './connections/connections.ts';
+import {
+  createConnections,
+  type ConnectionCounters,
+  type Connections,
+} from './connections/connections.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { createSocketPlaces } from './connections/socket-places.ts';
 import { rejectUpgrade } from './error-response.ts';
+import { portDoor, publicDoor, type Door } from './door.ts';
 import { createHttpHandler } from './http.ts';
+import {
+  createDebuggerPorts,
+  type DebuggerPorts,
+  type DebuggerPortsOptions,
+} from './ports/debugger-ports.ts';
 import { defaultLimits, type GatewayLimits } from './connections/limits.ts';
 import type { Hold } from './connections/steering.ts';
 import { startListener, type Handlers, type ListenOn } from './listeners.ts';
@@ -34,7 +44,7 @@ export type GatewayMetrics = {
 export type GatewayOptions = {
   /** Port 0 takes a free one. */
   listen: { host: string; port: number };
-  tls?: Required<ListenOn>;
+  tls?: Required<Omit<ListenOn, 'methodsInAnyCase'>>;
   /** Public URLs of the two listeners; default: their own addresses. */
   publicUrls?: { ws: string; wss: string };
   /** Addresses and networks of proxies whose headers are trusted; default: none. */
@@ -44,6 +54,8 @@ export type GatewayOptions = {
   keys: KeyDirectory;
   /** Default: no page may embed a shared screen. */
   allowedOrigins?: AllowedOrigins;
+  /** Default: sessions get no ports of their own. */
+  debuggerPorts?: DebuggerPortsOptions | null;
   limits?: Partial<GatewayLimits>;
   /**
    * Called when a session is in use: at each connect, then at most once a minute while bytes flow.
@@ -119,10 +131,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ws: () => publicPrefix(options.publicUrls?.ws ?? urlOf('ws', plain.address)),
     wss: () => publicPrefix(options.publicUrls?.wss ?? urlOf('wss', (secure ?? plain).address)),
   };
-  const handlers = await createHandlers(options, { tickets, admission, limits, prefixes, refused });
+  const serve = await createServing(options, { tickets, admission, limits, refused });
+  const ports = options.debuggerPorts
+    ? createPorts(options.debuggerPorts, (door) => serve(door, null))
+    : null;
+  const proxies = trustProxies(options.trustedProxies ?? []);
+  const door = publicDoor((request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws']());
+  const handlers = serve(door, ports);
   const socketsMax = limits.connections + OTHER_SOCKETS_MAX;
   await using started = new AsyncDisposableStack();
   started.use(connections);
+  if (ports !== null) started.use(ports);
   const plain = started.use(await startListener(options.listen, handlers, socketsMax));
   const secure =
     tls === undefined ? null : started.use(await startListener(tls, handlers, socketsMax));
@@ -131,16 +150,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     address: plain.address,
     tlsAddress: secure?.address ?? null,
-    closeSession: (organizationId, sessionId, reason) =>
-      connections.endSession(organizationId, sessionId, reason),
-    closeRotated: (organizationId, sessionId, epoch) =>
-      connections.endSession(organizationId, sessionId, 'access_rotated', epoch),
+    ...endingsOf(connections, ports),
     closeGrant: (organizationId, sessionId, grant) =>
       connections.endGrant(organizationId, sessionId, grant),
     hold: (organizationId, sessionId, hold, sequence) =>
       connections.hold({ organizationId, sessionId }, hold, sequence),
-    closeRevoked: (organizationId, liveHolders) =>
-      connections.endRevoked(organizationId, liveHolders, 'key_revoked'),
     drain() {
       isDraining = true;
     },
@@ -154,39 +168,59 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-/** What the listeners call: limits first, then plain requests and handshakes. */
-async function createHandlers(
+/** What ends a session's connections ends its ports, too. */
+function endingsOf(
+  connections: Connections,
+  ports: DebuggerPorts | null,
+): Pick<Gateway, 'closeSession' | 'closeRotated' | 'closeRevoked'> {
+  return {
+    closeSession(organizationId, sessionId, reason) {
+      ports?.closeSession(organizationId, sessionId);
+      return connections.endSession(organizationId, sessionId, reason);
+    },
+    closeRotated(organizationId, sessionId, epoch) {
+      ports?.closeSession(organizationId, sessionId, epoch);
+      return connections.endSession(organizationId, sessionId, 'access_rotated', epoch);
+    },
+    closeRevoked(organizationId, liveHolders) {
+      ports?.closeRevoked(organizationId, liveHolders);
+      return connections.endRevoked(organizationId, liveHolders, 'key_revoked');
+    },
+  };
+}
+
+function createPorts(options: DebuggerPortsOptions, serve: (door: Door) => Handlers) {
+  return createDebuggerPorts(options, (ticket, at) => serve(portDoor(ticket, options.host, at)));
+}
+
+/** What listeners call, by the door: limits first, then plain requests and handshakes. */
+async function createServing(
   { trustedProxies = [], log, now = Date.now, allowedOrigins = nowhere }: GatewayOptions,
   parts: {
     tickets: WorthlessTickets;
     admission: TicketAdmission;
     limits: GatewayLimits;
-    /** The gateway's public addresses, once it listens. */
-    prefixes: { ws: () => string; wss: () => string };
     refused(status: number): void;
   },
-): Promise<Handlers> {
-  const { tickets, limits, prefixes } = parts;
+): Promise<(door: Door, ports: DebuggerPorts | null) => Handlers> {
+  const { tickets, limits } = parts;
   const proxies = trustProxies(trustedProxies);
   const clientOf = (request: IncomingMessage) => proxies.clientOf(request);
   const requests = createRequestCounter({ tickets, clientOf, limits, now });
   const places = createSocketPlaces(limits.socketsPerAddress, proxies);
+  const viewer = await createViewer();
+  const vnc = createVncGate(limits);
   const shared = { ...parts, requests, places, dialTimeoutMs: limits.dialTimeoutMs, log };
-  return {
-    onRequest: createHttpHandler({
-      ...shared,
-      viewer: await createViewer(),
-      allowedOrigins,
-      prefixFor: (request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws'](),
-    }),
-    onUpgrade: createUpgradeHandler({ ...shared, vnc: createVncGate(limits), clientOf }),
+  return (door, ports) => ({
+    onRequest: createHttpHandler({ ...shared, door, ports, viewer, allowedOrigins }),
+    onUpgrade: createUpgradeHandler({ ...shared, door, vnc, clientOf }),
     onMalformed(socket) {
       const address = socket instanceof Socket ? (socket.remoteAddress ?? '') : '';
       const { headers, refusal } = requests.countMalformed(address);
       rejectUpgrade(socket, refusal ?? reject('INVALID_REQUEST'), headers);
     },
     onSocket: (socket) => places.enter(socket),
-  };
+  });
 }
 
 async function nowhere(): Promise<readonly string[]> {

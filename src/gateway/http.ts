@@ -10,7 +10,10 @@ import { answerDevtools } from './devtools.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { sendJson, sendRejection, statusOf } from './error-response.ts';
-import { parseRoute, type Route } from './routes.ts';
+import type { Door } from './door.ts';
+import { answerPorts } from './ports/answer-ports.ts';
+import type { DebuggerPorts } from './ports/debugger-ports.ts';
+import type { Route } from './routes.ts';
 import type { Viewer, ViewerFile } from './vnc/viewer.ts';
 
 export type HttpOptions = {
@@ -18,8 +21,9 @@ export type HttpOptions = {
   viewer: Viewer;
   tickets: Pick<Tickets, 'open'>;
   allowedOrigins: AllowedOrigins;
-  /** The gateway's public `ws://host:port`, or `wss:` if this request came by TLS. */
-  prefixFor: (request: IncomingMessage) => string;
+  door: Door;
+  /** null: sessions get no ports of their own. */
+  ports: DebuggerPorts | null;
   dialTimeoutMs: number;
   requests: RequestCounter;
   places: Pick<SocketPlaces, 'begin'>;
@@ -33,7 +37,7 @@ export function createHttpHandler(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume(); // no route takes a body
-    const route = parseRoute(request);
+    const route = options.door.routeOf(request);
     const counted = options.requests.count(request, route);
     setHeaders(response, counted.headers);
     function countForAddress(): Rejection | null {
@@ -88,6 +92,8 @@ async function answer(
   options: HttpOptions,
 ): Promise<Refused | null> {
   if (!hasHost(request)) return noHost();
+  const guarded = options.door.guard(request);
+  if (guarded !== null) return guarded;
   if (route === null) return reject('NOT_FOUND');
   const allow = methodsOf(route);
   if (!allow.includes(request.method ?? '')) {
@@ -104,7 +110,16 @@ async function answer(
     case 'json':
     case 'new-page':
     case 'tab':
-      return await answerDevtools(route, { request, response }, options);
+      return await answerDevtools(
+        route,
+        { request, response },
+        {
+          ...options,
+          prefixFor: (asked) => options.door.prefixFor(asked),
+        },
+      );
+    case 'debugger-address':
+      return await answerPorts(route.ticket, { request, response }, options);
     case 'viewer':
     case 'viewer-state':
       return await sendViewer(route, { response, countForAddress }, options);
@@ -118,9 +133,18 @@ async function answer(
   }
 }
 
-/** Chromium opens a page by PUT alone, so that no link does. */
+/** As Chromium: a page is opened by PUT alone, so that no link does. */
 function methodsOf(route: Route): readonly string[] {
-  return route.to === 'new-page' ? ['PUT'] : route.to === 'tab' ? ['GET'] : ['GET', 'HEAD'];
+  switch (route.to) {
+    case 'new-page':
+      return ['PUT'];
+    case 'tab':
+      return ['GET'];
+    case 'debugger-address':
+      return ['POST', 'DELETE'];
+    default:
+      return ['GET', 'HEAD'];
+  }
 }
 
 /** A plain request to a WebSocket path: rejected with the error that the WebSocket would get. */

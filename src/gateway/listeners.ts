@@ -1,11 +1,25 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import { Socket, type AddressInfo } from 'node:net';
+import {
+  createServer as createTcpServer,
+  Socket,
+  type AddressInfo,
+  type Server as TcpServer,
+} from 'node:net';
 import type { Duplex } from 'node:stream';
 import { KEEP_ALIVE_MS } from '#src/browser-link/browser-link.ts';
 
-/** Where a listener listens; with a key and a certificate it speaks TLS. */
-export type ListenOn = { host: string; port: number; key?: string; cert?: string };
+/**
+ * Where a listener listens; with a key and a certificate it speaks TLS. `methodsInAnyCase`, without
+ * TLS: nodriver asks `get /json/version`, which Chromium takes and Node's parser refuses.
+ */
+export type ListenOn = {
+  host: string;
+  port: number;
+  key?: string;
+  cert?: string;
+  methodsInAnyCase?: boolean;
+};
 
 export type Handlers = {
   onRequest: (request: IncomingMessage, response: ServerResponse) => void;
@@ -41,7 +55,7 @@ const CLOSE_MS = 1_500;
  * @throws Error if the address is in use.
  */
 export async function startListener(
-  { host, port, key, cert }: ListenOn,
+  { host, port, key, cert, methodsInAnyCase = false }: ListenOn,
   { onRequest, onUpgrade, onMalformed, onSocket }: Handlers,
   socketsMax: number,
 ): Promise<Listener> {
@@ -49,7 +63,8 @@ export async function startListener(
     key === undefined || cert === undefined
       ? createServer(SERVER_OPTIONS)
       : createTlsServer({ ...SERVER_OPTIONS, key, cert, handshakeTimeout: 10_000 });
-  server.maxConnections = socketsMax;
+  const entry = methodsInAnyCase ? inAnyCase(server) : server;
+  entry.maxConnections = socketsMax;
   server.on('connection', (socket) => {
     if (!onSocket(socket)) socket.destroy();
   });
@@ -67,24 +82,48 @@ export async function startListener(
   });
 
   const { promise, resolve, reject: fail } = Promise.withResolvers<undefined>();
-  server.once('error', fail);
-  server.listen({ host, port }, () => resolve(undefined));
+  entry.once('error', fail);
+  entry.listen({ host, port }, () => resolve(undefined));
   await promise;
-  server.off('error', fail);
+  entry.off('error', fail);
   return {
-    address: server.address() as AddressInfo, // never a pipe's name: it listens on a port
+    address: entry.address() as AddressInfo, // never a pipe's name: it listens on a port
     setCertificate(certificate) {
       if (server instanceof TlsServer) server.setSecureContext(certificate);
     },
-    [Symbol.asyncDispose]: () => close(server),
+    [Symbol.asyncDispose]: () => close(entry, server),
   };
 }
 
+/** How long a socket may say nothing before it is one of the server's, which has its own limit. */
+const SILENT_MS = 10_000;
+
+/** Hands sockets to the server, with the method of their first request in capitals. */
+function inAnyCase(server: Server): TcpServer {
+  return createTcpServer({ noDelay: true }, (socket) => {
+    const onError = (): void => {
+      socket.destroy();
+    };
+    socket.on('error', onError);
+    socket.setTimeout(SILENT_MS, onError);
+    socket.once('data', (chunk: Buffer) => {
+      socket.pause();
+      socket.setTimeout(0);
+      socket.off('timeout', onError);
+      const method = /^[a-z]{3,7}(?= )/.exec(chunk.toString('latin1', 0, 8))?.[0] ?? '';
+      const rest = chunk.subarray(method.length);
+      socket.unshift(Buffer.concat([Buffer.from(method.toUpperCase()), rest]));
+      server.emit('connection', socket);
+      process.nextTick(() => socket.resume());
+    });
+  });
+}
+
 /** Stops listening; resolves once all sockets are closed, forcibly after `CLOSE_MS`. */
-async function close(server: Server): Promise<void> {
+async function close(entry: TcpServer, server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
-  server.close(() => resolve(undefined));
+  entry.close(() => resolve(undefined));
   server.closeIdleConnections();
   await promise;
   clearTimeout(timer);

@@ -9,6 +9,7 @@ export type Route =
   | { to: 'json'; ticket: string; document: JsonDocument; form: TicketForm }
   | { to: 'new-page'; ticket: string; url: string; form: TicketForm }
   | { to: 'tab'; ticket: string; action: 'activate' | 'close'; targetId: string }
+  | { to: 'debugger-address'; ticket: string }
   | { to: 'screen'; ticket: string }
   | { to: 'viewer'; ticket: string }
   | { to: 'viewer-state'; ticket: string }
@@ -22,8 +23,9 @@ export type JsonDocument = 'version' | 'list' | 'protocol';
  * How the ticket came, which says what addresses in the answer look like. A client that gave it in
  * the query may build further addresses from the one that it has; one that gave it in a header may
  * be unable to do so with a WebSocket, so that it gets addresses with the ticket in their path.
+ * `port`: the session has a port of its own, and addresses need no ticket.
  */
-export type TicketForm = 'path' | 'query' | 'header';
+export type TicketForm = 'path' | 'query' | 'header' | 'port';
 
 /** A ticket, and what is left of the query without it. */
 type Given = { ticket: string; form: TicketForm; rest: string };
@@ -48,6 +50,8 @@ const TAB = /^\/json\/(activate|close)\/([A-Za-z0-9-]{1,64})\/?$/;
 const NEW_PAGE = /^\/json\/new\/?$/;
 const BARE_BROWSER = new RegExp(`^/devtools/browser(?:/${GUID})?/?$`);
 const BARE_PAGE = /^\/devtools\/page\/([A-Za-z0-9-]{1,64})\/?$/;
+/** For the API: below `/devtools`, so that proxies in front lead it to a gateway. */
+const DEBUGGER_ADDRESS = '/devtools/debugger-address';
 const IN_QUERY = new RegExp(`^ticket=${TICKET}(?:&|$)`);
 const IN_QUERY_ANYWHERE = new RegExp(`(?:^|&)ticket=${TICKET}(?:&|$)`);
 const ONLY_TICKET = new RegExp(`^${TICKET}$`);
@@ -63,6 +67,12 @@ export function parseRoute({ url = '', headers }: Asking): Route | null {
   const path = mark === -1 ? url : url.slice(0, mark);
   const query = mark === -1 ? '' : url.slice(mark + 1);
   return parsePath(path, query) ?? parseBare(path, query, headers);
+}
+
+/** Parses where a request to a session's own port goes: to Chromium's own paths alone. */
+export function parsePortRoute({ url = '' }: Asking, ticket: string): Route | null {
+  const [path = '', ...query] = url.split('?');
+  return bareRoute(path, { ticket, form: 'port', rest: query.join('?') });
 }
 
 function parsePath(path: string, query: string): Route | null {
@@ -84,7 +94,9 @@ function parsePath(path: string, query: string): Route | null {
 /** Chromium's own paths, with the ticket beside them. */
 function parseBare(path: string, query: string, headers: Asking['headers']): Route | null {
   const given = inQuery(query, NEW_PAGE.test(path)) ?? inHeader(query, headers);
-  return given === null ? null : bareRoute(path, given);
+  if (given === null) return null;
+  if (path === DEBUGGER_ADDRESS) return { to: 'debugger-address', ticket: given.ticket };
+  return bareRoute(path, given);
 }
 
 function bareRoute(path: string, given: Given): Route | null {

@@ -15,12 +15,14 @@ import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 import { rejectUpgrade, statusOf } from './error-response.ts';
 import { hasHost, noHost } from './http.ts';
-import { parseRoute, type Route } from './routes.ts';
+import type { Door } from './door.ts';
+import type { Route } from './routes.ts';
 import type { VncGate } from './vnc/vnc.ts';
 
 type SocketRoute = Extract<Route, { to: 'browser' | 'page' | 'screen' }>;
 
 export type UpgradeOptions = {
+  door: Door;
   admission: TicketAdmission;
   vnc: VncGate;
   /** Time-out of the TCP connect, and again of the browser's handshake response. */
@@ -44,7 +46,7 @@ export function createUpgradeHandler(
     const client = request.socket;
     client.on('error', () => {}); // never removed: 'close' follows every error and is handled
     client.setTimeout(0);
-    const route = parseRoute(request);
+    const route = options.door.routeOf(request);
     let counted = options.requests.count(request, route);
     const handshake = { request, head, headers: counted.headers };
     let refusal: Refused | null =
@@ -88,6 +90,8 @@ async function admit(
 ): Promise<Refused | null> {
   const { request } = handshake;
   if (!hasHost(request)) return noHost();
+  const guarded = options.door.guard(request);
+  if (guarded !== null) return guarded;
   if (route === null) return reject('NOT_FOUND');
   if (route.to !== 'browser' && route.to !== 'page' && route.to !== 'screen')
     return invalid('There is no WebSocket at this path.');

@@ -76,6 +76,15 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['ws://gateway:8081', /is not a http:\/\/ or https:\/\/ address/],
     ['gateway:8081', /is not a http/],
   ],
+  DEBUGGER_PORTS: [
+    ['9300', /is no range of at most 1000 ports/],
+    ['9399-9300', /is no range/],
+    ['0-10', /is no range/],
+    ['65000-65536', /is no range/],
+    ['9000-10000', /is no range/],
+  ],
+  DEBUGGER_HOST: ANY,
+  PUBLIC_DEBUGGER_HOST: ANY,
   PUBLIC_GATEWAY_WSS_URL: [['ws://browsers.example', /is not a wss:\/\/ address/]],
   TLS_CERT_FILE: [
     ...file({ TLS_KEY_FILE: 'KEY' }, /has no certificate in PEM/),

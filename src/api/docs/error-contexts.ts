@@ -53,10 +53,12 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },
+  DEBUGGER_PORT_LIMIT_EXCEEDED: { of: 'organization', limit: 50 },
   EXTENSION_LIMIT_EXCEEDED: { limit: 50 },
   PROFILE_LIMIT_EXCEEDED: { limit: 100 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   INTERNAL: {},
+  DEBUGGER_PORTS_OFF: { session_id: ID },
   BROWSER_UNREACHABLE: {},
   NO_SERVERS_AVAILABLE: {
     servers: [{ server_id: 'srv_Xb4n9T6kLw0yPq2mVz8sHg', pool_max: 4, reason: 'full' }],

@@ -89,6 +89,7 @@ function rewrite(document: unknown, to: Addressed): unknown {
  */
 function publicSocket(url: string, { prefix, ticket, form }: Addressed): string {
   const [path = '', kind, id] = /\/devtools\/(browser|page)\/([A-Za-z0-9-]+)$/.exec(url) ?? [];
+  if (form === 'port') return `${prefix}${path}`;
   if (form === 'query') return `${prefix}${path}?ticket=${ticket}`;
   if (kind === 'page') return `${prefix}/devtools/page/${ticket}/${id}`;
   return `${prefix}/devtools/browser/${ticket}`;

@@ -24,6 +24,8 @@ describe('the document', () => {
       'DELETE /api/sessions/{id}',
       'GET /api/sessions/{id}/access',
       'POST /api/sessions/{id}/rotate-access',
+      'POST /api/sessions/{id}/debugger-address',
+      'DELETE /api/sessions/{id}/debugger-address',
       'POST /api/sessions/{id}/extend',
       'GET /api/sessions/{id}/history',
       'GET /api/sessions/{id}/why',

@@ -16,6 +16,8 @@ const calls: Record<string, (client: Client) => unknown> = {
   stopSession: ({ sessions }) => sessions.stop(ID),
   getSessionAccess: ({ sessions }) => sessions.access(ID),
   rotateSessionAccess: ({ sessions }) => sessions.rotateAccess(ID),
+  openDebuggerAddress: ({ sessions }) => sessions.openDebuggerAddress(ID),
+  closeDebuggerAddress: ({ sessions }) => sessions.closeDebuggerAddress(ID),
   extendSession: ({ sessions }) => sessions.extend(ID, '1m'),
   getSessionHistory: ({ sessions }) => sessions.history(ID),
   getSessionWhy: ({ sessions }) => sessions.why(ID),

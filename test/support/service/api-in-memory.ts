@@ -190,6 +190,10 @@ export async function startApp(
       viewerUrl: ({ id }, _keyHash, _password, grant) => `http://host:1/vnc/${grant?.id ?? id}/`,
       vncPassword: vncPasswordOf,
     },
+    debuggerAddresses: {
+      open: async () => ({ address: '127.0.0.1:9300' }),
+      close: async () => ({ closed: 1 }),
+    },
     health: healthy,
     readers: createReaderWatch(),
     completeFrom: () => null,
