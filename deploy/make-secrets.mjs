@@ -20,6 +20,7 @@ const NATS_USERS = [
   'gateway',
   'timekeeper',
   'archivist',
+  'webhooks',
   'operator',
   'service',
   'route',

@@ -217,6 +217,38 @@ export const meanings: Record<string, Meaning> = {
     when: 'The organization has another browser extension, which its sessions may name.',
     by: 'api (extensions)',
   },
+  'organization.webhook-added': {
+    when: 'The organization has another webhook: its events are sent to a URL from now on.',
+    by: 'api (webhooks)',
+  },
+  'organization.webhook-changed': {
+    when: 'A webhook has another URL, or gets other events.',
+    by: 'api (webhooks)',
+  },
+  'organization.webhook-removed': {
+    when: 'The organization has no longer one of its webhooks.',
+    by: 'api (webhooks)',
+  },
+  'organization.webhook-disabled': {
+    when:
+      'Nothing is sent to a webhook until it is enabled: a caller asked for it, one event failed ' +
+      'for three days, or the URL answered 410.',
+    by: 'api (webhooks), webhooks (gives up)',
+  },
+  'organization.webhook-enabled': {
+    when: 'A webhook goes on where it stopped.',
+    by: 'api (webhooks)',
+  },
+  'organization.webhook-secret-rotated': {
+    when:
+      'A webhook has a new secret, which is derived and not in the event. The old one is valid ' +
+      'for another day.',
+    by: 'api (webhooks)',
+  },
+  'organization.webhook-replay-requested': {
+    when: 'A webhook begins again at an earlier event.',
+    by: 'api (webhooks)',
+  },
   'organization.extension-removed': {
     when: 'The organization has no longer one of its browser extensions.',
     by: 'api (extensions)',

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import type { EventOf } from './envelope.ts';
 import { Extension, extensionEvents, organizationExtensionsMax } from './organization/extension.ts';
+import { organizationWebhooksMax, Webhook, webhookEvents } from './organization/webhook.ts';
 import { CarriedForward, KeyId, Moment, OrganizationId, UserId } from './fields.ts';
 
 export const tierNames = ['free', 'pro', 'max'] as const;
@@ -70,6 +71,7 @@ export const organizationEvents = {
     by: UserId,
   }),
   ...extensionEvents,
+  ...webhookEvents,
   'organization.carried-forward': CarriedForward,
 };
 export type OrganizationEvent = EventOf<typeof organizationEvents>;
@@ -86,6 +88,13 @@ export const OrganizationState = Type.Object({
     Type.Array(Extension, {
       maxItems: organizationExtensionsMax,
       description: 'browser extensions of the organization, oldest first',
+    }),
+  ),
+  /** Absent: none, like an empty list. */
+  webhooks: Type.Optional(
+    Type.Array(Webhook, {
+      maxItems: organizationWebhooksMax,
+      description: 'webhooks of the organization, oldest first',
     }),
   ),
 });

@@ -19,7 +19,7 @@ const inside = {
     'egress.proxy.sealedPassword',
   ],
   ledger: [],
-  organization: ['hash', 'keys.*.hash'],
+  organization: ['hash', 'keys.*.hash', 'endpoint', 'webhooks.*.endpoint'],
   profile: [],
   server: [],
   workload: [],

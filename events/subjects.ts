@@ -37,6 +37,12 @@ function advisories(kind: string): string[] {
   );
 }
 
+/** How far each webhook has come, and the attempts at its deliveries. */
+export const WEBHOOKS_STREAM = 'WEBHOOKS';
+export const WEBHOOKS_SUBJECTS = ['hook.progress.>'];
+export const DELIVERIES_STREAM = 'DELIVERIES';
+export const DELIVERIES_SUBJECTS = ['hook.attempt.>'];
+
 /** Dead letters of projections, one subject per event. */
 export const PARKED_SUBJECTS = ['parked.>'];
 
@@ -350,4 +356,14 @@ export function screenshotSubject(serverId: string): string {
 /** The subject on which a server is asked about the files of a session that it runs. */
 export function sessionFilesSubject(serverId: string): string {
   return `ask.files.${token(serverId)}`;
+}
+
+/** The subject of a webhook's progress; publishing to it again replaces the progress. */
+export function webhookProgressSubject(webhookId: string): string {
+  return `hook.progress.${token(webhookId)}`;
+}
+
+/** The subject of the attempts at a webhook's deliveries. */
+export function webhookAttemptsSubject(webhookId: string): string {
+  return `hook.attempt.${token(webhookId)}`;
 }

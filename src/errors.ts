@@ -37,6 +37,11 @@ export const errors = {
     status: 404,
     message: 'The profile has no such version, or keeps it no more.',
   },
+  WEBHOOK_NOT_FOUND: { status: 404, message: 'There is no webhook with this id.' },
+  DELIVERY_NOT_FOUND: {
+    status: 404,
+    message: 'The webhook has no such delivery, or keeps it no more.',
+  },
   KEY_NOT_FOUND: { status: 404, message: 'There is no live API key with this id.' },
   METHOD_NOT_ALLOWED: { status: 405, message: 'This path does not take this method.' },
   IDEMPOTENCY_CONFLICT: {
@@ -84,6 +89,10 @@ export const errors = {
   EXTENSION_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The organization has as many extensions as it may.',
+  },
+  WEBHOOK_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many webhooks as it may.',
   },
   PROFILE_LIMIT_EXCEEDED: {
     status: 429,

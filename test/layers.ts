@@ -89,6 +89,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/archive',
     ...common,
   ],
+  // What the API and the role that sends have in common of webhooks.
+  'src/webhooks': ['events', 'src/domain', 'src/async', 'src/event-store', ...common],
   // How a browser's sockets are reached, for the two roles that reach them.
   'src/browser-link': [...common],
   // The roles: none imports another.
@@ -99,6 +101,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
     'src/operator',
     'src/recordings',
     'src/profiles',
+    'src/webhooks',
     'src/dashboard/pages.ts',
   ],
   'src/provisioner': [...core, 'src/browser-link', 'src/recordings', 'src/profiles'],
@@ -107,6 +110,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   'src/feed': core,
   'src/tenants': core,
   'src/archivist': [...core, 'src/archive'],
+  'src/webhook-sender': [...core, 'src/webhooks'],
   // It runs in a browser: of the service it has types, and the sentences about events.
   'src/dashboard': [
     'events/session.ts',

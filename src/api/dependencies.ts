@@ -18,6 +18,9 @@ import type { QueueBounds } from '#src/commands/capacity.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { SessionEvents } from '#src/event-store/session-events.ts';
 import type { Metrics } from '#src/telemetry/metrics.ts';
+import type { AddressRules } from '#src/webhooks/addresses.ts';
+import type { SecretOf } from '#src/webhooks/signature.ts';
+import type { WebhookRecords } from '#src/webhooks/webhook-records.ts';
 import type { AuditSource } from './audit-export/audit-exports.ts';
 import type { Authenticate, Caller } from './auth/authenticate.ts';
 import type { DashboardFiles } from './dashboard/dashboard-files.ts';
@@ -82,6 +85,12 @@ export type ApiDependencies = {
   metricsToken: string | null;
   /** Names of this machine in the configuration, by which a client on it may read its health. */
   ownHosts: readonly string[];
+  /** What webhooks' routes need beside. */
+  webhooks: {
+    records: Pick<WebhookRecords, 'load' | 'attempts'>;
+    secretOf: SecretOf;
+    rules: AddressRules;
+  };
   /** What operators may see and change beside. */
   operator: OperatorParts;
   /** Checks whether the credential of an open stream is still valid. */

@@ -51,6 +51,8 @@ import { requestHandoff } from './routes/steering/request-handoff.post.ts';
 import { sessionShares } from './routes/steering/shares.ts';
 import { takeHandoff } from './routes/steering/take-handoff.post.ts';
 import { updateSession } from './routes/sessions/update-session.patch.ts';
+import { deliveries } from './routes/webhooks/deliveries.ts';
+import { webhooks } from './routes/webhooks/webhooks.ts';
 import { createPoolSeries } from './operator/pool-query.ts';
 import { createWaitingPlaces } from './sessions/waiting-places.ts';
 import { createHistoryReader } from './time-travel/history-reader.ts';
@@ -86,6 +88,8 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   saveProfile(server, dependencies);
   streamSessionEvents(server, dependencies);
   streamEvents(server, dependencies);
+  webhooks(server, dependencies);
+  deliveries(server, dependencies);
   uploadExtension(server, dependencies);
   extensions(server, dependencies);
   getOrganization(server, dependencies);

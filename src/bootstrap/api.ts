@@ -36,6 +36,7 @@ import { auditArchive } from '#src/operator/audit-archive.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
+import { webhookParts } from './webhooks/compose-webhooks.ts';
 
 /** Connections of a process that are no event streams; a client keeps its own for 72 s. */
 const REQUESTS_MAX = 10_000;
@@ -95,6 +96,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     sessionFiles: createJetStreamSessionFiles(infrastructure.connection),
     filesRetainMs: config.files.retainMs,
     operator: operatorParts(infrastructure),
+    webhooks: webhookParts(infrastructure),
     dashboard: await readDashboard(infrastructure),
     metricsToken: config.telemetry.metricsToken,
     gatekeeper: {

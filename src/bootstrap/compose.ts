@@ -16,6 +16,7 @@ import {
   watchProjections,
 } from './telemetry.ts';
 import { composeTimekeeper } from './timekeeper.ts';
+import { composeWebhooks } from './webhooks/compose-webhooks.ts';
 
 /** The roles of the service that run in this process. */
 export type Service = {
@@ -52,6 +53,7 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
     stack.use(await composeArchivist(infrastructure));
     stack.use(await composeObjectSweep(infrastructure));
   }
+  if (has('webhooks')) stack.use(await composeWebhooks(infrastructure));
   const provisioner = has('provisioner')
     ? stack.use(await composeProvisioner(infrastructure))
     : null;

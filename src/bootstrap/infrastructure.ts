@@ -142,6 +142,7 @@ const FOLLOWED: Record<RoleName, string[] | null> = {
   api: null,
   projector: null,
   archivist: null,
+  webhooks: null,
   gateway: filters.organizations,
   provisioner: filters.servers,
   timekeeper: [],

@@ -25,6 +25,7 @@ const ownersOf: Record<RoleName, FamilyOwner[]> = {
   gateway: ['gateway'],
   timekeeper: [],
   archivist: [],
+  webhooks: ['webhooks'],
 };
 
 /** Creates the metrics and the tracer of this process, and its metrics listener if configured. */

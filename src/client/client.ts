@@ -10,6 +10,7 @@ import { createProfiles, type Profiles } from './profiles.ts';
 import { createRequester, type RequesterOptions } from './requester.ts';
 import { createService, type Service } from './service.ts';
 import { createSessions, type Sessions } from './sessions.ts';
+import { createWebhooks, type Webhooks } from './webhooks.ts';
 
 export { connect, type PlaywrightLike, type PuppeteerLike } from './connect.ts';
 export { DownloadRefused, NoAnswer, ServiceError, type ErrorName } from './failures.ts';
@@ -89,6 +90,16 @@ export type {
   Share,
   TakenHandoff,
 } from './steering.ts';
+export type {
+  ChangeWebhook,
+  CreateWebhook,
+  Delivery,
+  DeliveryPage,
+  RotatedWebhookSecret,
+  Webhook,
+  Webhooks,
+  WebhookWithSecret,
+} from './webhooks.ts';
 
 export type ClientOptions = RequesterOptions;
 
@@ -96,6 +107,7 @@ export type Client = {
   sessions: Sessions;
   extensions: Extensions;
   profiles: Profiles;
+  webhooks: Webhooks;
   organization: OrganizationCalls;
   service: Service;
   /** With OPERATOR_TOKEN as `apiKey`. */
@@ -118,6 +130,7 @@ export function createClient(options: ClientOptions): Client {
     sessions: createSessions(requester),
     extensions: createExtensions(requester),
     profiles: createProfiles(requester),
+    webhooks: createWebhooks(requester),
     organization: createOrganization(requester),
     service: createService(requester),
     operator: createOperator(requester),

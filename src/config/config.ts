@@ -21,6 +21,7 @@ import { profilesVariables, readProfiles, type ProfilesConfig } from './profiles
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
 import { readTelemetry, telemetryVariables, type TelemetryConfig } from './telemetry.ts';
 import { readTenants, tenantVariables, type TenantsConfig } from './tenants.ts';
+import { readWebhooks, webhooksVariables, type WebhooksConfig } from './webhooks.ts';
 import { incomingVariables, readIncoming, type IncomingConfig } from './tls.ts';
 import {
   BadConfig,
@@ -44,6 +45,7 @@ export const roles = [
   'gateway',
   'timekeeper',
   'archivist',
+  'webhooks',
 ] as const;
 export type RoleName = (typeof roles)[number];
 
@@ -83,6 +85,7 @@ export type Config = StoresConfig &
     files: FilesConfig;
     tiers: Tiers;
     tenants: TenantsConfig;
+    webhooks: WebhooksConfig;
     /** Limits of the open event streams of one process. */
     eventStreams: { max: number; perOrganizationMax: number };
     /** `devApiKey` and `masterKey`; null: generated at first start, kept in the data folder. */
@@ -164,6 +167,7 @@ export const variables = {
     meaning: 'JSON that overrides limits of tiers, as {"pro":{"concurrent_sessions":50}}',
   },
   ...tenantVariables,
+  ...webhooksVariables,
   EVENT_STREAMS_MAX: {
     fallback: '1000',
     meaning: 'greatest number of event streams that a process serves',
@@ -179,7 +183,8 @@ export const variables = {
   },
   MASTER_KEY: {
     fallback: '',
-    meaning: 'key of tickets, VNC passwords and links to browsers; empty: generated and kept',
+    meaning:
+      'key of tickets, VNC passwords, webhooks and links to browsers; empty: generated and kept',
   },
   OPERATOR_TOKEN: {
     fallback: '',
@@ -248,6 +253,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     files: readFiles(read),
     tiers: readTiers(read('TIERS')),
     tenants: readTenants(read),
+    webhooks: readWebhooks(read),
     eventStreams: {
       max: integer('EVENT_STREAMS_MAX', read, 1, 100_000),
       perOrganizationMax: integer('EVENT_STREAMS_PER_ORGANIZATION', read, 1, 100_000),

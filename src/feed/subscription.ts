@@ -1,6 +1,7 @@
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { isPublic } from '#events/public-event.ts';
 import { streamFilter, filtersFor } from '#events/subjects.ts';
+import { hasLabels } from '#src/domain/session/has-labels.ts';
 
 /** Which events of its organization a client subscribes to. */
 export type Subscription = {
@@ -43,12 +44,4 @@ export function subjectsOf({ organizationId, sessionId, types }: Subscription): 
 
 function isOfSession(event: RecordedEvent, sessionId: string): boolean {
   return isOf('session', event) && event.aggregate.id === sessionId;
-}
-
-function hasLabels(event: RecordedEvent, labels: Subscription['labels']): boolean {
-  if (!isOf('session', event)) return false;
-  // The labels are unknown: an event too many is better than a missing one.
-  if (event.state === null) return true;
-  const { labels: own } = event.state;
-  return labels.every(([name, value]) => Object.hasOwn(own, name) && own[name] === value);
 }

@@ -1,10 +1,12 @@
 import { OBJECTS_STREAM } from '#events/object-subjects.ts';
 import {
   ADVISORY_STREAM,
+  DELIVERIES_STREAM,
   EVENTS_STREAM,
   PARKED_STREAM,
   PUBLIC_STREAM,
   TIMERS_STREAM,
+  WEBHOOKS_STREAM,
 } from '#events/subjects.ts';
 import { errors } from '#src/errors.ts';
 
@@ -12,7 +14,14 @@ import { errors } from '#src/errors.ts';
  * Which processes export a metric: those with a role, or all. `service` metrics describe the whole
  * service and are exported by each process with the API: take their maximum, never their sum.
  */
-export type FamilyOwner = 'service' | 'api' | 'gateway' | 'provisioner' | 'projector' | 'process';
+export type FamilyOwner =
+  | 'service'
+  | 'api'
+  | 'gateway'
+  | 'provisioner'
+  | 'projector'
+  | 'webhooks'
+  | 'process';
 
 /** A metric; `deploy/metrics.md` explains what a change of it means. */
 export type Family = {
@@ -41,6 +50,8 @@ const streams = [
   ADVISORY_STREAM,
   PARKED_STREAM,
   OBJECTS_STREAM,
+  WEBHOOKS_STREAM,
+  DELIVERIES_STREAM,
 ];
 const statuses = [...new Set(Object.values(errors).map(({ status }) => `${status}`))];
 
@@ -253,6 +264,31 @@ export const families = {
     of: ['projector'],
     help: 'How long the projection has been behind the event store; 0 if it has folded all events.',
     label: { name: 'projection', values: 'name and version of each read model' },
+  },
+  bss_webhook_deliveries_total: {
+    kind: 'counter',
+    of: ['webhooks'],
+    help:
+      'Attempts at deliveries to webhooks by what they came to; gone: answered 410; lost: the ' +
+      'event could not be read any more.',
+    label: { name: 'outcome', values: ['delivered', 'failed', 'gone', 'lost'] },
+  },
+  bss_webhook_lag_seconds: {
+    kind: 'gauge',
+    of: ['webhooks'],
+    help:
+      'Age of the oldest event that is not delivered to a webhook of this process which is not ' +
+      'disabled; 0 if there is none.',
+  },
+  bss_webhooks_failing: {
+    kind: 'gauge',
+    of: ['webhooks'],
+    help: 'Webhooks of this process whose last attempt at some event failed.',
+  },
+  bss_webhooks_disabled: {
+    kind: 'gauge',
+    of: ['webhooks'],
+    help: 'Webhooks of this process that are disabled.',
   },
   bss_reader_silence_seconds: {
     kind: 'gauge',

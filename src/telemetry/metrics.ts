@@ -25,6 +25,7 @@ export type Metrics = {
   browserLaunched(outcome: 'launched' | 'failed', ms: number): void;
   screenshotMade(outcome: 'made' | 'failed', ms: number): void;
   gatewayRefused(status: number): void;
+  webhookDelivery(outcome: 'delivered' | 'failed' | 'gone' | 'lost'): void;
   /**
    * Registers a function that reads metrics at each scrape. If it throws or takes longer than 3 s,
    * its metrics are exported as NaN for that scrape.
@@ -85,6 +86,7 @@ export function openMetrics(options: { roles: string; owners: readonly FamilyOwn
     browserLaunched: (outcome, ms) => observe('bss_browser_launch_seconds', outcome, ms),
     screenshotMade: (outcome, ms) => observe('bss_screenshot_seconds', outcome, ms),
     gatewayRefused: (status) => count('bss_gateway_refusals_total', `${status}`),
+    webhookDelivery: (outcome) => count('bss_webhook_deliveries_total', outcome),
     watch: (gives, read) => void watched.push({ gives, read }),
     text,
   };

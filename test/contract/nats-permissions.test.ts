@@ -7,12 +7,22 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { createJetStreamTruncation } from '#src/event-store/jetstream/jetstream-truncation.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { newProgress } from '#src/webhooks/progress.ts';
+import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { handleServerCommand } from '#src/operator/servers.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 import { eventually } from '#test/support/service/service.ts';
+import {
+  session,
+  purges,
+  hooks,
+  everybody,
+  inboxes,
+  forbidden,
+} from '#test/support/servers/nats-forbidden.ts';
 import {
   passwordOf,
   natsUsers,
@@ -28,203 +38,6 @@ beforeAll(async () => {
   nats = await startNatsWithRoles();
 });
 afterAll(() => nats[Symbol.asyncDispose]());
-
-const session = (type: string) => `evt.acme.session.ses_1.${type}`;
-const handoff = ['handoff-requested', 'handoff-taken', 'handoff-completed', 'handoff-expired'];
-const filed = ['file-added', 'file-removed', 'file-refused'];
-/** One event of every type of a session. */
-const life = [
-  'requested',
-  'queued',
-  'assigned',
-  'requeued',
-  'activated',
-  'extended',
-  'access-rotated',
-  'expiry-warning',
-  'accessed',
-  ...handoff,
-  ...['share-created', 'share-used', 'share-revoked'],
-  ...filed,
-  'updated',
-  ...['profile-saved', 'profile-not-saved'],
-  'stop-requested',
-  'stopped',
-  'failed',
-];
-const ends = ['stop-requested', 'stopped', 'failed'];
-const profile = ['profile-saved', 'profile-not-saved'];
-const allBut = (...mine: string[]) => life.filter((type) => !mine.includes(type)).map(session);
-
-const money = ['evt.acme.ledger.credits-granted', 'evt.acme.ledger.slot-reserved'];
-const people = ['organization.key-issued', 'profile.prf_1.removed'].map((one) => `evt.acme.${one}`);
-const fleet = ['fleet.server.srv_1.joined', 'fleet.workload.wl_1.idle'];
-/** JetStream requests that no user may send: they would lose or change events. */
-const ruin = [
-  '$JS.API.STREAM.DELETE.EVENTS',
-  '$JS.API.STREAM.MSG.DELETE.EVENTS',
-  '$JS.API.STREAM.DELETE.KV_leases',
-  '$JS.API.STREAM.DELETE.OBJECTS',
-  '$JS.API.STREAM.MSG.DELETE.OBJECTS',
-  '$JS.API.ACCOUNT.PURGE.SERVICE',
-  '$JS.API.SERVER.REMOVE',
-  '$SYS.REQ.SERVER.PING.CONFIG',
-];
-/** Requests that no user but the archivist may send, and who has all roles. */
-const purges = ['$JS.API.STREAM.PURGE.EVENTS', '$JS.API.STREAM.PURGE.PUBLIC'];
-/** Operator requests that change or create streams, or read all messages at once. */
-const streams = [
-  '$JS.API.STREAM.RESTORE.EVENTS',
-  '$JS.API.STREAM.SNAPSHOT.EVENTS',
-  '$JS.API.STREAM.UPDATE.EVENTS',
-  '$JS.API.STREAM.UPDATE.TIMERS',
-  '$JS.API.STREAM.CREATE.MINE',
-];
-const work = {
-  provisioner: [
-    'evt.acme.profile.prf_1.version-saved',
-    '$JS.API.CONSUMER.MSG.NEXT.EVENTS.provisioner',
-    '$JS.API.CONSUMER.DELETE.EVENTS.provisioner',
-    '$JS.API.CONSUMER.CREATE.EVENTS.provisioner',
-    '$JS.ACK.EVENTS.provisioner.1.1.1.1.1',
-  ],
-  timekeeper: [
-    '$JS.API.CONSUMER.MSG.NEXT.EVENTS.timekeeper',
-    '$JS.API.CONSUMER.DELETE.EVENTS.timekeeper',
-    '$JS.API.CONSUMER.MSG.NEXT.TIMERS.timekeeper',
-    '$JS.ACK.EVENTS.timekeeper.1.1.1.1.1',
-    '$JS.ACK.TIMERS.timekeeper.1.1.1.1.1',
-    '$JS.API.STREAM.PURGE.TIMERS',
-  ],
-};
-const timers = ['tmr.acme.ses_1.expiry', 'tmr.fired.acme.ses_1.expiry'];
-const leases = ['$KV.leases.srv_1', '$JS.API.STREAM.PURGE.KV_leases'];
-/** The API asks, the servers answer. */
-const questions = ['ask.screenshot.srv_1', 'ask.files.srv_1'];
-/** Objects of a kind, which one role stores. */
-const objectsOf = (kind: string) => [`obj.head.${kind}.acme.a`, `obj.chunk.${kind}.acme.a.p.0`];
-const ofFiles = objectsOf('files');
-const ofBrowsersAlone = ['profiles', 'recordings', 'thumbnails'].flatMap(objectsOf);
-const ofCallers = objectsOf('extensions');
-const objects = [...ofFiles, ...ofBrowsersAlone, ...ofCallers, '$JS.API.STREAM.PURGE.OBJECTS'];
-const tenants = ['pub.acme.session.ses_1.activated', 'live.evt.acme.session.ses_1.activated'];
-const everybody = [...ruin, '_INBOX.somebody', 'anything.else', 'live.fleet.server.srv_1.joined'];
-
-/** No user may publish or subscribe to another user's inbox. */
-const inboxes = (me: NatsUser) =>
-  natsUsers.filter((user) => user !== me).map((user) => `_INBOX_${user}.x`);
-
-const forbidden: Record<NatsUser, string[]> = {
-  api: [
-    ...ofBrowsersAlone,
-    ...allBut(
-      ...['requested', 'extended', 'access-rotated', 'accessed', 'updated'],
-      ...['stop-requested', 'stopped'],
-      ...[...handoff, 'share-created', 'share-revoked'],
-    ),
-    ...fleet,
-    ...work.provisioner,
-    ...work.timekeeper,
-    ...timers,
-    ...leases,
-    ...streams,
-    // Of servers it may append only that an operator drains them.
-    ...['left', 'lost', 'pool-resized', 'drained'].map((type) => `fleet.server.srv_1.${type}`),
-    'retry.PUBLIC.x',
-    '$JS.API.STREAM.MSG.DELETE.PUBLIC',
-  ],
-  projector: [
-    ...objects,
-    ...questions,
-    ...allBut(),
-    ...money,
-    ...people,
-    ...fleet,
-    ...work.provisioner,
-    ...work.timekeeper,
-    ...timers,
-    ...leases,
-    ...tenants,
-    ...streams,
-    '$JS.API.STREAM.CREATE.EVENTS',
-  ],
-  provisioner: [
-    ...ofCallers,
-    ...questions,
-    ...allBut('assigned', 'requeued', 'activated', ...profile, ...filed, ...ends),
-    ...money,
-    ...people,
-    ...work.timekeeper,
-    ...timers,
-    ...tenants,
-    ...streams,
-    'parked.view.1',
-    '$JS.API.STREAM.CREATE.EVENTS',
-  ],
-  gateway: [
-    ...objects,
-    ...questions,
-    ...allBut('accessed', 'share-used'),
-    ...money,
-    ...people,
-    ...fleet,
-    ...work.provisioner,
-    ...work.timekeeper,
-    ...timers,
-    ...leases,
-    ...tenants,
-    ...streams,
-    'parked.view.1',
-    '$JS.API.STREAM.CREATE.EVENTS',
-  ],
-  timekeeper: [
-    ...objects,
-    ...questions,
-    ...allBut('queued', 'expiry-warning', 'handoff-expired', 'profile-not-saved', ...ends),
-    ...money,
-    ...people,
-    ...fleet,
-    ...work.provisioner,
-    'tmr.fired.acme.ses_1.expiry',
-    ...leases,
-    ...tenants,
-    ...streams,
-    'parked.view.1',
-    '$JS.API.STREAM.CREATE.EVENTS',
-  ],
-  archivist: [
-    ...ofFiles,
-    ...ofBrowsersAlone,
-    ...ofCallers,
-    ...questions,
-    ...allBut(),
-    ...money,
-    ...people,
-    ...fleet,
-    ...work.provisioner,
-    ...work.timekeeper,
-    ...timers,
-    ...tenants,
-    ...streams,
-    'parked.view.1',
-    '$JS.API.STREAM.CREATE.EVENTS',
-    '$JS.API.STREAM.MSG.DELETE.PUBLIC',
-  ],
-  operator: [
-    ...objects,
-    ...questions,
-    ...allBut(),
-    'evt.acme.ledger.slot-reserved',
-    ...fleet,
-    ...timers,
-    ...leases,
-    ...tenants,
-    '$JS.API.CONSUMER.MSG.NEXT.EVENTS.provisioner',
-    '$JS.ACK.EVENTS.provisioner.1.1.1.1.1',
-  ],
-  service: ['tmr.fired.acme.ses_1.expiry', ...streams.filter((name) => !/CREATE/.test(name))],
-};
-
 async function connectAs(user: NatsUser): Promise<NatsConnection> {
   const servers = nats.url.replace('nats://', '');
   const inboxPrefix = `_INBOX_${user}`;
@@ -243,7 +56,10 @@ describe.each(natsUsers)('%s', (user) => {
           // By then the readers' requests to JetStream have another subject.
           refused.add(status.error.subject.replace(/^readers\./, '$JS.API.'));
     })();
-    const others = ['archivist', 'service'].includes(user) ? [] : purges;
+    const others = [
+      ...(['archivist', 'service'].includes(user) ? [] : purges),
+      ...(['webhooks', 'service'].includes(user) ? [] : hooks),
+    ];
     const tried = [...new Set([...forbidden[user], ...others, ...everybody, ...inboxes(user)])];
     for (const subject of tried) nc.publish(subject);
     await nc.flush();
@@ -320,6 +136,35 @@ test.each([
   const ask = () => createJetStreamScreenshots(one).ask('srv_1', question);
   await eventually(async () => (await ask()).kind === 'image', 'it is answered');
 });
+
+test.each(['webhooks', 'service'] as const)(
+  '%s may keep what becomes of webhooks',
+  async (user) => {
+    await using maker = await connectJetStream({
+      url: nats.urlOf('service'),
+      ...inboxOf('service'),
+    });
+    await using connection = await connectJetStream({
+      ...{ url: nats.urlOf(user), makesStreams: false, ...inboxOf(user) },
+    });
+    await using api = await connectJetStream({
+      ...{ url: nats.urlOf('api'), makesStreams: false, ...inboxOf('api') },
+    });
+    const [records, seen] = [connection, api].map(createJetStreamWebhookRecords);
+    const id = `whk_${user}`;
+    const progress = newProgress(1);
+    const revision = (await records?.save(id, progress, 0)) ?? 0;
+    expect(await seen?.load(id)).toEqual({ progress, revision });
+    expect(await records?.load(id)).toEqual({ progress, revision });
+    expect(await seen?.attempts(id)).toEqual([]);
+    await records?.forget(id);
+    expect(await records?.load(id)).toEqual({ progress: null, revision: 0 });
+    expect(maker.isConnected()).toBe(true);
+    const leases = await createJetStreamLeases(connection);
+    expect(await leases.acquire('webhooks-1', user)).toBe(true);
+    await leases.release('webhooks-1', user);
+  },
+);
 
 test.each(['archivist', 'service'] as const)(
   '%s may do what a run of the archivist asks for',

@@ -115,6 +115,11 @@ export const topics: readonly Topic[] = [
     },
   },
   {
+    title: 'Webhooks',
+    about: 'Events that are sent to organizations’ own URLs, see src/webhooks/README.md.',
+    units: { WEBHOOKS_ALLOW_PRIVATE: 'yes or no' },
+  },
+  {
     title: 'Redis: the read models',
     about: 'Without REDIS_URL the process starts a redis-server of its own.',
     units: {

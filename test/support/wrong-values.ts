@@ -194,6 +194,7 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['api,', /is none of/],
   ],
   BROWSERS: [['firefox', /is none of docker, kubernetes, process, simulated/]],
+  WEBHOOKS_ALLOW_PRIVATE: [['perhaps', /is none of yes, no/]],
   ALLOW_UNISOLATED: [['perhaps', /is none of yes, no/]],
   DOCKER_HOST: [
     ['docker.sock', /is neither unix:\/\/\/path nor tcp/, DOCKER],

@@ -5,6 +5,7 @@ const HANDOFF = 'hof_2tYc0NgR8VwXb4n9T6kLw0';
 const FILE = 'report.pdf';
 const EXTENSION = 'ext_9c56cc51b374c3ba189210d5b6d4bf57';
 const PROFILE = 'prf_8v1KpR7tYc0NgXb4n9T6kL';
+const WEBHOOK = 'whk_2tYc0NgR8VwXb4n9T6kLw0';
 const SHARE = 'shr_9T6kLw0yPq2mVz8sHgJ5mY';
 
 /** An example context of each error, for the documentation. */
@@ -28,6 +29,8 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   EXTENSION_NOT_FOUND: { extension_id: EXTENSION },
   PROFILE_NOT_FOUND: { profile_id: PROFILE },
   PROFILE_VERSION_NOT_FOUND: { profile_id: PROFILE, version: 3, versions: [7, 8, 9] },
+  WEBHOOK_NOT_FOUND: { webhook_id: WEBHOOK },
+  DELIVERY_NOT_FOUND: { webhook_id: WEBHOOK, delivery_id: 'evt_c0Zq4nRk1mT8yXwU5sLd2B' },
   KEY_NOT_FOUND: { key_id: 'key_5uLw2ZfQx8v1KpR7tYc0Ng' },
   METHOD_NOT_ALLOWED: { method: 'PUT', allow: ['GET', 'HEAD', 'DELETE'] },
   IDEMPOTENCY_CONFLICT: { session_id: ID, ended_at: '2026-01-01T02:00:00.000Z' },
@@ -55,6 +58,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },
   DEBUGGER_PORT_LIMIT_EXCEEDED: { of: 'organization', limit: 50 },
   EXTENSION_LIMIT_EXCEEDED: { limit: 50 },
+  WEBHOOK_LIMIT_EXCEEDED: { limit: 20 },
   PROFILE_LIMIT_EXCEEDED: { limit: 100 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
   INTERNAL: {},

@@ -45,6 +45,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       { name: 'Shares', description: 'Addresses of a session’s screen for others.' },
       { name: 'Profiles', description: 'Browsers’ profiles, kept between sessions.' },
       { name: 'Events', description: 'Streams of events in real time.' },
+      { name: 'Webhooks', description: 'Events sent to the organization’s own URLs, signed.' },
       { name: 'Extensions', description: 'Browser extensions that sessions are created with.' },
       {
         name: 'Organization',

@@ -170,6 +170,7 @@ export const costs = {
     units: () => COST_MAX,
     meaning: 'Costs 20 units of the rate limit.',
   },
+  listDeliveries: { units: () => 5, meaning: 'Costs 5 units of the rate limit.' },
   changeKey: {
     units: () => 10,
     meaning: 'Costs 10 units of the rate limit.',

@@ -7,6 +7,13 @@ import type {
 } from '#events/organization.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import { decideExtension, withoutExtension, type ExtensionCommand } from './extensions.ts';
+import {
+  decideWebhook,
+  evolveWebhooks,
+  isWebhookCommand,
+  isWebhookEvent,
+  type WebhookCommand,
+} from './webhooks.ts';
 
 /** Live keys an organization may have: each of its events carries all of its state. */
 export const KEYS_MAX = 200;
@@ -18,6 +25,7 @@ export type OrganizationCommand =
   | { type: 'RevokeKey'; keyId: string }
   | { type: 'AllowOrigins'; origins: string[] }
   | ExtensionCommand
+  | WebhookCommand
   /** `sessions`: how many were found; `note`: what the caller says about the reason. */
   | {
       type: 'StopSessions';
@@ -38,6 +46,7 @@ export function decideOrganization(
   }
   if (organization === null)
     return reject('NOT_FOUND', {}, { message: 'There is no organization with this id.' });
+  if (isWebhookCommand(command)) return decideWebhook(command, organization);
   switch (command.type) {
     case 'ChangeTier':
       return command.tier === organization.tier
@@ -94,6 +103,8 @@ export function evolveOrganization(
   if (event.type === 'organization.registered') return { id, ...event.data, keys: [] };
   if (organization === null)
     throw new RangeError(`${event.type} before organization.registered: the history is incomplete`);
+  if (isWebhookEvent(event))
+    return { ...organization, webhooks: evolveWebhooks(organization.webhooks ?? [], event) };
   const { keys } = organization;
   switch (event.type) {
     case 'organization.tier-changed':

@@ -3,11 +3,13 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { OBJECTS_STREAM } from '#events/object-subjects.ts';
 import {
   ADVISORY_STREAM,
+  DELIVERIES_STREAM,
   EVENTS_STREAM,
   LEASES_STREAM,
   PARKED_STREAM,
   PUBLIC_STREAM,
   TIMERS_STREAM,
+  WEBHOOKS_STREAM,
 } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
 import { requestWithRetry } from './request.ts';
@@ -27,7 +29,8 @@ const streams = [
   ADVISORY_STREAM,
   PARKED_STREAM,
   OBJECTS_STREAM,
-  LEASES_STREAM,
+  WEBHOOKS_STREAM,
+  DELIVERIES_STREAM,
 ];
 
 /** Replicas of a new stream: the number requested, else 3 in a cluster and 1 without. */

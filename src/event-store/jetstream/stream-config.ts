@@ -5,6 +5,8 @@ import { OBJECTS_STREAM, OBJECTS_SUBJECTS } from '#events/object-subjects.ts';
 import {
   ADVISORY_STREAM,
   ADVISORY_SUBJECTS,
+  DELIVERIES_STREAM,
+  DELIVERIES_SUBJECTS,
   EVENTS_STREAM,
   EVENTS_SUBJECTS,
   PARKED_STREAM,
@@ -14,6 +16,8 @@ import {
   REPUBLISH,
   TIMERS_STREAM,
   TIMERS_SUBJECTS,
+  WEBHOOKS_STREAM,
+  WEBHOOKS_SUBJECTS,
 } from '#events/subjects.ts';
 
 /** The configuration of each stream. */
@@ -39,6 +43,9 @@ export type StreamSpec = {
   /** Whether its greatest size is configured (OBJECT_STORE_MAX_MB). */
   isSized?: true;
 };
+
+/** Attempts that are kept of each webhook; beyond it the oldest are dropped. */
+const ATTEMPTS_PER_WEBHOOK_MAX = 500;
 
 const unlimited = { max_msgs: -1, max_bytes: -1, max_age: 0, max_msgs_per_subject: -1 };
 
@@ -126,6 +133,29 @@ export const streamSpecs: readonly StreamSpec[] = [
     },
     fixed: { storage: 'file', retention: 'limits', max_msgs: -1, max_age: 0 },
     isSized: true,
+  },
+  {
+    // One message for each webhook; each write names the one that it replaces.
+    wanted: {
+      name: WEBHOOKS_STREAM,
+      subjects: WEBHOOKS_SUBJECTS,
+      storage: 'file',
+      allow_direct: true,
+      max_msgs_per_subject: 1,
+    },
+    fixed: { storage: 'file', retention: 'limits', max_age: 0, max_msgs: -1 },
+  },
+  {
+    wanted: {
+      name: DELIVERIES_STREAM,
+      subjects: DELIVERIES_SUBJECTS,
+      storage: 'file',
+      discard: 'old',
+      allow_direct: true,
+      max_age: nanos(7 * DAY_MS),
+      max_msgs_per_subject: ATTEMPTS_PER_WEBHOOK_MAX,
+    },
+    fixed: { storage: 'file', retention: 'limits' },
   },
 ];
 

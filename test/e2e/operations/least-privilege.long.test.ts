@@ -20,7 +20,15 @@ import { bssWith } from '#test/support/clients/command-line.ts';
  * process requests more than its permissions, and everything works.
  */
 
-const roles = ['api', 'projector', 'provisioner', 'gateway', 'timekeeper', 'archivist'] as const;
+const roles = [
+  'api',
+  'projector',
+  'provisioner',
+  'gateway',
+  'timekeeper',
+  'archivist',
+  'webhooks',
+] as const;
 type ArchiveStatus = { event_store: { first_sequence: number } };
 const MASTER_KEY = 'tGm4Zk0vQe8RzjU1c7LwXb5HfAy2NpDs9KiJ';
 

@@ -51,6 +51,16 @@ const calls: Record<string, (client: Client) => unknown> = {
   getExtension: ({ extensions }) => extensions.get('e'),
   deleteExtension: ({ extensions }) => extensions.remove('e'),
 
+  createWebhook: ({ webhooks }) => webhooks.create({ url: 'https://hooks.example.com/' }),
+  listWebhooks: ({ webhooks }) => webhooks.list(),
+  getWebhook: ({ webhooks }) => webhooks.get('w'),
+  changeWebhook: ({ webhooks }) => webhooks.change('w', { disabled: false }),
+  deleteWebhook: ({ webhooks }) => webhooks.remove('w'),
+  rotateWebhookSecret: ({ webhooks }) => webhooks.rotateSecret('w'),
+  listDeliveries: ({ webhooks }) => webhooks.deliveries('w'),
+  getDelivery: ({ webhooks }) => webhooks.delivery('w', 'd'),
+  replayWebhook: ({ webhooks }) => webhooks.replay('w', 1),
+
   streamEvents: (client) => client.events().next(),
   getOrganization: ({ organization }) => organization.get(),
   allowOrigins: ({ organization }) => organization.allowOrigins([]),

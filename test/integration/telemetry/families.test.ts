@@ -8,7 +8,9 @@ import { metricsDocument, UNEXPLAINED } from '#test/support/service/metrics-docu
 import { parseMetrics } from '#test/support/service/metrics-text.ts';
 
 const DOCUMENT = new URL('../../../deploy/metrics.md', import.meta.url);
-const everyOwner = ['service', 'api', 'gateway', 'provisioner', 'projector'] as const;
+const everyOwner = [
+  ...(['service', 'api', 'gateway', 'provisioner', 'projector', 'webhooks'] as const),
+];
 const table = Object.entries<Family>(families);
 
 describe('the metrics of a process with all roles', () => {

@@ -118,6 +118,35 @@ const lives: PendingEvent[][] = [
       },
     },
     {
+      type: 'organization.webhook-added',
+      data: {
+        ...{ webhookId: 'whk_1', endpoint: 'https://a:b@hooks.example.com/bss?key=1' },
+        ...{ address: 'https://hooks.example.com', types: ['session.stopped'] },
+        ...{ labels: { team: 'shop' }, createdAt: iso(T0), by: 'user_1' },
+      },
+    },
+    {
+      type: 'organization.webhook-changed',
+      data: { webhookId: 'whk_1', types: [], labels: {}, by: 'user_1' },
+    },
+    {
+      type: 'organization.webhook-secret-rotated',
+      data: { webhookId: 'whk_1', generation: 2, at: iso(T0), by: 'user_1' },
+    },
+    {
+      type: 'organization.webhook-replay-requested',
+      data: { webhookId: 'whk_1', from: 12, by: 'user_1' },
+    },
+    {
+      type: 'organization.webhook-disabled',
+      data: {
+        ...{ webhookId: 'whk_1', address: 'https://hooks.example.com', reason: 'failing' },
+        ...{ detail: 'answered 500', at: iso(T0) },
+      },
+    },
+    { type: 'organization.webhook-enabled', data: { webhookId: 'whk_1', by: 'user_1' } },
+    { type: 'organization.webhook-removed', data: { webhookId: 'whk_1', by: 'user_1' } },
+    {
       type: 'organization.extension-removed',
       data: { extensionId: `ext_${'ab'.repeat(16)}`, by: 'user_1' },
     },

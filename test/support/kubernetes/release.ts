@@ -20,7 +20,15 @@ const NEXT_IMAGE = `browser-session-service:${NEXT_TAG}`;
 const STORES = { nats: 'nats:2', redis: 'redis:7' };
 const NATS_NODES = 3;
 const READY_WITHIN_S = 600;
-const ROLES = ['api', 'projector', 'gateway', 'timekeeper', 'archivist', 'provisioner'] as const;
+const ROLES = [
+  'api',
+  'projector',
+  'gateway',
+  'timekeeper',
+  'archivist',
+  'webhooks',
+  'provisioner',
+] as const;
 /** What a Pod of the release may be, but its browsers. */
 export const COMPONENTS = [...ROLES, 'nats', 'redis'] as const;
 /** So that all of it fits into a node of two cores. */

@@ -13,6 +13,7 @@ export const natsUsers = [
   'gateway',
   'timekeeper',
   'archivist',
+  'webhooks',
   'operator',
   'service',
 ] as const;

@@ -34,6 +34,8 @@ import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
+import { createWebhookSecrets } from '#src/webhooks/signature.ts';
+import { createMemoryWebhookRecords } from '#src/webhooks/webhook-records.memory.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { memoryVault } from '#test/support/stores/memory-vault.ts';
 import { createMemoryRecords } from '#test/support/stores/memory-records.ts';
@@ -67,6 +69,10 @@ const proxyPasswords = createProxyPasswords(Buffer.alloc(32, 'key'));
 const NOTHING_ARCHIVED = { agrees: true, segments: 0, records: 0, findings: [] };
 const JWK = { format: 'jwk' } as const;
 
+/** `inside.example` leads inside, every other name does not. */
+const resolveForTests = async (name: string) =>
+  name === 'inside.example' ? ['93.184.216.34', '10.1.2.3'] : ['93.184.216.34'];
+
 /**
  * The whole service in this process, on the memory adapters and a clock that the test moves.
  * @param wrapViews wraps the read model of the service
@@ -74,7 +80,7 @@ const JWK = { format: 'jwk' } as const;
  */
 export async function startApp(
   wrapViews = (views: Views) => views,
-  changes: Partial<typeof usual> = {},
+  changes: Partial<typeof usual> & { allowsPrivateWebhooks?: boolean } = {},
   wrapEventStore = (eventStore: EventStore) => eventStore,
   operatorToken: string | null = null,
 ) {
@@ -174,6 +180,11 @@ export async function startApp(
   } as const;
   await registerOrganization(context, asked, newMetadata('test'));
 
+  const webhooks = {
+    records: createMemoryWebhookRecords(),
+    secretOf: createWebhookSecrets(Buffer.alloc(32, 'key')),
+    rules: { allowsPrivate: changes.allowsPrivateWebhooks ?? false, resolve: resolveForTests },
+  };
   const take = createLocalLimiter(now);
   const signer = await createSigner(generateKeyPairSync('ed25519').privateKey.export(JWK));
   const dependencies: ApiDependencies = {
@@ -215,6 +226,7 @@ export async function startApp(
       records: createMemoryRecords(context.eventStore),
       findSigner: () => Promise.resolve(signer),
     },
+    webhooks,
     authenticate,
     dashboard: new Map(),
   };
@@ -271,6 +283,8 @@ export async function startApp(
       servingFiles[Symbol.dispose]();
     },
     objects,
+    webhooks,
+    leases,
     /** What follows the downloads of browsers. */
     downloads: files.part,
     context,

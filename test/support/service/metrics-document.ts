@@ -13,6 +13,7 @@ const PROCESSES: Record<FamilyOwner, string> = {
   gateway: 'gateway',
   provisioner: 'provisioner',
   projector: 'projector',
+  webhooks: 'webhooks',
   process: 'every one',
 };
 

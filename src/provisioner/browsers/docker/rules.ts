@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { UNREACHABLE } from '../../egress/closed-networks.ts';
+import { UNREACHABLE } from '#src/domain/egress/networks.ts';
 
 /**
  * The packet rules of the sessions' network, for nftables. They are in a separate table, which

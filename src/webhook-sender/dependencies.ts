@@ -1,0 +1,25 @@
+import type { FairSlots } from '#src/async/fair-slots.ts';
+import type { CommandContext } from '#src/commands/handle-command.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+import type { AddressRules } from '#src/webhooks/addresses.ts';
+import type { Outcome } from '#src/webhooks/progress.ts';
+import type { SecretOf } from '#src/webhooks/signature.ts';
+import type { WebhookRecords } from '#src/webhooks/webhook-records.ts';
+
+/** What the deliveries of every webhook need. */
+export type SenderDependencies = {
+  context: CommandContext;
+  records: WebhookRecords;
+  secretOf: SecretOf;
+  rules: AddressRules;
+  /** Slots of all sends of this process, shared fairly between webhooks. */
+  sendSlots: FairSlots;
+  /** Slots of all reads of the event store, shared fairly between organizations. */
+  readSlots: FairSlots;
+  /** Pauses after failed attempts, in ms; default: those of `pauses.ts`. */
+  pauses?: readonly number[];
+  /** Time limit of an attempt; default: 15 s. */
+  timeoutMs?: number;
+  count: (outcome: Outcome) => void;
+  log: Pick<Logger, 'info' | 'warn' | 'error'>;
+};

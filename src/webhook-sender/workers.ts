@@ -1,0 +1,97 @@
+import type { Webhook } from '#events/organization/webhook.ts';
+import type { SenderDependencies } from './dependencies.ts';
+import { startWorker, type Worker } from './worker.ts';
+
+/** Figures of a process. `lagSeconds`: age of the oldest event that is not delivered. */
+export type WebhookFigures = { failing: number; disabled: number; lagSeconds: number };
+
+/** The workers of the webhooks that this process serves. */
+export type Workers = {
+  /** The webhooks of an organization, as they are now. */
+  observe(organizationId: string, webhooks: readonly Webhook[]): void;
+  /** These organizations have new events. */
+  wake(organizationIds: ReadonlySet<string>): void;
+  /** Starts and ends workers, after a change of what this process serves. */
+  reconcile(): void;
+  figures(): WebhookFigures;
+  /** Ends all workers. */
+  end(): Promise<void>;
+};
+
+/** @param isOurs whether this process serves a webhook */
+export function createWorkers(
+  dependencies: SenderDependencies,
+  isOurs: (webhookId: string) => boolean,
+): Workers {
+  const known = new Map<string, { organizationId: string; webhook: Webhook }>();
+  const workers = new Map<string, Worker>();
+  /** Ends that are under way: the same webhook begins again after it. */
+  const ending = new Map<string, Promise<void>>();
+  let isOver = false;
+
+  function end(webhookId: string, worker: Worker): void {
+    workers.delete(webhookId);
+    ending.set(webhookId, ended(webhookId, worker));
+  }
+  async function ended(webhookId: string, worker: Worker): Promise<void> {
+    await worker[Symbol.asyncDispose]();
+    ending.delete(webhookId);
+    if (known.has(webhookId)) reconcile();
+  }
+  async function forget(webhookId: string): Promise<void> {
+    await ending.get(webhookId);
+    await dependencies.records.forget(webhookId).catch((error: unknown) => {
+      dependencies.log.warn({ webhookId, err: error }, 'records of a removed webhook stay');
+    });
+  }
+  function reconcile(): void {
+    for (const [webhookId, { organizationId, webhook }] of known) {
+      const isWanted = !isOver && isOurs(webhookId);
+      const worker = workers.get(webhookId);
+      if (worker !== undefined && !isWanted) end(webhookId, worker);
+      if (worker === undefined && isWanted && !ending.has(webhookId))
+        workers.set(webhookId, startWorker(dependencies, organizationId, webhook));
+    }
+  }
+  function remove(webhookId: string): void {
+    known.delete(webhookId);
+    const worker = workers.get(webhookId);
+    if (worker === undefined) return;
+    end(webhookId, worker);
+    void forget(webhookId);
+  }
+  return {
+    reconcile,
+    observe(organizationId, webhooks) {
+      const now = new Set(webhooks.map(({ webhookId }) => webhookId));
+      for (const [webhookId, one] of known)
+        if (one.organizationId === organizationId && !now.has(webhookId)) remove(webhookId);
+      for (const webhook of webhooks) {
+        known.set(webhook.webhookId, { organizationId, webhook });
+        workers.get(webhook.webhookId)?.change(webhook);
+      }
+      reconcile();
+    },
+    wake(organizationIds) {
+      for (const [webhookId, worker] of workers)
+        if (organizationIds.has(known.get(webhookId)?.organizationId ?? '')) worker.wake();
+    },
+    figures() {
+      const ours = [...workers.keys()].map((webhookId) => known.get(webhookId)?.webhook);
+      const disabled = ours.filter((webhook) => webhook?.disabled !== undefined).length;
+      return { disabled, ...figuresOf([...workers.values()]) };
+    },
+    async end() {
+      isOver = true;
+      for (const [webhookId, worker] of workers) end(webhookId, worker);
+      await Promise.all(ending.values());
+    },
+  };
+}
+
+function figuresOf(workers: readonly Worker[]): Omit<WebhookFigures, 'disabled'> {
+  return {
+    failing: workers.filter((one) => one.isFailing()).length,
+    lagSeconds: Math.max(0, ...workers.map((one) => one.lagMs())) / 1_000,
+  };
+}

@@ -1,0 +1,56 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+
+/** A delivery that was verified. */
+export type Received = {
+  id: string;
+  type: string;
+  data: { sequence: number; subject: string; state: unknown };
+  headers: Record<string, string>;
+  body: string;
+};
+
+/** Answers a delivery; without it 204. @param count deliveries of the same event before */
+export type Answer = (got: Received, count: number, reply: ServerResponse) => void;
+
+/** A receiver, which verifies what it gets with the package of the specification. */
+export async function startReceiver(secretOf: () => string, answer?: Answer) {
+  const received: Received[] = [];
+  const refused: string[] = [];
+  let answering = answer;
+  const server = createServer((request, reply) => void handle(request, reply));
+  async function handle(request: IncomingMessage, reply: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const body = Buffer.concat(chunks).toString('utf8');
+    const headers = request.headers as Record<string, string>;
+    try {
+      const verified = new Webhook(secretOf()).verify(body, headers) as Omit<Received, 'id'>;
+      const id = headers['webhook-id'] ?? '';
+      const count = received.filter((one) => one.id === id).length;
+      const got = { ...verified, id, headers, body };
+      received.push(got);
+      if (answering === undefined) reply.writeHead(204).end();
+      else answering(got, count, reply);
+    } catch (error) {
+      refused.push(String(error));
+      reply.writeHead(401).end();
+    }
+  }
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    received,
+    /** Why deliveries were not verified. */
+    refused,
+    answer(next: Answer | undefined) {
+      answering = next;
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => void server.close(resolve));
+    },
+  };
+}

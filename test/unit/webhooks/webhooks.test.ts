@@ -1,0 +1,182 @@
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, test } from 'vitest';
+import { flawByName, flawOf, reachableAddresses } from '#src/webhooks/addresses.ts';
+import { defaultPauses, pauseAfter, readRetryAfter } from '#src/webhooks/pauses.ts';
+import {
+  BLOCKED_LANES_MAX,
+  done,
+  failed,
+  follow,
+  newProgress,
+  nextDue,
+  OPEN_MAX,
+  opened,
+  roomOf,
+  type Attempt,
+  type Progress,
+} from '#src/webhooks/progress.ts';
+import {
+  createWebhookSecrets,
+  GRACE_MS,
+  signedHeaders,
+  validGenerations,
+} from '#src/webhooks/signature.ts';
+
+const HOUR = 3_600_000;
+
+describe('signatures', () => {
+  const secretOf = createWebhookSecrets(Buffer.alloc(32, 'key'));
+
+  test('the package of the specification verifies them, with each of the secrets', () => {
+    const secrets = [secretOf('whk_1', 2), secretOf('whk_1', 1)];
+    const body = '{"type":"session.stopped","data":{"name":"ä"}}';
+    const timestamp = Math.floor(Date.now() / 1_000);
+    const headers = signedHeaders({ id: 'evt_1', timestamp, body }, secrets);
+    for (const secret of secrets)
+      expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body));
+    const others = [secretOf('whk_2', 1), secretOf('whk_1', 3)];
+    for (const other of others) expect(() => new Webhook(other).verify(body, headers)).toThrow();
+  });
+
+  test('a secret is the same each time, and of its webhook and generation alone', () => {
+    expect(secretOf('whk_1', 1)).toBe(createWebhookSecrets(Buffer.alloc(32, 'key'))('whk_1', 1));
+    const other = createWebhookSecrets(Buffer.alloc(32, 'other'))('whk_1', 1);
+    expect(
+      new Set([secretOf('whk_1', 1), secretOf('whk_1', 2), secretOf('whk_2', 1), other]).size,
+    ).toBe(4);
+  });
+
+  test('the secret before a rotation is valid for a day', () => {
+    const at = Date.parse('2026-11-20T09:30:00.000Z');
+    const rotated = { generation: 3, rotatedAt: new Date(at).toISOString() };
+    expect(validGenerations(rotated, at)).toEqual([3, 2]);
+    expect(validGenerations(rotated, at + GRACE_MS - 1)).toEqual([3, 2]);
+    expect(validGenerations(rotated, at + GRACE_MS)).toEqual([3]);
+    expect(validGenerations({ generation: 1 }, at)).toEqual([1]);
+  });
+});
+
+describe('pauses', () => {
+  test('they grow, and are three days in sum', () => {
+    const sorted = defaultPauses.toSorted((one, other) => one - other);
+    expect(defaultPauses).toEqual(sorted);
+    const sum = defaultPauses.reduce((all, one) => all + one, 0);
+    expect(sum).toBeGreaterThan(72 * HOUR);
+    expect(sum).toBeLessThan(78 * HOUR);
+    expect(pauseAfter(defaultPauses.length + 1, null)).toBeNull();
+  });
+
+  test.each([
+    [null, 5_000],
+    [1_000, 5_000],
+    [60_000, 60_000],
+    [99 * HOUR, 12 * HOUR],
+  ])('a receiver that asks for %s ms gets %s ms', (asked, given) => {
+    expect(pauseAfter(1, asked)).toBe(given);
+  });
+
+  test.each([
+    ['120', 120_000],
+    ['Fri, 20 Nov 2026 10:00:00 GMT', 1_800_000],
+    ['Fri, 20 Nov 2020 10:00:00 GMT', 0],
+    ['soon', null],
+    [undefined, null],
+  ])('Retry-After %s is %s ms', (text, ms) => {
+    expect(readRetryAfter(text, Date.parse('2026-11-20T09:30:00.000Z'))).toBe(ms);
+  });
+});
+
+describe('addresses', () => {
+  const rules = {
+    allowsPrivate: false,
+    resolve: async (name: string) =>
+      name === 'inside.example' ? ['93.184.216.34', '10.0.0.1'] : ['93.184.216.34'],
+  };
+
+  test.each([
+    ['http://hooks.example.com/', 'not-https'],
+    ['ftp://hooks.example.com/', 'not-a-url'],
+    ['https://', 'not-a-url'],
+    ['hooks.example.com', 'not-a-url'],
+    ['https://hooks.example.com/#top', 'not-a-url'],
+    ['https://127.0.0.1/', 'inside'],
+    ['https://0x7f.1/', 'inside'],
+    ['https://10.1.2.3/', 'inside'],
+    ['https://172.16.0.1/', 'inside'],
+    ['https://192.168.1.1/', 'inside'],
+    ['https://100.64.0.1/', 'inside'],
+    ['https://169.254.169.254/latest/meta-data', 'inside'],
+    ['https://[::1]/', 'inside'],
+    ['https://[fe80::1]/', 'inside'],
+    ['https://[fd00::1]/', 'inside'],
+    ['https://[::ffff:10.0.0.1]/', 'inside'],
+    ['https://[2002:a00:1::]/', 'inside'],
+    ['https://[64:ff9b::a00:1]/', 'inside'],
+    ['https://inside.example/', 'inside'],
+    ['https://hooks.example.com:8443/path?key=1', null],
+    ['https://[2606:4700::1]/', null],
+  ])('%s: %s', async (url, flaw) => {
+    expect(await flawByName(url, rules)).toBe(flaw);
+  });
+
+  test('an operator may allow addresses inside, and http', async () => {
+    const open = { ...rules, allowsPrivate: true };
+    expect(flawOf('http://127.0.0.1:1/', open)).toBeNull();
+    expect(await flawByName('http://inside.example/', open)).toBeNull();
+    const { addresses } = await reachableAddresses('inside.example', open);
+    expect(addresses).toHaveLength(2);
+  });
+
+  test('a name that has an address inside at the moment of the connection is refused', async () => {
+    expect(await reachableAddresses('inside.example', rules)).toEqual({
+      ...{ addresses: [], isRefused: true },
+    });
+    const rebound = { ...rules, resolve: async () => ['127.0.0.1'] };
+    expect((await reachableAddresses('hooks.example.com', rebound)).isRefused).toBe(true);
+  });
+});
+
+describe('progress', () => {
+  const attempt: Attempt = {
+    ...{ at: '2026-11-20T09:30:00.000Z', outcome: 'failed', status: 500, eventId: 'evt_1' },
+  };
+  const open = (progress: Progress, lane: string, sequence: number) =>
+    opened(progress, lane, { sequence, at: sequence });
+
+  test('what is done leaves its lane; what is not stays below the position', () => {
+    let progress = open(open(open(newProgress(0), 'a', 1), 'b', 2), 'a', 3);
+    progress = done(progress, 'b', { ...attempt, outcome: 'delivered' });
+    expect(progress.position).toBe(3);
+    expect(Object.keys(progress.lanes)).toEqual(['a']);
+    expect(progress.lanes['a']?.open.map(({ sequence }) => sequence)).toEqual([1, 3]);
+    progress = failed(progress, 'a', attempt, 500);
+    expect([progress.failingSince, nextDue(progress, [])]).toEqual([attempt.at, 500]);
+    expect(nextDue(progress, ['a'])).toBeNull();
+    progress = done(progress, 'a', { ...attempt, outcome: 'delivered' });
+    expect(progress.lanes['a']).toMatchObject({ attempts: 0, nextAt: 0 });
+    expect(progress.failingSince).toBeNull();
+  });
+
+  test('with too many blocked lanes, or open events, nothing more is read', () => {
+    let progress = newProgress(0);
+    for (let lane = 0; lane < BLOCKED_LANES_MAX; lane += 1) {
+      expect(roomOf(progress)).toBeGreaterThan(0);
+      progress = failed(open(progress, `lane_${lane}`, lane + 1), `lane_${lane}`, attempt, 1);
+    }
+    expect(roomOf(progress)).toBe(0);
+    let long = newProgress(0);
+    for (let sequence = 1; sequence <= OPEN_MAX; sequence += 1) long = open(long, 'a', sequence);
+    expect(roomOf(long)).toBe(0);
+  });
+
+  test('a start forgets failed attempts, a replay goes back; each is applied once', () => {
+    const stuck = failed(open(newProgress(9), 'a', 10), 'a', attempt, 99_999);
+    const started = follow(stuck, { starts: 1 });
+    expect(started.lanes['a']).toMatchObject({ attempts: 0, nextAt: 0 });
+    expect(started.lanes['a']?.open).toHaveLength(1);
+    const orders = { starts: 1, replay: { number: 1, from: 4 } };
+    const replayed = follow(started, orders);
+    expect([replayed.position, replayed.lanes]).toEqual([3, {}]);
+    expect(follow(replayed, orders)).toBe(replayed);
+  });
+});
