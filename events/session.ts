@@ -77,6 +77,20 @@ export const SessionWorkload = Type.Object(
       }),
     ),
     egress: Type.Optional(EgressEnforcement),
+    webdriver: Type.Optional(
+      Type.Object(
+        {
+          host: Host,
+          port: Port,
+          cdpPort: Type.Integer({
+            minimum: 1,
+            maximum: 65_535,
+            description: 'where the driver finds the browser, on its own loopback',
+          }),
+        },
+        { description: 'address of the WebDriver beside the browser; absent: there is none' },
+      ),
+    ),
   },
   { description: 'the browser that serves the session' },
 );

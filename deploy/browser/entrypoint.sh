@@ -9,7 +9,8 @@
 #   arguments      Chromium's
 #
 # CDP is on port 9223 and VNC on port 5900, both through the link (link.conf): Chromium listens on
-# loopback only, and the X server on a Unix socket.
+# loopback only, and the X server on a Unix socket. WebDriver is on port 9227: webdriver.pl starts
+# chromedriver with its first connection.
 #
 # Exit code 0 means that the user closed Chromium; the last line of the output says so too.
 set -u

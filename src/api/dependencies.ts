@@ -30,6 +30,7 @@ import type { HealthMonitor } from './health/health-monitor.ts';
 import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
 import type { DebuggerAddresses } from './sessions/debugger-addresses.ts';
+import type { Drivers } from './webdriver/drivers.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { doorOf } from './http/door.ts';
 import { traceparentOf } from './http/trace-requests.ts';
@@ -78,6 +79,9 @@ export type ApiDependencies = {
   objects: ObjectStore;
   /** How long files are kept after the end of their session. */
   filesRetainMs: number;
+  /** Where a gateway takes WebDriver's commands, of a caller whose credential was just checked. */
+  driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
+  drivers: Drivers;
   feed: EventFeed;
   audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;

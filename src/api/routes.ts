@@ -53,6 +53,7 @@ import { takeHandoff } from './routes/steering/take-handoff.post.ts';
 import { updateSession } from './routes/sessions/update-session.patch.ts';
 import { deliveries } from './routes/webhooks/deliveries.ts';
 import { webhooks } from './routes/webhooks/webhooks.ts';
+import { webDriver } from './routes/webdriver/webdriver.ts';
 import { createPoolSeries } from './operator/pool-query.ts';
 import { createWaitingPlaces } from './sessions/waiting-places.ts';
 import { createHistoryReader } from './time-travel/history-reader.ts';
@@ -114,6 +115,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   serviceHealth(server, dependencies);
   serviceReady(server, dependencies);
   serviceMetrics(server, dependencies);
+  webDriver(server, dependencies);
   serveDocuments(server);
   serveDashboard(server, dependencies.dashboard);
 }

@@ -25,9 +25,12 @@ import { createDebuggerAddresses } from '#src/api/sessions/debugger-addresses.ts
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { dashboardFolder } from '#src/embedded/dashboard.mjs';
 import type { JwtConfig } from '#src/config/jwt.ts';
+import { createTickets } from '#src/gateway/access/ticket.ts';
+import { createDriverUrl } from '#src/gateway/access/urls.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { createJetStreamSizes } from '#src/event-store/jetstream/jetstream-stream-sizes.ts';
 import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
+import { createDrivers } from '#src/api/webdriver/drivers.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
@@ -76,6 +79,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     ...infrastructure,
     feed,
     authenticate,
+    ...composeDrivers(infrastructure, stack),
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
     debuggerAddresses: createDebuggerAddresses({
       gatewayUrl: config.gateway.internalUrl,
@@ -127,6 +131,15 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
       await feed[Symbol.asyncDispose]();
       await api[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** Where WebDriver's commands go: the drivers of sessions, by a gateway. */
+function composeDrivers({ config, masterKey }: Infrastructure, stack: AsyncDisposableStack) {
+  const tickets = createTickets(Buffer.from(masterKey));
+  return {
+    driverUrl: createDriverUrl(config.gateway.internalUrl, tickets),
+    drivers: stack.use(createDrivers()),
   };
 }
 

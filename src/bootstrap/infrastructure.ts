@@ -47,7 +47,7 @@ export type BootstrapOptions = {
   /** Prints a line to the terminal about a step that takes long. */
   print: (line: string) => void;
   /** Paths of the browsers' programs; null where this process runs none. */
-  programs: { chromium: string; xvnc: string } | null;
+  programs: { chromium: string; xvnc: string; chromedriver: string | null } | null;
 };
 
 /** The dependencies that all roles share. */

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+import { driverPath } from '#src/browser-link/browser-link.ts';
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
@@ -189,7 +190,11 @@ async function makeBrowsers(infrastructure: Infrastructure, leases: Leases): Pro
   if (kind === 'simulated')
     return createSimulatedBrowsers({ launchMs: simulatedLaunchMs, failRate: simulatedFailRate });
   if (programs === null) throw new Error('the programs of process browsers are missing');
-  return createProcessBrowsers({ ...programs, stateDir: join(config.dataDir, 'browsers') });
+  return createProcessBrowsers({
+    ...programs,
+    stateDir: join(config.dataDir, 'browsers'),
+    driverPathOf: (workloadId) => driverPath(linkKeys(workloadId)),
+  });
 }
 
 /** A server that this event store does not know may be another installation's. */

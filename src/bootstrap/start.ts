@@ -4,7 +4,7 @@ import type { Config } from '#src/config/config.ts';
 import { lockDataDir } from '#src/embedded/data-dir.ts';
 import { startEmbedded } from '#src/embedded/embedded.ts';
 import { assertPortsFree } from '#src/embedded/ports.ts';
-import { ensurePrograms } from '#src/embedded/programs.ts';
+import { ensurePrograms, findProgram } from '#src/embedded/programs.ts';
 import { writeRuntime } from '#src/embedded/runtime-file.ts';
 import { loadOrCreateSecret, newSecret } from '#src/embedded/secrets.ts';
 import { newId } from '#src/ids.ts';
@@ -136,7 +136,9 @@ async function findPrograms(config: Config, print: (line: string) => void) {
   if (!needsBrowsers) return { servers, programs: null };
   const found = await ensurePrograms(['chromium', 'Xtigervnc'], print);
   const { chromium, Xtigervnc: xvnc } = found;
-  return { servers, programs: { chromium, xvnc } };
+  // Without it sessions have no WebDriver.
+  const chromedriver = await findProgram('chromedriver');
+  return { servers, programs: { chromium, xvnc, chromedriver } };
 }
 
 /** Where the embedded nats-server listens: on loopback, unless NATS_PORT opens it to tenants. */

@@ -19,12 +19,21 @@ export type BrowserAddress = {
   linkKey?: KeyObject | undefined;
 };
 
+/** Where the WebDriver beside a browser is. */
+export type DriverAddress = BrowserAddress & {
+  /** All its paths begin with it. */
+  path: string;
+  /** Where it finds the browser, on the loopback that both have. */
+  cdpPort: number;
+};
+
 /** How a recorded workload is reached; absent: plain TCP. */
 export type RecordedLink = 'tls-psk';
 
 /** Idle time before TCP sends keep-alive probes: ten of them, a second apart. */
 export const KEEP_ALIVE_MS = 15_000;
 const KEY_BYTES = 32;
+const DRIVER_PATH_BYTES = 16;
 /** The same as in deploy/browser/entrypoint.sh; each browser has its own key, not its own name. */
 const IDENTITY = 'gateway';
 /** A key from outside of TLS 1.3 goes with SHA-256 alone. */
@@ -42,6 +51,15 @@ export function createLinkKeys(masterKey: Uint8Array): LinkKeys {
     );
 }
 
+/**
+ * Where the driver beside a workload's browser takes commands: `/` and 32 hexadecimal digits, which
+ * no page in that browser can guess.
+ */
+export function driverPath(key: KeyObject): string {
+  const secret = hkdfSync('sha256', key, '', 'webdriver path', DRIVER_PATH_BYTES);
+  return `/${Buffer.from(secret).toString('hex')}`;
+}
+
 /** The key as the environment of a browser's container has it: 64 hexadecimal digits. */
 export function linkKeyText(key: KeyObject): string {
   return key.export().toString('hex');
@@ -54,12 +72,16 @@ export function addressesOf<Path extends object>(
     link?: RecordedLink;
     cdp: { host: string; port: number } & Path;
     vnc: { host: string; port: number };
+    webdriver?: { host: string; port: number; cdpPort: number };
   },
   keyOf: LinkKeys,
-): { cdp: BrowserAddress & Path; vnc: BrowserAddress } {
-  const { workloadId, link, cdp, vnc } = workload;
-  const key = link === undefined ? {} : { linkKey: keyOf(workloadId) };
-  return { cdp: { ...cdp, ...key }, vnc: { ...vnc, ...key } };
+): { cdp: BrowserAddress & Path; vnc: BrowserAddress; webdriver?: DriverAddress } {
+  const { workloadId, link, cdp, vnc, webdriver } = workload;
+  const linkKey = keyOf(workloadId);
+  const key = link === undefined ? {} : { linkKey };
+  const addresses = { cdp: { ...cdp, ...key }, vnc: { ...vnc, ...key } };
+  if (webdriver === undefined) return addresses;
+  return { ...addresses, webdriver: { ...webdriver, ...key, path: driverPath(linkKey) } };
 }
 
 /**

@@ -11,7 +11,12 @@ import { fetchNatsServer } from './fetch-nats-server.ts';
 import { waitForLock } from './pid-lock.mjs';
 import { runCommand } from './run-command.ts';
 
-export type ProgramName = 'nats-server' | 'redis-server' | 'chromium' | 'Xtigervnc';
+export type ProgramName =
+  | 'nats-server'
+  | 'redis-server'
+  | 'chromium'
+  | 'Xtigervnc'
+  | 'chromedriver';
 
 /**
  * Programs are missing and cannot be installed; the message has names, reasons and remedies.
@@ -50,6 +55,14 @@ export async function ensurePrograms<N extends ProgramName>(
   }
   if (problems.length > 0) throw new MissingProgram(problems.join('\n'));
   return paths as Record<N, string>;
+}
+
+/**
+ * The absolute path of a program that the service can do without; null: it is missing.
+ * @throws MissingProgram where its environment variable names no program
+ */
+export async function findProgram(name: ProgramName): Promise<string | null> {
+  return ((await fromEnvironment(name)) ?? (await find(name))).path;
 }
 
 type Program = {
@@ -101,7 +114,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
       '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
     ],
     names: ['chromium', 'chromium-browser', 'chrome'],
-    ...debian(['chromium', 'fonts-liberation', 'fonts-dejavu-core']),
+    ...debian(['chromium', 'chromium-driver', 'fonts-liberation', 'fonts-dejavu-core']),
     refuses: refusesChromium,
   },
   Xtigervnc: {
@@ -109,6 +122,12 @@ const PROGRAMS: Record<ProgramName, Program> = {
     places: [],
     names: ['Xtigervnc'],
     ...debian(['tigervnc-standalone-server']),
+  },
+  chromedriver: {
+    variable: 'CHROMEDRIVER',
+    places: [],
+    names: ['chromedriver'],
+    ...debian(['chromium-driver']),
   },
 };
 

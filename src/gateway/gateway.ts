@@ -32,6 +32,9 @@ import { trustProxies } from './proxies.ts';
 import { publicPrefix } from './access/urls.ts';
 import { createViewer } from './vnc/viewer.ts';
 import { createVncGate } from './vnc/vnc.ts';
+import type { CommandOutcome } from './webdriver/commands.ts';
+import { createDriverAgents, type DriverAgents } from './webdriver/driver-agents.ts';
+import { createUseRecorder } from './webdriver/record-use.ts';
 
 /** Receives the gateway's measurements. No method may throw. */
 export type GatewayMetrics = {
@@ -39,6 +42,8 @@ export type GatewayMetrics = {
   opened(kind: TicketKind, sessionId: string, joinedMs: number): void;
   closed(kind: TicketKind, fact: ConnectionSummary): void;
   refused(status: number): void;
+  /** A command of WebDriver. */
+  commanded(outcome: CommandOutcome): void;
 };
 
 export type GatewayOptions = {
@@ -131,7 +136,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ws: () => publicPrefix(options.publicUrls?.ws ?? urlOf('ws', plain.address)),
     wss: () => publicPrefix(options.publicUrls?.wss ?? urlOf('wss', (secure ?? plain).address)),
   };
-  const serve = await createServing(options, { tickets, admission, limits, refused });
+  await using started = new AsyncDisposableStack();
+  const agents = started.use(createDriverAgents(limits.dialTimeoutMs));
+  const serve = await createServing(options, { tickets, admission, limits, refused, agents });
   const ports = options.debuggerPorts
     ? createPorts(options.debuggerPorts, (door) => serve(door, null))
     : null;
@@ -139,7 +146,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const door = publicDoor((request) => prefixes[proxies.isSecure(request) ? 'wss' : 'ws']());
   const handlers = serve(door, ports);
   const socketsMax = limits.connections + OTHER_SOCKETS_MAX;
-  await using started = new AsyncDisposableStack();
   started.use(connections);
   if (ports !== null) started.use(ports);
   const plain = started.use(await startListener(options.listen, handlers, socketsMax));
@@ -195,15 +201,17 @@ function createPorts(options: DebuggerPortsOptions, serve: (door: Door) => Handl
 
 /** What listeners call, by the door: limits first, then plain requests and handshakes. */
 async function createServing(
-  { trustedProxies = [], log, now = Date.now, allowedOrigins = nowhere }: GatewayOptions,
+  options: GatewayOptions,
   parts: {
+    agents: DriverAgents;
     tickets: WorthlessTickets;
     admission: TicketAdmission;
     limits: GatewayLimits;
     refused(status: number): void;
   },
 ): Promise<(door: Door, ports: DebuggerPorts | null) => Handlers> {
-  const { tickets, limits } = parts;
+  const { trustedProxies = [], log, now = Date.now, allowedOrigins = nowhere } = options;
+  const { tickets, limits, admission, agents } = parts;
   const proxies = trustProxies(trustedProxies);
   const clientOf = (request: IncomingMessage) => proxies.clientOf(request);
   const requests = createRequestCounter({ tickets, clientOf, limits, now });
@@ -211,8 +219,9 @@ async function createServing(
   const viewer = await createViewer();
   const vnc = createVncGate(limits);
   const shared = { ...parts, requests, places, dialTimeoutMs: limits.dialTimeoutMs, log };
+  const commands = { admission, agents, log, ...commandHooks(options, limits.accessEveryMs) };
   return (door, ports) => ({
-    onRequest: createHttpHandler({ ...shared, door, ports, viewer, allowedOrigins }),
+    onRequest: createHttpHandler({ ...shared, door, ports, viewer, allowedOrigins, commands }),
     onUpgrade: createUpgradeHandler({ ...shared, door, vnc, clientOf }),
     onMalformed(socket) {
       const address = socket instanceof Socket ? (socket.remoteAddress ?? '') : '';
@@ -239,6 +248,15 @@ function connectionHooks({ log, metrics, onAccess, onShareUse }: GatewayOptions)
     },
     accessed: ({ organizationId, sessionId, kind }: Ticket) =>
       onAccess({ organizationId, sessionId }, kind),
+  };
+}
+
+function commandHooks({ metrics, onAccess, now = Date.now }: GatewayOptions, everyMs: number) {
+  const used = ({ organizationId, sessionId, kind }: Ticket) =>
+    onAccess({ organizationId, sessionId }, kind);
+  return {
+    used: createUseRecorder(used, { everyMs, now }),
+    counted: (outcome: CommandOutcome) => metrics?.commanded(outcome),
   };
 }
 

@@ -14,7 +14,9 @@ import type { Door } from './door.ts';
 import { answerPorts } from './ports/answer-ports.ts';
 import type { DebuggerPorts } from './ports/debugger-ports.ts';
 import type { Route } from './routes.ts';
+import { allowSlowBody } from './listeners.ts';
 import type { Viewer, ViewerFile } from './vnc/viewer.ts';
+import { passCommand, type CommandOptions } from './webdriver/commands.ts';
 
 export type HttpOptions = {
   admission: TicketAdmission;
@@ -29,6 +31,7 @@ export type HttpOptions = {
   places: Pick<SocketPlaces, 'begin'>;
   log: Logger;
   refused(status: number): void;
+  commands: CommandOptions;
 };
 
 /** Answers plain HTTP requests: the viewer's files, DevTools documents, rejections. */
@@ -36,8 +39,9 @@ export function createHttpHandler(
   options: HttpOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    request.resume(); // no route takes a body
     const route = options.door.routeOf(request);
+    if (route?.to === 'webdriver') allowSlowBody(request);
+    else request.resume(); // no other route takes a body
     const counted = options.requests.count(request, route);
     setHeaders(response, counted.headers);
     function countForAddress(): Rejection | null {
@@ -95,6 +99,8 @@ async function answer(
   const guarded = options.door.guard(request);
   if (guarded !== null) return guarded;
   if (route === null) return reject('NOT_FOUND');
+  if (route.to === 'webdriver')
+    return await passCommand(route, { request, response }, options.commands);
   const allow = methodsOf(route);
   if (!allow.includes(request.method ?? '')) {
     response.setHeader('allow', allow.join(', '));

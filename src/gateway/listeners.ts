@@ -41,11 +41,31 @@ const SERVER_OPTIONS = {
   keepAlive: true,
   keepAliveInitialDelay: KEEP_ALIVE_MS,
   headersTimeout: 10_000,
-  requestTimeout: 10_000, // no route takes a body
+  requestTimeout: 10_000, // only commands of WebDriver have a body
   keepAliveTimeout: 5_000,
   requireHostHeader: false, // such a request is answered like the others, not by Node
   connectionsCheckingInterval: 1_000,
 };
+
+/** Connections on which a body may take longer to arrive. */
+const slow = new WeakSet<Socket>();
+/** The longest silence in the middle of such a body. */
+const SILENCE_MS = 30_000;
+
+/** Lets the body of this request take longer, as long as there is no silence of 30 s. */
+export function allowSlowBody(request: IncomingMessage): void {
+  const { socket } = request;
+  slow.add(socket);
+  const silent = () => socket.destroy();
+  socket.setTimeout(SILENCE_MS, silent);
+  const arrived = (): void => {
+    socket.off('timeout', silent);
+    socket.setTimeout(0);
+    slow.delete(socket);
+  };
+  request.once('end', arrived);
+  request.once('close', arrived);
+}
 
 /** At disposal, time for open sockets to send their last bytes. */
 const CLOSE_MS = 1_500;
@@ -73,7 +93,9 @@ export async function startListener(
   server.on('upgrade', (request: IncomingMessage, _socket, head: Buffer) =>
     onUpgrade(request, head),
   );
-  server.on('clientError', (_error, socket) => {
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    const isSlow = socket instanceof Socket && slow.has(socket);
+    if (isSlow && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return;
     socket.on('error', () => {}); // 'close' follows
     // A browser opens connections ahead: it would take an answer for that of its next request.
     const isUsed = !(socket instanceof Socket) || socket.bytesRead > 0;

@@ -3,7 +3,7 @@ import type { Gateway, GatewayMetrics } from './gateway.ts';
 
 /** Metrics that the gateway updates at each event. */
 export function gatewayMetrics(
-  metrics: Pick<Metrics, 'createPhase' | 'gatewayRefused'>,
+  metrics: Pick<Metrics, 'createPhase' | 'gatewayRefused' | 'webdriverCommand'>,
 ): GatewayMetrics {
   const isFirst = createFirstSeen();
   return {
@@ -12,6 +12,7 @@ export function gatewayMetrics(
     },
     closed: () => undefined,
     refused: metrics.gatewayRefused,
+    commanded: metrics.webdriverCommand,
   };
 }
 

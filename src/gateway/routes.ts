@@ -10,6 +10,8 @@ export type Route =
   | { to: 'new-page'; ticket: string; url: string; form: TicketForm }
   | { to: 'tab'; ticket: string; action: 'activate' | 'close'; targetId: string }
   | { to: 'debugger-address'; ticket: string }
+  /** `path` is the driver's own: `/session`, `/status` or `/session/<id>` and what follows. */
+  | { to: 'webdriver'; ticket: string; path: string }
   | { to: 'screen'; ticket: string }
   | { to: 'viewer'; ticket: string }
   | { to: 'viewer-state'; ticket: string }
@@ -42,6 +44,9 @@ const PAGE = new RegExp(`^/devtools/page/${TICKET}/([A-Za-z0-9-]{1,64})/?$`);
  * With and without `browser/`: clients append `/json/version/` to the address that they have.
  */
 const JSON_DOCUMENT = new RegExp(`^/devtools/(?:browser/)?${TICKET}(/json(?:/.*)?)$`);
+const WEBDRIVER = new RegExp(
+  `^/webdriver/${TICKET}(/status|/session(?:/[0-9a-f]{32}(?:/[A-Za-z0-9%._~:-]{1,256}){0,8})?)$`,
+);
 const VNC = new RegExp(`^/vnc/${TICKET}(/|/websockify/?|/state)?$`);
 const VIEWER_FILE = /^\/viewer\/([A-Za-z0-9._/-]{1,128})$/;
 
@@ -84,6 +89,9 @@ function parsePath(path: string, query: string): Route | null {
   match = JSON_DOCUMENT.exec(path);
   if (match?.[1] !== undefined && match[2] !== undefined)
     return jsonRoute(match[2], { ticket: match[1], form: 'path', rest: query });
+  match = WEBDRIVER.exec(path);
+  if (match?.[1] !== undefined && match[2] !== undefined)
+    return { to: 'webdriver', ticket: match[1], path: match[2] };
   match = VNC.exec(path);
   if (match?.[1] !== undefined) return vncRoute(match[1], match[2]);
   match = VIEWER_FILE.exec(path);

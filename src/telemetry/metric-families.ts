@@ -253,6 +253,12 @@ export const families = {
     help: 'Requests and handshakes that this gateway has refused, by HTTP status.',
     label: { name: 'status', values: statuses },
   },
+  bss_gateway_webdriver_commands_total: {
+    kind: 'counter',
+    of: ['gateway'],
+    help: 'Commands of WebDriver that this gateway has passed to a driver, by their outcome.',
+    label: { name: 'outcome', values: ['ok', 'error', 'unanswered'] },
+  },
   bss_projection_lag_events: {
     kind: 'gauge',
     of: ['projector'],

@@ -26,6 +26,7 @@ export type Metrics = {
   screenshotMade(outcome: 'made' | 'failed', ms: number): void;
   gatewayRefused(status: number): void;
   webhookDelivery(outcome: 'delivered' | 'failed' | 'gone' | 'lost'): void;
+  webdriverCommand(outcome: 'ok' | 'error' | 'unanswered'): void;
   /**
    * Registers a function that reads metrics at each scrape. If it throws or takes longer than 3 s,
    * its metrics are exported as NaN for that scrape.
@@ -87,6 +88,7 @@ export function openMetrics(options: { roles: string; owners: readonly FamilyOwn
     screenshotMade: (outcome, ms) => observe('bss_screenshot_seconds', outcome, ms),
     gatewayRefused: (status) => count('bss_gateway_refusals_total', `${status}`),
     webhookDelivery: (outcome) => count('bss_webhook_deliveries_total', outcome),
+    webdriverCommand: (outcome) => count('bss_gateway_webdriver_commands_total', outcome),
     watch: (gives, read) => void watched.push({ gives, read }),
     text,
   };

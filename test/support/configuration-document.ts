@@ -244,8 +244,8 @@ stops the start with a line that begins with its name.
   Setting both is an error.
 
 The paths of the programs that the service starts are taken from \`CHROMIUM\`, \`XTIGERVNC\`,
-\`NATS_SERVER\` and \`REDIS_SERVER\`, if set; otherwise the programs are found on the machine or
-installed (\`src/embedded/programs.ts\`).
+\`CHROMEDRIVER\`, \`NATS_SERVER\` and \`REDIS_SERVER\`, if set; otherwise they are found on the
+machine or, but for the driver, installed (\`src/embedded/programs.ts\`).
 `;
 
 /** The text of deploy/configuration.md, generated from the variables of `src/config`. */

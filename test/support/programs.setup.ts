@@ -24,6 +24,7 @@ const VARIABLES = {
   'redis-server': 'REDIS_SERVER',
   chromium: 'CHROMIUM',
   Xtigervnc: 'XTIGERVNC',
+  chromedriver: 'CHROMEDRIVER',
 } as const;
 
 export async function setup(): Promise<void> {

@@ -80,6 +80,7 @@ rediss://{{ include "bss.name" . }}-redis:6379
 {{- if eq .role "timekeeper" -}}{{- $_ := set $env "SERVER_LOST_AFTER" "10m" -}}{{- end -}}
 {{- if eq .role "api" -}}
 {{- $_ := set $env "OPERATOR_TOKEN_FILE" "/secrets/operator_token" -}}
+{{- $_ := set $env "GATEWAY_URL" (printf "http://%s-gateway:%v" (include "bss.name" .root) .root.Values.service.gateway.port) -}}
 {{- end -}}
 {{- range $name, $value := merge (dict) (dig .role "env" dict $values.roles) $values.env $env }}
 {{- if ne (printf "%v" $value) "" }}

@@ -31,6 +31,19 @@ export function bearerOf(authorization: string | undefined): string | null {
 }
 
 /**
+ * The password of an Authorization header with the scheme Basic; null if there is none. Clients of
+ * WebDriver take an address with a name and a password, `https://user:KEY@host/wd/hub`.
+ */
+export function passwordOf(authorization: string | undefined): string | null {
+  if (authorization === undefined || authorization.length > CREDENTIAL_LENGTH_MAX) return null;
+  const encoded = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(authorization)?.[1];
+  if (encoded === undefined) return null;
+  const text = Buffer.from(encoded, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon === -1 || colon === text.length - 1 ? null : text.slice(colon + 1);
+}
+
+/**
  * API keys are looked up by hash, so neither the key nor the time of a comparison can leak.
  * @param holderOf may throw Unavailable: the result then is a promise that rejects with it
  */

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
-import { bearerOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
+import { bearerOf, passwordOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
 import { unitsOf, type Asked } from './cost.ts';
 import { sendRejection } from './error-response.ts';
 import type { RouteConfig } from './route.ts';
@@ -83,11 +83,11 @@ export function registerAdmission(
   function enter(
     request: FastifyRequest,
     caller: Caller | null,
-    { cost: declared, isUnlimited }: Partial<RouteConfig>,
+    config: Partial<RouteConfig>,
     action: Action | null,
   ): Admission {
     const { requestsPerMinute: limit } = caller?.limits ?? gatekeeper.anonymous;
-    const cost = isUnlimited === true ? 0 : unitsOf(declared, request as Asked, limit);
+    const cost = isFree(config, caller) ? 0 : unitsOf(config.cost, request as Asked, limit);
     const allowance =
       caller === null
         ? countByAddress(request.ip, cost)
@@ -182,6 +182,14 @@ function noSuchPath({ url }: FastifyRequest): Rejection {
 
 const ADMITTED = Promise.resolve(null);
 
+/** Whether the rate limit counts nothing. */
+function isFree(
+  { isUnlimited, isBoundedElsewhere }: Partial<RouteConfig>,
+  caller: Caller | null,
+): boolean {
+  return isUnlimited === true || (isBoundedElsewhere === true && caller !== null);
+}
+
 /** The rate limit comes first, then the credential, then the role. */
 async function resultOf(
   admission: Admission,
@@ -246,8 +254,10 @@ function admittedOf(this: FastifyRequest): Promise<Rejection | null> {
   return this.admission?.result ?? ADMITTED;
 }
 
-function authenticated({ headers }: FastifyRequest, authenticate: Authenticate) {
-  const credential = bearerOf(headers.authorization);
+function authenticated({ headers, routeOptions }: FastifyRequest, authenticate: Authenticate) {
+  const { authorization } = headers;
+  const isWebDriver = routeOptions.config.isWebDriver === true;
+  const credential = bearerOf(authorization) ?? (isWebDriver ? passwordOf(authorization) : null);
   return credential === null ? null : authenticate(credential);
 }
 

@@ -9,6 +9,7 @@ import {
   type Rejection,
 } from '#src/errors.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
+import { webDriverRejection } from '../webdriver/webdriver-error.ts';
 import { invalid, validationRejection } from './validation.ts';
 
 /** Called with each refusal; set once, when the server is built. */
@@ -20,11 +21,20 @@ export function sendRejection(reply: FastifyReply, rejection: Rejection): Fastif
   (reply.server as Counting).countRefusal?.(rejection.code);
   if (rejection.retryAfterSeconds !== undefined)
     void reply.header('retry-after', String(rejection.retryAfterSeconds));
+  if (reply.request.routeOptions.config.isWebDriver === true) return asWebDriver(reply, rejection);
   if (rejection.code === 'UNAUTHORIZED') void reply.header('www-authenticate', 'Bearer');
   return reply
     .code(errors[rejection.code].status)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(problemBody(rejection)));
+}
+
+function asWebDriver(reply: FastifyReply, rejection: Rejection): FastifyReply {
+  const { status, body } = webDriverRejection(rejection);
+  // Java's client sends the password of its address when it is asked for it.
+  if (rejection.code === 'UNAUTHORIZED')
+    void reply.header('www-authenticate', 'Basic realm="API key as password"');
+  return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
 }
 
 /** Seconds after which an unavailable dependency may be back: it is restarted within 15 s. */

@@ -16,6 +16,9 @@ export type RequestLimits = {
   requestsPerTicket: number;
   /** With all such tickets of one organization. */
   requestsPerOrganization: number;
+  /** Commands of WebDriver for one session; its driver takes them one by one. */
+  commandsPerTicket: number;
+  commandsPerOrganization: number;
   /** Of one address without such a ticket: worthless and ended ones, unknown paths, files. */
   requestsPerAddress: number;
 };
@@ -60,6 +63,8 @@ export function createRequestCounter(options: {
   const takeOfAddress = createLocalLimiter(now);
   const takeOfTicket = createLocalLimiter(now);
   const takeOfOrganization = createLocalLimiter(now);
+  const takeOfDriver = createLocalLimiter(now);
+  const takeOfDrivers = createLocalLimiter(now);
 
   function counted(
     of: CountedRequest['of'],
@@ -88,12 +93,19 @@ export function createRequestCounter(options: {
       const ticket = key === null ? null : tickets.open(key);
       if (key === null || ticket === null) return countMalformed(clientOf(request));
       const { organizationId } = ticket;
-      const byTicket = takeOfTicket(key, limits.requestsPerTicket);
+      const isCommand = route?.to === 'webdriver';
+      const [ofTicket, ofOrganization] = isCommand
+        ? [takeOfDriver, takeOfDrivers]
+        : [takeOfTicket, takeOfOrganization];
+      const [perTicket, perOrganization] = isCommand
+        ? [limits.commandsPerTicket, limits.commandsPerOrganization]
+        : [limits.requestsPerTicket, limits.requestsPerOrganization];
+      const byTicket = ofTicket(key, perTicket);
       if (!byTicket.isAllowed) return counted('ticket', byTicket);
-      const byOrganization = takeOfOrganization(organizationId, limits.requestsPerOrganization);
+      const byOrganization = ofOrganization(organizationId, perOrganization);
       const giveBack = (): void => {
-        takeOfTicket.giveBack(key, byTicket);
-        takeOfOrganization.giveBack(organizationId, byOrganization);
+        ofTicket.giveBack(key, byTicket);
+        ofOrganization.giveBack(organizationId, byOrganization);
       };
       return !byOrganization.isAllowed || byOrganization.remaining < byTicket.remaining
         ? counted('organization', byOrganization, giveBack)

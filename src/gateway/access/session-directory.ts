@@ -1,6 +1,6 @@
 import type { Handoff } from '#events/handoff.ts';
 import type { Share } from '#events/share.ts';
-import type { BrowserAddress } from '#src/browser-link/browser-link.ts';
+import type { BrowserAddress, DriverAddress } from '#src/browser-link/browser-link.ts';
 
 /** Port: looks up a session's browser. The gateway asks at every connect. */
 
@@ -20,6 +20,8 @@ export type SessionLookup = {
       cdp: BrowserAddress & { path: string };
       /** null: the session is headless. */
       vnc: BrowserAddress | null;
+      /** The WebDriver beside the browser; null or absent: there is none. */
+      webdriver?: DriverAddress | null;
     }
   /** No browser yet: creating or queued. */
   | { status: 'waiting' }

@@ -63,9 +63,9 @@ export function createSessionDirectory(
       const last = handoff === undefined ? {} : { handoff };
       const granted = { accessEpoch, sequence, shares, ...last };
       if (state.status === 'active') {
-        const { cdp, vnc } = addressesOf(state.workload, linkKeys);
+        const { cdp, vnc, webdriver = null } = addressesOf(state.workload, linkKeys);
         const screen = state.browser.headless === true ? null : vnc;
-        return { status: 'active', ...granted, cdp, vnc: screen };
+        return { status: 'active', ...granted, cdp, vnc: screen, webdriver };
       }
       return state.endedReason === null
         ? { status: 'waiting', ...granted }

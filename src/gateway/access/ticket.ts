@@ -42,6 +42,8 @@ export type Tickets = {
 const TAG_BYTES = 16;
 /** Tag, kind, two ids of at most 64 characters, epoch, holder, grant, four dots: 235 bytes. */
 const TICKET_CHARS_MAX = 314;
+/** The highest epoch that a ticket can have. */
+export const EPOCH_MAX = 999_999_999;
 /**
  * Epoch and holder are left out if the session was never rotated, the holder is no key and there is
  * no grant. Tickets of before they existed have this form, and those of before there were grants

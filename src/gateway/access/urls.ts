@@ -1,5 +1,5 @@
 import type { SessionState } from '#events/session.ts';
-import { holderOf, type Grant, type TicketKind, type Tickets } from './ticket.ts';
+import { EPOCH_MAX, holderOf, type Grant, type TicketKind, type Tickets } from './ticket.ts';
 
 /**
  * A session's addresses. Each is a credential for the browser, of the caller that it is issued to:
@@ -19,6 +19,26 @@ export type Urls = {
     grant?: Grant,
   ): string;
 };
+
+/**
+ * Where a gateway takes WebDriver's commands for a session, of a caller whose key or token has just
+ * been checked: no rotation ends it, so it never leaves the service.
+ */
+export type DriverUrl = (
+  organizationId: string,
+  sessionId: string,
+  keyHash: string | null,
+) => string;
+
+/** @param gatewayUrl `http://` or `https://` address by which this process reaches a gateway */
+export function createDriverUrl(gatewayUrl: string, tickets: Tickets): DriverUrl {
+  const prefix = gatewayUrl.replace(/\/+$/, '');
+  return (organizationId, sessionId, keyHash) => {
+    const holder = keyHash === null ? null : holderOf(keyHash);
+    const to = { epoch: EPOCH_MAX, holder };
+    return `${prefix}/webdriver/${tickets.issue('cdp', organizationId, sessionId, to)}`;
+  };
+}
 
 /** What an address needs of a session's state. */
 type RotatedSession = Pick<SessionState, 'organizationId' | 'id' | 'accessEpoch'>;

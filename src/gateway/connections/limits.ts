@@ -24,6 +24,8 @@ export const defaultLimits: GatewayLimits = {
   // and a driver may open 64 page sockets at once: 20 a second is several of each.
   requestsPerTicket: 1_200,
   requestsPerOrganization: 12_000, // 200 a second are a tenth of a processor
+  commandsPerTicket: 6_000, // a script that only reads attributes sends up to 100 a second
+  commandsPerOrganization: 60_000,
   requestsPerAddress: 3_000, // a viewer loads 70 files, of which browsers keep copies for an hour
   socketsPerAddress: 500, // all sessions of the largest tier connected to at once, by one machine
   accessEveryMs: MINUTE_MS, // what `last_accessed_at` promises

@@ -63,6 +63,11 @@ export type RunningBrowser = {
   /** `path` is the browser's own WebSocket path, `/devtools/browser/<uuid>`. */
   cdp: BrowserAddress & { path: string };
   vnc: BrowserAddress;
+  /**
+   * The WebDriver beside it, which is started by its first connection; it finds the browser at
+   * `cdpPort` of its own loopback. Absent: there is none.
+   */
+  webdriver?: Endpoint & { cdpPort: number };
 };
 
 /** The end of a browser without a `stop`. */

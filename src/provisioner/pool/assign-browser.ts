@@ -122,7 +122,7 @@ export function labelBrowser({ browsers, log }: Pool, workloadId: string, sessio
 
 function workloadOf(
   { server, browsers }: Pool,
-  { workloadId, cdp, vnc }: RunningBrowser,
+  { workloadId, cdp, vnc, webdriver }: RunningBrowser,
   hasEgress: boolean,
 ): SessionWorkload {
   const { egress } = browsers;
@@ -134,6 +134,7 @@ function workloadOf(
     cdp: { host: cdp.host, port: cdp.port, path: cdp.path },
     vnc: { host: vnc.host, port: vnc.port },
     ...(cdp.linkKey === undefined ? {} : { link: 'tls-psk' }),
+    ...(webdriver === undefined ? {} : { webdriver }),
     ...(hasEgress && egress !== undefined ? { egress } : {}),
   };
 }

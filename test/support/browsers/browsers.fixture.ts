@@ -7,7 +7,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { within } from '#src/async/timeout.ts';
-import { connectToBrowser, type BrowserAddress } from '#src/browser-link/browser-link.ts';
+import {
+  connectToBrowser,
+  createLinkKeys,
+  driverPath,
+  type BrowserAddress,
+} from '#src/browser-link/browser-link.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
@@ -26,8 +31,13 @@ export type OpenedBrowsers = AsyncDisposable & {
 
 /** The programs that the tests' setup has found. */
 export function realPrograms(): Programs {
-  const { CHROMIUM = '', XTIGERVNC = '' } = process.env;
-  return { chromium: CHROMIUM, xvnc: XTIGERVNC };
+  const { CHROMIUM = '', XTIGERVNC = '', CHROMEDRIVER = '' } = process.env;
+  return { chromium: CHROMIUM, xvnc: XTIGERVNC, chromedriver: CHROMEDRIVER };
+}
+
+/** Where the drivers of these process browsers take commands. */
+export function driverPathOf(workloadId: string): string {
+  return driverPath(createLinkKeys(Buffer.alloc(32))(workloadId));
 }
 
 /** Real browsers in a temporary folder of their own; some programs may be replaced. */
@@ -36,7 +46,13 @@ export async function openProcessBrowsers(
 ): Promise<OpenedBrowsers & { stateDir: string; processes(): RealProcess[] }> {
   const place = await openPlace();
   const { stateDir } = place;
-  const options = { ...realPrograms(), launchTimeoutMs: LAUNCH_MS, stateDir, ...changes };
+  const options = {
+    ...realPrograms(),
+    launchTimeoutMs: LAUNCH_MS,
+    stateDir,
+    driverPathOf,
+    ...changes,
+  };
   const browsers = await place.within(() => createProcessBrowsers(options));
   return {
     browsers,

@@ -13,6 +13,7 @@ import { workloads } from '#projections/workloads.ts';
 import { createSigner } from '#src/archive/signature.ts';
 import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
+import { createDrivers } from '#src/api/webdriver/drivers.ts';
 import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { Caller } from '#src/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
@@ -195,6 +196,8 @@ export async function startApp(
     pace: startQueuePace(sessionEvents, now),
     maxLifetimeMs,
     proxyPasswords,
+    driverUrl: () => 'http://127.0.0.1:9/webdriver/no-gateway',
+    drivers: createDrivers(),
     addresses: {
       cdpUrl: ({ id }) => `ws://host:1/devtools/browser/${id}`,
       vncUrl: ({ id }, _keyHash, grant) => `wss://host:2/vnc/${grant?.id ?? id}/websockify`,

@@ -12,10 +12,11 @@ import {
   parseName,
   TLS_PSK,
   VNC_PORT,
+  WEBDRIVER_PORT,
   workloadIdOf,
 } from './naming.ts';
 import type { DockerSite } from './site.ts';
-import type { Confinement } from './spec.ts';
+import { webdriverOf, type Confinement } from './spec.ts';
 
 /** A browser's container as the engine lists it. */
 export type FoundContainer = {
@@ -35,7 +36,7 @@ export type FoundContainer = {
   vnc: BrowserAddress | null;
   /** Where its proxy is served, if it was launched with one. */
   egress: BrowserAddress | null;
-};
+} & Pick<RunningBrowser, 'webdriver'>;
 
 /**
  * Lists the containers of this server's browsers, or of one workload: running and ended, of this
@@ -75,6 +76,7 @@ function parseContainer(
     cdp: address(CDP_PORT),
     vnc: address(VNC_PORT),
     egress: address(EGRESS_PORT),
+    ...webdriverOf(info.Labels, endpointOf(info, WEBDRIVER_PORT, publish)),
   };
 }
 
@@ -101,13 +103,14 @@ const ANSWER_MS = 5_000;
 
 /** The browser in a container of an earlier process; null if none answers. */
 export async function findBrowser(found: FoundContainer): Promise<RunningBrowser | null> {
-  const { workloadId, isRunning, cdp, vnc } = found;
+  const { workloadId, isRunning, cdp, vnc, webdriver } = found;
   if (!isRunning || cdp === null || vnc === null) return null;
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
     const { webSocketDebuggerUrl } = await readVersion(cdp, signal);
     const path = new URL(webSocketDebuggerUrl).pathname;
-    return { workloadId, cdp: { ...cdp, path }, vnc };
+    const driver = webdriver === undefined ? {} : { webdriver };
+    return { workloadId, cdp: { ...cdp, path }, vnc, ...driver };
   } catch {
     return null;
   }

@@ -22,6 +22,7 @@ export const BROWSER: Recipe = {
     'link.conf',
     'egress.conf',
     'relay.pl',
+    'webdriver.pl',
     'xkb/rules/evdev',
     'xkb/symbols/letters',
   ],

@@ -7,10 +7,10 @@ import { cdpReady } from '../chromium/ready.ts';
 import { removeContainer, startContainer } from './container.ts';
 import type { StartedContainer } from './container.ts';
 import { bounded, messageOf } from './engine.ts';
-import { CDP_PORT, EGRESS_PORT, VNC_PORT } from './naming.ts';
+import { CDP_PORT, EGRESS_PORT, VNC_PORT, WEBDRIVER_PORT } from './naming.ts';
 import { putProfile } from './folders/profile-volume.ts';
 import { putExtensions } from './folders/put-extensions.ts';
-import { browserContainer, endpointOf } from './spec.ts';
+import { browserContainer, endpointOf, webdriverOf } from './spec.ts';
 import type { Confinement } from './spec.ts';
 import { rfbReady } from '../rfb.ts';
 import { linkReady, orAborted, untilReady } from '../until-ready.ts';
@@ -108,7 +108,7 @@ async function whenReady(
   signal: AbortSignal,
 ): Promise<Pick<Launched, 'browser' | 'egress'>> {
   // The start has set the addresses. Chromium takes longer to listen than this request.
-  const { NetworkSettings } = await container.inspect(bounded(signal));
+  const { NetworkSettings, Config } = await container.inspect(bounded(signal));
   const endpoint = (port: number) => endpointOf(NetworkSettings, port, confinement);
   const linkKey = confinement.linkKeys(workloadId);
   const vnc = { ...endpoint(VNC_PORT), linkKey };
@@ -119,5 +119,6 @@ async function whenReady(
     untilReady(() => cdpReady(cdp, signal), signal),
     headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
   ]);
-  return { browser: { workloadId, cdp, vnc }, egress };
+  const webdriver = webdriverOf(Config.Labels, endpoint(WEBDRIVER_PORT));
+  return { browser: { workloadId, cdp, vnc, ...webdriver }, egress };
 }

@@ -15,6 +15,10 @@ export const TLS_PSK = 'tls-psk';
 export const EGRESS = `${OWNER}.egress`;
 export const RELAY = 'relay';
 
+/** On an image with a WebDriver, and so on its containers. */
+export const WEBDRIVER = `${OWNER}.webdriver`;
+export const CHROMEDRIVER = 'chromedriver';
+
 /** On a network whose addresses the service may choose. */
 export const ADDRESSES = `${OWNER}.addresses`;
 export const CHOSEN = 'chosen';
@@ -25,6 +29,9 @@ export const VNC_PORT = 5900;
 /** Where the provisioner connects to serve the browser's proxy, and where Chromium finds that. */
 export const EGRESS_PORT = 9226;
 export const RELAY_PORT = 3128;
+/** WebDriver, through the link, and where that finds Chromium. */
+export const WEBDRIVER_PORT = 9227;
+export const CHROMIUM_PORT = 9222;
 
 export function labelsOf(serverId: string, workloadId: string): Record<string, string> {
   return { owner: OWNER, [SERVER]: serverId, [WORKLOAD]: workloadId, [LINK]: TLS_PSK };

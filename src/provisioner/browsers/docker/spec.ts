@@ -1,9 +1,20 @@
 import type Docker from 'dockerode';
 import { linkKeyText, type LinkKeys } from '#src/browser-link/browser-link.ts';
-import type { BrowserSpec, Endpoint } from '../browsers.ts';
+import type { BrowserSpec, Endpoint, RunningBrowser } from '../browsers.ts';
 import type { NextAddress } from './addresses.ts';
 import { chromiumEnvironment, chromiumFlags, extensionFlags } from '../chromium/flags.ts';
-import { CDP_PORT, EGRESS_PORT, labelsOf, nameOf, RELAY_PORT, VNC_PORT } from './naming.ts';
+import {
+  CDP_PORT,
+  CHROMEDRIVER,
+  CHROMIUM_PORT,
+  EGRESS_PORT,
+  labelsOf,
+  nameOf,
+  RELAY_PORT,
+  VNC_PORT,
+  WEBDRIVER,
+  WEBDRIVER_PORT,
+} from './naming.ts';
 import { downloadsMount } from './folders/container-folders.ts';
 import { profileFlags, profileMounts } from './folders/profile-volume.ts';
 import { EXTENSIONS_FOLDER, extensionMounts } from './folders/put-extensions.ts';
@@ -78,13 +89,13 @@ export function browserContainer(
   };
 }
 
-/** Publishes CDP and VNC, where they are not reached directly. */
+/** Publishes CDP, VNC and WebDriver, where they are not reached directly. */
 export function publishing(
   { publish }: Pick<Confinement, 'publish'>,
   more: readonly number[] = [],
 ): Docker.HostConfig {
   if (publish === null) return {};
-  const ports = [CDP_PORT, VNC_PORT, ...more].map((port) => `${port}/tcp`);
+  const ports = [CDP_PORT, VNC_PORT, WEBDRIVER_PORT, ...more].map((port) => `${port}/tcp`);
   const binding = [{ HostIp: publish, HostPort: '' }];
   return { PortBindings: Object.fromEntries(ports.map((port) => [port, binding])) };
 }
@@ -97,6 +108,16 @@ export function endpointOf(
 ): Endpoint {
   if (publish === null) return { host: Networks[network]?.IPAddress ?? '', port };
   return { host: publish, port: Number(Ports[`${port}/tcp`]?.[0]?.HostPort) };
+}
+
+/** The WebDriver of a container with these labels, at this address; its image may have none. */
+export function webdriverOf(
+  labels: Record<string, string>,
+  address: Endpoint | null,
+): Pick<RunningBrowser, 'webdriver'> {
+  if (address === null || labels[WEBDRIVER] !== CHROMEDRIVER) return {};
+  const { host, port } = address;
+  return { webdriver: { host, port, cdpPort: CHROMIUM_PORT } };
 }
 
 /** Confines code that breaks out of a page: no capability, read-only root, limits. */

@@ -1,7 +1,7 @@
 import type { LinkKeys } from '#src/browser-link/browser-link.ts';
 import type { RunningBrowser } from '../browsers.ts';
 import { readVersion } from '../chromium/version.ts';
-import { CDP_PORT, VNC_PORT } from './naming.ts';
+import { CDP_PORT, VNC_PORT, webdriverAt } from './naming.ts';
 import type { BrowserPod } from './pods.ts';
 
 /**
@@ -21,7 +21,8 @@ export async function findBrowser(
   try {
     const { webSocketDebuggerUrl } = await readVersion(cdp, AbortSignal.timeout(ANSWER_MS));
     const { pathname: path } = new URL(webSocketDebuggerUrl);
-    return { workloadId, cdp: { ...cdp, path }, vnc: { host, port: VNC_PORT, linkKey } };
+    const vnc = { host, port: VNC_PORT, linkKey };
+    return { workloadId, cdp: { ...cdp, path }, vnc, webdriver: webdriverAt(host) };
   } catch {
     return null;
   }

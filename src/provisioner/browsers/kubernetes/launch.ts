@@ -6,7 +6,7 @@ import { readVersion } from '../chromium/version.ts';
 import { rfbReady } from '../rfb.ts';
 import { linkReady, orAborted, untilReady } from '../until-ready.ts';
 import { messageOf, type Cluster } from './cluster.ts';
-import { CDP_PORT, EGRESS_PORT, nameOf, VNC_PORT } from './naming.ts';
+import { CDP_PORT, EGRESS_PORT, nameOf, VNC_PORT, webdriverAt } from './naming.ts';
 import { browserPod, browserSecret, isPrepared, type PodOptions } from './pod.ts';
 import type { BrowserPod } from './pods.ts';
 import { prepare } from './prepare.ts';
@@ -125,7 +125,7 @@ async function whenReady(
     egress === null ? null : untilReady(() => linkReady(egress, signal), signal),
     headless === true ? null : untilReady(() => rfbReady(vnc, signal), signal),
   ]);
-  return { browser: { workloadId, cdp, vnc }, egress };
+  return { browser: { workloadId, cdp, vnc, webdriver: webdriverAt(host) }, egress };
 }
 
 /** The address of CDP with its path, once it answers a command. */

@@ -29,6 +29,15 @@ export const KEEPER = 'keeper';
 export const CDP_PORT = 9223;
 export const VNC_PORT = 5900;
 export const EGRESS_PORT = 9226;
+/** WebDriver, through the link, and where that finds Chromium. */
+const WEBDRIVER_PORT = 9227;
+const CHROMIUM_PORT = 9222;
+
+/** The WebDriver of the Pod at this address. */
+export function webdriverAt(host: string) {
+  return { host, port: WEBDRIVER_PORT, cdpPort: CHROMIUM_PORT };
+}
+
 /** Where Chromium finds its proxy. */
 export const RELAY_PORT = 3128;
 

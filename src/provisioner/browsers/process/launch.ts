@@ -32,6 +32,7 @@ import type { BrowserUser, Programs } from './programs.ts';
 import { unpackProfile } from './profile-folder.ts';
 import type { Records, BrowserRecord } from './records.ts';
 import { endProcesses } from './tree.ts';
+import { offerDriver, type OfferedDriver } from './webdriver.ts';
 
 /**
  * The processes of one browser: an X server and Chromium on it, in a folder of their own. A
@@ -42,6 +43,8 @@ export type BrowserProcesses = {
   display: Display | null;
   chromium: Child;
   listening: Promise<CdpEndpoint>;
+  /** Set once Chromium listens; null: there is no WebDriver. */
+  driver: OfferedDriver | null;
 };
 
 /** What all browsers of this host have in common. */
@@ -52,6 +55,8 @@ export type Site = {
   tmp: string;
   records: Records;
   launchTimeoutMs: number;
+  /** Where the driver of a workload takes commands. */
+  driverPathOf: (workloadId: string) => string;
 };
 
 /** In the browser's folder. */
@@ -86,7 +91,17 @@ export async function startBrowser(
     try {
       const cdp = await whenReady(processes, bounds.signal);
       const vnc = { host: '127.0.0.1', port: processes.display?.vncPort ?? NO_PORT };
-      return { processes, browser: { workloadId: spec.workloadId, cdp, vnc } };
+      processes.driver = await openDriver(site, processes.record);
+      const browser = { workloadId: spec.workloadId, cdp, vnc };
+      const webdriver = {
+        host: '127.0.0.1',
+        port: processes.driver?.port ?? NO_PORT,
+        cdpPort: cdp.port,
+      };
+      return {
+        processes,
+        browser: processes.driver === null ? browser : { ...browser, webdriver },
+      };
     } catch (error) {
       await endBrowser(site, processes);
       const isTaken = processes.display !== null && isDisplayTaken(processes.display);
@@ -105,7 +120,8 @@ export async function startBrowser(
  * @throws Error where a process survives SIGKILL for 5 s; the browser stays recorded then
  */
 export async function endBrowser(site: Site, processes: BrowserProcesses): Promise<void> {
-  const { display, chromium, record } = processes;
+  const { display, chromium, record, driver } = processes;
+  driver?.close();
   const children = display === null ? [chromium] : [display.child, chromium];
   await endProcesses({ ...record, leaderless: true });
   await Promise.all(children.map(({ exited }) => exited));
@@ -213,7 +229,25 @@ async function spawnPrograms(
   });
   addSession(record, chromium);
   records.write(record);
-  return { record, display, chromium, listening };
+  return { record, display, chromium, listening, driver: null };
+}
+
+/** The browser's WebDriver, in a session of its own that ends with the browser. */
+async function openDriver(
+  { programs, driverPathOf, user, records }: Site,
+  record: BrowserRecord,
+): Promise<OfferedDriver | null> {
+  const program = programs.chromedriver ?? null;
+  if (program === null) return null;
+  const { folder, display, workloadId } = record;
+  return offerDriver(program, {
+    path: driverPathOf(workloadId),
+    place: { folder, env: environment(folder, display), user },
+    onStarted(child) {
+      addSession(record, child);
+      records.write(record);
+    },
+  });
 }
 
 function addSession(record: BrowserRecord, { session }: Child): void {

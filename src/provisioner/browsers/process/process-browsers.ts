@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { within } from '#src/async/timeout.ts';
 import type {
   BrowserBuild,
@@ -36,6 +37,8 @@ export type ProcessBrowsersOptions = Programs & {
    * The user of the browsers. Default: uid 65534 if the service is root, else the service's user.
    */
   uid?: { uid: number; gid: number };
+  /** Where the driver of a workload takes commands, as the gateway has it. */
+  driverPathOf?: (workloadId: string) => string;
 };
 
 /** Chromium's sandbox refuses root. The ids of the unprivileged user on every Linux. */
@@ -53,7 +56,9 @@ export async function createProcessBrowsers(options: ProcessBrowsersOptions): Pr
   const launchTimeoutMs = options.launchTimeoutMs ?? 15_000;
   const records = openRecords(options.stateDir);
   const build = await readBuild(programs.chromium, user);
-  return new ProcessBrowsers({ programs, user, tmp, records, launchTimeoutMs }, build);
+  const driverPathOf = options.driverPathOf ?? (() => `/${randomBytes(16).toString('hex')}`);
+  const site = { programs, user, tmp, records, launchTimeoutMs, driverPathOf };
+  return new ProcessBrowsers(site, build);
 }
 
 /** A browser of this process; it is being launched until `launched` is set. */

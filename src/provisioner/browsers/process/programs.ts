@@ -20,7 +20,12 @@ const MEMORY_BYTES_MIN = 2 * 1024 ** 3;
 /** Chromium's `--version` takes 200 ms; a program that hangs must not delay the start for long. */
 const VERSION_MS = 2_000;
 
-export type Programs = { chromium: string; xvnc: string };
+export type Programs = {
+  chromium: string;
+  xvnc: string;
+  /** Null or absent: browsers have no WebDriver. */
+  chromedriver?: string | null;
+};
 
 /** The user of the browsers; undefined: the service's own. */
 export type BrowserUser = { uid: number; gid: number } | undefined;
@@ -30,7 +35,7 @@ export class BrowsersUnavailable extends Error {
   override readonly name = 'BrowsersUnavailable';
 }
 
-const WHERE_FROM: Record<keyof Programs, string> = {
+const WHERE_FROM: Record<'chromium' | 'xvnc', string> = {
   chromium: 'Chromium (Debian: apt-get install chromium)',
   xvnc: 'Xtigervnc (Debian: apt-get install tigervnc-standalone-server)',
 };
@@ -38,7 +43,7 @@ const WHERE_FROM: Record<keyof Programs, string> = {
 /**
  * Finds the programs as the user that will run them.
  * @param wanted names or paths
- * @returns their absolute paths
+ * @returns their absolute paths; the driver's is null where it is missing
  * @throws BrowsersUnavailable
  */
 export async function findPrograms(wanted: Programs, user: BrowserUser): Promise<Programs> {
@@ -55,7 +60,8 @@ export async function findPrograms(wanted: Programs, user: BrowserUser): Promise
     );
   }
   const [chromium = '', xvnc = ''] = found.map(String);
-  return { chromium, xvnc };
+  const driver = wanted.chromedriver ?? null;
+  return { chromium, xvnc, chromedriver: driver && (await findProgram(driver, user)) };
 }
 
 /**

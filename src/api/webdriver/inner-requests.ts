@@ -1,0 +1,42 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { bearerOf, passwordOf } from '../auth/authenticate.ts';
+import { throughDoor } from '../http/door.ts';
+
+/** The answer of a route of the REST API. */
+export type InnerAnswer = {
+  status: number;
+  body: Record<string, unknown>;
+  retryAfter: string | undefined;
+};
+
+/** Calls a route of the REST API on behalf of a client of WebDriver, with its credential. */
+export type InnerRequests = (
+  method: 'GET' | 'POST' | 'DELETE',
+  url: string,
+  body?: object,
+) => Promise<InnerAnswer>;
+
+/**
+ * Sessions of WebDriver are created, read and stopped by the routes of all sessions: the same
+ * schemas, limits and events.
+ */
+export function innerRequests(server: FastifyInstance, request: FastifyRequest): InnerRequests {
+  const { authorization, traceparent, 'user-agent': client } = request.headers;
+  const credential = bearerOf(authorization) ?? passwordOf(authorization) ?? '';
+  const headers = {
+    authorization: `Bearer ${credential}`,
+    ...(typeof traceparent === 'string' ? { traceparent } : {}),
+  };
+  const door = { via: 'webdriver', ...(client === undefined ? {} : { client }) } as const;
+  return async (method, url, body) => {
+    const payload = body === undefined ? {} : { payload: body };
+    const sent = { method, url, headers, remoteAddress: request.ip, ...payload };
+    const answer = await throughDoor(door, () => server.inject(sent));
+    const retryAfter = answer.headers['retry-after'];
+    return {
+      status: answer.statusCode,
+      body: answer.json(),
+      retryAfter,
+    };
+  };
+}

@@ -1,0 +1,146 @@
+import type { IncomingMessage } from 'node:http';
+import { sleep } from '#src/async/sleep.ts';
+import type { Wanted } from './capabilities.ts';
+import type { Drivers } from './drivers.ts';
+import type { InnerAnswer, InnerRequests } from './inner-requests.ts';
+import { webDriverId } from './session-id.ts';
+import { webDriverError, type WebDriverAnswer } from './webdriver-error.ts';
+
+/** What a New Session needs beside the routes of sessions. */
+export type NewSession = {
+  inner: InnerRequests;
+  drivers: Drivers;
+  /** Where a gateway takes commands for a session, of this caller. */
+  driverUrlOf: (sessionId: string) => string;
+  /** Aborts when the client has left. */
+  gone: AbortSignal;
+};
+
+/** An answer, and the `Retry-After` of a refusal. */
+export type NewSessionAnswer = WebDriverAnswer & { retryAfter?: string };
+
+/** Selenium's client for Python, the least patient one, waits for 120 s. */
+const ACTIVE_WITHIN_MS = 100_000;
+const LOOK_EVERY_MS = 500;
+/** A driver starts within 100 ms, on a busy machine within seconds. */
+const ATTACH_MS = 30_000;
+const ANSWER_BYTES_MAX = 64 * 1024;
+
+/**
+ * Creates a session, waits for its browser and attaches its driver. What fails, or has lost its
+ * client, is stopped.
+ */
+export async function newSession(wanted: Wanted, context: NewSession): Promise<NewSessionAnswer> {
+  const { inner, gone } = context;
+  const created = await inner('POST', '/api/sessions', wanted.session);
+  if (created.status !== 201) return notCreated(created);
+  const id = String(created.body['id']);
+  const failed = async (message: string, data?: object): Promise<NewSessionAnswer> => {
+    await inner('DELETE', `/api/sessions/${id}`);
+    return webDriverError('session not created', message, data === undefined ? {} : { data });
+  };
+  const session = await untilActive(created, context);
+  if (session === null)
+    return failed(
+      gone.aborted ? 'The client has left.' : 'No browser was free in time; try again later.',
+    );
+  if (session.body['status'] !== 'active') {
+    const { ended_reason: reason } = session.body;
+    return failed(`The session has ended before it had a browser: ${String(reason)}.`);
+  }
+  const attached = await attach(wanted, id, context);
+  if ('why' in attached) return failed(attached.why, attached.data);
+  const { sessionId: driverId, capabilities } = attached;
+  const version = String(capabilities['browserVersion']);
+  if (wanted.majorVersion !== null && !version.startsWith(`${wanted.majorVersion}.`))
+    return failed(`browserVersion is ${version} here.`);
+  const value = {
+    sessionId: webDriverId({ sessionId: id, driverId }),
+    capabilities: presentCapabilities(capabilities, session.body),
+  };
+  return { status: 200, body: { value } };
+}
+
+/** @returns null: it has no browser in time, or the client has left */
+async function untilActive(
+  created: InnerAnswer,
+  { inner, gone }: NewSession,
+): Promise<InnerAnswer | null> {
+  const late = AbortSignal.timeout(ACTIVE_WITHIN_MS);
+  let seen = created;
+  while (isWaiting(seen)) {
+    if (late.aborted || gone.aborted) return null;
+    await sleep(LOOK_EVERY_MS);
+    seen = await inner('GET', `/api/sessions/${String(created.body['id'])}`);
+  }
+  return gone.aborted ? null : seen;
+}
+
+/** Also where a read model that is behind has refused to tell. */
+function isWaiting({ status, body }: InnerAnswer): boolean {
+  return status >= 500 || ['creating', 'queued'].includes(String(body['status']));
+}
+
+type Attached = { sessionId: string; capabilities: Record<string, unknown> };
+
+async function attach(
+  { driver }: Wanted,
+  id: string,
+  { drivers, driverUrlOf, gone }: NewSession,
+): Promise<Attached | { why: string; data?: object }> {
+  const body = JSON.stringify({ capabilities: { alwaysMatch: driver } });
+  try {
+    const { response } = await drivers.send(driverUrlOf(id), {
+      method: 'POST',
+      path: '/session',
+      body: { bytes: Buffer.byteLength(body), from: body },
+      signal: AbortSignal.any([gone, AbortSignal.timeout(ATTACH_MS)]),
+    });
+    const answer = JSON.parse(await textOf(response)) as {
+      value?: Partial<Attached> & { message?: string };
+      code?: string;
+      message?: string;
+    };
+    const { sessionId, capabilities, message } = answer.value ?? {};
+    if (sessionId !== undefined && capabilities !== undefined) return { sessionId, capabilities };
+    if (answer.value !== undefined) return { why: message ?? 'The driver has refused.' };
+    return { why: `The session’s driver: ${answer.message}`, data: answer };
+  } catch (error) {
+    return { why: `The session’s driver does not answer: ${String(error)}` };
+  }
+}
+
+/** @throws Error where it is too long for an answer of a New Session */
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  response.setEncoding('utf8');
+  for await (const piece of response as AsyncIterable<string>) {
+    text += piece;
+    if (text.length > ANSWER_BYTES_MAX) throw new Error('its answer is too long');
+  }
+  return text;
+}
+
+/** The driver's, and how else the session can be reached. `se:cdp` is where Selenium finds CDP. */
+function presentCapabilities(
+  capabilities: Record<string, unknown>,
+  session: Record<string, unknown>,
+): Record<string, unknown> {
+  const { 'goog:chromeOptions': _ours, ...rest } = capabilities;
+  const { id, session_name, cdp_url, viewer_url, vnc_url, vnc_password, expires_at } = session;
+  return {
+    ...rest,
+    platformName: 'linux',
+    'se:cdp': cdp_url,
+    'se:cdpVersion': rest['browserVersion'],
+    'bss:session': { id, session_name, cdp_url, viewer_url, vnc_url, vnc_password, expires_at },
+  };
+}
+
+/** The refusal of a create, as W3C has it. */
+function notCreated({ body, retryAfter }: InnerAnswer): NewSessionAnswer {
+  const code = String(body['error']);
+  const message = `${code}: ${String(body['message'])}`;
+  const answer = webDriverError('session not created', message, { data: body });
+  return { ...answer, ...(retryAfter === undefined ? {} : { retryAfter }) };
+}

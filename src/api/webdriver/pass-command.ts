@@ -1,0 +1,115 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { reject, type ErrorName } from '#src/errors.ts';
+import { goneSignal } from '../http/client-gone.ts';
+import { allowSlowBody } from '../http/malformed-requests.ts';
+import type { DriverCommand, Drivers } from './drivers.ts';
+import { webDriverError, webDriverRejection, type WebDriverAnswer } from './webdriver-error.ts';
+
+/** A gateway gives a command 330 s. */
+const COMMAND_MS = 335_000;
+/** A body without a length is held in memory; files come with one, and may be larger. */
+const UNSIZED_BYTES_MAX = 1024 * 1024;
+const REFUSAL_BYTES_MAX = 64 * 1024;
+/** The longest silence of a client in the middle of a body. */
+const SILENCE_MS = 30_000;
+
+/** Passes a command to the driver by a gateway, and its answer back as it comes. */
+export async function passCommand(
+  drivers: Drivers,
+  to: { driverUrl: string; path: string },
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const late = AbortSignal.timeout(COMMAND_MS);
+  const signal = AbortSignal.any([goneSignal(reply), late]);
+  try {
+    const body = await bodyOf(request.raw);
+    if (body === null) return sendWebDriver(reply, tooLarge());
+    const { method } = request;
+    const { response, isDrivers } = await drivers.send(to.driverUrl, {
+      method,
+      path: to.path,
+      body,
+      signal,
+    });
+    if (!isDrivers) return sendWebDriver(reply, refusalOf(await refusalText(response)));
+    const length = response.headers['content-length'];
+    if (length !== undefined) void reply.header('content-length', length);
+    return await reply
+      .code(response.statusCode ?? 500)
+      .type(response.headers['content-type'] ?? 'application/json; charset=utf-8')
+      .send(response);
+  } catch (error) {
+    return sendWebDriver(
+      reply,
+      late.aborted
+        ? webDriverError('timeout', `The driver has not answered within ${COMMAND_MS / 1000} s.`)
+        : webDriverError('unknown error', `No gateway answers: ${String(error)}`, { status: 502 }),
+    );
+  }
+}
+
+/** Answers in W3C's form. */
+export function sendWebDriver(
+  reply: FastifyReply,
+  { status, body }: WebDriverAnswer,
+): FastifyReply {
+  // What of the body was not read is not read to its end either.
+  if (!reply.request.raw.complete) void reply.header('connection', 'close');
+  return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+}
+
+/** Null: it has no length and is too large. */
+async function bodyOf(request: IncomingMessage): Promise<DriverCommand['body'] | null> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  allowSlow(request);
+  if (encoding === undefined) return { bytes: Number(length ?? 0), from: request };
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > UNSIZED_BYTES_MAX) return null;
+    pieces.push(piece);
+  }
+  return { bytes, from: Buffer.concat(pieces).toString('utf8') };
+}
+
+/** A file of a slow client may take longer than other bodies. */
+function allowSlow(request: IncomingMessage): void {
+  const { socket } = request;
+  allowSlowBody(request);
+  const silent = () => socket.destroy();
+  const arrived = (): void => {
+    socket.off('timeout', silent);
+    socket.setTimeout(0);
+  };
+  if (request.complete) return;
+  socket.setTimeout(SILENCE_MS, silent);
+  request.once('end', arrived);
+  request.once('close', arrived);
+}
+
+async function refusalText(response: IncomingMessage): Promise<string> {
+  let text = '';
+  response.setEncoding('utf8');
+  for await (const piece of response as AsyncIterable<string>) {
+    text += piece;
+    if (text.length > REFUSAL_BYTES_MAX) break;
+  }
+  return text;
+}
+
+/** A gateway's refusal has the form of the API's. */
+function refusalOf(text: string): WebDriverAnswer {
+  const { error, message, context } = JSON.parse(text) as {
+    error: ErrorName;
+    message: string;
+    context: Record<string, unknown>;
+  };
+  return webDriverRejection(reject(error, context, { message }));
+}
+
+function tooLarge(): WebDriverAnswer {
+  return webDriverRejection(reject('PAYLOAD_TOO_LARGE'));
+}
