@@ -5,11 +5,13 @@
  * prints each ratio's median and spread. `BENCH_ROUNDS` sets the rounds of each lifecycle figure
  * (default 20), `BENCH_EVENTS` the number of events that `rebuild` reads (default a million),
  * `BENCH_SESSIONS` the numbers of ended sessions that `growth` compares (default 0,20000);
- * `archive` takes the last of them. `BENCH_MAIN` is `src/main.ts` of another release for `profile`.
+ * `archive` takes the last of them. `BROWSERARENA` is the checkout of its harness. `BENCH_MAIN` is
+ * `src/main.ts` of another release for `profile`.
  */
 import { availableParallelism, cpus } from 'node:os';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { benchBareCreate } from './bare-create/bare-create.ts';
+import { benchBrowserArena } from './browserarena/browserarena.ts';
 import { measureApiContention, measureContention } from './contention.ts';
 import { benchControlPlane } from './control-plane/control-plane.ts';
 import { traceCreates } from './create/create-trace.ts';
@@ -131,6 +133,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   'bss-start': () => benchBssStart(print),
   many: () => benchMany(print, TIERS),
   fleet: () => benchFleet(print, TIERS),
+  browserarena: () => benchBrowserArena(browsers),
 };
 
 /** The section's ratios, and whether the machine was steady meanwhile. */

@@ -14,7 +14,7 @@ export type Apart = {
 const LOOK_EVERY_MS = 50;
 /** The unit of the kernel's clock in `/proc/<pid>/stat`. */
 const TICKS_PER_SECOND = 100;
-/** A program that takes longer hangs. */
+/** A program that takes longer hangs, unless the caller says otherwise. */
 const WITHIN_MS = 300_000;
 
 /**
@@ -24,11 +24,12 @@ const WITHIN_MS = 300_000;
 export async function runApart(
   args: readonly string[],
   env: Record<string, string> = {},
+  timeout: number = WITHIN_MS,
 ): Promise<Apart> {
   const child = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: WITHIN_MS,
+    timeout,
   });
   let printed = '';
   let said = '';

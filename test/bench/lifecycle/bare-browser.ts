@@ -25,6 +25,8 @@ export type BareMode = 'headless' | 'unsandboxed' | 'headful';
 /** An unmanaged Chromium, ready: the limit that a create is compared with. */
 export type BareBrowser = {
   socket: WebSocket;
+  /** Of its DevTools. */
+  address: string;
   /** From the start of the first program to the first CDP reply. */
   launchMs: number;
   /** Kills it. @returns milliseconds until its main process has exited, and until all have */
@@ -68,10 +70,12 @@ export async function launchBare(programs: Programs, mode: BareMode): Promise<Ba
   if (screen !== null) await accepts(`/tmp/.X11-unix/X${number}`);
   const display = screen === null ? '' : `:${number}`;
   const chromium = startChromium(programs.chromium, place, mode, display);
-  const socket = await firstReply(await devtoolsAddress(chromium));
+  const address = await devtoolsAddress(chromium);
+  const socket = await firstReply(address);
   const launchMs = performance.now() - begunAt;
   return {
     socket,
+    address,
     launchMs,
     async exit() {
       const killedAt = performance.now();
