@@ -71,8 +71,10 @@ export const errors = {
     status: 413,
     message: 'The session’s files are as many or as large as they may be.',
   },
+  RESULT_TOO_LARGE: { status: 413, message: 'The page’s result has more bytes than it may.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: 'The request body must be application/json.' },
   RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such bytes.' },
+  NAVIGATION_FAILED: { status: 422, message: 'The page could not be opened.' },
   RATE_LIMIT_EXCEEDED: { status: 429, message: 'Too many requests in this minute.' },
   SESSION_LIMIT_EXCEEDED: {
     status: 429,
@@ -102,12 +104,17 @@ export const errors = {
     status: 429,
     message: 'The organization has as many event streams open as it may.',
   },
+  ONE_CALL_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many one-call requests under way as it may.',
+  },
   INTERNAL: { status: 500, message: 'Something went wrong on our side.' },
   DEBUGGER_PORTS_OFF: {
     status: 501,
     message: 'The operator of this service gives sessions no ports of their own.',
   },
   BROWSER_UNREACHABLE: { status: 502, message: 'The browser does not answer.' },
+  PAGE_CRASHED: { status: 502, message: 'The page or its browser crashed.' },
   NO_SERVERS_AVAILABLE: { status: 503, message: 'No browser servers are available.' },
   EGRESS_UNAVAILABLE: {
     status: 503,
@@ -118,6 +125,7 @@ export const errors = {
     message: 'The profile could not be saved; its last version is unchanged.',
   },
   UNAVAILABLE: { status: 503, message: 'A part of the service is not reachable; try again.' },
+  PAGE_TIMEOUT: { status: 504, message: 'The page was not ready in time.' },
 } as const;
 
 export type ErrorName = keyof typeof errors;

@@ -237,7 +237,13 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   '@duckdb': ['src/cli/sql'],
   // ready.ts asks a starting browser whether it answers; window.ts sizes its window.
   yauzl: ['src/extensions'],
-  ws: ['src/gateway', 'simulated', 'kubernetes', 'src/provisioner/browsers/chromium'],
+  ws: [
+    'src/gateway',
+    'src/api/pages',
+    'simulated',
+    'kubernetes',
+    'src/provisioner/browsers/chromium',
+  ],
   'proxy-chain': ['src/provisioner/egress'],
   selfsigned: ['src/gateway'],
   '@novnc': ['src/gateway', 'src/dashboard'],

@@ -31,6 +31,7 @@ import type { ProxyPasswordSealer } from './schemas/egress.ts';
 import type { Addresses } from './schemas/present-session.ts';
 import type { DebuggerAddresses } from './sessions/debugger-addresses.ts';
 import type { Drivers } from './webdriver/drivers.ts';
+import type { OneCalls } from './pages/one-calls.ts';
 import type { QueuePace } from './sessions/queue-place.ts';
 import { doorOf } from './http/door.ts';
 import { traceparentOf } from './http/trace-requests.ts';
@@ -82,6 +83,10 @@ export type ApiDependencies = {
   /** Where a gateway takes WebDriver's commands, of a caller whose credential was just checked. */
   driverUrl: (organizationId: string, sessionId: string, keyHash: string | null) => string;
   drivers: Drivers;
+  /** `http://` or `https://` address by which this process reaches a gateway. */
+  gatewayUrl: string;
+  /** The one-call requests of this process that are under way. */
+  oneCalls: OneCalls;
   feed: EventFeed;
   audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;

@@ -20,6 +20,7 @@ import { operatorPool } from './routes/operator/pool.ts';
 import { operatorQueue } from './routes/operator/queue.get.ts';
 import { operatorReadModels } from './routes/operator/read-models.ts';
 import { operatorServers } from './routes/operator/servers.ts';
+import { oneCallRoutes } from './routes/pages/one-call.post.ts';
 import { sessionRecording } from './routes/recordings/recording.get.ts';
 import { serveDashboard } from './routes/service/dashboard.get.ts';
 import { serveDocuments } from './routes/service/documents.get.ts';
@@ -64,6 +65,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   const series = createPoolSeries(past, () => dependencies.context.now());
   const waitingPlaces = createWaitingPlaces(dependencies, past);
   createSession(server, dependencies);
+  oneCallRoutes(server, dependencies);
   listSessions(server, dependencies, past);
   getSession(server, dependencies, past);
   sessionAccess(server, dependencies);

@@ -22,6 +22,7 @@ import { archiveKeyPlace, findAuditKey, knownFingerprint, openAuditKey } from '.
 import { createArchiveSize } from './archive-size.ts';
 import { registerServiceMetrics } from '#src/api/health/service-metrics.ts';
 import { createDebuggerAddresses } from '#src/api/sessions/debugger-addresses.ts';
+import { createOneCalls } from '#src/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { dashboardFolder } from '#src/embedded/dashboard.mjs';
 import type { JwtConfig } from '#src/config/jwt.ts';
@@ -75,8 +76,11 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     clientsMax: config.eventStreams.max,
     clientsPerOrganizationMax: config.eventStreams.perOrganizationMax,
   });
+  const oneCalls = createOneCalls({ log });
   const api = await startApi({
     ...infrastructure,
+    oneCalls,
+    gatewayUrl: config.gateway.internalUrl,
     feed,
     authenticate,
     ...composeDrivers(infrastructure, stack),
@@ -129,7 +133,8 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     async [Symbol.asyncDispose]() {
       // End the event streams first: closing the API waits for open requests, streams included.
       await feed[Symbol.asyncDispose]();
-      await api[Symbol.asyncDispose]();
+      // Together: what is under way is answered before the API closes its connections.
+      await Promise.all([oneCalls[Symbol.asyncDispose](), api[Symbol.asyncDispose]()]);
     },
   };
 }

@@ -6,6 +6,7 @@ import { createExtensions, type Extensions } from './extensions.ts';
 import { followEvents, type EventsOptions, type ServiceEvent } from './follow-events.ts';
 import { createOperator, type Operator } from './operator.ts';
 import { createOrganization, type OrganizationCalls } from './organization.ts';
+import { createPages, type Pages } from './pages.ts';
 import { createProfiles, type Profiles } from './profiles.ts';
 import { createRequester, type RequesterOptions } from './requester.ts';
 import { createService, type Service } from './service.ts';
@@ -55,6 +56,7 @@ export type {
   Usage,
   UsageQuery,
 } from './organization.ts';
+export type { PageContent, PageFile, PagePdf, Pages, PageScreenshot, PageToRead } from './pages.ts';
 export type { Profile, ProfileList, Profiles, ProfileSummary } from './profiles.ts';
 export type { RecordingSegment, SessionRecording, SessionRecordings } from './recordings.ts';
 export type { CallOptions } from './requester.ts';
@@ -103,7 +105,7 @@ export type {
 
 export type ClientOptions = RequesterOptions;
 
-export type Client = {
+export type Client = Pages & {
   sessions: Sessions;
   extensions: Extensions;
   profiles: Profiles;
@@ -134,6 +136,7 @@ export function createClient(options: ClientOptions): Client {
     organization: createOrganization(requester),
     service: createService(requester),
     operator: createOperator(requester),
+    ...createPages(requester),
     events: (eventsOptions = {}) => followEvents(requester, { path: '/api/events' }, eventsOptions),
   };
 }

@@ -35,6 +35,8 @@ export type CreateRequest = {
   admitted: Promise<Rejection | null>;
   /** How long to wait for the browser, in milliseconds; 0: not at all. */
   waitMs: number;
+  /** Ends the wait for the browser early; the session is created all the same. */
+  signal?: AbortSignal;
   /**
    * Called once with the session that the result will have, while the read model catches up: the
    * caller can render its answer meanwhile.
@@ -103,7 +105,7 @@ export async function handleCreateSession(
 
   span?.note({ 'bss.session_id': identity.id });
   const waiting = span?.begin('wait for browser');
-  const { state, sequence } = await outcome.settled(handled, waitMs);
+  const { state, sequence } = await outcome.settled(handled, waitMs, request.signal);
   const settledAt = performance.now();
   const { assignedAt, activatedAt, activatedBy } = outcome.moments();
   if (activatedBy !== null) waiting?.link(activatedBy);

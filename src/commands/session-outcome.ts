@@ -9,7 +9,7 @@ export type Seen = { state: SessionState; sequence: number };
 /**
  * Watches a session from before its request is appended, so that no event of it is missed.
  * `settled` resolves with the newest state seen, once the session no longer waits for its browser
- * (it is active or has ended) or the time is up.
+ * (it is active or has ended), the time is up or the signal aborts.
  */
 export function watchSession(sessionEvents: SessionEvents, sessionId: string) {
   let newest: Seen | null = null;
@@ -27,12 +27,15 @@ export function watchSession(sessionEvents: SessionEvents, sessionId: string) {
     if (isSettled(state)) wake?.();
   });
 
-  async function settled(accepted: Seen, waitMs: number): Promise<Seen> {
+  async function settled(accepted: Seen, waitMs: number, signal?: AbortSignal): Promise<Seen> {
     const seen = () => (newest !== null && newest.sequence > accepted.sequence ? newest : accepted);
-    if (isSettled(seen().state) || waitMs === 0) return seen();
+    if (isSettled(seen().state) || waitMs === 0 || signal?.aborted) return seen();
     const { promise, resolve } = Promise.withResolvers<void>();
-    wake = resolve;
+    const end = () => resolve();
+    wake = end;
+    signal?.addEventListener('abort', end);
     await within(waitMs, promise, () => undefined);
+    signal?.removeEventListener('abort', end);
     return seen();
   }
   /**

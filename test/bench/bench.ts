@@ -33,6 +33,7 @@ import { benchWholeLife } from './lifecycle/whole-life.ts';
 import { benchBssStart } from './many/bss-start.ts';
 import { benchEvents } from './many/events.ts';
 import { benchMany } from './many/many.ts';
+import { benchOneCall } from './one-call.ts';
 import { benchPool } from './pool.ts';
 import { benchProfiles } from './profiles.ts';
 import { benchRebuild } from './rebuild.ts';
@@ -126,6 +127,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   recording: () => benchRecording(print, { TIERS }),
   pool: async () => benchPool(print),
   profiles: (probe) => benchProfiles(print, { rounds: ROUNDS, tiers: TIERS }, probe),
+  'one-call': (probe) => benchOneCall(print, { rounds: ROUNDS, tiers: TIERS }, probe),
   docker: () => benchDocker(print, { rounds: ROUNDS, tiers: TIERS }),
   kubernetes: () => benchKubernetes(print, { rounds: ROUNDS, tiers: TIERS }),
   dashboard: () => benchDashboard(print),

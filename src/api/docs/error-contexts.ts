@@ -6,6 +6,7 @@ const FILE = 'report.pdf';
 const EXTENSION = 'ext_9c56cc51b374c3ba189210d5b6d4bf57';
 const PROFILE = 'prf_8v1KpR7tYc0NgXb4n9T6kL';
 const WEBHOOK = 'whk_2tYc0NgR8VwXb4n9T6kLw0';
+const PAGE = 'https://example.com/';
 const SHARE = 'shr_9T6kLw0yPq2mVz8sHgJ5mY';
 
 /** An example context of each error, for the documentation. */
@@ -51,8 +52,10 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   PAYLOAD_TOO_LARGE: {},
   FILE_TOO_LARGE: { session_id: ID, name: FILE, max_bytes: 1_073_741_824 },
   FILES_QUOTA_EXCEEDED: { session_id: ID, name: FILE, max_bytes: 4_294_967_296 },
+  RESULT_TOO_LARGE: { session_id: ID, max_bytes: 16_777_216 },
   UNSUPPORTED_MEDIA_TYPE: {},
   RANGE_NOT_SATISFIABLE: { name: FILE, bytes: 48_213 },
+  NAVIGATION_FAILED: { session_id: ID, url: PAGE, reason: 'net::ERR_NAME_NOT_RESOLVED' },
   RATE_LIMIT_EXCEEDED: { limit: 100, cost: 1 },
   SESSION_LIMIT_EXCEEDED: { limit: 5, session_ids: [ID] },
   SHARE_LIMIT_EXCEEDED: { session_id: ID, limit: 16 },
@@ -61,9 +64,11 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   WEBHOOK_LIMIT_EXCEEDED: { limit: 20 },
   PROFILE_LIMIT_EXCEEDED: { limit: 100 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
+  ONE_CALL_LIMIT_EXCEEDED: { limit: 16 },
   INTERNAL: {},
   DEBUGGER_PORTS_OFF: { session_id: ID },
   BROWSER_UNREACHABLE: {},
+  PAGE_CRASHED: { session_id: ID, url: PAGE },
   NO_SERVERS_AVAILABLE: {
     servers: [{ server_id: 'srv_Xb4n9T6kLw0yPq2mVz8sHg', pool_max: 4, reason: 'full' }],
     waiting: 100,
@@ -73,4 +78,5 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   },
   EGRESS_UNAVAILABLE: { servers: ['srv_Xb4n9T6kLw0yPq2mVz8sHg'] },
   UNAVAILABLE: { part: 'read-model' },
+  PAGE_TIMEOUT: { session_id: ID, url: PAGE, timeout_ms: 30_000, waited_for: 'page' },
 };

@@ -36,6 +36,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     servers: [{ url: '/' }],
     tags: [
       { name: 'Sessions', description: 'Create, use and stop browser sessions.' },
+      { name: 'Pages', description: 'A picture, a PDF or the content of a page in one call.' },
       { name: 'Recordings', description: 'What the screens of recorded sessions showed.' },
       { name: 'Files', description: 'What sessions download and are given.' },
       {

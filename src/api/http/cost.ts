@@ -80,6 +80,7 @@ export function wantsPages({ query, headers }: Asked): boolean {
  */
 export const costs = {
   createSession: { units: unitsOfBody, meaning: BY_BODY },
+  oneCall: { units: unitsOfBody, meaning: BY_BODY },
   updateSession: { units: unitsOfBody, meaning: BY_BODY },
   stopSessions: {
     units: () => 20,

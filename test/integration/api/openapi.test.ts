@@ -19,6 +19,9 @@ describe('the document', () => {
     expect(documented).toEqual([
       'POST /api/sessions',
       'GET /api/sessions',
+      'POST /api/screenshot',
+      'POST /api/pdf',
+      'POST /api/content',
       'GET /api/sessions/{id}',
       'PATCH /api/sessions/{id}',
       'DELETE /api/sessions/{id}',

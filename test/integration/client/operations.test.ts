@@ -41,6 +41,10 @@ const calls: Record<string, (client: Client) => unknown> = {
   listShares: ({ sessions }) => sessions.listShares(ID),
   revokeShare: ({ sessions }) => sessions.revokeShare(ID, 's'),
 
+  takeScreenshot: (client) => client.screenshot({ url: 'u' }),
+  printPdf: (client) => client.pdf({ url: 'u' }),
+  getPageContent: (client) => client.content({ url: 'u' }),
+
   createProfile: ({ profiles }) => profiles.create(NEW),
   listProfiles: ({ profiles }) => profiles.list(),
   getProfile: ({ profiles }) => profiles.get('p'),

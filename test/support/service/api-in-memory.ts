@@ -18,6 +18,7 @@ import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { Caller } from '#src/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/http/rate-window.ts';
+import { createOneCalls } from '#src/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { registerRoutes } from '#src/api/routes.ts';
 import { buildServer } from '#src/api/http/server.ts';
@@ -216,6 +217,8 @@ export async function startApp(
     sessionFiles: questions,
     objects,
     filesRetainMs: FILES_RETAIN_MS,
+    gatewayUrl: 'http://host:1',
+    oneCalls: createOneCalls({ log }),
     metrics: openMetrics({ roles: 'api', owners: ['api'] }),
     operator: {
       ...{ stores, deadLetters, tiers: defaultTiers },

@@ -1,0 +1,147 @@
+import { once } from 'node:events';
+import { WebSocket } from 'ws';
+
+/** The parts of a browser's events that a page's picture needs. */
+export type PageEvent =
+  | { method: 'Page.lifecycleEvent'; frameId: string; loaderId: string; name: string }
+  | { method: 'Page.frameDetached'; frameId: string }
+  | { method: 'Page.javascriptDialogOpening' | 'Inspector.targetCrashed' };
+
+/** A client's connection to a browser, through the gateway. */
+export type CdpConnection = {
+  /** @throws CdpRefusal where the browser refuses, ConnectionLost once the connection has ended */
+  send(method: string, params?: object, sessionId?: string): Promise<Record<string, unknown>>;
+  /** Calls the listener for each event of a page, until another one is set. */
+  onEvent(listener: (event: PageEvent) => void): void;
+} & Disposable;
+
+/** The browser refuses a command. */
+export class CdpRefusal extends Error {
+  override readonly name = 'CdpRefusal';
+}
+
+/** The connection could not be made, or has ended. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost';
+  /** A message was longer than the connection takes. */
+  readonly isTooLong: boolean;
+  constructor(message: string, isTooLong = false) {
+    super(message);
+    this.isTooLong = isTooLong;
+  }
+}
+
+/** A name of an event, and all of an event that is read: more is no event of ours. */
+const EVENT_BYTES_MAX = 4_096;
+const NAME_BYTES_MAX = 64;
+const REPLY = Buffer.from('{"id":');
+const EVENT = /^\{"method":"([A-Za-z.]{1,40})"/;
+const TOO_LONG = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+
+/**
+ * Connects to a browser's CDP by its ticket. The browser may send anything: a page may have taken
+ * it over. Answers are parsed; of events those that are used, known by their first bytes; what
+ * cannot be read ends the connection.
+ * @param options `messageBytesMax`: a longer message ends the connection
+ * @throws ConnectionLost, or the reason of the aborted signal
+ */
+export async function connectCdp(
+  url: string,
+  { signal, messageBytesMax }: { signal: AbortSignal; messageBytesMax: number },
+): Promise<CdpConnection> {
+  signal.throwIfAborted();
+  const socket = new WebSocket(url, { perMessageDeflate: false, maxPayload: messageBytesMax });
+  const pending = new Map<number, PromiseWithResolvers<Record<string, unknown>>>();
+  let onEvent: ((event: PageEvent) => void) | null = null;
+  let ended: Error | null = null;
+  function end(error: Error): void {
+    ended ??= error;
+    for (const { reject } of pending.values()) reject(ended);
+    pending.clear();
+    socket.terminate();
+  }
+  const abort = (): void => end(signal.reason as Error);
+  signal.addEventListener('abort', abort, { once: true });
+  socket.on('error', (error: Error & { code?: string }) =>
+    end(new ConnectionLost(error.message, error.code === TOO_LONG)),
+  );
+  socket.on('close', (code) => {
+    signal.removeEventListener('abort', abort);
+    end(new ConnectionLost(`the browser's connection was closed: ${code}`));
+  });
+  socket.on('message', (data: Buffer, isBinary) => {
+    try {
+      if (isBinary) throw new SyntaxError('a message is not text');
+      receive(data);
+    } catch (error) {
+      end(new ConnectionLost(`the browser sent what is no message: ${String(error)}`));
+    }
+  });
+
+  function receive(data: Buffer): void {
+    if (!data.subarray(0, REPLY.length).equals(REPLY)) {
+      const event = readEvent(data);
+      if (event !== null) onEvent?.(event);
+      return;
+    }
+    const { id, result, error } = readObject(JSON.parse(data.toString()));
+    const answer = error === undefined ? readObject(result) : null;
+    const words = answer === null ? textOf(readObject(error)['message']) : '';
+    const waiter = pending.get(Number(id));
+    // Not before all of it is read: what cannot be read rejects all that wait.
+    pending.delete(Number(id));
+    if (answer === null) waiter?.reject(new CdpRefusal(words));
+    else waiter?.resolve(answer);
+  }
+
+  try {
+    await once(socket, 'open', { signal });
+  } catch (error) {
+    // The signal's own reason rather than an AbortError.
+    end(error as Error);
+    throw ended ?? error;
+  }
+  let lastId = 0;
+  return {
+    async send(method, params = {}, sessionId) {
+      if (ended !== null) throw ended;
+      lastId += 1;
+      const answer = Promise.withResolvers<Record<string, unknown>>();
+      pending.set(lastId, answer);
+      socket.send(JSON.stringify({ id: lastId, method, params, sessionId }));
+      return answer.promise;
+    },
+    onEvent: (listener) => void (onEvent = listener),
+    [Symbol.dispose]: () => end(new ConnectionLost('the connection is not needed any more')),
+  };
+}
+
+/**
+ * The event, if it is used; null: any other message.
+ * @throws SyntaxError if it is cut or garbled
+ */
+function readEvent(data: Buffer): PageEvent | null {
+  const [, method = ''] = EVENT.exec(data.subarray(0, NAME_BYTES_MAX).toString('latin1')) ?? [];
+  // A dialog's text may be long, and is not needed.
+  if (method === 'Page.javascriptDialogOpening' || method === 'Inspector.targetCrashed')
+    return { method };
+  if (method !== 'Page.lifecycleEvent' && method !== 'Page.frameDetached') return null;
+  if (data.length > EVENT_BYTES_MAX) throw new SyntaxError(`a ${method} has ${data.length} bytes`);
+  const params = readObject(readObject(JSON.parse(data.toString()))['params']);
+  const frameId = textOf(params['frameId']);
+  if (method === 'Page.frameDetached') return { method, frameId };
+  return { method, frameId, loaderId: textOf(params['loaderId']), name: textOf(params['name']) };
+}
+
+/** @throws SyntaxError if it is none */
+export function readObject(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new SyntaxError('an object is missing');
+  return value as Record<string, unknown>;
+}
+
+/** @throws SyntaxError if it is none */
+export function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw new SyntaxError('a text is missing');
+  return value;
+}

@@ -1,0 +1,86 @@
+import type { PageEvent } from './cdp.ts';
+
+/** What a page has to reach. */
+export type Milestone = 'load' | 'domcontentloaded' | 'networkidle';
+
+const NAMES = { load: 'load', domcontentloaded: 'DOMContentLoaded', networkidle: 'networkIdle' };
+
+/** Frames that are watched; a page may make as many as it likes. */
+const FRAMES_MAX = 256;
+/** Names of one frame; Chromium has a dozen. */
+const NAMES_MAX = 32;
+
+/** A frame's document and what it has reached. */
+type Frame = { loaderId: string; reached: Set<string> };
+
+/**
+ * How far the document in a page's main frame is, and which one it is: `loaderId` changes with each
+ * document.
+ */
+export class DocumentProgress {
+  readonly #mainFrame: string;
+  readonly #frames = new Map<string, Frame>();
+  #wake: (() => void) | null = null;
+
+  constructor(mainFrame: string) {
+    this.#mainFrame = mainFrame;
+  }
+
+  take(event: PageEvent): void {
+    if (event.method === 'Page.frameDetached') this.#frames.delete(event.frameId);
+    if (event.method === 'Page.lifecycleEvent') this.#reach(event);
+    this.#wake?.();
+  }
+
+  #reach({ frameId, loaderId, name }: Extract<PageEvent, { name: string }>): void {
+    const isMain = frameId === this.#mainFrame;
+    let frame = this.#frames.get(frameId);
+    if (frame === undefined && !isMain && this.#frames.size > FRAMES_MAX) return;
+    if (frame?.loaderId !== loaderId) {
+      // A new document of the page has frames of its own.
+      if (isMain) this.#frames.clear();
+      frame = { loaderId, reached: new Set() };
+      this.#frames.set(frameId, frame);
+    }
+    if (frame.reached.size < NAMES_MAX) frame.reached.add(name);
+  }
+
+  /** The document that has reached the milestone; null: the present one has not. */
+  #ready(milestone: Milestone, before: string | null): string | null {
+    const main = this.#frames.get(this.#mainFrame);
+    if (main === undefined || main.loaderId === before) return null;
+    const name = NAMES[milestone];
+    const counted = milestone === 'networkidle' ? [...this.#frames.values()] : [main];
+    return counted.every(({ reached }) => reached.has(name)) ? main.loaderId : null;
+  }
+
+  /** The present document; null: none is known yet. */
+  get loaderId(): string | null {
+    return this.#frames.get(this.#mainFrame)?.loaderId ?? null;
+  }
+
+  /**
+   * Resolves with the document's loader once the page's document has reached the milestone; the
+   * caller bounds the wait by the signal.
+   * @param before a document that does not count: the one before the page was opened
+   * @throws the reason of the aborted signal
+   */
+  async until(
+    milestone: Milestone,
+    { before, signal }: { before: string | null; signal: AbortSignal },
+  ): Promise<string> {
+    const wake = () => this.#wake?.();
+    signal.addEventListener('abort', wake);
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const ready = this.#ready(milestone, before);
+        if (ready !== null) return ready;
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+      }
+    } finally {
+      this.#wake = null;
+      signal.removeEventListener('abort', wake);
+    }
+  }
+}

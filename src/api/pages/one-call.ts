@@ -1,0 +1,288 @@
+import { handleCreateSession, type CreateResult } from '#src/commands/create-session.ts';
+import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
+import { untilReadable } from '#src/commands/read-your-writes.ts';
+import { sleep } from '#src/async/sleep.ts';
+import { within } from '#src/async/timeout.ts';
+import { createJudge } from '#src/domain/egress/rules.ts';
+import { readHost } from '#src/domain/egress/hosts.ts';
+import { isFinal } from '#src/domain/session/session.ts';
+import { isRejection, reject, type Rejection } from '#src/errors.ts';
+import { newId } from '#src/ids.ts';
+import type { EgressRules } from '#events/egress.ts';
+import type { EventMetadata } from '#events/envelope.ts';
+import type { SessionState } from '#events/session.ts';
+import type { Span } from '#src/telemetry/tracer.ts';
+import type { Caller } from '../auth/authenticate.ts';
+import { loadSession, type ApiDependencies } from '../dependencies.ts';
+import { timeoutOf, type PageAsked } from '../schemas/pages/page-call.ts';
+import type { readRequest } from '../sessions/requested-session.ts';
+import type { WantedProfile } from '#src/commands/session-profile.ts';
+import { capturePage, messageBytesMax, type Captured } from './captures.ts';
+import { CdpRefusal, connectCdp, ConnectionLost } from './cdp.ts';
+import { ServiceStopping, stoppingRejection } from './one-calls.ts';
+import { takePage } from './page.ts';
+import { navigationFailed, PageFailure, shown } from './page-failure.ts';
+
+/** A call that was admitted, and its session, which is not created yet. */
+export type OneCall = {
+  asked: PageAsked;
+  session: Exclude<ReturnType<typeof readRequest>, Rejection>;
+  profile: WantedProfile | null;
+  caller: Caller;
+  metadata: EventMetadata;
+  admitted: Promise<Rejection | null>;
+  /** Aborts when the client is gone. */
+  gone: AbortSignal;
+  /** Aborts when the process stops. */
+  stopping: AbortSignal;
+  span: Span | null;
+};
+
+/** What came of it; `sessionId` is null if no session was made. */
+export type Outcome = {
+  sessionId: string | null;
+  result: Captured | Rejection;
+  /** The milliseconds of each step, as Server-Timing has them. */
+  timing: string;
+};
+
+/** The call's time is up. */
+class TimeIsUp extends Error {
+  override readonly name = 'TimeIsUp';
+}
+class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/** A stop that the event store does not take is tried so often; then the session ends by itself. */
+const STOP_TRIES = 3;
+const STOP_AGAIN_MS = 500;
+const STOP_WITHIN_MS = 5_000;
+/** How long the event store is asked why a connection has ended. */
+const WHY_WITHIN_MS = 2_000;
+const NOTE_MAX = 256;
+
+/**
+ * Makes a session, opens a page in its browser through the gateway, takes what is asked for and
+ * stops the session, whatever comes of it. The stop is stored before this resolves; if it cannot
+ * be, the session ends by its idle time-out.
+ */
+export async function runOneCall(dependencies: ApiDependencies, call: OneCall): Promise<Outcome> {
+  const begunAt = performance.now();
+  const { id } = call.session;
+  const ending = new AbortController();
+  using _ = abortBy(ending, call);
+  let step: Step = 'browser';
+  let start: CreateResult['start'] = null;
+  let activeAt = begunAt;
+  let result: Captured | Rejection | null = null;
+  let isRefused = false;
+  let takenAt = begunAt;
+  try {
+    const created = await create(dependencies, call, ending.signal);
+    if (isRejection(created)) {
+      isRefused = true;
+      return { sessionId: null, result: created, timing: '' };
+    }
+    ({ start } = created);
+    activeAt = performance.now();
+    const session = activeSession(created.state, ending.signal);
+    step = 'page';
+    result = await visit(dependencies, call, session, ending.signal);
+  } catch (error) {
+    result = await rejectionOf(dependencies, call, { error, step, signal: ending.signal });
+  } finally {
+    takenAt = performance.now();
+    // A create without an answer may have made a session, too.
+    if (!isRefused) await stop(dependencies, call, noteOf(result, ending.signal));
+  }
+  const timing = timingOf({ begunAt, activeAt, takenAt, start });
+  return { sessionId: id, result: withSession(result, id), timing };
+}
+
+type Step = 'browser' | 'page';
+
+/** Ends the call when its time is up, its client is gone or the process stops. */
+function abortBy(ending: AbortController, { asked, gone, stopping }: OneCall): Disposable {
+  const late = setTimeout(() => ending.abort(new TimeIsUp()), timeoutOf(asked.body));
+  const left = (): void => ending.abort(new ClientGone());
+  const stops = (): void => ending.abort(new ServiceStopping('the process stops'));
+  const sources = [
+    [gone, left],
+    [stopping, stops],
+  ] as const;
+  for (const [signal, abort] of sources)
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort);
+  return {
+    [Symbol.dispose]() {
+      clearTimeout(late);
+      for (const [signal, abort] of sources) signal.removeEventListener('abort', abort);
+    },
+  };
+}
+
+async function create(
+  dependencies: ApiDependencies,
+  { asked, session, profile, caller, metadata, admitted, span }: OneCall,
+  signal: AbortSignal,
+): Promise<CreateResult | Rejection> {
+  const { organizationId, limits } = caller;
+  return handleCreateSession(dependencies, {
+    identity: { organizationId, id: session.id },
+    command: session.command,
+    metadata,
+    limits,
+    profile,
+    admitted,
+    waitMs: timeoutOf(asked.body),
+    signal,
+    span,
+  });
+}
+
+/** @throws PageFailure if it has ended, the reason of the signal if it has no browser yet */
+function activeSession(
+  state: SessionState,
+  signal: AbortSignal,
+): Extract<SessionState, { status: 'active' }> {
+  if (state.status === 'active') return state;
+  if (state.status === 'stopping' || isFinal(state.status)) throw new PageFailure(endOf(state));
+  signal.throwIfAborted();
+  throw new TimeIsUp();
+}
+
+async function visit(
+  { addresses, gatewayUrl }: ApiDependencies,
+  { asked, caller }: OneCall,
+  session: Extract<SessionState, { status: 'active' }>,
+  signal: AbortSignal,
+): Promise<Captured> {
+  const { url, viewport } = asked.body;
+  const address = innerAddress(addresses.cdpUrl(session, caller.keyHash), gatewayUrl);
+  const bounds = { signal, messageBytesMax: messageBytesMax(asked.kind) };
+  using cdp = await connectCdp(address, bounds);
+  const page = await takePage(cdp, { viewport, url, signal });
+  try {
+    await page.open(url);
+  } catch (error) {
+    throw refusedByRules(error, url, session.egress) ?? error;
+  }
+  // Awaited here: the connection ends with this function.
+  return await capturePage(page, asked, signal);
+}
+
+/** A client's address of the browser, at the gateway as this process reaches it. */
+function innerAddress(cdpUrl: string, gatewayUrl: string): string {
+  const { pathname } = new URL(cdpUrl);
+  const ticket = pathname.slice(pathname.lastIndexOf('/devtools/'));
+  return gatewayUrl.replace(/^http/, 'ws').replace(/\/+$/, '') + ticket;
+}
+
+/** Chromium says that no tunnel was made; the rules say why. Null: they allow the host's name. */
+function refusedByRules(error: unknown, url: string, rules?: EgressRules): PageFailure | null {
+  if (!(error instanceof PageFailure) || rules === undefined) return null;
+  const { protocol, hostname, port } = new URL(url);
+  const host = readHost(hostname);
+  if (host === null || !/^https?:$/.test(protocol)) return null;
+  const judge = createJudge(rules);
+  const number = Number(port || (protocol === 'https:' ? 443 : 80));
+  const verdict =
+    host.kind === 'address' ? judge.address(host.address, number) : judge.name(host.text, number);
+  return verdict === 'allowed' ? null : navigationFailed(url, `egress_${verdict}`);
+}
+
+/** The rejection for what ended a call. @throws what is a bug, or Unavailable */
+async function rejectionOf(
+  dependencies: ApiDependencies,
+  { asked, session, caller }: OneCall,
+  { error, step, signal }: { error: unknown; step: Step; signal: AbortSignal },
+): Promise<Rejection> {
+  const reason: unknown = signal.aborted ? signal.reason : error;
+  const url = shown(asked.body.url);
+  if (reason instanceof TimeIsUp) {
+    const context = { url, timeout_ms: timeoutOf(asked.body), waited_for: step };
+    return reject('PAGE_TIMEOUT', context);
+  }
+  if (reason instanceof ServiceStopping) return stoppingRejection();
+  // It is not sent.
+  if (reason instanceof ClientGone) return reject('UNAVAILABLE', { part: 'client' });
+  if (reason instanceof PageFailure && reason.rejection.code !== 'PAGE_CRASHED')
+    return reason.rejection;
+  const isBrowsers =
+    reason instanceof PageFailure ||
+    reason instanceof ConnectionLost ||
+    reason instanceof CdpRefusal ||
+    reason instanceof SyntaxError;
+  if (!isBrowsers) throw reason;
+  const asking = loadSession(dependencies.context, caller.organizationId, session.id);
+  const found = await within(WHY_WITHIN_MS, asking, () => null).catch(() => null);
+  const state = found?.state;
+  if (state !== undefined && (state.status === 'stopping' || isFinal(state.status)))
+    return endOf(state, url);
+  if (reason instanceof PageFailure) return reason.rejection;
+  const message = 'The browser does not answer, or not as a browser does.';
+  return reject('BROWSER_UNREACHABLE', {}, { message });
+}
+
+/** Why a session has ended that this call has not stopped. */
+function endOf({ status, endedReason }: SessionState, url?: string): Rejection {
+  const context = { status, ended_reason: endedReason };
+  if (endedReason === 'browser_crashed' || endedReason === 'out_of_memory')
+    return reject('PAGE_CRASHED', { ...(url === undefined ? {} : { url }), ...context });
+  return reject('SESSION_ENDED', context);
+}
+
+function withSession(result: Captured | Rejection, id: string): Captured | Rejection {
+  if (!isRejection(result)) return result;
+  return { ...result, context: { session_id: id, ...result.context } };
+}
+
+/** For the history: what came of the call. */
+function noteOf(result: Captured | Rejection | null, signal: AbortSignal): string {
+  if (signal.reason instanceof ClientGone) return 'one call: the client left';
+  if (signal.reason instanceof ServiceStopping) return 'one call: the API process stopped';
+  if (result === null) return 'one call: an error';
+  if (!isRejection(result)) return 'one call: done';
+  const { reason } = result.context;
+  const why = typeof reason === 'string' ? ` ${reason}` : '';
+  return `one call: ${result.code}${why}`.slice(0, NOTE_MAX);
+}
+
+/** Stops the session; a failure is logged, and the session ends by its idle time-out. */
+async function stop(
+  { context, views, oneCalls }: ApiDependencies,
+  { caller: { organizationId }, session: { id }, ...call }: OneCall,
+  note: string,
+): Promise<void> {
+  const metadata = { ...call.metadata, commandId: newId('cmd') };
+  async function attempt(): Promise<void> {
+    const command = { type: 'StopSession', reason: 'user', note, now: context.now() } as const;
+    const handled = await handleSessionCommand(context, { organizationId, id }, command, metadata);
+    if (!isRejection(handled)) await untilReadable(views, handled.sequence);
+  }
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await within(STOP_WITHIN_MS, attempt());
+    } catch (error) {
+      if (tries >= STOP_TRIES) return oneCalls.notStopped(id, error);
+      await sleep(STOP_AGAIN_MS);
+    }
+  }
+}
+
+type Moments = {
+  begunAt: number;
+  activeAt: number;
+  takenAt: number;
+  start: CreateResult['start'];
+};
+
+function timingOf({ begunAt, activeAt, takenAt, start }: Moments): string {
+  const how = start === null ? '' : `;desc=${start}`;
+  const stopped = performance.now() - takenAt;
+  return (
+    `browser;dur=${(activeAt - begunAt).toFixed(1)}${how}, ` +
+    `page;dur=${(takenAt - activeAt).toFixed(1)}, stop;dur=${stopped.toFixed(1)}`
+  );
+}

@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it, test } from 'vitest';
+import { WebSocketServer, type WebSocket } from 'ws';
+import { CdpRefusal, connectCdp, ConnectionLost, type PageEvent } from '#src/api/pages/cdp.ts';
+
+/** The connection of one-call requests to a browser that says anything. */
+
+const cleanup: (() => void)[] = [];
+afterEach(() => {
+  for (const end of cleanup.splice(0)) end();
+});
+
+/** A browser that answers each command with what `answer` makes of its id. */
+async function connect(answer: (id: number, socket: WebSocket) => void, messageBytesMax = 10_000) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  await once(server, 'listening');
+  server.on('connection', (socket) =>
+    socket.on('message', (data: Buffer) => {
+      const { id } = JSON.parse(data.toString()) as { id: number };
+      answer(id, socket);
+    }),
+  );
+  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const ending = new AbortController();
+  const cdp = await connectCdp(url, { signal: ending.signal, messageBytesMax });
+  cleanup.push(() => {
+    cdp[Symbol.dispose]();
+    server.close();
+  });
+  const events: PageEvent[] = [];
+  cdp.onEvent((event) => events.push(event));
+  return { cdp, events, ending };
+}
+
+const failureOf = (work: Promise<unknown>) => work.catch((error: unknown) => error);
+
+it('resolves with the answer to each command, and rejects with the browser’s refusal', async () => {
+  const { cdp } = await connect((id, socket) =>
+    socket.send(
+      JSON.stringify(id === 1 ? { id, result: { a: 1 } } : { id, error: { message: 'No.' } }),
+    ),
+  );
+  expect(await cdp.send('A.b')).toEqual({ a: 1 });
+  expect(await failureOf(cdp.send('A.c'))).toEqual(new CdpRefusal('No.'));
+});
+
+it('passes on the events that are used, and reads no others', async () => {
+  const { cdp, events } = await connect((id, socket) => {
+    socket.send('{"method":"Network.dataReceived","params":{ this is no JSON');
+    socket.send(
+      `{"method":"Page.javascriptDialogOpening","params":{"message":"${'x'.repeat(5_000)}`,
+    );
+    socket.send('{"method":"Inspector.targetCrashed","params":{}}');
+    const params = { frameId: 'F', loaderId: 'L', name: 'load', timestamp: 1 };
+    socket.send(JSON.stringify({ method: 'Page.lifecycleEvent', params }));
+    socket.send(JSON.stringify({ method: 'Page.frameDetached', params: { frameId: 'F' } }));
+    socket.send(JSON.stringify({ id, result: {} }));
+  });
+  await cdp.send('A.b');
+  expect(events).toEqual([
+    { method: 'Page.javascriptDialogOpening' },
+    { method: 'Inspector.targetCrashed' },
+    { method: 'Page.lifecycleEvent', frameId: 'F', loaderId: 'L', name: 'load' },
+    { method: 'Page.frameDetached', frameId: 'F' },
+  ]);
+});
+
+describe('the connection ends', () => {
+  test.each([
+    ['no JSON', '{"id":1,'],
+    ['an answer without a result', '{"id":1}'],
+    ['a result that is no object', '{"id":1,"result":[]}'],
+    ['an event without its fields', '{"method":"Page.lifecycleEvent","params":{"frameId":1}}'],
+    ['an event with no params', '{"method":"Page.frameDetached","params":null}'],
+    [
+      'an event that is too long',
+      `{"method":"Page.frameDetached","params":{"x":"${'y'.repeat(5_000)}"}}`,
+    ],
+    ['bytes', Buffer.from('{"id":1,"result":{}}')],
+  ])('at %s', async (_, message) => {
+    const { cdp } = await connect((_id, socket) => socket.send(message));
+    const failure = await failureOf(cdp.send('A.b'));
+    expect(failure).toBeInstanceOf(ConnectionLost);
+    expect(failure).toMatchObject({ isTooLong: false });
+    expect(await failureOf(cdp.send('A.c'))).toBe(failure);
+  });
+
+  it('at a message that is longer than it takes, and says so', async () => {
+    const { cdp } = await connect((id, socket) =>
+      socket.send(JSON.stringify({ id, result: { data: 'x'.repeat(10_000) } })),
+    );
+    expect(await failureOf(cdp.send('A.b'))).toMatchObject({ isTooLong: true });
+  });
+
+  it('with the reason of its signal', async () => {
+    const { cdp, ending } = await connect(() => ending.abort(new Error('late')));
+    expect(await failureOf(cdp.send('A.b'))).toEqual(new Error('late'));
+  });
+});
+
+it('cannot be made where nothing listens, or after the signal', async () => {
+  const options = { signal: new AbortController().signal, messageBytesMax: 1 };
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  await once(server, 'listening');
+  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server.close();
+  await once(server, 'close');
+  expect(await failureOf(connectCdp(url, options))).toBeInstanceOf(ConnectionLost);
+  const signal = AbortSignal.abort(new Error('late'));
+  expect(await failureOf(connectCdp(url, { ...options, signal }))).toEqual(new Error('late'));
+});

@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { connect, type AddressInfo } from 'node:net';
+import Fastify from 'fastify';
+import { describe, expect, it } from 'vitest';
+import { createOneCalls, type Place } from '#src/api/pages/one-calls.ts';
+import { sendBytes } from '#src/api/pages/send-bytes.ts';
+import { isRejection } from '#src/errors.ts';
+
+const log = { warn: () => undefined };
+
+function begin(calls: ReturnType<typeof createOneCalls>, organizationId: string): Place {
+  const place = calls.begin(organizationId);
+  if (isRejection(place)) throw new Error(place.code);
+  return place;
+}
+
+describe('calls at once', () => {
+  it('are sixteen of an organization, and of all as many as the process makes', () => {
+    const calls = createOneCalls({ log, max: 18 });
+    const places = Array.from({ length: 16 }, () => begin(calls, 'acme'));
+    expect(calls.begin('acme')).toMatchObject({
+      code: 'ONE_CALL_LIMIT_EXCEEDED',
+      context: { limit: 16 },
+    });
+    begin(calls, 'other');
+    begin(calls, 'third');
+    expect(calls.begin('other')).toMatchObject({ code: 'UNAVAILABLE' });
+    places[0]?.[Symbol.dispose]();
+    expect(isRejection(calls.begin('acme'))).toBe(false);
+  });
+
+  it('may end by themselves when the process stops, and are ended after that', async () => {
+    const calls = createOneCalls({ log, drainMs: 10 });
+    const place = begin(calls, 'acme');
+    place.stopping.addEventListener('abort', () => place[Symbol.dispose]());
+    const stopped = calls[Symbol.asyncDispose]();
+    expect(calls.begin('acme')).toMatchObject({ code: 'UNAVAILABLE' });
+    expect(place.stopping.aborted).toBe(false);
+    await stopped;
+    expect(place.stopping.reason).toMatchObject({ name: 'ServiceStopping' });
+  });
+});
+
+describe('an answer', () => {
+  /** A server whose answer has 16 MiB; `sent` resolves when it is over for the server. */
+  async function startServer(bounds: { silenceMs?: number; withinMs?: number }) {
+    const bytes = Buffer.alloc(16 * 1024 ** 2, 'x');
+    const over = Promise.withResolvers<void>();
+    const server = Fastify();
+    server.get('/', async (_request, reply) => {
+      await sendBytes(reply, bytes, bounds);
+      over.resolve();
+      return reply;
+    });
+    const url = await server.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = server.server.address() as AddressInfo;
+    return { url, port, sent: over.promise, [Symbol.asyncDispose]: () => server.close() };
+  }
+
+  it('arrives whole', async () => {
+    await using server = await startServer({});
+    const answer = await fetch(server.url);
+    expect((await answer.arrayBuffer()).byteLength).toBe(16 * 1024 ** 2);
+    await server.sent;
+  });
+
+  it('of which nothing is read is ended', async () => {
+    await using server = await startServer({ silenceMs: 100 });
+    const socket = connect(server.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    socket.on('error', () => undefined);
+    await once(socket, 'readable');
+    await server.sent;
+    socket.destroy();
+  });
+
+  it('that is read too slowly is ended', async () => {
+    await using server = await startServer({ withinMs: 200 });
+    const socket = connect(server.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    socket.on('error', () => undefined);
+    await once(socket, 'readable');
+    const reading = setInterval(() => socket.read(1_024), 10);
+    await server.sent;
+    clearInterval(reading);
+    socket.destroy();
+  });
+});
