@@ -187,6 +187,12 @@ const requested = {
     Type.Literal(false, { description: 'its end tells nothing of what its pages did' }),
   ),
   profile: Type.Optional(AskedProfile),
+  owner: Type.Optional(
+    Type.Object(
+      { mcpSessionId: Type.String({ pattern: ID, description: 'id of the MCP session' }) },
+      { description: 'what it ends with; absent: nothing' },
+    ),
+  ),
 };
 
 /** In the event of an end; absent: there is none. */

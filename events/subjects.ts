@@ -8,6 +8,10 @@ export const PARKED_STREAM = 'PARKED';
 export const LEASES_BUCKET = 'leases';
 export const LEASES_STREAM = `KV_${LEASES_BUCKET}`;
 
+/** The key-value bucket of MCP sessions, and its stream. */
+export const MCP_BUCKET = 'mcp';
+export const MCP_STREAM = `KV_${MCP_BUCKET}`;
+
 /** The events that organizations may read, in the order of EVENTS. */
 export const PUBLIC_STREAM = 'PUBLIC';
 

@@ -216,6 +216,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   dockerode: ['docker'],
   '@kubernetes': ['kubernetes'],
   fastify: ['src/api'],
+  '@modelcontextprotocol': ['src/api/mcp'],
   '@fastify': ['src/api'],
   '@scalar': ['src/api/docs'],
   jose: [

@@ -10,6 +10,7 @@ import type { ReaderWatch } from '#src/telemetry/reader-watch.ts';
 import type { Tiers } from '#src/domain/organization/tiers.ts';
 import { newId } from '#src/ids.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
+import type { McpSessions } from '#src/messaging/mcp-sessions.ts';
 import type { SessionFilesPort } from '#src/messaging/session-files.ts';
 import type { Screenshots } from '#src/messaging/screenshots.ts';
 import type { ObjectStore } from '#src/objects/object-store.ts';
@@ -87,6 +88,8 @@ export type ApiDependencies = {
   gatewayUrl: string;
   /** The one-call requests of this process that are under way. */
   oneCalls: OneCalls;
+  /** The MCP sessions of all processes, and how long one's client may be away. */
+  mcp: { sessions: McpSessions; graceMs: number };
   feed: EventFeed;
   audit: AuditSource;
   metrics: Pick<Metrics, 'createPhase' | 'text'>;
@@ -105,6 +108,7 @@ export type ApiDependencies = {
   /** Checks whether the credential of an open stream is still valid. */
   authenticate: Authenticate;
   dashboard: DashboardFiles;
+  log: Pick<Logger, 'info' | 'warn'>;
 };
 
 /** A caller's request as the cause of events. */

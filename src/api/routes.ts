@@ -55,6 +55,7 @@ import { updateSession } from './routes/sessions/update-session.patch.ts';
 import { deliveries } from './routes/webhooks/deliveries.ts';
 import { webhooks } from './routes/webhooks/webhooks.ts';
 import { webDriver } from './routes/webdriver/webdriver.ts';
+import { serveMcp } from './mcp/mcp.ts';
 import { createPoolSeries } from './operator/pool-query.ts';
 import { createWaitingPlaces } from './sessions/waiting-places.ts';
 import { createHistoryReader } from './time-travel/history-reader.ts';
@@ -118,6 +119,7 @@ export function registerRoutes(server: ApiServer, dependencies: ApiDependencies)
   serviceReady(server, dependencies);
   serviceMetrics(server, dependencies);
   webDriver(server, dependencies);
+  serveMcp(server, dependencies);
   serveDocuments(server);
   serveDashboard(server, dependencies.dashboard);
 }

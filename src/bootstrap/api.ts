@@ -34,6 +34,7 @@ import { watchStoreIdentity } from '#src/event-store/store-identity.ts';
 import { createDrivers } from '#src/api/webdriver/drivers.ts';
 import { createFeed } from '#src/feed/feed.ts';
 import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-dead-letters.ts';
+import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
 import { createJetStreamScreenshots } from '#src/messaging/jetstream/jetstream-screenshots.ts';
 import { createJetStreamSessionFiles } from '#src/messaging/jetstream/jetstream-session-files.ts';
 import { auditArchive } from '#src/operator/audit-archive.ts';
@@ -102,6 +103,7 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
     credentials,
     screenshots: createJetStreamScreenshots(infrastructure.connection),
     sessionFiles: createJetStreamSessionFiles(infrastructure.connection),
+    mcp: { ...config.mcp, sessions: await createJetStreamMcpSessions(infrastructure.connection) },
     filesRetainMs: config.files.retainMs,
     operator: operatorParts(infrastructure),
     webhooks: webhookParts(infrastructure),

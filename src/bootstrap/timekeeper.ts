@@ -1,3 +1,4 @@
+import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers.ts';
 import { createJetStreamWorkQueues } from '#src/messaging/jetstream/jetstream-work-queue.ts';
@@ -12,6 +13,7 @@ export async function composeTimekeeper(infrastructure: Infrastructure): Promise
     timers: createJetStreamTimers(connection, { onOpened: readers.add }),
     leases: await createJetStreamLeases(connection),
     lostAfterMs: config.serverLostAfterMs,
+    mcp: { ...config.mcp, sessions: await createJetStreamMcpSessions(connection) },
     queue: config.queue,
     onLogReconnect: (listener) => connection.onReconnect(listener),
   });

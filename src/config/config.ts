@@ -16,6 +16,7 @@ import {
 import { objectsVariables, readObjects, type ObjectsConfig } from './objects.ts';
 import { readRecordings, recordingsVariables, type RecordingsConfig } from './recordings.ts';
 import { s3Variables } from './s3.ts';
+import { mcpVariables, readMcp, type McpConfig } from './mcp.ts';
 import { processVariables, readProcess, type ProcessConfig } from './process.ts';
 import { profilesVariables, readProfiles, type ProfilesConfig } from './profiles.ts';
 import { readStores, storesVariables, type StoresConfig } from './stores.ts';
@@ -54,6 +55,7 @@ export type RoleName = (typeof roles)[number];
  */
 export type Config = StoresConfig &
   ProcessConfig & {
+    mcp: McpConfig;
     api: { host: string; port: number; createWaitMs: number };
     gateway: GatewayConfig;
     incoming: IncomingConfig;
@@ -114,6 +116,7 @@ export const variables = {
     meaning: 'folder of the embedded event store, secrets and runtime.json',
   },
   ...processVariables,
+  ...mcpVariables,
   AUDIT_KEY_FILE: {
     fallback: '',
     meaning:
@@ -229,6 +232,7 @@ export function readConfig(given: Record<string, string | undefined>): Config {
     incoming,
     dataDir: resolve(read('DATA_DIR')),
     ...readProcess(read),
+    mcp: readMcp(read),
     auditKeyFile: readableFile('AUDIT_KEY_FILE', read),
     ...readStores(read),
     archive: readArchive(read),

@@ -26,7 +26,7 @@ export function causesOf(end: RecordedOf<'session'>, related: readonly RecordedE
 function timerOf({ metadata: { actor } }: RecordedEvent): string | null {
   const [role, what] = actor.id.split('/');
   const isTimer = actor.kind === 'service' && role === 'timekeeper' && what !== undefined;
-  return isTimer && what !== 'lost-server' ? what : null;
+  return isTimer && what !== 'lost-server' && what !== 'lost-client' ? what : null;
 }
 
 function causeOf(

@@ -1,6 +1,7 @@
 import type { Views } from '#projections/store/views.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { Leases } from '#src/messaging/leases.ts';
+import type { McpSessions } from '#src/messaging/mcp-sessions.ts';
 import type { Timers } from '#src/messaging/timers.ts';
 import type { OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -14,6 +15,8 @@ export type TimekeeperDependencies = {
   views: Views;
   /** A server whose lease is missing so long, with the lease's own time, counts as lost. */
   lostAfterMs: number;
+  /** The MCP sessions, and how long their clients may be away: src/timekeeper/lost-clients.ts. */
+  mcp: { sessions: McpSessions; graceMs: number; silenceMs: number };
   queue: { afterMs: number; timeoutMs: number };
   /** Calls the listener whenever the event store is available again; returns the unsubscriber. */
   onLogReconnect: (listener: () => void) => () => void;

@@ -119,7 +119,7 @@ async function checkSession(
 }
 
 /** All organizations of the event store; each call reads only the new events. */
-function createOrganizations({ context, log }: TimekeeperDependencies) {
+export function createOrganizations({ context, log }: TimekeeperDependencies) {
   const ids = new Set<string>();
   let after = 0;
   return {

@@ -9,6 +9,7 @@ import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import type { Timer } from '#src/messaging/timers.ts';
 import { timersAfter } from './schedule-timers.ts';
 import { timerCommand, rescheduleAt } from './timer-command.ts';
+import { watchLostClients } from './lost-clients.ts';
 import { watchServers } from './lost-servers.ts';
 import { watchOverdue } from './overdue.ts';
 import type { TimekeeperDependencies } from './dependencies.ts';
@@ -62,6 +63,7 @@ export async function startTimekeeper(
       signal,
     ),
     watchServers(dependencies, signal),
+    watchLostClients(dependencies, signal),
   ];
   return {
     async [Symbol.asyncDispose]() {

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { LEASE_MS } from '#src/messaging/leases.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
@@ -34,6 +35,7 @@ async function watched(lostAfterMs: number) {
       },
       views: fleet.views,
       lostAfterMs,
+      mcp: { sessions: createMemoryMcpSessions({ now }), graceMs: 60_000, silenceMs: 60_000 },
       queue: { afterMs: 1_000, timeoutMs: 60_000 },
       onLogReconnect: () => () => undefined,
       log: pino({ level: 'silent' }),

@@ -11,6 +11,7 @@ import { organizationSessions } from '#projections/organization-sessions.ts';
 import { runProjection } from '#projections/runner/run-projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { createMemoryViews } from '#projections/store/views.memory.ts';
+import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
@@ -170,6 +171,7 @@ async function openService() {
       leases: createMemoryLeases(context),
       // Nothing but its expiry ends a session here.
       lostAfterMs: 10_000,
+      mcp: { sessions: createMemoryMcpSessions({ now }), graceMs: 60_000, silenceMs: 60_000 },
       queue: { afterMs: 10 * HOUR, timeoutMs: 10 * HOUR },
       onLogReconnect: () => () => undefined,
       log: pino({ level: 'silent' }),

@@ -4,6 +4,7 @@ import { startProjections } from '#projections/runner/run-projections.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import { monotonicViews } from '#projections/store/monotonic-views.ts';
 import type { Views } from '#projections/store/views.ts';
+import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import type { CreateDependencies } from '#src/commands/create-session.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -43,6 +44,10 @@ export type Roles = { api: CreateDependencies | null } & AsyncDisposable;
 /** Requests that may wait beyond the servers' room. */
 const QUEUE_MAX = 6;
 /** When a session that no server has accepted is queued, and when it fails. */
+/** No MCP session. */
+const withoutMcp = (now: () => number) => {
+  return { sessions: createMemoryMcpSessions({ now }), graceMs: 60_000, silenceMs: 60_000 };
+};
 export const QUEUE = { afterMs: 2_000, timeoutMs: 40_000 };
 
 /**
@@ -86,7 +91,15 @@ export async function startRoles(
       }),
     );
   if (roles.includes('timekeeper'))
-    stack.use(await startTimekeeper({ ...common, timers, lostAfterMs: LEASE_MS, queue: QUEUE }));
+    stack.use(
+      await startTimekeeper({
+        ...common,
+        timers,
+        lostAfterMs: LEASE_MS,
+        queue: QUEUE,
+        mcp: withoutMcp(now),
+      }),
+    );
   if (roles.includes('provisioner') && host !== null)
     stack.use(
       await startProvisioner({

@@ -50,6 +50,8 @@ export const topics: readonly Topic[] = [
       TLS_CERT_FILE: FILE,
       TLS_KEY_FILE: FILE,
       TRUSTED_PROXIES: 'networks',
+      MCP_GRACE: DURATION,
+      MCP_SILENCE: DURATION,
       EVENT_STREAMS_MAX: COUNT,
       EVENT_STREAMS_PER_ORGANIZATION: COUNT,
     },

@@ -109,6 +109,8 @@ export const table: Record<keyof typeof variables, Row[]> = {
     ['/tmp', /cannot be read \(EISDIR\)/],
   ],
   SERVER_ID: [['a.b', /is not 1 to 64 letters/]],
+  MCP_GRACE: [...wait, ['1s', /is less than 2s/]],
+  MCP_SILENCE: [...wait, ['59s', /is less than MCP_GRACE/]],
   SERVER_LOST_AFTER: [...wait, ['9s', /is less than 10s/]],
   SHUTDOWN_WITHIN: [...wait, ['10ms', /is less than 1s/]],
   RETAIN_ENDED: duration,

@@ -3,7 +3,7 @@ import { reject, type Rejection } from '#src/errors.ts';
 import { mayDo, type Action } from '#src/domain/organization/roles.ts';
 import type { TierLimits } from '#src/domain/organization/tiers.ts';
 import { bearerOf, passwordOf, type Authenticate, type Caller } from '../auth/authenticate.ts';
-import { unitsOf, type Asked } from './cost.ts';
+import { unitsOf, type Asked, type Cost } from './cost.ts';
 import { sendRejection } from './error-response.ts';
 import type { RouteConfig } from './route.ts';
 import {
@@ -87,7 +87,7 @@ export function registerAdmission(
     action: Action | null,
   ): Admission {
     const { requestsPerMinute: limit } = caller?.limits ?? gatekeeper.anonymous;
-    const cost = isFree(config, caller) ? 0 : unitsOf(config.cost, request as Asked, limit);
+    const cost = isFree(config, caller) ? 0 : unpaidUnits(request, config.cost, limit);
     const allowance =
       caller === null
         ? countByAddress(request.ip, cost)
@@ -259,6 +259,12 @@ function authenticated({ headers, routeOptions }: FastifyRequest, authenticate: 
   const isWebDriver = routeOptions.config.isWebDriver === true;
   const credential = bearerOf(authorization) ?? (isWebDriver ? passwordOf(authorization) : null);
   return credential === null ? null : authenticate(credential);
+}
+
+/** What the request costs, without what was taken before it came through its door. */
+function unpaidUnits(request: FastifyRequest, cost: Cost | undefined, limit: number): number {
+  const units = unitsOf(cost, request as Asked, limit);
+  return Math.max(0, units - (request.door?.paid ?? 0));
 }
 
 /** Not for an allowance that nothing was asked of, which is always sufficient. */

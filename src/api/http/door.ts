@@ -3,7 +3,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { CLIENT_LENGTH_MAX, type Via } from '#events/envelope.ts';
 
 /** The door that a request came through, and how the program behind it names itself. */
-export type Door = { via: Via; client?: string };
+export type Door = {
+  via: Via;
+  client?: string;
+  /** The MCP session that a session ends with which the request creates. */
+  mcpSessionId?: string;
+  /** Units of the rate limit that were taken for the request before it came through the door. */
+  paid?: number;
+};
 
 declare module 'fastify' {
   // oxlint-disable-next-line typescript/consistent-type-definitions
@@ -21,8 +28,9 @@ const passing = new AsyncLocalStorage<Door>();
  * could send it too.
  * @param work starts the inner requests; requests that it does not start are not concerned
  */
-export function throughDoor<Answer>(door: Door, work: () => Answer): Answer {
-  return passing.run(door, work);
+export function throughDoor<Answer>(door: Door, work: () => PromiseLike<Answer>): Promise<Answer> {
+  // Awaited inside: an inner request may begin only once its answer is asked for.
+  return passing.run(door, async () => await work());
 }
 
 /** Notes for each request the door that it came through. */

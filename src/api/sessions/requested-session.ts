@@ -26,7 +26,7 @@ import { generateName } from './session-name.ts';
 export function readRequest(
   body: Static<typeof CreateSessionBody>,
   caller: Caller,
-  { key, now, maxLifetimeMs, passwords }: Read,
+  { key, now, maxLifetimeMs, passwords, mcpSessionId }: Read,
 ): { id: string; command: CreateSession } | Rejection {
   const asked = readDuration(body.duration);
   if (typeof asked !== 'number') return asked;
@@ -54,6 +54,7 @@ export function readRequest(
     now,
     fingerprint: key === null ? null : fingerprintOf(withoutPassword(body, passwords)),
     ...(egress === null ? {} : { egress }),
+    ...(mcpSessionId === undefined ? {} : { owner: { mcpSessionId } }),
   });
   return { id, command };
 }
@@ -63,12 +64,17 @@ type Read = {
   now: number;
   maxLifetimeMs: number;
   passwords: ProxyPasswordSealer;
+  /** The MCP session that the session ends with. */
+  mcpSessionId?: string | undefined;
 };
 
 function toCommand(
   body: Static<typeof CreateSessionBody>,
   caller: Caller,
-  read: Pick<CreateSession, 'durationMs' | 'idleTimeoutMs' | 'now' | 'fingerprint' | 'egress'>,
+  read: Pick<
+    CreateSession,
+    'durationMs' | 'idleTimeoutMs' | 'now' | 'fingerprint' | 'egress' | 'owner'
+  >,
 ): CreateSession {
   return {
     type: 'CreateSession',

@@ -177,6 +177,8 @@ export type CreateSession = {
   record?: true;
   /** Present: its end is to tell nothing of what its pages did. */
   blackBox?: false;
+  /** The MCP session that it ends with. */
+  owner?: { mcpSessionId: string };
   /** Decided with the profile itself; absent: none. */
   profile?: AskedProfile;
   now: number;

@@ -6,6 +6,7 @@ import {
   DELIVERIES_STREAM,
   EVENTS_STREAM,
   LEASES_STREAM,
+  MCP_STREAM,
   PARKED_STREAM,
   PUBLIC_STREAM,
   TIMERS_STREAM,
@@ -31,6 +32,7 @@ const streams = [
   OBJECTS_STREAM,
   WEBHOOKS_STREAM,
   DELIVERIES_STREAM,
+  MCP_STREAM,
 ];
 
 /** Replicas of a new stream: the number requested, else 3 in a cluster and 1 without. */

@@ -37,6 +37,7 @@ const ruin = [
   '$JS.API.STREAM.DELETE.EVENTS',
   '$JS.API.STREAM.MSG.DELETE.EVENTS',
   '$JS.API.STREAM.DELETE.KV_leases',
+  '$JS.API.STREAM.DELETE.KV_mcp',
   '$JS.API.STREAM.DELETE.OBJECTS',
   '$JS.API.STREAM.MSG.DELETE.OBJECTS',
   '$JS.API.ACCOUNT.PURGE.SERVICE',
@@ -79,6 +80,8 @@ export const hooks = [
   '$JS.API.STREAM.PURGE.WEBHOOKS',
   '$JS.API.STREAM.PURGE.DELIVERIES',
 ];
+/** Which MCP clients are there. */
+const mcp = ['$KV.mcp.mcp_1', '$JS.API.STREAM.PURGE.KV_mcp'];
 /** The API asks, the servers answer. */
 const questions = ['ask.screenshot.srv_1', 'ask.files.srv_1'];
 /** Objects of a kind, which one role stores. */
@@ -119,6 +122,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   projector: [
+    ...mcp,
     ...objects,
     ...questions,
     ...allBut(),
@@ -134,6 +138,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   provisioner: [
+    ...mcp,
     ...ofCallers,
     ...questions,
     ...allBut('assigned', 'requeued', 'activated', ...profile, ...filed, ...ends),
@@ -147,6 +152,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   gateway: [
+    ...mcp,
     ...objects,
     ...questions,
     ...allBut('accessed', 'share-used'),
@@ -178,6 +184,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   archivist: [
+    ...mcp,
     ...ofFiles,
     ...ofBrowsersAlone,
     ...ofCallers,
@@ -196,6 +203,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.MSG.DELETE.PUBLIC',
   ],
   webhooks: [
+    ...mcp,
     ...objects,
     ...questions,
     ...allBut(),
@@ -212,6 +220,7 @@ export const forbidden: Record<NatsUser, string[]> = {
     '$JS.API.STREAM.CREATE.EVENTS',
   ],
   operator: [
+    ...mcp,
     ...objects,
     ...questions,
     ...allBut(),

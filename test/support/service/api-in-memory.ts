@@ -34,6 +34,7 @@ import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import { createMemoryScreenshots } from '#src/messaging/screenshots.memory.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { subscribeToSessions } from '#src/event-store/session-events.ts';
+import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { createWebhookSecrets } from '#src/webhooks/signature.ts';
@@ -65,6 +66,8 @@ const usual = {
 /** Limits of files. */
 export const FILE_BYTES_MAX = 1024 ** 2;
 export const FILES_RETAIN_MS = 24 * 3_600_000;
+/** How long clients of the MCP server may be away. */
+const mcpTimes = { graceMs: 2_400, silenceMs: 60_000 };
 const FEED_LIMITS = { clientsMax: 10, clientsPerOrganizationMax: 5 };
 const log = pino({ level: 'silent' });
 const proxyPasswords = createProxyPasswords(Buffer.alloc(32, 'key'));
@@ -107,6 +110,7 @@ export async function startApp(
   const now = () => Date.now() + offsetMs;
   const context = createCommandContext(wrapEventStore(createMemoryEventStore()), now);
   const timers = createMemoryTimers({ now });
+  const mcpSessions = createMemoryMcpSessions({ now });
   // The lease is renewed by the machine's clock; a server is not lost because a test jumps ahead.
   const leases = createMemoryLeases({ now: () => Date.now() });
   const stores = stack.use(createMemoryViews());
@@ -141,6 +145,7 @@ export async function startApp(
       ...infrastructure,
       timers,
       lostAfterMs: 10_000,
+      mcp: { ...mcpTimes, sessions: mcpSessions },
       queue,
       onLogReconnect: () => () => undefined,
     }),
@@ -215,6 +220,7 @@ export async function startApp(
     credentials: { reached: () => Promise.resolve() },
     screenshots,
     sessionFiles: questions,
+    mcp: { ...mcpTimes, sessions: mcpSessions },
     objects,
     filesRetainMs: FILES_RETAIN_MS,
     gatewayUrl: 'http://host:1',
@@ -294,6 +300,7 @@ export async function startApp(
     /** What follows the downloads of browsers. */
     downloads: files.part,
     context,
+    mcpSessions,
     browsers,
     deadLetters,
     /** The lines of the operator's decisions that leave no event. */

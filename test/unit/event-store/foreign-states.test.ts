@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import type { Views } from '#projections/store/views.ts';
+import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import { createCommandContext } from '#src/commands/handle-command.ts';
 import { watchSession } from '#src/commands/session-outcome.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
@@ -102,6 +103,11 @@ it('timers are scheduled for the session’s times', async () => {
     leases: createMemoryLeases({ now: () => now }),
     views: { isReachable: () => false } as Views,
     lostAfterMs: 10_000,
+    mcp: {
+      sessions: createMemoryMcpSessions({ now: () => now }),
+      graceMs: 60_000,
+      silenceMs: 60_000,
+    },
     queue: { afterMs: 30_000, timeoutMs: 90_000 },
     onLogReconnect: () => () => undefined,
     log: pino({ level: 'silent' }),

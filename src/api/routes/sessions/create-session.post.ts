@@ -107,6 +107,7 @@ async function create(
     now: dependencies.context.now(),
     maxLifetimeMs: dependencies.maxLifetimeMs,
     passwords: dependencies.proxyPasswords,
+    mcpSessionId: request.door?.mcpSessionId,
   });
   if (isRejection(asked)) return sendRejection(reply, (await admitted) ?? asked);
   const unknown = await refuseUnknownExtensions(dependencies.context, organizationId, asked);

@@ -19,7 +19,7 @@ const KNOWN_MAX = 8;
 /** Seconds after which a server may be back, or another one have taken its place. */
 const SERVER_SECONDS = 5;
 
-const ScreenshotQuery = Type.Object(
+export const ScreenshotQuery = Type.Object(
   {
     max_width: Type.Optional(
       Type.Integer({

@@ -1,0 +1,249 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { isId } from '#events/subjects.ts';
+import { reject, type Rejection } from '#src/errors.ts';
+import { newId } from '#src/ids.ts';
+import { readOwnedSessions, stopOwnedSession } from '#src/commands/mcp-sessions.ts';
+import type { McpSession } from '#src/messaging/mcp-sessions.ts';
+import { bearerOf } from '../auth/authenticate.ts';
+import { requestMetadata, type ApiDependencies } from '../dependencies.ts';
+import { openSink } from '../event-stream/event-sink.ts';
+import { answerHeaders } from '../http/admission.ts';
+import { sendRejection } from '../http/error-response.ts';
+import type { ApiServer } from '../http/route.ts';
+import { invalid } from '../http/validation.ts';
+import { answerMessage } from './answer-message.ts';
+import { callTool } from './call-tool.ts';
+import { followClients, STREAMS_MAX, type McpClients } from './clients.ts';
+import { refuseForeignPage } from './origin.ts';
+
+const PATH = '/mcp';
+const SESSION_HEADER = 'mcp-session-id';
+/** A comment so often keeps proxies from ending an idle stream, and finds a client that is gone. */
+const COMMENT_EVERY_MS = 15_000;
+const COMMENT = Buffer.from(': here\n\n');
+const RETRY_AFTER_SECONDS = 10;
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  // No transformation, and no buffering by a proxy.
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+};
+
+type Dependencies = Pick<
+  ApiDependencies,
+  'context' | 'views' | 'addresses' | 'mcp' | 'ownHosts' | 'authenticate' | 'log'
+>;
+type Parts = Dependencies & { clients: McpClients; server: ApiServer };
+
+/**
+ * The MCP server: POST has a message of the client, GET is its stream, DELETE ends its session and
+ * the browser sessions that were made in it. Not in the OpenAPI document: the protocol describes
+ * itself.
+ */
+export function serveMcp(server: ApiServer, dependencies: Dependencies): void {
+  let following: McpClients | null = null;
+  const parts: Parts = {
+    ...dependencies,
+    server,
+    // Made with the first client: the document is also made of routes without dependencies.
+    get clients() {
+      return (following ??= followClients(dependencies.mcp, dependencies.log));
+    },
+  };
+  // Before connections are waited for: its streams would hold the server up.
+  server.addHook('preClose', async () => following?.[Symbol.asyncDispose]());
+  const config = { action: 'read', refusals: [] } as const;
+  const shared = { url: PATH, config, preHandler: refuseForeign };
+  server.route({
+    ...shared,
+    method: 'POST',
+    schema: { hide: true, body: Type.Unknown() },
+    handler: (request, reply) => answerPost(parts, request, reply),
+  });
+  server.route({
+    ...shared,
+    method: 'GET',
+    exposeHeadRoute: false,
+    schema: { hide: true },
+    handler: (request, reply) => openStream(parts, request, reply),
+  });
+  server.route({
+    ...shared,
+    method: 'DELETE',
+    schema: { hide: true },
+    handler: (request, reply) => endSession(parts, request, reply),
+  });
+
+  function refuseForeign(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    const refusal = refuseForeignPage(request.headers.origin, dependencies.ownHosts);
+    if (refusal === null) done();
+    else sendRejection(reply, refusal);
+  }
+}
+
+/** A message of JSON-RPC, as far as it matters here. */
+type Message = {
+  method?: unknown;
+  params?: { clientInfo?: { name?: unknown; version?: unknown } };
+};
+
+async function answerPost(parts: Parts, request: FastifyRequest, reply: FastifyReply) {
+  const { body } = request;
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return sendRejection(reply, invalid({}, 'The body must be one message of JSON-RPC.'));
+  const message = body as Message;
+  if (message.method === 'initialize') return begin(parts, request, reply, message);
+  const found = await findSession(parts, request);
+  if ('code' in found) return sendRejection(reply, found);
+  return parts.clients.hear(found.id, () => answer(parts, request, reply, found));
+}
+
+type Found = { id: string; session: McpSession };
+
+/** A new MCP session; it is stored before its client learns its id. */
+async function begin(parts: Parts, request: FastifyRequest, reply: FastifyReply, message: Message) {
+  const { name, version } = message.params?.clientInfo ?? {};
+  const client = [name, version].filter((one) => typeof one === 'string').join(' ');
+  const { organizationId, userId } = request.caller;
+  const id = newId('mcp');
+  const session: McpSession = {
+    organizationId,
+    userId,
+    client: client.slice(0, 100),
+    stream: 'none',
+    streamId: null,
+    ended: null,
+  };
+  const answered = await answer(parts, request, reply, { id, session }, async (status) => {
+    // A client that offers no version of the protocol, say, has no session.
+    if (status !== 200) return;
+    await parts.mcp.sessions.create(id, session);
+    void reply.header(SESSION_HEADER, id);
+  });
+  return answered;
+}
+
+async function answer(
+  parts: Parts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { id, session }: Found,
+  beforeAnswer: (status: number) => Promise<void> = async () => undefined,
+): Promise<FastifyReply> {
+  const headers = new Headers();
+  for (const name of ['accept', 'content-type', 'mcp-protocol-version']) {
+    const value = request.headers[name];
+    if (typeof value === 'string') headers.set(name, value);
+  }
+  const response = await answerMessage(headers, request.body, (name, given) =>
+    callTool(parts.server, parts, {
+      request,
+      session: { id, client: session.client },
+      name,
+      given,
+    }),
+  );
+  const text = await response.text();
+  await beforeAnswer(response.status);
+  return reply
+    .code(response.status)
+    .type(response.headers.get('content-type') ?? 'application/json')
+    .send(text === '' ? undefined : text);
+}
+
+/** The caller's MCP session that the request names, or why there is none. @throws Unavailable */
+async function findSession(
+  { mcp }: Parts,
+  { headers, caller }: FastifyRequest,
+): Promise<Found | Rejection> {
+  const id = headers[SESSION_HEADER];
+  if (typeof id !== 'string' || id === '')
+    return invalid({ field: SESSION_HEADER }, 'The header Mcp-Session-Id is missing.');
+  const session = isId(id) ? await mcp.sessions.get(id) : null;
+  const isOwn =
+    session?.organizationId === caller.organizationId && session.userId === caller.userId;
+  if (session === null || !isOwn || session.ended !== null) {
+    const message = 'There is no such MCP session; begin a new one with initialize.';
+    return reject('NOT_FOUND', { path: PATH, [SESSION_HEADER]: id }, { message });
+  }
+  return { id, session };
+}
+
+/**
+ * The stream of messages to the client. The service has none to send: what matters is that it is
+ * open, by which the service sees that the client is there.
+ */
+async function openStream(parts: Parts, request: FastifyRequest, reply: FastifyReply) {
+  if (!(request.headers.accept ?? '').includes('text/event-stream'))
+    return sendRejection(reply, invalid({}, 'Accept must have text/event-stream.'));
+  const found = await findSession(parts, request);
+  if ('code' in found) return sendRejection(reply, found);
+  const { socket } = request.raw;
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+  // The place is reserved before anything is waited for, so that two requests cannot both have it.
+  const reservation = parts.clients.reserve(found.id, {
+    organizationId: request.caller.organizationId,
+    end: close,
+    isAllowed: async () => isStillAllowed(parts, request),
+  });
+  if (reservation === null) {
+    const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
+    return sendRejection(reply, reject('STREAM_LIMIT_EXCEEDED', { limit: STREAMS_MAX }, retry));
+  }
+  void closed.then(() => reservation.cut());
+  // The answer may wait behind an earlier one of its connection: then it has no end of its own.
+  socket.once('close', close);
+  void closed.then(() => socket.off('close', close));
+  if (socket.destroyed) close();
+  try {
+    if ((await reservation.opened()) === null) {
+      close();
+      return sendRejection(reply, reject('NOT_FOUND', { path: PATH }));
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+  reply.hijack();
+  const sink = openSink(reply.raw, { ...answerHeaders(request), ...STREAM_HEADERS });
+  sink.onClose(close);
+  sink.write(COMMENT);
+  // A client that does not read is no reason to hold more than one comment for it.
+  let isFull = false;
+  sink.onDrain(() => (isFull = false));
+  const timer = setInterval(() => (isFull ||= !sink.write(COMMENT)), COMMENT_EVERY_MS);
+  void closed.then(() => {
+    clearInterval(timer);
+    return sink.end();
+  });
+  return reply;
+}
+
+async function isStillAllowed({ authenticate }: Parts, request: FastifyRequest): Promise<boolean> {
+  const credential = bearerOf(request.headers.authorization);
+  return credential !== null && (await authenticate(credential)) !== null;
+}
+
+/**
+ * Ends the MCP session and, as the user, the browser sessions that end with it. What cannot be
+ * stopped now, or is being made, the timekeeper stops: the end is stored first.
+ */
+async function endSession(parts: Parts, request: FastifyRequest, reply: FastifyReply) {
+  const found = await findSession(parts, request);
+  if ('code' in found) return sendRejection(reply, found);
+  const { mcp, views, context } = parts;
+  const ended = { reason: 'user', note: null } as const;
+  await mcp.sessions.change(found.id, (session) => ({ ...session, ended }));
+  request.door = { via: 'mcp', client: found.session.client };
+  const metadata = requestMetadata(request, request.caller);
+  const how = { reason: 'user', note: null, metadata } as const;
+  const owned = await readOwnedSessions(views, found.session.organizationId);
+  for (const session of owned.filter(({ owner }) => owner.mcpSessionId === found.id))
+    try {
+      await stopOwnedSession(context, session, how);
+    } catch (error) {
+      parts.log.warn({ err: error, sessionId: session.id }, 'session not stopped; again soon');
+    }
+  return reply.code(204).send();
+}
