@@ -31,6 +31,7 @@ const manifest = {
   license: own.license,
   type: 'module',
   engines: { node: '>=20.3' },
+  bin: { 'bss-mcp': `./${CLIENT}/mcp/stdio.js` },
   exports: { './client': { types: `${main}.d.ts`, default: `${main}.js` } },
   // The types are derived from TypeBox schemas; its code is not needed.
   dependencies: { typebox: own.dependencies.typebox },

@@ -1,4 +1,5 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
@@ -23,9 +24,16 @@ type Answer = {
 };
 
 /** A client of the MCP server; disposing closes it as a program does that leaves in good order. */
-async function connect(bearer = 'any') {
+async function connect(bearer = 'any', over: 'HTTP' | 'stdio' = 'HTTP') {
   const requestInit = { headers: { authorization: `Bearer ${bearer}` } };
-  const transport = new StreamableHTTPClientTransport(url, { requestInit });
+  const transport =
+    over === 'HTTP'
+      ? new StreamableHTTPClientTransport(url, { requestInit })
+      : new StdioClientTransport({
+          command: process.execPath,
+          args: ['src/client/mcp/stdio.ts'],
+          env: { API_URL: url.origin, API_KEY: bearer },
+        });
   const client = new Client({ name: 'agent', version: '1.0' });
   await client.connect(transport);
   const call = async (name: string, given: Record<string, unknown> = {}) =>
@@ -36,7 +44,10 @@ async function connect(bearer = 'any') {
     call,
     create: async (given: Record<string, unknown> = {}): Promise<string> =>
       textOf(await call('create_session', given)).id,
-    sessionId: () => String(transport.sessionId),
+    sessionId: () => String('sessionId' in transport ? transport.sessionId : null),
+    terminate: async () => {
+      if ('terminateSession' in transport) await transport.terminateSession();
+    },
     [Symbol.asyncDispose]: () => client.close(),
   };
 }
@@ -85,8 +96,8 @@ async function beginPlainly(): Promise<string> {
 }
 
 describe('the tools', () => {
-  it('are listed, and each does what its operation of the API does', async () => {
-    await using agent = await connect();
+  it.each(['HTTP', 'stdio'] as const)('do what the API does, each called over %s', async (over) => {
+    await using agent = await connect('any', over);
     const { tools } = await agent.client.listTools();
     const left = new Set(tools.map(({ name }) => name));
     const call = async (name: string, given: Record<string, unknown> = {}) => {
@@ -162,7 +173,7 @@ describe('an MCP session', () => {
     const own = await agent.create();
     const kept = await agent.create({ keep: true });
     const elsewhere = (await app.request('POST', '/api/sessions', {})).body.id;
-    await agent.transport.terminateSession();
+    await agent.terminate();
     const actor = { kind: 'user', id: 'ada', via: 'mcp', client: 'agent 1.0' };
     expect(await endOf(own)).toMatchObject({ reason: 'user', actor });
     for (const id of [kept, elsewhere]) {
@@ -190,7 +201,7 @@ describe('an MCP session', () => {
     });
     for (const id of [stays, kept]) expect(await sessionOf(id)).toMatchObject({ status: 'active' });
     await app.request('DELETE', `/api/sessions/${kept}`);
-    await staying.transport.terminateSession();
+    await staying.terminate();
     await endOf(stays);
   });
 
