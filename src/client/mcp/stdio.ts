@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-import { createBridge, type Message } from './bridge.ts';
+import { createBridge } from './bridge.ts';
+import type { Message } from './mcp-http.ts';
 
 /**
  * `bss-mcp`: the service's MCP server for clients that start a program and speak with it on stdin

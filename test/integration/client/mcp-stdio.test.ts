@@ -137,7 +137,7 @@ describe('the program on stdio', () => {
     const asked = await Promise.all([1, 2, 3].map(() => program.ask('tools/list')));
     for (const { result } of asked) expect(result).toHaveProperty('tools');
     expect(await mcpSessions()).toHaveLength(1);
-    // The repeated initialize is answered to nobody.
+    // The client gets no answer to the repeated initialize.
     expect(program.answers).toHaveLength(before + 3);
     expect(program.said.join('\n')).toContain('beginning a new one');
   });
