@@ -246,6 +246,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
     'src/provisioner/browsers/chromium',
   ],
   'proxy-chain': ['src/provisioner/egress'],
+  'chromium-bidi': ['src/gateway'],
   selfsigned: ['src/gateway'],
   '@novnc': ['src/gateway', 'src/dashboard'],
   preact: ['src/dashboard'],

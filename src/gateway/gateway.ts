@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket, type AddressInfo } from 'node:net';
 import { reject } from '#src/errors.ts';
+import { createBidiGate, type BidiGate } from './bidi/bidi-gate.ts';
 import type { AllowedOrigins } from './access/allowed-origins.ts';
 import { createRequestCounter } from './access/request-counter.ts';
 import { createTicketAdmission, type TicketAdmission } from './access/ticket-admission.ts';
@@ -100,6 +101,8 @@ export type Gateway = {
   drain(): void;
   /** Replaces the TLS listener's certificate, from the next handshake on. */
   setCertificate(certificate: { key: string; cert: string }): void;
+  /** The processes that speak WebDriver BiDi for clients. */
+  bidiPids(): number[];
   counters(): GatewayCounters;
 } & AsyncDisposable;
 
@@ -138,7 +141,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
   await using started = new AsyncDisposableStack();
   const agents = started.use(createDriverAgents(limits.dialTimeoutMs));
-  const serve = await createServing(options, { tickets, admission, limits, refused, agents });
+  const bidi = createBidiGate(limits, log);
+  const parts = { tickets, admission, bidi, limits, refused, agents };
+  const serve = await createServing(options, parts);
   const ports = options.debuggerPorts
     ? createPorts(options.debuggerPorts, (door) => serve(door, null))
     : null;
@@ -165,6 +170,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       isDraining = true;
     },
     setCertificate: (certificate) => secure?.setCertificate(certificate),
+    bidiPids: () => bidi.pids(),
     counters: () => ({ ...connections.counters(), refused: { ...refusedByStatus } }),
     async [Symbol.asyncDispose]() {
       isDraining = true;
@@ -206,6 +212,7 @@ async function createServing(
     agents: DriverAgents;
     tickets: WorthlessTickets;
     admission: TicketAdmission;
+    bidi: BidiGate;
     limits: GatewayLimits;
     refused(status: number): void;
   },

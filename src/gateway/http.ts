@@ -109,6 +109,7 @@ async function answer(
   }
   switch (route.to) {
     case 'browser':
+    case 'bidi':
     case 'page':
       return await socketOnly('cdp', route.ticket, options);
     case 'screen':

@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 export type Route =
   | { to: 'browser'; ticket: string }
   | { to: 'page'; ticket: string; targetId: string }
+  | { to: 'bidi'; ticket: string }
   | { to: 'json'; ticket: string; document: JsonDocument; form: TicketForm }
   | { to: 'new-page'; ticket: string; url: string; form: TicketForm }
   | { to: 'tab'; ticket: string; action: 'activate' | 'close'; targetId: string }
@@ -39,6 +40,8 @@ const TICKET = '([A-Za-z0-9_-]{24,314})';
 /** A browser's own id. 36 characters of this form are no ticket: those are random. */
 const GUID = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';
 const BROWSER = new RegExp(`^/devtools/browser/(?!${GUID}/?$)${TICKET}/?$`);
+const BIDI = new RegExp(`^/devtools/bidi/${TICKET}/?$`);
+const BARE_BIDI = /^\/devtools\/bidi\/?$/;
 const PAGE = new RegExp(`^/devtools/page/${TICKET}/([A-Za-z0-9-]{1,64})/?$`);
 /**
  * With and without `browser/`: clients append `/json/version/` to the address that they have.
@@ -83,6 +86,8 @@ export function parsePortRoute({ url = '' }: Asking, ticket: string): Route | nu
 function parsePath(path: string, query: string): Route | null {
   let match = BROWSER.exec(path);
   if (match?.[1] !== undefined) return { to: 'browser', ticket: match[1] };
+  match = BIDI.exec(path);
+  if (match?.[1] !== undefined) return { to: 'bidi', ticket: match[1] };
   match = PAGE.exec(path);
   if (match?.[1] !== undefined && match[2] !== undefined)
     return { to: 'page', ticket: match[1], targetId: match[2] };
@@ -108,6 +113,7 @@ function parseBare(path: string, query: string, headers: Asking['headers']): Rou
 }
 
 function bareRoute(path: string, given: Given): Route | null {
+  if (BARE_BIDI.test(path)) return { to: 'bidi', ticket: given.ticket };
   if (BARE_BROWSER.test(path)) return { to: 'browser', ticket: given.ticket };
   const targetId = BARE_PAGE.exec(path)?.[1];
   if (targetId !== undefined) return { to: 'page', ticket: given.ticket, targetId };

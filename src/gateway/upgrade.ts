@@ -8,6 +8,7 @@ import {
   type Refused,
   type TicketAdmission,
 } from './access/ticket-admission.ts';
+import type { BidiGate } from './bidi/bidi-gate.ts';
 import { connectCdp } from './cdp/cdp.ts';
 import { DialFailed } from './connections/dial.ts';
 import type { ClientHandshake } from './connections/handshake.ts';
@@ -19,12 +20,13 @@ import type { Door } from './door.ts';
 import type { Route } from './routes.ts';
 import type { VncGate } from './vnc/vnc.ts';
 
-type SocketRoute = Extract<Route, { to: 'browser' | 'page' | 'screen' }>;
+type SocketRoute = Extract<Route, { to: 'browser' | 'page' | 'bidi' | 'screen' }>;
 
 export type UpgradeOptions = {
   door: Door;
   admission: TicketAdmission;
   vnc: VncGate;
+  bidi: BidiGate;
   /** Time-out of the TCP connect, and again of the browser's handshake response. */
   dialTimeoutMs: number;
   /** The client's address for log lines, also behind a trusted proxy. */
@@ -93,8 +95,7 @@ async function admit(
   const guarded = options.door.guard(request);
   if (guarded !== null) return guarded;
   if (route === null) return reject('NOT_FOUND');
-  if (route.to !== 'browser' && route.to !== 'page' && route.to !== 'screen')
-    return invalid('There is no WebSocket at this path.');
+  if (!isSocketRoute(route)) return invalid('There is no WebSocket at this path.');
   if (!isHandshake(request)) return invalid('This is no WebSocket handshake.');
 
   const kind = route.to === 'screen' ? 'vnc' : 'cdp';
@@ -130,6 +131,10 @@ async function admit(
   }
 }
 
+function isSocketRoute(route: Route): route is SocketRoute {
+  return ['browser', 'page', 'bidi', 'screen'].includes(route.to);
+}
+
 function invalid(message: string): Refused {
   return ofAddress(reject('INVALID_REQUEST', {}, { message }));
 }
@@ -138,7 +143,7 @@ async function connect(
   route: SocketRoute,
   { connection, session }: Admitted,
   handshake: ClientHandshake,
-  { admission, vnc, dialTimeoutMs }: UpgradeOptions,
+  { admission, vnc, bidi, dialTimeoutMs }: UpgradeOptions,
 ): Promise<Refused | null> {
   if (route.to === 'screen') {
     const endReason = (): Promise<string> => admission.endReason(connection);
@@ -147,6 +152,11 @@ async function connect(
     const target = { vnc: session.vnc, cdp: session.cdp };
     await vnc.connect(handshake, target, connection, bound);
     return null;
+  }
+  if (route.to === 'bidi') {
+    const refusal = await bidi.connect(handshake, session.cdp, connection, dialTimeoutMs);
+    if (refusal?.code !== 'BROWSER_UNREACHABLE') return refusal;
+    return await admission.unreachable(connection, refusal.context);
   }
   const target = { cdp: session.cdp, pageId: route.to === 'page' ? route.targetId : null };
   const refusal = await connectCdp(handshake, target, connection, dialTimeoutMs);

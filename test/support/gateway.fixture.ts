@@ -155,6 +155,8 @@ export async function startTestGateway(options: Partial<GatewayOptions> = {}) {
     http: `http://127.0.0.1:${port}`,
     cdpUrl: (sessionId: string, { epoch = 0, keyHash = null }: IssuedTo = {}) =>
       urls.cdpUrl({ organizationId: 'org', id: sessionId, accessEpoch: epoch }, keyHash),
+    bidiUrl: (sessionId: string) =>
+      urls.bidiUrl({ organizationId: 'org', id: sessionId, accessEpoch: 0 }, null),
     /** On the plain listener. */
     vncUrl: (sessionId: string, { epoch = 0, keyHash = null, grant }: IssuedTo = {}) =>
       urls

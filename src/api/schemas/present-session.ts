@@ -13,6 +13,7 @@ import { presentHandoff } from './steering.ts';
  */
 export type Addresses = {
   cdpUrl(session: SessionState, keyHash: string | null): string;
+  bidiUrl(session: SessionState, keyHash: string | null): string;
   vncUrl(session: SessionState, keyHash: string | null, grant?: Grant): string;
   vncPassword(workloadId: string): string;
   /** A page that shows the browser's screen; takes the password in its fragment. */
@@ -30,11 +31,18 @@ type Grant = { kind: 'share' | 'handoff'; id: string };
 type Connection = {
   vncUrl: string | null;
   cdpUrl: string | null;
+  bidiUrl: string | null;
   vncPassword: string | null;
   viewerUrl: string | null;
 };
 
-const NO_CONNECTION = { vncUrl: null, cdpUrl: null, vncPassword: null, viewerUrl: null };
+const NO_CONNECTION = {
+  vncUrl: null,
+  cdpUrl: null,
+  bidiUrl: null,
+  vncPassword: null,
+  viewerUrl: null,
+};
 
 /**
  * The addresses and secrets to control the browser. All are null for a viewer and once the session
@@ -47,11 +55,13 @@ function connectionOf(session: SessionState, caller: Caller, addresses: Addresse
   const { workload, browser } = session;
   const { keyHash } = caller;
   const cdpUrl = addresses.cdpUrl(session, keyHash);
-  if (browser.headless === true) return { ...NO_CONNECTION, cdpUrl };
+  const bidiUrl = addresses.bidiUrl(session, keyHash);
+  if (browser.headless === true) return { ...NO_CONNECTION, cdpUrl, bidiUrl };
   const vncPassword = workload === null ? null : addresses.vncPassword(workload.workloadId);
   return {
     vncUrl: addresses.vncUrl(session, keyHash),
     cdpUrl,
+    bidiUrl,
     vncPassword,
     viewerUrl: vncPassword && addresses.viewerUrl(session, keyHash, vncPassword),
   };
@@ -59,13 +69,15 @@ function connectionOf(session: SessionState, caller: Caller, addresses: Addresse
 
 /** How to connect to the session: the body of the answers about its access. */
 export function presentAccess(session: SessionState, caller: Caller, addresses: Addresses) {
-  const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
+  const connection = connectionOf(session, caller, addresses);
+  const { vncUrl, cdpUrl, bidiUrl, vncPassword, viewerUrl } = connection;
   return {
     session_id: session.id,
     status: session.status,
     vnc_url: vncUrl,
     vnc_password: vncPassword,
     cdp_url: cdpUrl,
+    bidi_url: bidiUrl,
     viewer_url: viewerUrl,
     access_urls: { vnc_url: vncUrl, cdp_url: cdpUrl },
     expires_at: session.expiresAt,
@@ -74,7 +86,8 @@ export function presentAccess(session: SessionState, caller: Caller, addresses: 
 
 /** The session's fields that the caller may see. */
 export function presentSession(session: SessionState, caller: Caller, addresses: Addresses) {
-  const { vncUrl, cdpUrl, vncPassword, viewerUrl } = connectionOf(session, caller, addresses);
+  const connection = connectionOf(session, caller, addresses);
+  const { vncUrl, cdpUrl, bidiUrl, vncPassword, viewerUrl } = connection;
   return {
     id: session.id,
     session_name: session.name,
@@ -91,6 +104,7 @@ export function presentSession(session: SessionState, caller: Caller, addresses:
     ended_reason: session.endedReason,
     vnc_url: vncUrl,
     cdp_url: cdpUrl,
+    bidi_url: bidiUrl,
     vnc_password: vncPassword,
     viewer_url: viewerUrl,
     access_urls: { vnc_url: vncUrl, cdp_url: cdpUrl },

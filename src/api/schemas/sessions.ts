@@ -32,6 +32,7 @@ const EXAMPLE = {
   expires: '2026-11-20T11:00:00.000Z',
   vncUrl: 'wss://browsers.example.com:8443/vnc/kq0Yw7c9TtW6x3nB2aPz1g/websockify',
   cdpUrl: 'ws://browsers.example.com:8081/devtools/browser/kq0Yw7c9TtW6x3nB2aPz1g',
+  bidiUrl: 'ws://browsers.example.com:8081/devtools/bidi/kq0Yw7c9TtW6x3nB2aPz1g',
   password: 'v8Xq2LmP',
   viewerUrl: 'https://browsers.example.com:8443/vnc/kq0Yw7c9TtW6x3nB2aPz1g/#password=v8Xq2LmP',
 };
@@ -82,6 +83,9 @@ export const Session = Type.Object(
     }),
     cdp_url: Nullable(Named([EXAMPLE.cdpUrl]), {
       description: 'for connectOverCDP; null if the session is ending, or the caller is a viewer',
+    }),
+    bidi_url: Nullable(Named([EXAMPLE.bidiUrl]), {
+      description: 'WebDriver BiDi over WebSocket; null where cdp_url is',
     }),
     vnc_password: Nullable(Named([EXAMPLE.password]), {
       description: 'a secret; null without a browser that has a screen',
@@ -160,6 +164,7 @@ export const SessionAccess = Type.Object(
     vnc_url: Nullable(Named([EXAMPLE.vncUrl]), HEADLESS),
     vnc_password: Nullable(Named([EXAMPLE.password]), SCREENLESS),
     cdp_url: Named([EXAMPLE.cdpUrl]),
+    bidi_url: Named([EXAMPLE.bidiUrl]),
     viewer_url: Nullable(Named([EXAMPLE.viewerUrl]), SCREENLESS),
     access_urls: AccessUrls,
     expires_at: Timestamp(EXAMPLE.expires),

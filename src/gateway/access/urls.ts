@@ -9,6 +9,8 @@ import { EPOCH_MAX, holderOf, type Grant, type TicketKind, type Tickets } from '
 export type Urls = {
   /** `ws://host:port/devtools/browser/<ticket>` */
   cdpUrl(session: RotatedSession, keyHash: string | null): string;
+  /** `ws://host:port/devtools/bidi/<ticket>`, with the same ticket. */
+  bidiUrl(session: RotatedSession, keyHash: string | null): string;
   /** `wss://host:port/vnc/<ticket>/websockify` */
   vncUrl(session: RotatedSession, keyHash: string | null, grant?: Grant): string;
   /** The viewer page. The password goes into the fragment, which browsers never send. */
@@ -65,6 +67,7 @@ export function createUrls(options: { wsUrl: string; wssUrl: string; tickets: Ti
   }
   return {
     cdpUrl: (session, keyHash) => `${ws}/devtools/browser/${ticketOf('cdp', session, keyHash)}`,
+    bidiUrl: (session, keyHash) => `${ws}/devtools/bidi/${ticketOf('cdp', session, keyHash)}`,
     vncUrl: (session, keyHash, grant) =>
       `${wss}/vnc/${ticketOf('vnc', session, keyHash, grant)}/websockify`,
     viewerUrl(session, keyHash, vncPassword, grant) {

@@ -37,7 +37,24 @@ export async function connectCdp(
   const browser =
     pageId === null ? await dial(cdp, bound) : (await dialOwnBrowser(cdp, bound)).socket;
   const path = pageId === null ? cdp.path : `/devtools/page/${pageId}`;
-  browser.write(handshake(request, { port: cdp.port, path }));
+  return await joinWebSockets({ request, head, headers }, browser, connection, {
+    ...bound,
+    at: { port: cdp.port, path },
+  });
+}
+
+/**
+ * Passes the client's handshake on to a server of WebSockets, and then bytes in both directions.
+ * Returns null once they flow, or a rejection, before anything was sent to the client.
+ * @throws DialFailed if the server does not answer
+ */
+export async function joinWebSockets(
+  { request, head, headers }: ClientHandshake,
+  browser: Socket,
+  connection: Connection,
+  bound: { timeoutMs: number; signal: AbortSignal; at: { port: number; path: string } },
+): Promise<Rejection | null> {
+  browser.write(handshake(request, bound.at));
   const answer = await readResponseHead(browser, bound);
   if (answer.status !== 101) {
     browser.destroy();

@@ -1,11 +1,13 @@
 import type { ConnectionLimits } from './connections.ts';
 import type { RequestLimits } from '../access/request-counter.ts';
+import type { BidiLimits } from '../bidi/bidi-processes.ts';
 import type { VncLimits } from '../vnc/vnc.ts';
 
 /** All limits of the gateway. */
 export type GatewayLimits = ConnectionLimits &
   RequestLimits &
-  VncLimits & {
+  VncLimits &
+  BidiLimits & {
     /** Sockets of one address that are no connection to a browser (yet). */
     socketsPerAddress: number;
     /** Time-out of the session directory. */
@@ -38,6 +40,10 @@ export const defaultLimits: GatewayLimits = {
   bufferedBytesMax: 4 * 1024 * 1024, // one raw frame of 1280 × 800
   messageBytesMax: 1024 * 1024, // a pasted text; keys and clicks take a few bytes
   pingEveryMs: 20_000,
+  bidi: 200, // 16 GB at most, of those whose pages are large
+  bidiPerOrganization: 100,
+  bidiStartMs: 20_000, // 0.5 s, and ten times as long on a busy machine
+  bidiSilentMs: 30_000, // it says that it runs every 2 s
   lookupTimeoutMs: 5_000,
   dialTimeoutMs: 5_000,
 };

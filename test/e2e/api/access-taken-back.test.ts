@@ -95,6 +95,7 @@ describe('POST /api/sessions/{id}/rotate-access', () => {
       status: 'active',
       vnc_url: expect.not.stringContaining(session.vnc_url),
       cdp_url: expect.not.stringContaining(session.cdp_url),
+      bidi_url: body.cdp_url.replace('/browser/', '/bidi/'),
       vnc_password: session.vnc_password,
       viewer_url: expect.any(String),
       access_urls: { vnc_url: body.vnc_url, cdp_url: body.cdp_url },

@@ -55,6 +55,7 @@ function full(): Record<string, unknown> {
     ended_reason: null,
     vnc_url: expect.stringMatching(/^wss:\/\/127\.0\.0\.1:\d+\/\S+\/websockify$/),
     cdp_url: expect.stringMatching(/^ws:\/\/127\.0\.0\.1:\d+\/devtools\/browser\/[\w-]{22,}$/),
+    bidi_url: expect.stringMatching(/^ws:\/\/127\.0\.0\.1:\d+\/devtools\/bidi\/[\w-]{22,}$/),
     vnc_password: expect.stringMatching(/^\S{8,}$/),
     viewer_url: expect.stringMatching(/^https?:\/\/127\.0\.0\.1:\d+\//),
     access_urls: { vnc_url: created.body.vnc_url, cdp_url: created.body.cdp_url },
@@ -185,7 +186,7 @@ describe('GET /api/sessions/{id}', () => {
 
 describe('GET /api/sessions/{id}/access', () => {
   it('answers the addresses to connect to, and counts as an access', async () => {
-    const { vnc_url, cdp_url, vnc_password, viewer_url, expires_at } = created.body;
+    const { vnc_url, cdp_url, bidi_url, vnc_password, viewer_url, expires_at } = created.body;
     const { status, body } = await api.get(`/api/sessions/${id}/access`);
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -194,6 +195,7 @@ describe('GET /api/sessions/{id}/access', () => {
       vnc_url,
       vnc_password,
       cdp_url,
+      bidi_url,
       viewer_url,
       access_urls: { vnc_url, cdp_url },
       expires_at,
@@ -277,7 +279,13 @@ describe('DELETE /api/sessions/{id}', () => {
     expect(body).toEqual({ message: expect.stringMatching(/stopped/), session_id: id });
     const session = (await api.get(`/api/sessions/${id}`)).body;
     expect(session.status).toMatch(/^stopp(ing|ed)$/);
-    const none = { vnc_url: null, cdp_url: null, vnc_password: null, viewer_url: null };
+    const none = {
+      vnc_url: null,
+      cdp_url: null,
+      bidi_url: null,
+      vnc_password: null,
+      viewer_url: null,
+    };
     expect(session).toMatchObject({ ...none, ended_reason: 'user' });
   });
 });

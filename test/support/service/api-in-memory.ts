@@ -206,6 +206,7 @@ export async function startApp(
     drivers: createDrivers(),
     addresses: {
       cdpUrl: ({ id }) => `ws://host:1/devtools/browser/${id}`,
+      bidiUrl: ({ id }) => `ws://host:1/devtools/bidi/${id}`,
       vncUrl: ({ id }, _keyHash, grant) => `wss://host:2/vnc/${grant?.id ?? id}/websockify`,
       viewerUrl: ({ id }, _keyHash, _password, grant) => `http://host:1/vnc/${grant?.id ?? id}/`,
       vncPassword: vncPasswordOf,

@@ -1,0 +1,102 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { reject, type Rejection } from '#src/errors.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
+
+export type BidiLimits = {
+  /** Processes of this gateway; each takes some 80 MB. */
+  bidi: number;
+  bidiPerOrganization: number;
+  /** From its start until it has answered the client's handshake. */
+  bidiStartMs: number;
+  /** A process that says nothing for so long is frozen, and is killed. */
+  bidiSilentMs: number;
+};
+
+/** A process that speaks BiDi for one client. */
+export type BidiProcess = {
+  /** The client's bytes go here, its handshake first. */
+  client: Socket;
+  /** Ends it; its sockets close. */
+  kill(): void;
+};
+
+export type BidiProcesses = {
+  /**
+   * Starts a process on a connection to a browser, which is closed with it. A rejection: too many
+   * run.
+   */
+  start(
+    organizationId: string,
+    browser: Socket,
+    at: { port: number; path: string },
+  ): BidiProcess | Rejection;
+  /** Those that run, for tests and metrics. */
+  pids(): number[];
+};
+
+const PROGRAM = fileURLToPath(new URL('./bidi-program.ts', import.meta.url));
+const HEAP_MB = 192;
+
+export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'>): BidiProcesses {
+  const running = new Map<ChildProcess, string>();
+
+  function tooMany(organizationId: string): Rejection | null {
+    const theirs = [...running.values()].filter((id) => id === organizationId).length;
+    const [of, limit] =
+      theirs >= limits.bidiPerOrganization
+        ? ['bidi of organization', limits.bidiPerOrganization]
+        : ['bidi', limits.bidi];
+    const isFull = theirs >= limits.bidiPerOrganization || running.size >= limits.bidi;
+    if (!isFull) return null;
+    const message = 'Too many WebDriver BiDi connections are open.';
+    return reject('RATE_LIMIT_EXCEEDED', { of, limit }, { message, retryAfterSeconds: 5 });
+  }
+
+  return {
+    pids: () => [...running.keys()].flatMap(({ pid }) => (pid === undefined ? [] : [pid])),
+    start(organizationId, browser, at) {
+      const refusal = tooMany(organizationId);
+      if (refusal !== null) return refusal;
+      // No variable of this process: it reads what pages say, and needs no secret.
+      const child = spawn(process.execPath, [`--max-old-space-size=${HEAP_MB}`, PROGRAM], {
+        env: { BIDI: JSON.stringify(at) },
+        stdio: ['ignore', 'pipe', 'ignore', 'pipe', 'pipe'],
+      });
+      running.set(child, organizationId);
+      const [, , , devtools, client] = child.stdio as unknown as Socket[];
+      if (devtools === undefined || client === undefined) throw new Error('no pipes');
+      const kill = (): void => void child.kill('SIGKILL');
+      for (const socket of [devtools, client]) socket.on('error', kill);
+      child.once('error', (error) => {
+        log.warn({ err: error }, 'a BiDi process could not be started');
+        client.destroy();
+        browser.destroy();
+        running.delete(child);
+      });
+      watch(child, limits.bidiSilentMs, () => {
+        log.warn({ organizationId, pid: child.pid }, 'a frozen BiDi process was killed');
+        kill();
+      });
+      child.once('exit', () => {
+        running.delete(child);
+        client.destroy();
+        browser.destroy();
+      });
+      devtools.pipe(browser);
+      browser.pipe(devtools);
+      browser.once('close', kill);
+      if (browser.destroyed) kill();
+      return { client, kill };
+    },
+  };
+}
+
+/** Calls `onSilent` once the process has written nothing for so long. */
+function watch(child: ChildProcess, silentMs: number, onSilent: () => void): void {
+  const timer = setTimeout(onSilent, silentMs);
+  child.stdout?.on('data', () => timer.refresh());
+  child.once('exit', () => clearTimeout(timer));
+  child.once('error', () => clearTimeout(timer));
+}

@@ -1,0 +1,94 @@
+import { createServer } from 'node:http';
+import { Socket } from 'node:net';
+import { BidiMapper } from 'chromium-bidi';
+import { MapperCdpConnection } from 'chromium-bidi/out/Default/gen/src/cdp/CdpConnection.js';
+import { WebSocket, WebSocketServer, type RawData } from 'ws';
+import { keepDownloads, MARK } from '../cdp/keep-downloads.ts';
+import { parseCommand } from './bidi-commands.ts';
+
+/**
+ * A program of its own for one client: WebDriver BiDi on descriptor 4, the browser's DevTools on
+ * descriptor 3. It has no secret of the service, and ends with either of the two. It writes a dot
+ * every few seconds, by which the gateway knows that it runs.
+ */
+
+const BEAT_MS = 2_000;
+/** A screenshot of a long page as base64. */
+const MESSAGE_BYTES_MAX = 128 * 1024 * 1024;
+
+type OnMessage = Parameters<BidiTransport['setOnMessage']>[0];
+type BidiTransport = Parameters<typeof BidiMapper.BidiServer.createAndStart>[0];
+
+function end(): never {
+  process.exit(1);
+}
+
+/** The browser's DevTools socket, by its path. */
+async function openBrowser(): Promise<WebSocket> {
+  const { port, path } = JSON.parse(process.env['BIDI'] ?? '') as { port: number; path: string };
+  const browser = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
+    createConnection: () => new Socket({ fd: 3, readable: true, writable: true }),
+    perMessageDeflate: false,
+    maxPayload: MESSAGE_BYTES_MAX,
+  });
+  browser.on('error', end);
+  browser.on('close', end);
+  await new Promise((resolve) => browser.once('open', resolve));
+  return browser;
+}
+
+function cdpTransport(browser: WebSocket) {
+  return {
+    setOnMessage(onMessage: (json: string) => void) {
+      browser.on('message', (data) => onMessage(textOf(data)));
+    },
+    async sendMessage(json: string): Promise<void> {
+      browser.send((json.includes(MARK) ? keepDownloads(json) : null) ?? json);
+    },
+    close: end,
+  };
+}
+
+/** Nothing is read of the client before BiDi has started: its handshake is answered then. */
+function clientTransport(): BidiTransport & { serve: (client: WebSocket) => void } {
+  let handle: OnMessage | null = null;
+  let client: WebSocket | null = null;
+  return {
+    serve(connected) {
+      client = connected;
+      connected.on('error', end);
+      connected.on('close', end);
+      connected.on('message', (data) => {
+        const parsed = parseCommand(textOf(data));
+        if ('refusal' in parsed) connected.send(JSON.stringify(parsed.refusal));
+        else void handle?.(parsed.command);
+      });
+    },
+    setOnMessage(onMessage) {
+      handle = onMessage;
+    },
+    sendMessage: (message) => client?.send(JSON.stringify(message)),
+    close: end,
+  };
+}
+
+function textOf(data: RawData): string {
+  return (Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer)).toString('utf8');
+}
+
+process.on('uncaughtException', end);
+process.on('unhandledRejection', end);
+process.stdout.on('error', end);
+setInterval(() => process.stdout.write('.'), BEAT_MS);
+const transport = clientTransport();
+const connection = new MapperCdpConnection(cdpTransport(await openBrowser()));
+const session = await connection.createBrowserSession();
+await BidiMapper.BidiServer.createAndStart(transport, connection, session, '');
+const server = createServer();
+const sockets = new WebSocketServer({
+  server,
+  perMessageDeflate: false,
+  maxPayload: MESSAGE_BYTES_MAX,
+});
+sockets.once('connection', transport.serve);
+server.emit('connection', new Socket({ fd: 4, readable: true, writable: true }));

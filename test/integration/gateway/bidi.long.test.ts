@@ -1,0 +1,133 @@
+import { kill } from 'node:process';
+import { connect } from 'puppeteer-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  openSocket,
+  refusal,
+  startSession,
+  startTestGateway,
+  until,
+} from '#test/support/gateway.fixture.ts';
+import { startRealBrowsers } from '#test/support/clients/real-browser.ts';
+
+const PAGE = 'data:text/html,<title>by BiDi</title><p>hello';
+type Site = Awaited<ReturnType<typeof startTestGateway>>;
+let browsers: Awaited<ReturnType<typeof startRealBrowsers>>;
+let site: Site;
+
+beforeAll(async () => {
+  browsers = await startRealBrowsers(1);
+  site = await startTestGateway();
+  serve(site);
+});
+afterAll(async () => {
+  await site[Symbol.asyncDispose]();
+  await browsers[Symbol.asyncDispose]();
+});
+
+function serve({ directory }: Site): void {
+  const [browser] = browsers.running;
+  if (browser === undefined) throw new Error('no browser');
+  directory.set('s1', { status: 'active', cdp: browser.cdp, vnc: browser.vnc });
+}
+
+type Answer = { id: number | null; type: string; error?: string };
+
+/** Sends a command and resolves with what has its id. */
+async function command(
+  client: Awaited<ReturnType<typeof openSocket>>,
+  asked: { id: number | null; text: string | Buffer },
+): Promise<Answer> {
+  const before = client.messages.length;
+  client.socket.send(asked.text);
+  const answers = (): Answer[] =>
+    client.messages
+      .slice(before)
+      .map((message) => JSON.parse(String(message)) as Answer)
+      .filter(({ id }) => id === asked.id);
+  await until(() => answers().length > 0, 'the answer');
+  return answers()[0] as Answer;
+}
+const status = (id: number) => ({
+  id,
+  text: JSON.stringify({ id, method: 'session.status', params: {} }),
+});
+
+test('Puppeteer drives the session by WebDriver BiDi: pages, a title, a screenshot', async () => {
+  const browser = await connect({
+    browserWSEndpoint: site.bidiUrl('s1'),
+    protocol: 'webDriverBiDi',
+  });
+  const pages = [await browser.newPage(), await browser.newPage()];
+  for (const page of pages) {
+    await page.goto(PAGE);
+    expect(await page.title()).toBe('by BiDi');
+    expect((await page.screenshot()).length).toBeGreaterThan(100);
+  }
+  expect(site.gateway.counters().open.cdp).toBe(1);
+  expect(site.gateway.bidiPids()).toHaveLength(1);
+  for (const page of pages) await page.close();
+  await browser.disconnect();
+  await until(() => site.gateway.counters().open.cdp === 0, 'the connection closed');
+  await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+  expect(site.accesses).toContain('s1 cdp');
+});
+
+test('what is no command is answered, and what is too large ends that connection alone', async () => {
+  const client = await openSocket(site.bidiUrl('s1'));
+  const other = await openSocket(site.bidiUrl('s1'));
+  for (const text of ['no JSON', '[]', '7', '{"id":-1}', Buffer.from([0xff, 0xfe])])
+    expect(await command(client, { id: null, text })).toMatchObject({ error: 'invalid argument' });
+  const noMethod = { id: 3, text: '{"id":3,"params":{}}' };
+  expect(await command(client, noMethod)).toMatchObject({ error: 'invalid argument' });
+  const unknown = { id: 4, text: '{"id":4,"method":"no.such","params":{}}' };
+  expect(await command(client, unknown)).toMatchObject({ error: 'unknown command' });
+  expect(await command(client, status(5))).toMatchObject({ type: 'success' });
+  // More than the process takes, in one frame: its length is enough.
+  const tooLong = Buffer.from([0x81, 0xff, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
+  Reflect.get(client.socket, '_socket').write(tooLong);
+  await client.closed;
+  expect(await command(other, status(6))).toMatchObject({ type: 'success' });
+  other.socket.close();
+  await until(() => site.gateway.bidiPids().length === 0, 'both processes ended');
+});
+
+test('the end of the session closes the connection and ends the process', async () => {
+  const client = await openSocket(site.bidiUrl('s1'));
+  expect(site.gateway.closeSession('org', 's1', 'expired')).toBe(1);
+  expect((await client.closed).code).toBe(1006);
+  await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+});
+
+test('a frozen process is killed, and its client’s connection closed', async () => {
+  await using fast = await startTestGateway({ limits: { bidiSilentMs: 6_000 } });
+  serve(fast);
+  const client = await openSocket(fast.bidiUrl('s1'));
+  const [pid = 0] = fast.gateway.bidiPids();
+  kill(pid, 'SIGSTOP');
+  await client.closed;
+  await until(() => fast.gateway.bidiPids().length === 0, 'the process killed');
+  expect(fast.logged.join()).toContain('a frozen BiDi process was killed');
+});
+
+test('an organization has only so many processes, and gets one back', async () => {
+  await using small = await startTestGateway({ limits: { bidiPerOrganization: 1 } });
+  serve(small);
+  const first = await openSocket(small.bidiUrl('s1'));
+  expect(await refusal(small.bidiUrl('s1'))).toMatchObject({
+    status: 429,
+    body: { error: 'RATE_LIMIT_EXCEEDED', context: { of: 'bidi of organization', limit: 1 } },
+  });
+  first.socket.close();
+  await until(() => small.gateway.bidiPids().length === 0, 'the process ended');
+  (await openSocket(small.bidiUrl('s1'))).socket.close();
+});
+
+test('a browser that does not understand the commands is 502', async () => {
+  await using echo = await startSession({ limits: { bidiStartMs: 3_000 } });
+  expect(await refusal(echo.bidiUrl('s1'))).toMatchObject({
+    status: 502,
+    body: { error: 'BROWSER_UNREACHABLE' },
+  });
+  await until(() => echo.gateway.bidiPids().length === 0, 'the process ended');
+});
