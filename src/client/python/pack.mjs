@@ -15,7 +15,8 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const PACKAGE = 'browser_session_service';
 /** Exact versions: what they make does not change from one day to the next. */
 const TOOLS = ['openapi-python-client==0.29.1', 'setuptools==84.2.1'];
-/** Seconds, for what hangs. */
+const NDJSON = 'application/x-ndjson';
+/** For what hangs. */
 const WITHIN_MS = 600_000;
 
 const destination = resolve(process.argv[2] ?? join(ROOT, 'dist'));
@@ -25,9 +26,12 @@ mkdirSync(work, { recursive: true });
 mkdirSync(destination, { recursive: true });
 const bin = installTools();
 const document = join(work, 'openapi.json');
-writeFileSync(document, JSON.stringify(forPython(await readOpenApi())));
+const config = join(work, 'generator.yml');
+const shortened = forPython(await readOpenApi());
+writeFileSync(document, JSON.stringify(shortened));
+writeFileSync(config, configOf(shortened));
 generate();
-for (const name of ['service.py']) cpSync(join(HERE, name), join(work, PACKAGE, name));
+cpSync(join(HERE, 'service.py'), join(work, PACKAGE, 'service.py'));
 cpSync(join(HERE, 'README.md'), join(work, 'README.md'));
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const project = readFileSync(join(HERE, 'pyproject.toml'), 'utf8');
@@ -56,25 +60,45 @@ function installTools() {
 
 /**
  * The document without what is of no use in Python: a model for each status of each operation
- * (`Problem` has the same fields), and calls that would read a stream of events to its end.
+ * (`Problem` has the same fields), and calls that would read a stream of events to its end; what is
+ * no text is binary.
  */
 function forPython(whole) {
   for (const methods of Object.values(whole.paths))
     for (const [method, { responses }] of Object.entries(methods)) {
       const media = Object.values(responses).map(({ content = {} }) => content);
       if (media.some((content) => 'text/event-stream' in content)) delete methods[method];
-      for (const content of media)
-        for (const one of Object.values(content))
-          if (one.schema.allOf?.[0]?.$ref?.endsWith('/Problem')) one.schema = one.schema.allOf[0];
+      for (const [type, one] of media.flatMap((content) => Object.entries(content)))
+        if (isBytes(type)) one.schema = { type: 'string', format: 'binary' };
+        else if (one.schema.allOf?.[0]?.$ref?.endsWith('/Problem'))
+          one.schema = one.schema.allOf[0];
     }
   return whole;
+}
+
+/** Whether an answer of that media type is a file to Python, and neither text nor a model. */
+function isBytes(type) {
+  return type === NDJSON || !/^text\/|json$/.test(type);
+}
+
+/** The generator's settings: media types that it does not read are bytes, as they are. */
+function configOf({ paths }) {
+  const answers = Object.values(paths).flatMap((methods) =>
+    Object.values(methods).flatMap(({ responses }) => Object.values(responses)),
+  );
+  const types = new Set(answers.flatMap(({ content = {} }) => Object.keys(content)));
+  const overrides = [...types]
+    .filter(isBytes)
+    .map((type) => `  ${type}: application/octet-stream\n`);
+  const settings = readFileSync(join(HERE, 'generator.yml'), 'utf8');
+  return `${settings}content_type_overrides:\n${overrides.join('')}`;
 }
 
 /** @throws Error if the generator leaves out an operation or an answer */
 function generate() {
   const said = run(
     join(bin, 'openapi-python-client'),
-    ['generate', '--path', document, '--config', join(HERE, 'generator.yml')].concat([
+    ['generate', '--path', document, '--config', config].concat([
       '--meta',
       'none',
       '--output-path',

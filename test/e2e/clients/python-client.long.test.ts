@@ -125,6 +125,17 @@ with Service(url, key) as service, Service(url, 'bss_dev_wrong') as stranger:
     ]);
   });
 
+  it('reads a picture as bytes', async () => {
+    const begin = await answerOf(`
+from browser_session_service.api.sessions import get_session_screenshot
+with Service(url, key) as service, service.session() as session:
+    answer = get_session_screenshot.sync_detailed(client=service.client, id=session.id)
+    print(json.dumps(checked(answer).payload.read(3).hex()))
+`);
+    // A JPEG's first bytes.
+    expect(begin).toBe('ffd8ff');
+  });
+
   it('stops a session that is not active in time', async () => {
     const seen = (await answerOf(`
 from browser_session_service import service as module
