@@ -41,7 +41,8 @@ export type OneCall = {
 /** What came of it; `sessionId` is null if no session was made. */
 export type Outcome = {
   sessionId: string | null;
-  result: Captured | Rejection;
+  /** Null: the client is gone, and gets no answer. */
+  result: Captured | Rejection | null;
   /** The milliseconds of each step, as Server-Timing has them. */
   timing: string;
 };
@@ -90,14 +91,17 @@ export async function runOneCall(dependencies: ApiDependencies, call: OneCall): 
     step = 'page';
     result = await visit(dependencies, call, session, ending.signal);
   } catch (error) {
-    result = await rejectionOf(dependencies, call, { error, step, signal: ending.signal });
+    if (ending.signal.reason instanceof ClientGone) result = null;
+    else result = await rejectionOf(dependencies, call, { error, step, signal: ending.signal });
   } finally {
     takenAt = performance.now();
-    // A create without an answer may have made a session, too.
-    if (!isRefused) await stop(dependencies, call, noteOf(result, ending.signal));
+    // A create without an answer may have made a session, too; the event store may be away then.
+    const triesMax = activeAt === begunAt ? 1 : STOP_TRIES;
+    if (!isRefused)
+      await stop(dependencies, call, { note: noteOf(result, ending.signal), triesMax });
   }
   const timing = timingOf({ begunAt, activeAt, takenAt, start });
-  return { sessionId: id, result: withSession(result, id), timing };
+  return { sessionId: id, result: result && withSession(result, id), timing };
 }
 
 type Step = 'browser' | 'page';
@@ -205,8 +209,6 @@ async function rejectionOf(
     return reject('PAGE_TIMEOUT', context);
   }
   if (reason instanceof ServiceStopping) return stoppingRejection();
-  // It is not sent.
-  if (reason instanceof ClientGone) return reject('UNAVAILABLE', { part: 'client' });
   if (reason instanceof PageFailure && reason.rejection.code !== 'PAGE_CRASHED')
     return reason.rejection;
   const isBrowsers =
@@ -253,7 +255,7 @@ function noteOf(result: Captured | Rejection | null, signal: AbortSignal): strin
 async function stop(
   { context, views, oneCalls }: ApiDependencies,
   { caller: { organizationId }, session: { id }, ...call }: OneCall,
-  note: string,
+  { note, triesMax }: { note: string; triesMax: number },
 ): Promise<void> {
   const metadata = { ...call.metadata, commandId: newId('cmd') };
   async function attempt(): Promise<void> {
@@ -265,7 +267,7 @@ async function stop(
     try {
       return await within(STOP_WITHIN_MS, attempt());
     } catch (error) {
-      if (tries >= STOP_TRIES) return oneCalls.notStopped(id, error);
+      if (tries >= triesMax) return oneCalls.notStopped(id, error);
       await sleep(STOP_AGAIN_MS);
     }
   }

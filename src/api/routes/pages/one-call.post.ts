@@ -183,6 +183,7 @@ async function answerCall(
     stopping: held.stopping,
     span: spanOf(request),
   });
+  if (result === null) return reply.hijack();
   if (sessionId !== null) void reply.header('x-session-id', sessionId);
   if (isRejection(result)) return sendRejection(reply, result);
   const { bytes, type } = bodyOf(asked, sessionId ?? '', result);
