@@ -9,6 +9,7 @@ import { CommandPalette } from './shell/command-palette.tsx';
 import { credential } from './api/credential.ts';
 import { Link } from './shell/link.tsx';
 import { ServiceHealth } from './live/service-health.tsx';
+import { GivenUpWebhooks } from './webhooks/given-up.tsx';
 import { OperatorSignIn } from './shell/operator-sign-in.tsx';
 import { place } from './shell/router.ts';
 import { SignIn } from './shell/sign-in.tsx';
@@ -38,6 +39,7 @@ function SignedIn() {
       <TopBar />
       <main id="main" tabIndex={-1}>
         <ServiceHealth />
+        <GivenUpWebhooks />
         <Shown at={place.value} />
       </main>
       <CommandPalette />

@@ -18,6 +18,7 @@ const sources: Record<PageName, Source> = {
   pool: lazy(async () => (await import('./pool/pool-page.tsx')).PoolPage),
   usage: lazy(async () => (await import('./usage/usage-page.tsx')).UsagePage),
   keys: lazy(async () => (await import('./keys/keys-page.tsx')).KeysPage),
+  webhooks: lazy(async () => (await import('./webhooks/webhooks-page.tsx')).WebhooksPage),
   operator: lazy(async () => (await import('./operator/operator-page.tsx')).OperatorPage),
 };
 

@@ -20,6 +20,7 @@ const pages = {
   session: { path: '/sessions/:id', title: 'Session', menu: false, needs: 'viewer' },
   usage: { path: '/usage', title: 'Usage', menu: true, needs: 'viewer' },
   keys: { path: '/keys', title: 'Keys', menu: true, needs: 'admin' },
+  webhooks: { path: '/webhooks', title: 'Webhooks', menu: true, needs: 'admin' },
   operator: { path: '/operator', title: 'Operator', menu: true, needs: 'operator' },
 } as const satisfies Record<string, PageRow>;
 

@@ -88,7 +88,7 @@ export class Run {
     }
     if (!this.#isDisabled(webhook)) {
       await this.#read(webhook);
-      this.#begin(webhook);
+      this.#begin();
     }
     await this.#store();
   }
@@ -146,7 +146,10 @@ export class Run {
     if (found.isMore) wake();
   }
 
-  #begin(webhook: Webhook): void {
+  /** It may have been changed, or given up, during the read. */
+  #begin(): void {
+    const webhook = this.#options.webhook();
+    if (this.#isDisabled(webhook)) return;
     for (const [name, lane] of Object.entries(this.#progress.lanes)) {
       if (this.#sending.size >= SENDS_PER_WEBHOOK) return;
       if (this.#sending.has(name) || lane.nextAt > this.#now()) continue;

@@ -15,9 +15,13 @@ let sender: AsyncDisposable | null = null;
 /** More attempts than a test waits for. */
 const MANY = Array.from({ length: 10_000 }, () => 20);
 
-function send(pauses: readonly number[] = MANY): void {
+function send(pauses: readonly number[] = MANY, eventStore = app.context.eventStore): void {
   sender = startWebhookSender({
-    ...{ context: app.context, records: app.webhooks.records, leases: app.leases },
+    ...{
+      context: { ...app.context, eventStore },
+      records: app.webhooks.records,
+      leases: app.leases,
+    },
     ...{ secretOf: app.webhooks.secretOf, rules: app.webhooks.rules },
     pauses,
     timeoutMs: 500,
@@ -64,8 +68,11 @@ async function openWebhook(fields: object = {}, answer?: Answer) {
     },
   };
 }
-const create = async (body: object = {}) =>
-  (await app.request('POST', '/api/sessions', body)).body.id as string;
+async function create(fields: object = {}): Promise<string> {
+  const { status, body } = await app.request('POST', '/api/sessions', fields);
+  expect(status).toBe(201);
+  return body.id as string;
+}
 const stop = async (id: string) => app.request('DELETE', `/api/sessions/${id}`);
 
 /** The types of a session's events that a receiver got, in their order. */
@@ -187,6 +194,36 @@ describe('answers', () => {
     expect([enabled.status, enabled.body.disabled]).toEqual([200, null]);
     await eventually(() => hook.received.length === 2, 'the event arrives after all');
     expect(new Set(hook.received.map((one) => one.id)).size).toBe(1);
+  });
+
+  test('a webhook that is given up during a read of the event store is sent nothing more', async () => {
+    await sender?.[Symbol.asyncDispose]();
+    const { eventStore } = app.context;
+    const [id, other] = [await create(), await create()];
+    let [isAsked, isReading] = [false, false];
+    await using hook = await openWebhook({ types: ['session.stopped'] }, (_got, _count, reply) => {
+      isAsked = true;
+      // The answer comes during a read, which another session's event makes begin.
+      void app.request('PATCH', `/api/sessions/${other}`, { session_name: 'another' });
+      void eventually(() => isReading, 'a read has begun').then(() => reply.writeHead(410).end());
+    });
+    send(MANY, {
+      ...eventStore,
+      async lastSequence() {
+        isReading = isAsked;
+        if (isReading)
+          await eventually(async () => (await hook.deliveries()).length > 0, 'it is given up');
+        return eventStore.lastSequence();
+      },
+    });
+    await stop(id);
+    await eventually(async () => (await hook.deliveries()).length > 0, 'the attempt is kept');
+    // What the worker begins after its read ends with it.
+    await sender?.[Symbol.asyncDispose]();
+    expect(isReading).toBe(true);
+    expect(hook.received).toHaveLength(1);
+    expect((await hook.get()).disabled).toMatchObject({ reason: 'gone' });
+    send();
   });
 
   test('a webhook is disabled when no pause is left', async () => {
