@@ -71,26 +71,15 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   await startTenantAuth(infrastructure, credentials, stack);
   composeMetrics(infrastructure);
   const border = stack.use(watchArchiveBorder(context.eventStore, infrastructure.openArchive));
-  const feed = createFeed({
-    eventStore: context.eventStore,
-    logger: log,
-    clientsMax: config.eventStreams.max,
-    clientsPerOrganizationMax: config.eventStreams.perOrganizationMax,
-  });
+  const feed = composeFeed(infrastructure);
   const oneCalls = createOneCalls({ log });
   const api = await startApi({
     ...infrastructure,
     oneCalls,
-    gatewayUrl: config.gateway.internalUrl,
     feed,
     authenticate,
-    ...composeDrivers(infrastructure, stack),
+    ...composeByGateway(infrastructure, stack),
     addresses: { ...infrastructure.urls, vncPassword: infrastructure.vncPasswordOf },
-    debuggerAddresses: createDebuggerAddresses({
-      gatewayUrl: config.gateway.internalUrl,
-      cdpUrl: infrastructure.urls.cdpUrl,
-      log,
-    }),
     proxyPasswords: infrastructure.proxyPasswords,
     health,
     completeFrom: border.completeFrom,
@@ -141,10 +130,26 @@ export async function composeApi(infrastructure: Infrastructure, stack: AsyncDis
   };
 }
 
-/** Where WebDriver's commands go: the drivers of sessions, by a gateway. */
-function composeDrivers({ config, masterKey }: Infrastructure, stack: AsyncDisposableStack) {
+function composeFeed({ config, context, log }: Infrastructure) {
+  return createFeed({
+    eventStore: context.eventStore,
+    logger: log,
+    clientsMax: config.eventStreams.max,
+    clientsPerOrganizationMax: config.eventStreams.perOrganizationMax,
+  });
+}
+
+/** What goes by a gateway: WebDriver's commands to sessions' drivers, and ports of sessions. */
+function composeByGateway(infrastructure: Infrastructure, stack: AsyncDisposableStack) {
+  const { config, masterKey, urls, log } = infrastructure;
   const tickets = createTickets(Buffer.from(masterKey));
   return {
+    gatewayUrl: config.gateway.internalUrl,
+    debuggerAddresses: createDebuggerAddresses({
+      gatewayUrl: config.gateway.internalUrl,
+      cdpUrl: (session, keyHash) => urls.cdpUrl(session, keyHash),
+      log,
+    }),
     driverUrl: createDriverUrl(config.gateway.internalUrl, tickets),
     drivers: stack.use(createDrivers()),
   };

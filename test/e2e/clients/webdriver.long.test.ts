@@ -1,0 +1,106 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { installExample, packClient } from '#test/support/clients/example-project.ts';
+import { openFormSite, type FormSite } from '#test/support/clients/form-site.ts';
+import { installPython } from '#test/support/clients/python-packages.ts';
+import { scratchDir } from '#test/support/scratch.ts';
+import { DEV_KEY, eventually } from '#test/support/service/service.ts';
+import { startRealService, type RealService } from '#test/support/service/real-session.ts';
+
+/** The first scripts of others' clients at /wd/hub, with the packages that their users have. */
+const run = promisify(execFile);
+const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
+const MANY = fileURLToPath(new URL('../../support/clients/selenium-many.mjs', import.meta.url));
+const RUN = { timeout: 300_000 };
+const MANY_COUNT = 20;
+/** Twenty browsers start at once, and end by a minute's idle time and the look for that. */
+const MANY_MS = 600_000;
+
+let folder: Awaited<ReturnType<typeof scratchDir>>;
+let service: RealService;
+let site: FormSite;
+let hub: string;
+beforeAll(async () => {
+  folder = await scratchDir();
+  service = await startRealService({ POOL_MIN_IDLE: '1', POOL_MAX: String(MANY_COUNT + 1) });
+  site = await openFormSite();
+  hub = new URL('/wd/hub', service.apiUrl).href.replace('://', `://user:${DEV_KEY}@`);
+});
+afterAll(async () => {
+  await site?.[Symbol.asyncDispose]();
+  await service?.[Symbol.asyncDispose]();
+  await folder?.[Symbol.asyncDispose]();
+});
+
+/** The last session of the name. */
+async function sessionOf(name: string) {
+  const { body } = await service.request('GET', '/api/sessions?limit=100');
+  const sessions = body.sessions as { id: string; session_name: string }[];
+  const { id = '' } = sessions.find(({ session_name }) => session_name === name) ?? {};
+  return (await service.request('GET', `/api/sessions/${id}`)).body;
+}
+
+describe('the first script', () => {
+  test('of Selenium for Python fills in a form and stops its session', async () => {
+    const python = await installPython(folder.path, ['selenium==4.49.0']);
+    const { stdout } = await run(python, [join(EXAMPLES, 'selenium/first.py'), hub, site.url], RUN);
+    expect(stdout.trim().split('\n')).toEqual(['Web form', 'Received Selenium']);
+    expect(await sessionOf('by-python')).toMatchObject({ ended_reason: 'user' });
+  });
+
+  test('of Selenium for Java fills in a form and stops its session', async () => {
+    const lib = join(folder.path, 'lib');
+    await copyFile(join(EXAMPLES, 'selenium/pom.xml'), join(folder.path, 'pom.xml'));
+    const install = ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${lib}`];
+    await run('mvn', install, { ...RUN, cwd: folder.path });
+    const script = join(EXAMPLES, 'selenium/First.java');
+    const { stdout } = await run('java', ['-cp', `${lib}/*`, script, hub, site.url], RUN);
+    expect(stdout.trim().split('\n')).toEqual(['Web form', 'Received Selenium']);
+    expect(await sessionOf('by-java')).toMatchObject({ ended_reason: 'user' });
+  });
+
+  test('of WebdriverIO fills in a form and stops its session', async () => {
+    const client = await packClient(folder.path);
+    const example = await installExample('webdriverio', folder.path, client);
+    const said = await example('node', ['first.mjs', service.apiUrl, DEV_KEY, site.url]);
+    expect(said.split('\n')).toEqual(['Web form', 'Received WebdriverIO']);
+    expect(await sessionOf('by-webdriverio')).toMatchObject({ ended_reason: 'user' });
+  });
+});
+
+test(
+  `${MANY_COUNT} sessions of a client that is killed all end as idle`,
+  async () => {
+    const client = spawn(process.execPath, [MANY, hub, site.url, String(MANY_COUNT)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void client.kill('SIGKILL'));
+    const ended = once(client, 'exit');
+    const lines = createInterface({ input: client.stdout });
+    const [titles] = (await Promise.race([once(lines, 'line'), ended])) as [unknown];
+    expect(JSON.parse(String(titles))).toEqual(Array(MANY_COUNT).fill('Web form'));
+    const all = async () => {
+      const { body } = await service.request('GET', '/api/sessions?limit=100&label=test%3Dmany');
+      return body.sessions as { id: string; status: string }[];
+    };
+    expect((await all()).map(({ status }) => status)).toEqual(Array(MANY_COUNT).fill('active'));
+    client.kill('SIGKILL');
+    await ended;
+    await eventually(
+      async () => (await all()).every(({ status }) => status === 'stopped'),
+      'the ends of all sessions',
+      MANY_MS / 2,
+    );
+    for (const { id } of await all()) {
+      const { body } = await service.request('GET', `/api/sessions/${id}`);
+      expect(body).toMatchObject({ ended_reason: 'idle' });
+    }
+  },
+  MANY_MS,
+);
