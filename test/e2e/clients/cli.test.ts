@@ -266,11 +266,13 @@ describe('where no service runs', () => {
     });
     expect(await streams()).toEqual([
       'ADVISORY',
+      'DELIVERIES',
       'EVENTS',
       'OBJECTS',
       'PARKED',
       'PUBLIC',
       'TIMERS',
+      'WEBHOOKS',
     ]);
   });
 
