@@ -5,14 +5,16 @@ import { liveSubjectOf, publicSubjectOf, type AggregateKind } from './subjects.t
 
 /**
  * Parts of data and state that are internal to the service, by their path (`*`: each element of a
- * list): addresses of browsers, and hashes of keys and of requests. They are stored, and removed
- * from everything that organizations get.
+ * list): addresses of browsers, hashes of keys and of requests, and ids that open something, as the
+ * one of an MCP session. They are stored, and removed from everything that organizations get.
  */
 const inside = {
   session: [
     'workload.serverIp',
     'workload.cdp',
     'workload.vnc',
+    'workload.webdriver',
+    'owner',
     'fingerprint',
     'repeatable',
     'keyedExtensions',

@@ -17,6 +17,7 @@ import {
   FILE_BYTES_MAX,
   HTML_BYTES_MAX,
   navigationFailed,
+  OTHERS_BYTES_MAX,
   tooLarge,
   tooManyPixels,
 } from './page-failure.ts';
@@ -26,8 +27,8 @@ export type Captured = DocumentFacts & { bytes: Buffer };
 
 /** Chromium draws no picture with a longer side. */
 const SIDE_MAX = 16_384;
-/** 256 MB in the browser, 4 bytes each. */
-const PIXELS_MAX = 64 * 1024 ** 2;
+/** Of a picture, of the viewport too: 256 MB in the browser, 4 bytes each. */
+export const PIXELS_MAX = 64 * 1024 ** 2;
 const QUALITY_DEFAULT = 80;
 /** Titles in answers; a page may have any. */
 const TITLE_MAX = 1_024;
@@ -47,9 +48,10 @@ const PAPERS = {
 
 /** The longest message of a browser with a result of the kind. */
 export function messageBytesMax(kind: PageAsked['kind']): number {
-  const others = 1024 ** 2;
-  // A character of one byte may be six in JSON; bytes are in base64.
-  return others + (kind === 'content' ? 6 * HTML_BYTES_MAX : Math.ceil((FILE_BYTES_MAX * 4) / 3));
+  // Chromium has six bytes, as \u0416, for each character that is no ASCII, and UTF-8 two of them
+  // at least. Files are in base64.
+  const result = kind === 'content' ? 3 * HTML_BYTES_MAX : Math.ceil((FILE_BYTES_MAX * 4) / 3);
+  return OTHERS_BYTES_MAX + result;
 }
 
 /**
@@ -120,14 +122,15 @@ async function factsOf({ evaluate }: ReadyDocument): Promise<DocumentFacts> {
   };
 }
 
-/** Too much is measured in the page: it is not sent. */
+/** Too much is measured in the page, as the text in JSON that a client gets: it is not sent. */
 async function htmlOf({ evaluate }: ReadyDocument): Promise<Buffer> {
   const html = await evaluate(`(() => {
     const type = document.doctype;
     const root = document.documentElement?.outerHTML ?? '';
     const html = (type === null ? '' : new XMLSerializer().serializeToString(type)) + root;
     if (html.length > ${HTML_BYTES_MAX}) return null;
-    return new TextEncoder().encode(html).length > ${HTML_BYTES_MAX} ? null : html;
+    const sent = new TextEncoder().encode(JSON.stringify(html));
+    return sent.length > ${HTML_BYTES_MAX} ? null : html;
   })()`);
   if (html === null) throw tooLarge(HTML_BYTES_MAX);
   const bytes = Buffer.from(textOf(html));

@@ -4,12 +4,12 @@ import type { Logger } from '#src/telemetry/logger.ts';
 
 /**
  * The calls of this process that are under way, with what bounds them: each may have a picture of
- * 16 MiB in memory, and the browser's message with it.
+ * 16 MiB in memory, and the browser's message with it: 40 MB, and all of them 1 GB.
  */
 
 /** Calls at once, of an organization and of all; the answers that clients still read count. */
 export const CALLS_PER_ORGANIZATION_MAX = 16;
-const CALLS_MAX = 64;
+const CALLS_MAX = 24;
 /** Calls get this long to end by themselves when the process stops. */
 const DRAIN_MS = 2_000;
 /** After that they are ended, and their sessions are stopped. */

@@ -10,9 +10,11 @@ export class PageFailure extends Error {
   }
 }
 
-/** Bytes of a picture or a PDF, and of a document's HTML. */
+/** Bytes of a picture or a PDF, and of a document's HTML as a text in JSON. */
 export const FILE_BYTES_MAX = 16 * 1024 ** 2;
 export const HTML_BYTES_MAX = 8 * 1024 ** 2;
+/** Of what is beside it in a message of the browser, or in an answer: address, title, names. */
+export const OTHERS_BYTES_MAX = 1024 ** 2;
 
 /** Addresses in errors and headers; a data: address may be long. */
 const SHOWN_MAX = 2_048;

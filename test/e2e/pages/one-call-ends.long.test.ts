@@ -9,6 +9,11 @@ import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 
 /** One-call requests that go wrong, with real browsers. */
 
+const MIB = 1024 ** 2;
+/** A page whose script writes the character so often. */
+const filledWith = (character: string, times: number): string =>
+  `<body><script>document.body.textContent = '${character}'.repeat(${times})</script>`;
+
 let service: RealService;
 let site: PageSite;
 let client: Client;
@@ -20,6 +25,8 @@ beforeAll(async () => {
     '/save': (_, response) =>
       response.writeHead(200, { 'content-disposition': 'attachment; filename=a.txt' }).end('a'),
     '/large': `<script>document.write('<p>' + 'ä'.repeat(5 * 1024 ** 2))</script>`,
+    '/controls': filledWith('\\u0001', 2 * MIB),
+    '/cyrillic': filledWith('\\u0416', 4 * MIB - 1024),
     '/noise': `<body><canvas></canvas><script>
       const canvas = document.querySelector('canvas');
       [canvas.width, canvas.height] = [3800, 3800];
@@ -80,6 +87,18 @@ describe('content', () => {
 
   it('of a page that asks a person something is not kept waiting', async () => {
     expect(await client.content({ url: `${url}asks` })).toMatchObject({ title: 'Asked' });
+  });
+
+  it('may have 8 MiB in the answer, in any script', async () => {
+    const { html } = await client.content({ url: `${url}cyrillic` });
+    const bytes = Buffer.byteLength(JSON.stringify(html));
+    expect([bytes > 8 * MIB - 8_192, bytes <= 8 * MIB]).toEqual([true, true]);
+  });
+
+  it('of a few characters that are many in the answer is refused', async () => {
+    const { code, error, context } = await refusal(client.content({ url: `${url}controls` }));
+    expect([code, error, context['max_bytes']]).toEqual([413, 'RESULT_TOO_LARGE', 8 * MIB]);
+    await reaches(service, String(context['session_id']), 'stopped');
   });
 });
 

@@ -137,6 +137,11 @@ test.each<[string, object, string]>([
   ['no address', { url: 'example.com' }, 'url'],
   ['the quality of a PNG', { url: 'http://a/', quality: 5 }, 'quality'],
   ['a page and an element', { url: 'http://a/', full_page: true, selector: 'p' }, 'selector'],
+  [
+    'a viewport of more than 64 Mi pixels',
+    { url: 'http://a/', viewport: { width: 3840, height: 4320, scale: 3 } },
+    'viewport',
+  ],
   ['a duration', { url: 'http://a/', session: { duration: '1h' } }, 'session'],
 ])('%s is refused without a session', async (_, asked, field) => {
   const refused = await refusal(client.screenshot(asked as { url: string }));

@@ -10,7 +10,8 @@ import { readMessage } from '#test/support/events/golden-files.ts';
 const kinds = ['session', 'ledger', 'organization'] as const;
 const types = kinds.flatMap((kind) => Object.keys(aggregates[kind].events).filter(isPublic));
 
-const INSIDE = /serverIp|"(cdp|vnc|hash)":|fingerprint|repeatable|keyedExtensions|10\.0\.0\.7/;
+const INSIDE =
+  /serverIp|"(cdp|vnc|webdriver|owner|hash)":|fingerprint|repeatable|keyedExtensions|10\.0\.0\.7/;
 /** A SHA-256 in hex, as golden files have them; those of stored bytes are no secret. */
 const HASH = /(?<!"(sha256|chain)":")[0-9a-f]{64}/;
 
@@ -75,6 +76,63 @@ test('the document for organizations describes no internal part', () => {
   }
   expect(JSON.stringify(schemas['SessionState'])).toContain('workloadId');
 });
+
+/** Names of fields that may hold an address, a way to something, or a secret. */
+const ADDRESS =
+  /^(host|ip|port|path|url|address|endpoint|token)$|(Host|Ip|Port|Path|Url|Address|Endpoint)$/;
+const SECRET = /(Secret|Password|Token|Key|Hash|mcpSessionId)$/;
+/** Fields of those names that are the organization's own: where its pages and webhooks are. */
+const OWN = /(\.|^)(webhooks\.|webhook-[a-z]+\.|[bB]lackBox\.(\w+\.)?)address$|\.hosts\.host$/;
+
+test('no field of what organizations get is an address of the inside or a secret', () => {
+  const { schemas } = todaysAsyncApi().components;
+  const fields = Object.entries(schemas)
+    .filter(([name]) => !/^(server|workload)\.|^(Server|Workload)/.test(name))
+    .flatMap(([name, schema]) => fieldsOf(schema, name));
+  const named = fields.filter((field) => {
+    const last = field.slice(field.lastIndexOf('.') + 1);
+    return ADDRESS.test(last) || SECRET.test(last);
+  });
+  expect(named.filter((field) => !OWN.test(field))).toEqual([]);
+  expect(named).toContain('session.egress-recorded.hosts.host');
+});
+
+test('organizations get of a browser these fields and no other', () => {
+  const { schemas } = todaysAsyncApi().components;
+  for (const name of ['SessionState', 'session.activated']) {
+    const fields = fieldsOf(schemas[name] ?? {}, '').filter((field) =>
+      /^\.workload\.\w+$/.test(field),
+    );
+    expect(new Set(fields), name).toEqual(
+      new Set(['workloadId', 'serverId', 'link', 'egress'].map((one) => `.workload.${one}`)),
+    );
+  }
+});
+
+test('a browser with a WebDriver has no address of it, and a session not what it ends with', () => {
+  const event = goldenOf('session.activated');
+  const { workload } = event.data as { workload: object };
+  const driven = { ...workload, webdriver: { host: '10.0.0.7', port: 9515, cdpPort: 9222 } };
+  const owner = { mcpSessionId: 'mcp_J5mYt3QKX2m0bq1uHcR8Vw' };
+  const data = { ...event.data, owner, workload: driven };
+  const stored = { ...event, data, state: { ...event.state, ...data } } as RecordedEvent;
+  const text = JSON.stringify(toPublicEvent(stored));
+  expect(text).toContain('workloadId');
+  expect(text).not.toMatch(/webdriver|cdpPort|10\.0\.0\.7|owner|mcp_/);
+});
+
+/** The paths of all fields of a schema, those of lists without their index. */
+function fieldsOf(schema: object, path: string): string[] {
+  const { anyOf = [], items = {}, properties = {} } = schema as Record<string, object>;
+  return [
+    ...(anyOf as object[]).flatMap((one) => fieldsOf(one, path)),
+    ...(Object.keys(items).length > 0 ? fieldsOf(items, path) : []),
+    ...Object.entries(properties).flatMap(([name, one]) => [
+      `${path}.${name}`,
+      ...fieldsOf(one as object, `${path}.${name}`),
+    ]),
+  ];
+}
 
 test('a label that the caller set is kept, whatever its name', () => {
   const event = goldenOf('session.activated');

@@ -8,9 +8,9 @@ import { sendRejection } from '../../http/error-response.ts';
 import { response, type ApiServer } from '../../http/route.ts';
 import { spanOf } from '../../http/trace-requests.ts';
 import { invalid } from '../../http/validation.ts';
-import type { Captured } from '../../pages/captures.ts';
+import { PIXELS_MAX, type Captured } from '../../pages/captures.ts';
 import { runOneCall } from '../../pages/one-call.ts';
-import { shown } from '../../pages/page-failure.ts';
+import { HTML_BYTES_MAX, OTHERS_BYTES_MAX, shown, tooLarge } from '../../pages/page-failure.ts';
 import { sendBytes } from '../../pages/send-bytes.ts';
 import {
   ContentBody,
@@ -114,7 +114,7 @@ export function oneCallRoutes(server: ApiServer, dependencies: ApiDependencies):
     kind: 'content',
     operationId: 'getPageContent',
     summary: 'The HTML of a page after its scripts ran',
-    description: `${ABOUT}The document has at most 8 MiB in UTF-8.`,
+    description: `${ABOUT}The document has at most 8 MiB as a text in this answer.`,
     body: ContentBody,
     answer: response('The document', PageContent, { headers }),
   });
@@ -187,6 +187,12 @@ async function answerCall(
   if (sessionId !== null) void reply.header('x-session-id', sessionId);
   if (isRejection(result)) return sendRejection(reply, result);
   const { bytes, type } = bodyOf(asked, sessionId ?? '', result);
+  // The page measures its HTML; a browser that was taken over may not, and an address may be long.
+  if (asked.kind === 'content' && bytes.length > HTML_BYTES_MAX + OTHERS_BYTES_MAX) {
+    const { rejection } = tooLarge(HTML_BYTES_MAX);
+    const context = { session_id: sessionId, ...rejection.context };
+    return sendRejection(reply, { ...rejection, context });
+  }
   void reply.headers({ ...headersOf(result), 'server-timing': timing }).type(type);
   await sendBytes(reply, bytes);
   return reply;
@@ -197,6 +203,9 @@ function refusalOf({ kind, body }: PageAsked): Rejection | null {
   const url = URL.parse(body.url);
   if (url === null || !PROTOCOLS.includes(url.protocol))
     return invalid({ field: 'url' }, 'url: must be an address of http:, https: or data:.');
+  const { width = 0, height = 0, scale = 1 } = body.viewport ?? {};
+  if (width * height * scale ** 2 > PIXELS_MAX)
+    return invalid({ field: 'viewport' }, 'viewport: has more than 64 Mi pixels at its scale.');
   if (kind !== 'screenshot') return null;
   if (body.full_page === true && body.selector !== undefined)
     return invalid({ field: 'selector' }, 'selector: a picture is of the page or of an element.');

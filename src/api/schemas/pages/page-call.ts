@@ -82,7 +82,9 @@ const ofEveryKind = {
       },
       {
         additionalProperties: false,
-        description: 'size of the page, exactly; default 1280 x 800. It needs no other browser',
+        description:
+          'size of the page, exactly; default 1280 x 800. Width x height x scale x scale is ' +
+          '64 Mi at most. It needs no other browser',
       },
     ),
   ),

@@ -29,6 +29,12 @@ describe('calls at once', () => {
     expect(isRejection(calls.begin('acme'))).toBe(false);
   });
 
+  it('are 24 of all organizations, without another bound', () => {
+    const calls = createOneCalls({ log });
+    for (let at = 0; at < 24; at += 1) begin(calls, `org_${at % 3}`);
+    expect(calls.begin('org_3')).toMatchObject({ code: 'UNAVAILABLE' });
+  });
+
   it('may end by themselves when the process stops, and are ended after that', async () => {
     const calls = createOneCalls({ log, drainMs: 10 });
     const place = begin(calls, 'acme');
