@@ -226,7 +226,9 @@ async function createServing(
   const viewer = await createViewer();
   const vnc = createVncGate(limits);
   const shared = { ...parts, requests, places, dialTimeoutMs: limits.dialTimeoutMs, log };
-  const commands = { admission, agents, log, ...commandHooks(options, limits.accessEveryMs) };
+  const { bodySilentMs, accessEveryMs } = limits;
+  const hooks = commandHooks(options, accessEveryMs);
+  const commands = { admission, agents, log, bodySilentMs, ...hooks };
   return (door, ports) => ({
     onRequest: createHttpHandler({ ...shared, door, ports, viewer, allowedOrigins, commands }),
     onUpgrade: createUpgradeHandler({ ...shared, door, vnc, clientOf }),

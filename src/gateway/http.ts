@@ -4,8 +4,9 @@ import { within } from '#src/async/timeout.ts';
 import type { AllowedOrigins } from './access/allowed-origins.ts';
 import { modeOf } from './access/grant.ts';
 import type { RequestCounter } from './access/request-counter.ts';
-import type { Ticket, Tickets } from './access/ticket.ts';
+import type { Ticket } from './access/ticket.ts';
 import { ofAddress, type Refused, type TicketAdmission } from './access/ticket-admission.ts';
+import type { WorthlessTickets } from './access/worthless-tickets.ts';
 import { answerDevtools } from './devtools.ts';
 import type { SocketPlaces } from './connections/socket-places.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
@@ -21,14 +22,14 @@ import { passCommand, type CommandOptions } from './webdriver/commands.ts';
 export type HttpOptions = {
   admission: TicketAdmission;
   viewer: Viewer;
-  tickets: Pick<Tickets, 'open'>;
+  tickets: Pick<WorthlessTickets, 'open' | 'openOwn'>;
   allowedOrigins: AllowedOrigins;
   door: Door;
   /** null: sessions get no ports of their own. */
   ports: DebuggerPorts | null;
   dialTimeoutMs: number;
   requests: RequestCounter;
-  places: Pick<SocketPlaces, 'begin'>;
+  places: Pick<SocketPlaces, 'begin' | 'joined'>;
   log: Logger;
   refused(status: number): void;
   commands: CommandOptions;
@@ -49,17 +50,25 @@ export function createHttpHandler(
       setHeaders(response, recounted.headers);
       return recounted.refusal;
     }
-    const asked = { request, response, countForAddress };
+    const begun = counted.refusal ?? beginRequest(request, response, options.places);
+    const admitted = (): void => {
+      if (typeof begun === 'function') begun();
+      options.places.joined(request.socket);
+    };
+    const asked = { request, response, countForAddress, admitted };
     let refusal: Refused | null =
-      counted.refusal ??
-      beginRequest(request, response, options.places) ??
-      (await answer(route, asked, options).catch((error: unknown): Refused => {
-        options.log.error({ err: error }, 'gateway request failed');
-        return reject('INTERNAL');
-      }));
+      typeof begun !== 'function'
+        ? begun
+        : await answer(route, asked, options).catch((error: unknown): Refused => {
+            options.log.error({ err: error }, 'gateway request failed');
+            return reject('INTERNAL');
+          });
     if (refusal === null) return;
     if (refusal.isOfAddress) refusal = countForAddress() ?? refusal;
     options.refused(statusOf(refusal));
+    // What of the body was not read is not read to its end either.
+    if (route?.to === 'webdriver' && !response.headersSent)
+      response.setHeader('connection', 'close');
     sendRejection(response, refusal);
   }
   return (request, response) => void serve(request, response);
@@ -70,17 +79,20 @@ function setHeaders(response: ServerResponse, headers: Record<string, number>): 
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
-/** Counts the request among its client's open ones until it is answered. */
+/**
+ * Counts the request among its client's open ones until it is answered, or the returned function is
+ * called.
+ */
 function beginRequest(
   request: IncomingMessage,
   response: ServerResponse,
   places: HttpOptions['places'],
-): Refused | null {
+): (() => void) | Refused {
   const begun = places.begin(request);
   if (typeof begun !== 'function') return ofAddress(begun);
   response.once('close', begun);
   if (request.socket.destroyed) begun();
-  return null;
+  return begun;
 }
 
 type Asked = {
@@ -88,19 +100,24 @@ type Asked = {
   response: ServerResponse;
   /** Counts the request for its client's address instead; a rejection: that is used up. */
   countForAddress: () => Rejection | null;
+  /** The request became a connection, which has limits of its own. */
+  admitted: () => void;
 };
 
 async function answer(
   route: Route | null,
-  { request, response, countForAddress }: Asked,
+  { request, response, countForAddress, admitted }: Asked,
   options: HttpOptions,
 ): Promise<Refused | null> {
   if (!hasHost(request)) return noHost();
   const guarded = options.door.guard(request);
   if (guarded !== null) return guarded;
   if (route === null) return reject('NOT_FOUND');
-  if (route.to === 'webdriver')
-    return await passCommand(route, { request, response }, options.commands);
+  if (route.to === 'webdriver') {
+    // The tickets of clients are for the browser; the API alone sends commands here.
+    if (options.tickets.openOwn(route.ticket) === null) return ofAddress(reject('NOT_FOUND'));
+    return await passCommand(route, { request, response, admitted }, options.commands);
+  }
   const allow = methodsOf(route);
   if (!allow.includes(request.method ?? '')) {
     response.setHeader('allow', allow.join(', '));

@@ -49,18 +49,15 @@ const SERVER_OPTIONS = {
 
 /** Connections on which a body may take longer to arrive. */
 const slow = new WeakSet<Socket>();
-/** The longest silence in the middle of such a body. */
-const SILENCE_MS = 30_000;
 
-/** Lets the body of this request take longer, as long as there is no silence of 30 s. */
+/**
+ * Lets the body of this request take longer. The caller bounds the silence in the middle of it, and
+ * closes the connection where it does not read it.
+ */
 export function allowSlowBody(request: IncomingMessage): void {
   const { socket } = request;
   slow.add(socket);
-  const silent = () => socket.destroy();
-  socket.setTimeout(SILENCE_MS, silent);
   const arrived = (): void => {
-    socket.off('timeout', silent);
-    socket.setTimeout(0);
     slow.delete(socket);
   };
   request.once('end', arrived);

@@ -9,12 +9,19 @@ export type InnerAnswer = {
   retryAfter: string | undefined;
 };
 
-/** Calls a route of the REST API on behalf of a client of WebDriver, with its credential. */
+/**
+ * Calls a route of the REST API on behalf of a client of WebDriver, with its credential. A create
+ * counts for the rate limit. Looks at what was created and stops do not: refused by that limit,
+ * they would leave a session behind.
+ */
 export type InnerRequests = (
   method: 'GET' | 'POST' | 'DELETE',
   url: string,
   body?: object,
 ) => Promise<InnerAnswer>;
+
+/** What a look and a stop cost. */
+const PAID = 1;
 
 /**
  * Sessions of WebDriver are created, read and stopped by the routes of all sessions: the same
@@ -27,8 +34,9 @@ export function innerRequests(server: FastifyInstance, request: FastifyRequest):
     authorization: `Bearer ${credential}`,
     ...(typeof traceparent === 'string' ? { traceparent } : {}),
   };
-  const door = { via: 'webdriver', ...(client === undefined ? {} : { client }) } as const;
+  const named = { via: 'webdriver', ...(client === undefined ? {} : { client }) } as const;
   return async (method, url, body) => {
+    const door = method === 'POST' ? named : { ...named, paid: PAID };
     const payload = body === undefined ? {} : { payload: body };
     const sent = { method, url, headers, remoteAddress: request.ip, ...payload };
     const answer = await throughDoor(door, () => server.inject(sent));

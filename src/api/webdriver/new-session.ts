@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { sleep } from '#src/async/sleep.ts';
+import type { Logger } from '#src/telemetry/logger.ts';
 import type { Wanted } from './capabilities.ts';
 import type { Drivers } from './drivers.ts';
 import type { InnerAnswer, InnerRequests } from './inner-requests.ts';
@@ -14,6 +15,7 @@ export type NewSession = {
   driverUrlOf: (sessionId: string) => string;
   /** Aborts when the client has left. */
   gone: AbortSignal;
+  log: Pick<Logger, 'warn'>;
 };
 
 /** An answer, and the `Retry-After` of a refusal. */
@@ -22,6 +24,8 @@ export type NewSessionAnswer = WebDriverAnswer & { retryAfter?: string };
 /** Selenium's client for Python, the least patient one, waits for 120 s. */
 const ACTIVE_WITHIN_MS = 100_000;
 const LOOK_EVERY_MS = 500;
+/** How often what has failed is tried to be stopped, half a second apart. */
+const STOPS_MAX = 10;
 /** A driver starts within 100 ms, on a busy machine within seconds. */
 const ATTACH_MS = 30_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
@@ -36,7 +40,7 @@ export async function newSession(wanted: Wanted, context: NewSession): Promise<N
   if (created.status !== 201) return notCreated(created);
   const id = String(created.body['id']);
   const failed = async (message: string, data?: object): Promise<NewSessionAnswer> => {
-    await inner('DELETE', `/api/sessions/${id}`);
+    await stop(id, context);
     return webDriverError('session not created', message, data === undefined ? {} : { data });
   };
   const session = await untilActive(created, context);
@@ -61,6 +65,16 @@ export async function newSession(wanted: Wanted, context: NewSession): Promise<N
   return { status: 200, body: { value } };
 }
 
+/** Stops what has failed. Where that does not succeed, its idle time ends it. */
+async function stop(id: string, { inner, log }: NewSession): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const { status, body } = await inner('DELETE', `/api/sessions/${id}`);
+    if (status === 200 || status === 404) return;
+    if (tries < STOPS_MAX) await sleep(LOOK_EVERY_MS);
+    else return log.warn({ sessionId: id, status, error: body['error'] }, 'session is not stopped');
+  }
+}
+
 /** @returns null: it has no browser in time, or the client has left */
 async function untilActive(
   created: InnerAnswer,
@@ -76,9 +90,9 @@ async function untilActive(
   return gone.aborted ? null : seen;
 }
 
-/** Also where a read model that is behind has refused to tell. */
+/** Also where a read model that is behind, or a limit, has refused to tell. */
 function isWaiting({ status, body }: InnerAnswer): boolean {
-  return status >= 500 || ['creating', 'queued'].includes(String(body['status']));
+  return status >= 500 || status === 429 || ['creating', 'queued'].includes(String(body['status']));
 }
 
 type Attached = { sessionId: string; capabilities: Record<string, unknown> };

@@ -11,8 +11,11 @@ const COMMAND_MS = 335_000;
 /** A body without a length is held in memory; files come with one, and may be larger. */
 const UNSIZED_BYTES_MAX = 1024 * 1024;
 const REFUSAL_BYTES_MAX = 64 * 1024;
-/** The longest silence of a client in the middle of a body. */
-const SILENCE_MS = 30_000;
+/**
+ * The longest silence in the middle of a body. While a person holds the session the gateway reads
+ * nothing, so that nothing comes for as long.
+ */
+const SILENCE_MS = COMMAND_MS;
 
 /** Passes a command to the driver by a gateway, and its answer back as it comes. */
 export async function passCommand(
@@ -21,8 +24,12 @@ export async function passCommand(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const late = AbortSignal.timeout(COMMAND_MS);
-  const signal = AbortSignal.any([goneSignal(reply), late]);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), COMMAND_MS).unref();
+  const gone = goneSignal(reply);
+  const signal = AbortSignal.any([gone, late.signal]);
+  if (gone.aborted) clearTimeout(timer);
+  else gone.addEventListener('abort', () => clearTimeout(timer), { once: true });
   try {
     const body = await bodyOf(request.raw);
     if (body === null) return sendWebDriver(reply, tooLarge());
@@ -43,7 +50,7 @@ export async function passCommand(
   } catch (error) {
     return sendWebDriver(
       reply,
-      late.aborted
+      late.signal.aborted
         ? webDriverError('timeout', `The driver has not answered within ${COMMAND_MS / 1000} s.`)
         : webDriverError('unknown error', `No gateway answers: ${String(error)}`, { status: 502 }),
     );

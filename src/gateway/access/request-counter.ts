@@ -28,6 +28,8 @@ export type CountedRequest = {
   of: 'ticket' | 'organization' | 'address';
   headers: Record<string, number>;
   refusal: Rejection | null;
+  /** The API's own request for an organization, whatever session its caller has named. */
+  isOwn: boolean;
   /** Takes back what was counted, in the window in which it was. */
   giveBack(): void;
 };
@@ -40,7 +42,8 @@ export type RequestCounter = {
   /**
    * Counts a request for its client's address instead, because its ticket was not admitted: the
    * answer to a worthless ticket is that to an unknown one, its headers included. The ticket and
-   * its organization get back what it took of them.
+   * its organization get back what it took of them. The API's own requests stay with the
+   * organization: the address is that of all.
    */
   countForAddress(request: IncomingMessage, counted: CountedRequest): CountedRequest;
 };
@@ -53,7 +56,7 @@ export type RequestCounter = {
  * back: a client whose address has used up its limit still connects with a valid ticket.
  */
 export function createRequestCounter(options: {
-  tickets: Pick<WorthlessTickets, 'open'>;
+  tickets: Pick<WorthlessTickets, 'open' | 'openOwn'>;
   clientOf: (request: IncomingMessage) => string;
   limits: RequestLimits;
   now: () => number;
@@ -69,14 +72,14 @@ export function createRequestCounter(options: {
   function counted(
     of: CountedRequest['of'],
     allowance: Allowance,
-    giveBack: () => void = () => {},
+    { giveBack = () => {}, isOwn = false }: Partial<CountedRequest> = {},
   ): CountedRequest {
     const headers = rateLimitHeaders(allowance);
-    if (allowance.isAllowed) return { of, headers, refusal: null, giveBack };
+    if (allowance.isAllowed) return { of, headers, refusal: null, isOwn, giveBack };
     const retryAfterSeconds = secondsToReset(allowance, now());
     const context = { of, limit: allowance.limit };
     const refusal = reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds });
-    return { of, headers, refusal, giveBack };
+    return { of, headers, refusal, isOwn, giveBack };
   }
   const countMalformed = (address: string) =>
     counted('address', takeOfAddress(networkOf(address), limits.requestsPerAddress));
@@ -84,16 +87,18 @@ export function createRequestCounter(options: {
   return {
     countMalformed,
     countForAddress(request, known) {
-      if (known.of === 'address') return known;
+      if (known.of === 'address' || known.isOwn) return known;
       known.giveBack();
       return countMalformed(clientOf(request));
     },
     count(request, route) {
       const key = route !== null && 'ticket' in route ? route.ticket : null;
-      const ticket = key === null ? null : tickets.open(key);
+      const isCommand = route?.to === 'webdriver';
+      const own = key === null || !isCommand ? null : tickets.openOwn(key);
+      const ticket = key === null ? null : (own ?? tickets.open(key));
       if (key === null || ticket === null) return countMalformed(clientOf(request));
       const { organizationId } = ticket;
-      const isCommand = route?.to === 'webdriver';
+      const isOwn = own !== null;
       const [ofTicket, ofOrganization] = isCommand
         ? [takeOfDriver, takeOfDrivers]
         : [takeOfTicket, takeOfOrganization];
@@ -101,15 +106,15 @@ export function createRequestCounter(options: {
         ? [limits.commandsPerTicket, limits.commandsPerOrganization]
         : [limits.requestsPerTicket, limits.requestsPerOrganization];
       const byTicket = ofTicket(key, perTicket);
-      if (!byTicket.isAllowed) return counted('ticket', byTicket);
+      if (!byTicket.isAllowed) return counted('ticket', byTicket, { isOwn });
       const byOrganization = ofOrganization(organizationId, perOrganization);
       const giveBack = (): void => {
         ofTicket.giveBack(key, byTicket);
         ofOrganization.giveBack(organizationId, byOrganization);
       };
       return !byOrganization.isAllowed || byOrganization.remaining < byTicket.remaining
-        ? counted('organization', byOrganization, giveBack)
-        : counted('ticket', byTicket, giveBack);
+        ? counted('organization', byOrganization, { giveBack, isOwn })
+        : counted('ticket', byTicket, { giveBack, isOwn });
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Tickets } from './ticket.ts';
+import { EPOCH_MAX, type Ticket, type Tickets } from './ticket.ts';
 
 /**
  * A refused ticket is refused again without a question for so long. The verdict is final: a session
@@ -9,6 +9,11 @@ const REMEMBERED_MS = 5_000;
 const REMEMBERED_MAX = 10_000;
 
 export type WorthlessTickets = Pick<Tickets, 'open'> & {
+  /**
+   * Opens a ticket that the API has sealed for its own requests, also one that was found worthless;
+   * null: it is none. Clients never have one.
+   */
+  openOwn(ticket: string): Ticket | null;
   /** The ticket's session was not found, or the ticket was taken back. */
   remember(ticket: string): void;
 };
@@ -30,6 +35,10 @@ export function leaveOutWorthless(
   }
   return {
     open: (ticket) => (isRemembered(ticket) ? null : tickets.open(ticket)),
+    openOwn(ticket) {
+      const opened = tickets.open(ticket);
+      return opened?.epoch === EPOCH_MAX ? opened : null;
+    },
     remember(ticket) {
       foundAt.delete(ticket);
       foundAt.set(ticket, now());

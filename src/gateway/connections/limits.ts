@@ -14,6 +14,8 @@ export type GatewayLimits = ConnectionLimits &
     lookupTimeoutMs: number;
     /** Time-out of the connection to a browser, and again of its first answer. */
     dialTimeoutMs: number;
+    /** The longest silence of a client in the middle of a command's body. */
+    bodySilentMs: number;
   };
 
 const MINUTE_MS = 60_000;
@@ -46,4 +48,5 @@ export const defaultLimits: GatewayLimits = {
   bidiSilentMs: 30_000, // it says that it runs every 2 s
   lookupTimeoutMs: 5_000,
   dialTimeoutMs: 5_000,
+  bodySilentMs: 30_000,
 };

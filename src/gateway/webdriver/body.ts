@@ -18,19 +18,41 @@ export function lengthOf({ headers }: IncomingMessage): number | Rejection {
 
 /** The bytes of a message. @throws BodyTooLarge once there are more than 32 MiB */
 export async function* bounded(
-  message: IncomingMessage,
+  message: AsyncIterable<Buffer>,
   max = BODY_BYTES_MAX,
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
-  for await (const piece of message as AsyncIterable<Buffer>) {
+  for await (const piece of message) {
     bytes += piece.length;
     if (bytes > max) throw new BodyTooLarge(`more than ${max} bytes`);
     yield piece;
   }
 }
 
+/**
+ * The body of a request as it comes. A client that is silent for so many ms while more is awaited
+ * loses its connection; the time in which nothing is read is no silence.
+ * @throws Error where the connection closes before
+ */
+export async function* unlessSilent(
+  request: IncomingMessage,
+  silentMs: number,
+): AsyncGenerator<Buffer> {
+  const silence = () => setTimeout(() => request.socket.destroy(), silentMs);
+  let timer = silence();
+  try {
+    for await (const piece of request as AsyncIterable<Buffer>) {
+      clearTimeout(timer);
+      yield piece;
+      timer = silence();
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** @throws BodyTooLarge */
-export async function readBody(message: IncomingMessage, max: number): Promise<string> {
+export async function readBody(message: AsyncIterable<Buffer>, max: number): Promise<string> {
   const pieces = await Array.fromAsync(bounded(message, max));
   return Buffer.concat(pieces).toString('utf8');
 }

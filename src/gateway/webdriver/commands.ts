@@ -8,7 +8,7 @@ import type { Connection } from '../connections/connection.ts';
 import { ofAddress, type Refused, type TicketAdmission } from '../access/ticket-admission.ts';
 import type { Ticket } from '../access/ticket.ts';
 import type { Route } from '../routes.ts';
-import { BodyTooLarge, bounded, lengthOf, readBody } from './body.ts';
+import { BodyTooLarge, bounded, lengthOf, readBody, unlessSilent } from './body.ts';
 import type { DriverAgents } from './driver-agents.ts';
 import { attachTo } from './new-session.ts';
 
@@ -23,6 +23,8 @@ export type CommandOptions = {
   /** Called while a session is in use; it limits itself. */
   used(session: Ticket): void;
   counted(outcome: CommandOutcome): void;
+  /** The longest silence in the middle of a body. */
+  bodySilentMs: number;
   log: Logger;
 };
 
@@ -39,11 +41,16 @@ const METHODS = ['GET', 'POST', 'DELETE'];
  * Passes a WebDriver command to the driver beside the session's browser, and its answer back. While
  * a person holds the session it waits, as what comes by CDP does. It ends with its session and with
  * its client.
+ * @param asked `admitted` is called once it is a connection, which has limits of its own
  * @returns why it was refused; null: it was answered, or its client has left
  */
 export async function passCommand(
   route: CommandRoute,
-  { request, response }: { request: IncomingMessage; response: ServerResponse },
+  {
+    request,
+    response,
+    admitted,
+  }: { request: IncomingMessage; response: ServerResponse; admitted: () => void },
   options: CommandOptions,
 ): Promise<Refused | null> {
   if (!METHODS.includes(request.method ?? '')) {
@@ -52,20 +59,21 @@ export async function passCommand(
     return ofAddress(reject('METHOD_NOT_ALLOWED', context));
   }
   const length = lengthOf(request);
-  if (typeof length !== 'number') return unread(response, length);
+  if (typeof length !== 'number') return length;
   const entered = await options.admission.admit('cdp', route.ticket);
-  if (isRejection(entered)) return unread(response, entered);
+  if (isRejection(entered)) return entered;
+  admitted();
   const { connection, session } = entered;
   const use = () => options.used(connection);
   const using = setInterval(use, USED_EVERY_MS);
   use();
   try {
     const driver = session.webdriver ?? null;
-    if (driver === null) return unread(response, noDriver());
+    if (driver === null) return noDriver();
     const command = { route, request, response, driver, connection, length };
     const passed = await pass(command, options);
     if (passed === null) use();
-    return passed === null ? null : unread(response, passed);
+    return passed;
   } finally {
     clearInterval(using);
     connection.closed();
@@ -87,12 +95,15 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
   const onClose = () => gone.abort();
   if (response.closed) gone.abort();
   else response.once('close', onClose);
-  const late = AbortSignal.timeout(COMMAND_MS);
-  const signal = AbortSignal.any([connection.signal, gone.signal, late]);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), COMMAND_MS).unref();
+  const signal = AbortSignal.any([connection.signal, gone.signal, late.signal]);
   try {
     await untilSteering(connection, signal);
+    // Only now: while a person holds the session nothing is read, so that nothing comes.
+    const arriving = unlessSilent(request, options.bodySilentMs);
     const isNew = route.path === '/session';
-    const body = isNew ? attachTo(driver, await readNewSession(request)) : null;
+    const body = isNew ? attachTo(driver, await readNewSession(arriving)) : null;
     const sent = send({
       agent: options.agents.of(driver),
       method: request.method,
@@ -105,7 +116,7 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
       signal,
     });
     const answered = answerOf(sent);
-    if (body === null) await Promise.race([pipeline(bounded(request), sent), answered]);
+    if (body === null) await Promise.race([pipeline(bounded(arriving), sent), answered]);
     else sent.end(body);
     const status = await sendAnswer(await answered, response);
     options.counted(status < 400 ? 'ok' : 'error');
@@ -117,16 +128,17 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
     const { organizationId, sessionId } = connection;
     if (!connection.signal.aborted)
       options.log.warn({ err: error, organizationId, sessionId }, 'WebDriver did not answer');
-    if (late.aborted && !connection.signal.aborted) return tooLate();
+    if (late.signal.aborted && !connection.signal.aborted) return tooLate();
     return await options.admission.unreachable(connection);
   } finally {
+    clearTimeout(timer);
     response.off('close', onClose);
   }
 }
 
 /** @throws BodyTooLarge */
-async function readNewSession(request: IncomingMessage): Promise<unknown> {
-  const text = await readBody(request, NEW_SESSION_BYTES_MAX);
+async function readNewSession(body: AsyncIterable<Buffer>): Promise<unknown> {
+  const text = await readBody(body, NEW_SESSION_BYTES_MAX);
   try {
     return JSON.parse(text);
   } catch {
@@ -171,12 +183,6 @@ async function untilSteering(connection: Connection, signal: AbortSignal): Promi
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
-}
-
-/** What of the body was not read is not read to its end either. */
-function unread<R extends Rejection>(response: ServerResponse, refusal: R): R {
-  if (!response.headersSent && !response.req.complete) response.setHeader('connection', 'close');
-  return refusal;
 }
 
 function noDriver(): Rejection {

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { errors, reject, type ErrorName } from '#src/errors.ts';
+import { createLocalLimiter, secondsToReset } from '#src/http/rate-window.ts';
 import type { ApiDependencies } from '../../dependencies.ts';
 import { goneSignal } from '../../http/client-gone.ts';
 import type { ApiServer } from '../../http/route.ts';
@@ -11,7 +12,7 @@ import { passCommand, sendWebDriver } from '../../webdriver/pass-command.ts';
 import { parseWebDriverId } from '../../webdriver/session-id.ts';
 import { webDriverError, webDriverRejection } from '../../webdriver/webdriver-error.ts';
 
-type Needed = Pick<ApiDependencies, 'drivers' | 'driverUrl'>;
+type Needed = Pick<ApiDependencies, 'drivers' | 'driverUrl' | 'log'>;
 
 const PREFIX = '/wd/hub';
 const SESSION = `${PREFIX}/session/`;
@@ -20,6 +21,14 @@ const command = { ...config, isBoundedElsewhere: true } as const;
 /** What Selenium's clients call otherwise than chromedriver. */
 const DRIVERS_OWN: Readonly<Record<string, string>> = { '/se/file': '/file' };
 const METHODS = ['GET', 'POST', 'DELETE'] as const;
+/**
+ * Of one organization in a minute, at this process. The units of a tier do not refuse them: a
+ * script that has used these up would leave its session behind.
+ */
+const QUITS_MAX = 6_000;
+/** What follows the id of a session in the path of a command. */
+const COMMAND = /^(?:\/[A-Za-z0-9%._~:-]{1,256}){1,8}$/;
+const DOTS = /^(?:\.|%2e){1,2}$/i;
 
 /**
  * W3C WebDriver at /wd/hub: New Session creates a session, Delete Session stops it, and all other
@@ -55,20 +64,25 @@ export function webDriver(server: ApiServer, dependencies: Needed): void {
     exposeHeadRoute: false,
     schema: { hide: true },
     config,
-    handler: (request, reply) =>
-      sendWebDriver(reply, webDriverError('unknown command', `There is no ${request.url}.`)),
+    handler: (request, reply) => sendWebDriver(reply, unknownCommand(request)),
   });
 }
 
 function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed): void {
   const { drivers, driverUrl } = dependencies;
   const params = Type.Object({ id: Type.String() });
+  const takeQuit = createLocalLimiter(Date.now);
   scope.route({
     method: 'DELETE',
     url: `${SESSION}:id`,
     schema: { hide: true, params },
     config: command,
-    handler: (request, reply) => quit(server, request, request.params.id, reply),
+    handler(request, reply) {
+      const allowance = takeQuit(request.caller.organizationId, QUITS_MAX);
+      return allowance.isAllowed
+        ? quit(server, request, request.params.id, reply)
+        : sendWebDriver(reply, tooManyQuits(secondsToReset(allowance, Date.now())));
+    },
   });
   scope.route({
     method: [...METHODS],
@@ -81,7 +95,8 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
       const session = parseWebDriverId(id);
       if (session === null) return sendWebDriver(reply, unknownSession(id));
       const { organizationId, keyHash } = request.caller;
-      const rest = request.url.slice(SESSION.length + id.length);
+      const [rest = ''] = request.url.slice(SESSION.length + id.length).split('?');
+      if (!isCommand(rest)) return sendWebDriver(reply, unknownCommand(request));
       const to = {
         driverUrl: driverUrl(organizationId, session.sessionId, keyHash),
         path: `/session/${session.driverId}${DRIVERS_OWN[rest] ?? rest}`,
@@ -93,7 +108,7 @@ function passCommands(scope: ApiServer, server: ApiServer, dependencies: Needed)
 
 async function begin(
   server: ApiServer,
-  { drivers, driverUrl }: Needed,
+  { drivers, driverUrl, log }: Needed,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -105,6 +120,7 @@ async function begin(
     drivers,
     driverUrlOf: (sessionId) => driverUrl(organizationId, sessionId, keyHash),
     gone: goneSignal(reply),
+    log,
   });
   if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
   return sendWebDriver(reply, answer);
@@ -126,6 +142,24 @@ async function quit(
   const error: ErrorName = code in errors ? (code as ErrorName) : 'INTERNAL';
   const message = String(stopped.body['message']);
   return sendWebDriver(reply, webDriverRejection(reject(error, {}, { message })));
+}
+
+/**
+ * Whether a path below a session's may be a command's. With a segment of dots it would lead
+ * elsewhere at the gateway.
+ */
+function isCommand(path: string): boolean {
+  if (!COMMAND.test(path)) return false;
+  return !path.split('/').some((segment) => DOTS.test(segment));
+}
+
+function unknownCommand({ url }: FastifyRequest) {
+  return webDriverError('unknown command', `There is no ${url}.`);
+}
+
+function tooManyQuits(retryAfterSeconds: number) {
+  const context = { of: 'organization', limit: QUITS_MAX };
+  return webDriverRejection(reject('RATE_LIMIT_EXCEEDED', context, { retryAfterSeconds }));
 }
 
 function unknownSession(id: string) {

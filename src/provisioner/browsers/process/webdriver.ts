@@ -17,6 +17,8 @@ type DriverOptions = {
   place: { folder: string; env: Record<string, string>; user: BrowserUser };
   /** Called with each program that is started, so that it ends with its browser. */
   onStarted: (child: Child) => void;
+  /** How long a driver has to print its port. */
+  startMs?: number;
 };
 
 /** It prints its port within 30 ms on an idle machine. */
@@ -51,9 +53,10 @@ export async function offerDriver(program: string, options: DriverOptions): Prom
     const head = await readFirstLine(client);
     if (!isOpen || head === null || !hasPath(head, options.path)) return void client.destroy();
     started ??= drivenPort();
-    const driver = connect({ host: '127.0.0.1', port: await started, noDelay: true });
+    const port = await started;
+    if (!isOpen || client.destroyed) return void client.destroy();
+    const driver = connect({ host: '127.0.0.1', port, noDelay: true });
     track(driver);
-    if (!isOpen) driver.destroy();
     driver.write(head);
     client.pipe(driver).pipe(client);
     client.once('close', () => driver.destroy());
@@ -75,8 +78,12 @@ export async function offerDriver(program: string, options: DriverOptions): Prom
   };
 }
 
-/** `listening` rejects where it ends or says nothing in time. */
-function startDriver(program: string, { path, place, onStarted }: DriverOptions) {
+/**
+ * `listening` rejects where it ends or says nothing in time. It is killed then, so that the next
+ * connection starts another one.
+ */
+function startDriver(program: string, options: DriverOptions) {
+  const { path, place, onStarted, startMs = START_MS } = options;
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const args = ['--port=0', `--url-base=${path}`];
   const child = startChild('/bin/sh', ['-c', WITH_MESSAGES, program, ...args], {
@@ -89,7 +96,10 @@ function startDriver(program: string, { path, place, onStarted }: DriverOptions)
     },
   });
   onStarted(child);
-  const late = setTimeout(() => reject(new Error('the driver did not start')), START_MS);
+  const late = setTimeout(() => {
+    reject(new Error('the driver did not start'));
+    child.process.kill('SIGKILL');
+  }, startMs);
   void child.exited.then(() => reject(new Error(`the driver ended: ${child.tail()}`)));
   promise.catch(() => undefined).finally(() => clearTimeout(late));
   return { child, listening: promise };

@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import { createServer, request as send, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createDrivers } from '#src/api/webdriver/drivers.ts';
+import type { InnerAnswer, InnerRequests } from '#src/api/webdriver/inner-requests.ts';
+import { newSession } from '#src/api/webdriver/new-session.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+
+const MINUTE_MS = 60_000;
+const one = { requestsPerMinute: 1, concurrentSessions: 9, credits: 99_999, queueWeight: 1 };
+
+const idOf = ({ id }: { id: string }) => id;
+
+/** A service whose callers may do one thing a minute, and that reaches no gateway. */
+async function startMeagre() {
+  const app = await startApp(undefined, { limits: one });
+  onTestFinished(() => app[Symbol.asyncDispose]());
+  return app;
+}
+
+describe('a caller whose rate limit is used up by a create', () => {
+  test('leaves no session behind where no driver answers', async () => {
+    const app = await startMeagre();
+    const begun = await app.request('POST', '/wd/hub/session', { capabilities: {} });
+    expect(begun).toMatchObject({ status: 500, body: { value: { error: 'session not created' } } });
+    expect(begun.body.value.message).toMatch(/does not answer|No gateway/);
+    app.pass(MINUTE_MS);
+    const [id] = (await app.request('GET', '/api/sessions')).body.sessions.map(idOf);
+    await eventually(async () => {
+      app.pass(MINUTE_MS);
+      const { body } = await app.request('GET', `/api/sessions/${id}`);
+      return body.status === 'stopped' && body.ended_reason === 'user';
+    }, 'its end');
+  });
+
+  test('can quit', async () => {
+    const app = await startMeagre();
+    const created = await app.request('POST', '/api/sessions', {});
+    expect(created.status).toBe(201);
+    expect((await app.request('GET', '/api/sessions')).status).toBe(429);
+    const path = `/wd/hub/session/${created.body.id}.${'0'.repeat(32)}`;
+    expect(await app.request('DELETE', path)).toEqual({ status: 200, body: { value: null } });
+  });
+});
+
+test('a command whose path has dots for a segment is none', async () => {
+  const app = await startMeagre();
+  const at = await app.listen();
+  const session = `/wd/hub/session/ses_AAAAAAAAAAAAAAAAAAAAAA.${'0'.repeat(32)}`;
+  const get = async (path: string) => {
+    const headers = { authorization: 'Bearer any' };
+    // Sent as it is: fetch would take the dots out.
+    const sent = send(at, { path: session + path, headers }).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const { value } = JSON.parse(await text(response)) as { value: { error: string } };
+    return `${response.statusCode} ${value.error}`;
+  };
+  const dots = ['/a/../url', '/a/%2e%2e/url', '/%2E./url', '/.%2e', '/%2e', '/a//b', '/', '/a;b'];
+  for (const path of dots) expect([path, await get(path)]).toEqual([path, '404 unknown command']);
+  // This one is sent on.
+  expect(await get('/element/f.1.d.2.e.3/attribute/a..b')).toBe('502 unknown error');
+});
+
+const answerOf = (status: number, body = {}): InnerAnswer => ({
+  status,
+  body,
+  retryAfter: undefined,
+});
+
+/** What a New Session asks of the API, which answers so in turn, and of a driver. */
+async function begin(answers: { GET: InnerAnswer[]; DELETE: InnerAnswer[] }, driver: string) {
+  const gateway = createServer((request, response) => {
+    request.resume();
+    response.end(driver);
+  });
+  gateway.listen(0, '127.0.0.1');
+  await once(gateway, 'listening');
+  onTestFinished(() => void gateway.close());
+  using drivers = createDrivers();
+  const asked: string[] = [];
+  const logged: object[] = [];
+  const inner: InnerRequests = async (method) => {
+    asked.push(method);
+    if (method === 'POST') return answerOf(201, { id: 'ses_1', status: 'creating' });
+    const next = answers[method].shift();
+    if (next === undefined) throw new Error(`one ${method} too many`);
+    return next;
+  };
+  const { port } = gateway.address() as AddressInfo;
+  const answer = await newSession(
+    { session: {}, driver: {}, majorVersion: null },
+    {
+      inner,
+      drivers,
+      driverUrlOf: () => `http://127.0.0.1:${port}`,
+      gone: new AbortController().signal,
+      log: { warn: (fact: unknown) => logged.push(fact as object) },
+    },
+  );
+  return { answer, asked, logged };
+}
+
+describe('a New Session', () => {
+  const limited = answerOf(429, { error: 'RATE_LIMIT_EXCEEDED' });
+  const unavailable = answerOf(503, { error: 'UNAVAILABLE' });
+  const active = answerOf(200, { id: 'ses_1', status: 'active' });
+
+  test('whose look is refused by a limit looks again', async () => {
+    const driver = { sessionId: '0'.repeat(32), capabilities: { browserVersion: '1.2' } };
+    const looks = { GET: [limited, unavailable, active], DELETE: [] };
+    const { answer, asked } = await begin(looks, JSON.stringify({ value: driver }));
+    expect(answer.status).toBe(200);
+    expect(asked).toEqual(['POST', 'GET', 'GET', 'GET']);
+  });
+
+  test('that fails stops its session, however often that is refused', async () => {
+    const refused = JSON.stringify({ value: { message: 'no' } });
+    const stops = { GET: [active], DELETE: [limited, unavailable, answerOf(200)] };
+    const { answer, asked, logged } = await begin(stops, refused);
+    expect(answer.status).toBe(500);
+    expect(asked).toEqual(['POST', 'GET', 'DELETE', 'DELETE', 'DELETE']);
+    expect(logged).toEqual([]);
+  });
+
+  test('says in the log which session it could not stop', async () => {
+    const refused = JSON.stringify({ value: { message: 'no' } });
+    const stops = { GET: [active], DELETE: Array.from({ length: 10 }, () => unavailable) };
+    const { answer, logged } = await begin(stops, refused);
+    expect(answer.status).toBe(500);
+    expect(logged).toEqual([{ sessionId: 'ses_1', status: 503, error: 'UNAVAILABLE' }]);
+  });
+});
