@@ -13,7 +13,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import httpx
@@ -31,6 +31,8 @@ REQUEST_SECONDS = 60.0
 WAIT_SECONDS = 120.0
 #: Tries of one request that got no answer, or an answer that asks to come back.
 TRIES = 4
+#: Tries of each request that takes back a create without an answer.
+TAKE_BACK_TRIES = 2
 #: The longest pause in seconds that the service may ask for; after a longer one it is refused.
 RETRY_AFTER_MAX = 30.0
 PAUSE_FIRST, PAUSE_MAX = 0.25, 8.0
@@ -114,39 +116,51 @@ class Service:
     def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
         """Creates a session and waits at most ``wait`` seconds until it is active.
 
-        Raises ServiceError, or NotReady; then the session has been stopped.
+        Raises ServiceError, or NotReady; then the session has been stopped. Where it is
+        interrupted, or gets no answer, it stops what it may have made.
         """
         key = str(uuid.uuid4())
-        body = CreateSession.from_dict(fields)
-        session = self._call(create_session, body=body, idempotency_key=key)
-        end, pause = time.monotonic() + wait, LOOK_FIRST
+        asked = {"body": CreateSession.from_dict(fields), "idempotency_key": key}
+        session: Session | None = None
         try:
+            session = self._call(create_session, **asked)
+            end, pause = time.monotonic() + wait, LOOK_FIRST
             while session.status != "active":
                 if session.status in ENDED or time.monotonic() > end:
                     raise NotReady(session)
                 time.sleep(pause)
                 pause = min(LOOK_MAX, pause * 2)
                 session = self._call(get_session, id=session.id)
-        except BaseException:
+        except BaseException as error:
             # The caller has no id by which to stop it.
-            self.stop(session.id)
+            if session is not None:
+                self.stop(session.id)
+            elif not isinstance(error, ServiceError):
+                self._take_back(asked)
             raise
         return session
+
+    def _take_back(self, asked: dict[str, Any]) -> None:
+        """Stops the session of a create without an answer: its key names it when asked again."""
+        with suppress(Exception):
+            asked = {**asked, "prefer": "respond-async"}
+            session = self._call(create_session, tries=TAKE_BACK_TRIES, **asked)
+            self._call(stop_session, tries=TAKE_BACK_TRIES, id=session.id)
 
     def stop(self, session_id: str) -> None:
         """Stops a session; one that has ended already stays as it is."""
         self._call(stop_session, id=session_id)
 
-    def _call(self, operation: Any, **arguments: Any) -> Any:
-        for attempt in range(TRIES):
+    def _call(self, operation: Any, *, tries: int = TRIES, **arguments: Any) -> Any:
+        for attempt in range(tries):
             response: Response[Any] | None = None
             try:
                 response = operation.sync_detailed(client=self.client, **arguments)
             except httpx.TransportError:
-                if attempt + 1 == TRIES:
+                if attempt + 1 == tries:
                     raise
             pause = _pause_after(response, attempt)
-            if response is not None and (pause is None or attempt + 1 == TRIES):
+            if response is not None and (pause is None or attempt + 1 == tries):
                 return checked(response)
             time.sleep(pause or 0)
         raise AssertionError("the last try returns or raises")
@@ -177,37 +191,48 @@ class AsyncService:
             await asyncio.shield(self.stop(session.id))
 
     async def create(self, *, wait: float = WAIT_SECONDS, **fields: Any) -> Session:
-        """As Service.create."""
+        """As Service.create; a cancel stops what it may have made, too."""
         key = str(uuid.uuid4())
-        body = CreateSession.from_dict(fields)
-        session = await self._call(create_session, body=body, idempotency_key=key)
-        end, pause = time.monotonic() + wait, LOOK_FIRST
+        asked = {"body": CreateSession.from_dict(fields), "idempotency_key": key}
+        session: Session | None = None
         try:
+            session = await self._call(create_session, **asked)
+            end, pause = time.monotonic() + wait, LOOK_FIRST
             while session.status != "active":
                 if session.status in ENDED or time.monotonic() > end:
                     raise NotReady(session)
                 await asyncio.sleep(pause)
                 pause = min(LOOK_MAX, pause * 2)
                 session = await self._call(get_session, id=session.id)
-        except BaseException:
-            await asyncio.shield(self.stop(session.id))
+        except BaseException as error:
+            if session is not None:
+                await asyncio.shield(self.stop(session.id))
+            elif not isinstance(error, ServiceError):
+                await asyncio.shield(self._take_back(asked))
             raise
         return session
+
+    async def _take_back(self, asked: dict[str, Any]) -> None:
+        """As Service._take_back."""
+        with suppress(Exception):
+            asked = {**asked, "prefer": "respond-async"}
+            session = await self._call(create_session, tries=TAKE_BACK_TRIES, **asked)
+            await self._call(stop_session, tries=TAKE_BACK_TRIES, id=session.id)
 
     async def stop(self, session_id: str) -> None:
         """As Service.stop."""
         await self._call(stop_session, id=session_id)
 
-    async def _call(self, operation: Any, **arguments: Any) -> Any:
-        for attempt in range(TRIES):
+    async def _call(self, operation: Any, *, tries: int = TRIES, **arguments: Any) -> Any:
+        for attempt in range(tries):
             response: Response[Any] | None = None
             try:
                 response = await operation.asyncio_detailed(client=self.client, **arguments)
             except httpx.TransportError:
-                if attempt + 1 == TRIES:
+                if attempt + 1 == tries:
                     raise
             pause = _pause_after(response, attempt)
-            if response is not None and (pause is None or attempt + 1 == TRIES):
+            if response is not None and (pause is None or attempt + 1 == tries):
                 return checked(response)
             await asyncio.sleep(pause or 0)
         raise AssertionError("the last try returns or raises")

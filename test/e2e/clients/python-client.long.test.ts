@@ -155,6 +155,50 @@ with Service(url, key) as service:
     });
   });
 
+  it('leaves no session behind where the create itself is cancelled or interrupted', async () => {
+    const ids = (await answerOf(`
+import os, signal, threading
+# A browser of its own, which is launched: the create is under way for a while.
+fields = {'egress': {'deny': ['example.com']}}
+def made(name, listed):
+    return next((one.id for one in listed.sessions if one.session_name == name), None)
+async def cancelled():
+    async with AsyncService(url, key) as service:
+        create = asyncio.create_task(service.create(session_name='cancelled', **fields))
+        found = None
+        while found is None:
+            listed = await list_sessions.asyncio_detailed(client=service.client, limit=5)
+            found = made('cancelled', checked(listed))
+        assert not create.done()
+        create.cancel()
+        try:
+            await create
+        except asyncio.CancelledError:
+            return found
+def interrupt(found):
+    with Service(url, key) as service:
+        while not found:
+            listed = list_sessions.sync_detailed(client=service.client, limit=5)
+            if one := made('interrupted', checked(listed)):
+                found.append(one)
+    os.kill(os.getpid(), signal.SIGINT)
+def interrupted():
+    found = []
+    with Service(url, key) as service:
+        threading.Thread(target=interrupt, args=[found]).start()
+        try:
+            service.create(session_name='interrupted', **fields)
+        except KeyboardInterrupt:
+            return found[0]
+print(json.dumps([asyncio.run(cancelled()), interrupted()]))
+`)) as string[];
+    expect(ids.every((id) => id.startsWith('ses_'))).toBe(true);
+    for (const id of ids)
+      expect(await client.sessions.get(id)).toMatchObject({
+        status: expect.stringMatching(/^stopp/),
+      });
+  });
+
   it('gives Playwright for Python an address that it drives the page by', async () => {
     const example = join(ROOT, 'test/examples/python/playwright_example.py');
     const { stdout } = await run(python, [example, service.apiUrl, DEV_KEY]);
