@@ -5,6 +5,11 @@
 export type McpSession = {
   organizationId: string;
   userId: string;
+  /**
+   * SHA-256 of the API key by which it was begun, in hex; null: it was a JWT. Left out in what was
+   * stored before this field was there: every credential of the user has the session.
+   */
+  keyHash?: string | null;
   /** How the client names itself, as `agent 1.0`. */
   client: string;
   /** Its stream of messages to the client: never opened, open, or open before. */

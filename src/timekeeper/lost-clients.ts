@@ -60,7 +60,7 @@ export async function watchLostClients(
       await endLost(dependencies, observed, now);
       if (now >= orphansAt) {
         orphansAt = now + ORPHANS_EVERY_MS;
-        for (const id of await organizations.all()) await endOrphans(dependencies, id);
+        await endAllOrphans(dependencies, await organizations.all());
       }
     } catch (error) {
       // The event store or the read model is unavailable, and so it may be for the API.
@@ -149,7 +149,8 @@ async function markLost(
 ): Promise<StoredMcpSession | null> {
   const { id, organizationId, client, stream } = seen;
   const why = stream === 'none' ? 'was silent' : 'was cut off and did not come back';
-  const ended = { reason: 'organization', note: `its MCP client ${client} ${why}` } as const;
+  const named = client === '' ? 'its MCP client' : `its MCP client ${client}`;
+  const ended = { reason: 'organization', note: `${named} ${why}` } as const;
   const marked = await mcp.sessions.change(id, (session, revision) =>
     revision === seen.revision ? { ...session, ended } : null,
   );
@@ -176,7 +177,21 @@ async function endOf(
   }
 }
 
-/** Sessions whose MCP session the store has lost. @throws Unavailable */
+/** Ends the sessions whose MCP session the store has lost. Never throws. */
+export async function endAllOrphans(
+  dependencies: TimekeeperDependencies,
+  organizationIds: Iterable<string>,
+): Promise<void> {
+  for (const organizationId of organizationIds)
+    try {
+      await endOrphans(dependencies, organizationId);
+    } catch (error) {
+      const message = 'sessions without their MCP session not ended; again soon';
+      dependencies.log.warn({ err: error, organizationId }, message);
+    }
+}
+
+/** @throws Unavailable */
 async function endOrphans(
   dependencies: TimekeeperDependencies,
   organizationId: string,

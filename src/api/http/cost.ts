@@ -176,6 +176,10 @@ export const costs = {
     units: () => 10,
     meaning: 'Costs 10 units of the rate limit.',
   },
+  mcpMessage: {
+    units: ({ headers }) => (isNamed(headers['mcp-session-id']) ? 1 : 10),
+    meaning: 'Costs 10 units of the rate limit without `Mcp-Session-Id`, else 1.',
+  },
 } as const satisfies Record<string, Cost>;
 
 /** The units that a request takes of a window of `limit`: never more than fit into it. */

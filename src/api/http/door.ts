@@ -42,17 +42,18 @@ export function noteDoors(server: FastifyInstance): void {
   });
 }
 
-/**
- * The door as the events of a request hold it; without fields for the REST API. The client's name
- * has no control characters there and at most CLIENT_LENGTH_MAX characters.
- */
+/** The door as the events of a request hold it; without fields for the REST API. */
 export function doorOf({ door }: FastifyRequest): { via?: Via; client?: string } {
   if (door === null) return {};
   const client = clientText(door.client ?? '');
   return { via: door.via, ...(client === '' ? {} : { client }) };
 }
 
-function clientText(name: string): string {
+/**
+ * How a program names itself, as events and notes for people hold it: without control characters
+ * and of at most CLIENT_LENGTH_MAX characters.
+ */
+export function clientText(name: string): string {
   const [...characters] = name.toWellFormed().replaceAll(/\p{Cc}+/gu, ' ');
   let text = '';
   for (const character of characters) {

@@ -69,10 +69,13 @@ function refused(problem: Record<string, unknown>): ToolAnswer {
   return { content: [{ type: 'text', text }], structuredContent: problem, isError: true };
 }
 
-/** The body has its real length, by which the API counts its cost. */
+/**
+ * The body has its real length, by which the API counts its cost. The message's Idempotency-Key is
+ * the call's: `bss-mcp` repeats messages whose answer was lost.
+ */
 function inject(server: FastifyInstance, request: FastifyRequest, call: ApiCall) {
   const { method, path, query = {}, body } = call;
-  const { authorization, host, traceparent } = request.headers;
+  const { authorization, host, traceparent, 'idempotency-key': key } = request.headers;
   return server.inject({
     method,
     url: `${path}${searchOf(query)}`,
@@ -81,6 +84,7 @@ function inject(server: FastifyInstance, request: FastifyRequest, call: ApiCall)
       ...(authorization === undefined ? {} : { authorization }),
       ...(host === undefined ? {} : { host }),
       ...(typeof traceparent === 'string' ? { traceparent } : {}),
+      ...(typeof key === 'string' ? { 'idempotency-key': key } : {}),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { payload: JSON.stringify(body) }),

@@ -7,7 +7,7 @@ export type ClientStream = {
   organizationId: string;
   /** Closes it from here. */
   end: () => void;
-  /** Whether the credential by which it was opened is still valid. */
+  /** Whether the credential by which it was opened is still valid. Rejects: not known now. */
   isAllowed: () => Promise<boolean>;
 };
 
@@ -24,8 +24,11 @@ export type McpClients = AsyncDisposable & {
    * open as it may.
    */
   reserve(id: string, stream: ClientStream): Reservation | null;
-  /** Notes that the client was heard of, also while its request is being worked on. */
-  hear<Answer>(id: string, work: () => Promise<Answer>): Promise<Answer>;
+  /**
+   * Notes that the client was heard of, also while its request is being worked on.
+   * @param how `isBack`: its stream was cut, and it goes on without one
+   */
+  hear<Answer>(id: string, how: { isBack: boolean }, work: () => Promise<Answer>): Promise<Answer>;
 };
 
 type Reservation = {
@@ -47,6 +50,8 @@ type State = {
   notedAt: Map<string, number>;
   /** Writes of cut streams that are under way. */
   cuts: Set<Promise<void>>;
+  /** The process ends: it cuts its streams itself. */
+  isClosing: boolean;
 };
 type OpenStream = ClientStream & {
   streamId: string;
@@ -57,7 +62,7 @@ type OpenStream = ClientStream & {
 /**
  * Notes in the store which clients are there: at once when one sends something, and every quarter
  * of the grace for open streams and requests that are being worked on. Disposing closes all
- * streams.
+ * streams; their clients are not noted as cut off, for they may go on at another process.
  */
 export function followClients(
   { sessions, graceMs }: { sessions: McpSessions; graceMs: number },
@@ -72,6 +77,7 @@ export function followClients(
     working: new Map(),
     notedAt: new Map(),
     cuts: new Set(),
+    isClosing: false,
   };
   let beating: Promise<void> | null = null;
   const timer = setInterval(() => {
@@ -82,11 +88,12 @@ export function followClients(
   return {
     reserve: (id, stream) => reserve(state, id, stream),
 
-    async hear(id, work) {
+    async hear(id, { isBack }, work) {
       const { working, notedAt } = state;
       working.set(id, (working.get(id) ?? 0) + 1);
       try {
-        if (performance.now() - (notedAt.get(id) ?? -Infinity) >= everyMs) await note(state, id);
+        const isDue = performance.now() - (notedAt.get(id) ?? -Infinity) >= everyMs;
+        if (isBack || isDue) await note(state, id, isBack);
         return await work();
       } finally {
         const left = (working.get(id) ?? 1) - 1;
@@ -97,6 +104,7 @@ export function followClients(
 
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
+      state.isClosing = true;
       for (const stream of state.streams.values()) stream.end();
       await beating;
       await Promise.all(state.cuts);
@@ -104,14 +112,22 @@ export function followClients(
   };
 }
 
-/** Writes a sign of life, and closes a stream that another one has replaced. @throws Unavailable */
-async function note({ sessions, streams, notedAt }: State, id: string): Promise<void> {
+/**
+ * Writes a sign of life, and closes a stream that another one has replaced.
+ * @param isBack the client goes on without the stream that was cut @throws Unavailable
+ */
+async function note(
+  { sessions, streams, notedAt }: State,
+  id: string,
+  isBack = false,
+): Promise<void> {
   notedAt.set(id, performance.now());
   const stream = streams.get(id);
   const own = stream?.isStored === true ? stream.streamId : null;
   const stored = await sessions.change(id, (session) => {
     const isReplaced = own !== null && session.streamId !== own && session.streamId !== null;
-    return session.ended === null && !isReplaced ? session : null;
+    if (session.ended !== null || isReplaced) return null;
+    return isBack && session.stream === 'cut' ? { ...session, stream: 'none' } : session;
   });
   // Another process has the stream now, or the session has ended.
   if (stored === null && own !== null) stream?.end();
@@ -120,7 +136,7 @@ async function note({ sessions, streams, notedAt }: State, id: string): Promise<
 async function beat(state: State): Promise<void> {
   const { streams, working, notedAt, everyMs } = state;
   const ids = [...new Set([...streams.keys(), ...working.keys()])];
-  for (let from = 0; from < ids.length; from += CONCURRENCY)
+  for (let from = 0; from < ids.length && !state.isClosing; from += CONCURRENCY)
     await Promise.all(ids.slice(from, from + CONCURRENCY).map((id) => beatOf(state, id)));
   const old = performance.now() - everyMs;
   for (const [id, at] of notedAt) if (at < old) notedAt.delete(id);
@@ -130,7 +146,8 @@ async function beat(state: State): Promise<void> {
 async function beatOf(state: State, id: string): Promise<void> {
   try {
     const stream = state.streams.get(id);
-    if (stream !== undefined && !(await stream.isAllowed())) stream.end();
+    // Where the credential cannot be checked now, the client is still there.
+    if (stream !== undefined && !(await stream.isAllowed().catch(() => true))) stream.end();
     else await note(state, id);
   } catch (error) {
     const message = 'sign of life of an MCP client not stored';
@@ -168,10 +185,12 @@ function reserve(state: State, id: string, stream: ClientStream): Reservation | 
 }
 
 /** Never throws: a stream that is no longer renewed is found out by the timekeeper as well. */
-async function storeCut({ sessions, log }: State, id: string, streamId: string): Promise<void> {
+async function storeCut(state: State, id: string, streamId: string): Promise<void> {
+  const { sessions, log, isClosing } = state;
+  const stream = isClosing ? 'none' : 'cut';
   try {
     await sessions.change(id, (session) =>
-      session.streamId === streamId ? { ...session, stream: 'cut', streamId: null } : null,
+      session.streamId === streamId ? { ...session, stream, streamId: null } : null,
     );
   } catch (error) {
     log.warn({ err: error, mcpSessionId: id }, 'cut stream of an MCP client not stored');

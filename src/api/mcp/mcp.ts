@@ -1,14 +1,17 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { isId } from '#events/subjects.ts';
+import { mayDo } from '#src/domain/organization/roles.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 import { newId } from '#src/ids.ts';
 import { readOwnedSessions, stopOwnedSession } from '#src/commands/mcp-sessions.ts';
 import type { McpSession } from '#src/messaging/mcp-sessions.ts';
-import { bearerOf } from '../auth/authenticate.ts';
+import { bearerOf, type Caller } from '../auth/authenticate.ts';
 import { requestMetadata, type ApiDependencies } from '../dependencies.ts';
 import { openSink } from '../event-stream/event-sink.ts';
 import { answerHeaders } from '../http/admission.ts';
+import { costs } from '../http/cost.ts';
+import { clientText } from '../http/door.ts';
 import { sendRejection } from '../http/error-response.ts';
 import type { ApiServer } from '../http/route.ts';
 import { invalid } from '../http/validation.ts';
@@ -57,6 +60,7 @@ export function serveMcp(server: ApiServer, dependencies: Dependencies): void {
   const shared = { url: PATH, config, preHandler: refuseForeign };
   server.route({
     ...shared,
+    config: { ...config, cost: costs.mcpMessage },
     method: 'POST',
     schema: { hide: true, body: Type.Unknown() },
     handler: (request, reply) => answerPost(parts, request, reply),
@@ -93,10 +97,14 @@ async function answerPost(parts: Parts, request: FastifyRequest, reply: FastifyR
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return sendRejection(reply, invalid({}, 'The body must be one message of JSON-RPC.'));
   const message = body as Message;
-  if (message.method === 'initialize') return begin(parts, request, reply, message);
+  // With the id of a session it begins none, which costs more.
+  const isNew = (request.headers[SESSION_HEADER] ?? '') === '';
+  if (isNew && message.method === 'initialize') return begin(parts, request, reply, message);
   const found = await findSession(parts, request);
   if ('code' in found) return sendRejection(reply, found);
-  return parts.clients.hear(found.id, () => answer(parts, request, reply, found));
+  // A client that was killed after it sent this is not back.
+  const isBack = found.session.stream === 'cut' && !request.raw.socket.destroyed;
+  return parts.clients.hear(found.id, { isBack }, () => answer(parts, request, reply, found));
 }
 
 type Found = { id: string; session: McpSession };
@@ -105,19 +113,20 @@ type Found = { id: string; session: McpSession };
 async function begin(parts: Parts, request: FastifyRequest, reply: FastifyReply, message: Message) {
   const { name, version } = message.params?.clientInfo ?? {};
   const client = [name, version].filter((one) => typeof one === 'string').join(' ');
-  const { organizationId, userId } = request.caller;
+  const { organizationId, userId, keyHash } = request.caller;
   const id = newId('mcp');
   const session: McpSession = {
     organizationId,
     userId,
-    client: client.slice(0, 100),
+    keyHash,
+    client: clientText(client),
     stream: 'none',
     streamId: null,
     ended: null,
   };
-  const answered = await answer(parts, request, reply, { id, session }, async (status) => {
+  const answered = await answer(parts, request, reply, { id, session }, async (status, text) => {
     // A client that offers no version of the protocol, say, has no session.
-    if (status !== 200) return;
+    if (status !== 200 || !('result' in (JSON.parse(text) as object))) return;
     await parts.mcp.sessions.create(id, session);
     void reply.header(SESSION_HEADER, id);
   });
@@ -129,7 +138,7 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
   { id, session }: Found,
-  beforeAnswer: (status: number) => Promise<void> = async () => undefined,
+  beforeAnswer: (status: number, text: string) => Promise<void> = async () => undefined,
 ): Promise<FastifyReply> {
   const headers = new Headers();
   for (const name of ['accept', 'content-type', 'mcp-protocol-version']) {
@@ -145,14 +154,17 @@ async function answer(
     }),
   );
   const text = await response.text();
-  await beforeAnswer(response.status);
+  await beforeAnswer(response.status, text);
   return reply
     .code(response.status)
     .type(response.headers.get('content-type') ?? 'application/json')
     .send(text === '' ? undefined : text);
 }
 
-/** The caller's MCP session that the request names, or why there is none. @throws Unavailable */
+/**
+ * The MCP session that the request names, if it was begun by the same key or by a JWT of the same
+ * user; or why there is none. @throws Unavailable
+ */
 async function findSession(
   { mcp }: Parts,
   { headers, caller }: FastifyRequest,
@@ -161,13 +173,16 @@ async function findSession(
   if (typeof id !== 'string' || id === '')
     return invalid({ field: SESSION_HEADER }, 'The header Mcp-Session-Id is missing.');
   const session = isId(id) ? await mcp.sessions.get(id) : null;
-  const isOwn =
-    session?.organizationId === caller.organizationId && session.userId === caller.userId;
-  if (session === null || !isOwn || session.ended !== null) {
+  if (session === null || !isOf(session, caller) || session.ended !== null) {
     const message = 'There is no such MCP session; begin a new one with initialize.';
     return reject('NOT_FOUND', { path: PATH, [SESSION_HEADER]: id }, { message });
   }
   return { id, session };
+}
+
+function isOf({ organizationId, userId, keyHash }: McpSession, caller: Caller): boolean {
+  if (keyHash !== undefined && keyHash !== caller.keyHash) return false;
+  return organizationId === caller.organizationId && userId === caller.userId;
 }
 
 /**
@@ -227,19 +242,27 @@ async function isStillAllowed({ authenticate }: Parts, request: FastifyRequest):
 
 /**
  * Ends the MCP session and, as the user, the browser sessions that end with it. What cannot be
- * stopped now, or is being made, the timekeeper stops: the end is stored first.
+ * stopped now, or is being made, the timekeeper stops: the end is stored first. A role that may not
+ * stop browser sessions ends only an MCP session that has none.
  */
 async function endSession(parts: Parts, request: FastifyRequest, reply: FastifyReply) {
   const found = await findSession(parts, request);
   if ('code' in found) return sendRejection(reply, found);
   const { mcp, views, context } = parts;
+  const { id, session: mcpSession } = found;
+  const readOwned = async () => {
+    const owned = await readOwnedSessions(views, mcpSession.organizationId);
+    return owned.filter(({ owner }) => owner.mcpSessionId === id);
+  };
+  const { role } = request.caller;
+  if (!mayDo(role, 'control') && (await readOwned()).length > 0)
+    return sendRejection(reply, reject('FORBIDDEN', { role, action: 'control' }));
   const ended = { reason: 'user', note: null } as const;
-  await mcp.sessions.change(found.id, (session) => ({ ...session, ended }));
-  request.door = { via: 'mcp', client: found.session.client };
+  await mcp.sessions.change(id, (session) => ({ ...session, ended }));
+  request.door = { via: 'mcp', client: mcpSession.client };
   const metadata = requestMetadata(request, request.caller);
   const how = { reason: 'user', note: null, metadata } as const;
-  const owned = await readOwnedSessions(views, found.session.organizationId);
-  for (const session of owned.filter(({ owner }) => owner.mcpSessionId === found.id))
+  for (const session of await readOwned())
     try {
       await stopOwnedSession(context, session, how);
     } catch (error) {

@@ -42,6 +42,8 @@ type State = Pick<BridgeOptions, 'send' | 'log'> & {
   /** The client's own first message, by which a session is begun again. */
   initialize: Message | null;
   link: Link | null;
+  /** Ends the stream of the link. */
+  streaming: AbortController | null;
   /** The beginning that is under way: one for all messages that wait. */
   beginning: Promise<unknown> | null;
 };
@@ -63,6 +65,7 @@ export function createBridge(options: BridgeOptions): Bridge {
     left,
     initialize: null,
     link: null,
+    streaming: null,
     beginning: null,
   };
   return {
@@ -135,7 +138,11 @@ async function begin(state: State, message: Message): Promise<object[]> {
     if (id !== null && result !== undefined) {
       const link = { id, protocol: result.result.protocolVersion ?? null };
       state.link = link;
-      void keepStream(state, link);
+      // A link that this one replaces has its stream no longer: the service would wait for it.
+      state.streaming?.abort(new Error('the client has another MCP session'));
+      state.streaming = new AbortController();
+      const { signal } = state.streaming;
+      void keepStream(state, link, AbortSignal.any([signal, state.left.signal]));
       return answers;
     }
     if (performance.now() >= until) throw new Error('the service began no MCP session');
@@ -160,12 +167,12 @@ async function beginAgain(state: State, gone: Link | null): Promise<void> {
 }
 
 /** Holds the session's stream open, by which the service sees that the client is there. */
-async function keepStream(state: State, link: Link): Promise<void> {
-  const { http, send, log, left } = state;
+async function keepStream(state: State, link: Link, signal: AbortSignal): Promise<void> {
+  const { http, send, log } = state;
   let tries = 0;
   while (isCurrent(state, link)) {
     try {
-      const { body } = await http.stream(link);
+      const { body } = await http.stream(link, signal);
       if (body !== null)
         for await (const { data } of readMessages(body)) {
           tries = 0;
@@ -177,7 +184,7 @@ async function keepStream(state: State, link: Link): Promise<void> {
       const isGone = error instanceof Refused && error.status === 404;
       if (isGone) await beginAgain(state, link).catch(() => undefined);
     }
-    await pause(tries, left.signal).catch(() => undefined);
+    await pause(tries, signal).catch(() => undefined);
     tries += 1;
   }
 }

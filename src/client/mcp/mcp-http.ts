@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readMessages } from '../sse.ts';
 
@@ -11,7 +12,10 @@ export const SESSION_HEADER = 'mcp-session-id';
 const PAUSE_MS = 250;
 const PAUSE_MAX_MS = 8_000;
 const END_MS = 5_000;
-/** The service is away or has no time, and has not looked at the message. */
+/**
+ * The service is away or has no time. A proxy answers 502 and 504 also where the service did what
+ * the message asks; the message's Idempotency-Key keeps it from doing it again.
+ */
 const LATER = [429, 502, 503, 504];
 /** Failures of a connection on which nothing was sent. */
 const NOT_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
@@ -34,13 +38,16 @@ export type McpHttp = {
    * @throws Refused, or the error of the connection
    */
   post(message: Message, link: Link | null): Promise<Response>;
-  /** Opens the session's stream. @throws Refused, or the error of the connection */
-  stream(link: Link): Promise<Response>;
+  /**
+   * Opens the session's stream, until the signal aborts.
+   * @throws Refused, or the error of the connection
+   */
+  stream(link: Link, signal: AbortSignal): Promise<Response>;
   /** Ends the session, within 5 s, also once the signal has aborted. @throws if it could not */
   end(link: Link): Promise<void>;
 };
 
-/** The service's /mcp. `signal` aborts all but `end`. */
+/** The service's /mcp. `signal` aborts all but `end` and streams. */
 export function createMcpHttp(options: {
   url: string;
   apiKey: string;
@@ -76,11 +83,15 @@ export function createMcpHttp(options: {
   return {
     post(message, link) {
       const accept = 'application/json, text/event-stream';
-      const headers = { accept, 'content-type': 'application/json' };
+      const headers = {
+        accept,
+        'content-type': 'application/json',
+        'idempotency-key': randomUUID(),
+      };
       const init = { method: 'POST', headers, body: JSON.stringify(message) };
       return patiently(init, link, patienceMs);
     },
-    stream: (link) => ask({ headers: { accept: 'text/event-stream' } }, link),
+    stream: (link, until) => ask({ headers: { accept: 'text/event-stream' }, signal: until }, link),
     async end(link) {
       const init = { method: 'DELETE', signal: AbortSignal.timeout(END_MS) };
       await patiently(init, link, END_MS);

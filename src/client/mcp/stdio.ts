@@ -10,8 +10,11 @@ import type { Message } from './mcp-http.ts';
 
 /** A longer line ends the program: it is held in memory until it is whole. */
 const LINE_MAX = 10 * 1024 * 1024;
-/** Answers that are still on their way when stdin ends. */
-const REST_MS = 10_000;
+/**
+ * How long answers that are on their way when stdin ends are waited for: a client that closes stdin
+ * sends SIGTERM after 2 s, as a rule, and SIGKILL 2 s later.
+ */
+const REST_MS = 1_500;
 const PARSE_ERROR = { code: -32_700, message: 'not a message of JSON-RPC' };
 
 const { API_URL: url = 'http://127.0.0.1:8080', API_KEY: apiKey } = process.env;
@@ -25,11 +28,15 @@ const send = (message: object) => void process.stdout.write(`${JSON.stringify(me
 const bridge = createBridge({ url, apiKey, send, log });
 const underWay = new Set<Promise<void>>();
 let leaving: Promise<never> | null = null;
+/** Resolved once nothing is waited for any more. */
+const hurry = Promise.withResolvers<void>();
 
+/** @param restMs how long answers are waited for; 0 hurries a leave that waits already, too */
 function leave(code: number, restMs: number): Promise<never> {
+  if (restMs === 0) hurry.resolve();
   leaving ??= (async () => {
     const rest = new Promise((resolve) => setTimeout(resolve, restMs));
-    await Promise.race([Promise.all(underWay), rest]);
+    await Promise.race([Promise.all(underWay), rest, hurry.promise]);
     await bridge.end();
     process.exit(code);
   })();
@@ -81,6 +88,7 @@ process.stdin.on('data', (text: string) => {
 process.stdin.on('end', () => {
   if (leaving !== null) return;
   take(parts.join(''));
+  if (underWay.size > 0) log('stdin has ended; waiting for answers that are on their way');
   void leave(0, REST_MS);
 });
 process.stdin.on('error', () => void leave(1, 0));

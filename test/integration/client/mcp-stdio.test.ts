@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { createServer, request as forward, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -15,7 +17,12 @@ let address: URL;
 let proxy: ReturnType<typeof startProxy>;
 /** What the proxy does with a request; true: it has answered itself. */
 let meddle: (method: string, answer: Answering) => boolean;
-type Answering = { refuse: (status: number) => void; dropSession: () => void };
+type Answering = {
+  refuse: (status: number) => void;
+  dropSession: () => void;
+  /** The service does what is asked; the client learns only that the proxy got no answer. */
+  loseAnswer: () => void;
+};
 let program: ReturnType<typeof start>;
 
 beforeAll(async () => {
@@ -38,9 +45,11 @@ afterEach(() => program.child.kill('SIGKILL'));
 function startProxy() {
   return createServer((incoming, outgoing) => {
     let drops = false;
+    let loses = false;
     const answering: Answering = {
       refuse: (status) => outgoing.writeHead(status).end('{"message":"away"}'),
       dropSession: () => (drops = true),
+      loseAnswer: () => (loses = true),
     };
     if (meddle(String(incoming.method), answering)) return;
     const path = String(incoming.url).replace(/^\/base/, '');
@@ -49,6 +58,10 @@ function startProxy() {
       headers: incoming.headers,
     });
     asked.on('response', (answer: IncomingMessage) => {
+      if (loses) {
+        answer.resume().on('end', () => answering.refuse(502));
+        return;
+      }
       if (drops) delete answer.headers['mcp-session-id'];
       outgoing.writeHead(Number(answer.statusCode), answer.headers);
       outgoing.flushHeaders();
@@ -89,6 +102,7 @@ function start() {
     child,
     answers,
     said,
+    write,
     ask,
     async begin() {
       const clientInfo = { name: 'of a test', version: '1' };
@@ -122,10 +136,110 @@ describe('the program on stdio', () => {
     expect(await mcpSessions()).toEqual([]);
   });
 
+  it('leaves at once at a signal, though an answer is awaited since its stdin ended', async () => {
+    const other = start();
+    try {
+      let held = 0;
+      for (const one of [program, other]) {
+        await one.begin();
+        await one.ask('tools/list');
+      }
+      // Calls are answered never.
+      meddle = (method) => {
+        held += method === 'POST' ? 1 : 0;
+        return method === 'POST';
+      };
+      for (const one of [program, other]) one.write({ id: 'held', method: 'ping' });
+      await eventually(() => Promise.resolve(held === 2), 'both calls are under way');
+      const left = [other, program].map(async (one) => {
+        expect(await one.exit()).toBe(0);
+        return one;
+      });
+      for (const one of [other, program]) {
+        one.child.stdin.end();
+        await eventually(
+          () => Promise.resolve(one.said.join('\n').includes('stdin has ended')),
+          'it waits for its answer',
+        );
+      }
+      program.child.kill('SIGTERM');
+      expect(await Promise.race(left)).toBe(program);
+      await Promise.all(left);
+      expect(await mcpSessions()).toEqual([]);
+    } finally {
+      other.child.kill('SIGKILL');
+    }
+  });
+
+  it('ends its MCP session before a client that closes it kills it, also during a call', async () => {
+    const { port } = proxy.address() as AddressInfo;
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: ['src/client/mcp/stdio.ts'],
+      env: { API_URL: `http://127.0.0.1:${port}/base`, API_KEY: 'any' },
+    });
+    const client = new Client({ name: 'agent', version: '1' });
+    await client.connect(transport);
+    await client.listTools();
+    let held = 0;
+    meddle = (method) => {
+      held += method === 'POST' ? 1 : 0;
+      return method === 'POST';
+    };
+    const pinging = client.ping().catch(() => 'closed');
+    await eventually(() => Promise.resolve(held > 0), 'the call is under way');
+    await client.close();
+    expect(await pinging).toBe('closed');
+    expect(await mcpSessions()).toEqual([]);
+  });
+
+  it('does a call once whose answer is lost on the way, though it repeats it', async () => {
+    await program.begin();
+    await program.ask('tools/list');
+    const losing = () => {
+      let posts = 0;
+      meddle = (method, { loseAnswer }) => {
+        posts += method === 'POST' ? 1 : 0;
+        // The second one may be that of `notifications/initialized`.
+        if (method === 'POST' && posts <= 2) loseAnswer();
+        return false;
+      };
+      return () => posts;
+    };
+    const created = losing();
+    const id = await program.create();
+    expect(created()).toBeGreaterThan(1);
+    const { sessions } = (await app.request('GET', '/api/sessions?status=active')).body;
+    expect(sessions).toMatchObject([{ id }]);
+    const { expires_at: before } = await stateOf(id);
+    const extended = losing();
+    const given = { session_id: id, duration: '10m' };
+    await program.ask('tools/call', { name: 'extend_session', arguments: given });
+    expect(extended()).toBeGreaterThan(1);
+    const { expires_at: after } = await stateOf(id);
+    expect(Date.parse(after) - Date.parse(before)).toBe(600_000);
+    program.child.stdin.end();
+    await endOf(id);
+  });
+
+  it('closes the stream of an MCP session that its client has replaced by another', async () => {
+    await program.begin();
+    const isOpen = async (id: string) => (await app.mcpSessions.get(id))?.stream === 'open';
+    const [first] = await mcpSessions();
+    await eventually(() => isOpen(String(first?.id)), 'the first stream is open');
+    await program.begin();
+    await eventually(async () => !(await isOpen(String(first?.id))), 'it is closed');
+    await eventually(
+      async () => (await mcpSessions()).some(({ stream }) => stream === 'open'),
+      'the other one’s is open',
+    );
+  });
+
   it('leaves no browser session behind if it is killed', async () => {
     await program.begin();
     const id = await program.create();
-    await eventually(async () => (await mcpSessions())[0]?.stream === 'open', 'its stream is open');
+    const newest = async () => (await mcpSessions()).at(-1);
+    await eventually(async () => (await newest())?.stream === 'open', 'its stream is open');
     program.child.kill('SIGKILL');
     expect(await endOf(id)).toBe('organization');
   });

@@ -18,6 +18,7 @@ import type { HealthMonitor } from '#src/api/health/health-monitor.ts';
 import type { Caller } from '#src/api/auth/authenticate.ts';
 import type { ApiDependencies } from '#src/api/dependencies.ts';
 import { createLocalLimiter } from '#src/http/rate-window.ts';
+import { hashKey } from '#src/ids.ts';
 import { createOneCalls } from '#src/api/pages/one-calls.ts';
 import { startQueuePace } from '#src/api/sessions/queue-place.ts';
 import { registerRoutes } from '#src/api/routes.ts';
@@ -103,6 +104,8 @@ export async function startApp(
     member: { ...owner, role: 'member', userId: 'mia' },
     admin: { ...owner, role: 'admin', userId: 'alan' },
     other: { ...owner, organizationId: OTHER, userId: 'olga' },
+    /** A key of the owner, who else has a token. */
+    key: { ...owner, keyHash: hashKey('key') },
   };
   const authenticate = (bearer: string) => callers[bearer] ?? callerOf(bearer, owner);
   await using stack = new AsyncDisposableStack();

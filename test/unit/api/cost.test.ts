@@ -86,6 +86,11 @@ hold('streamSessionEvents', [
   [{ query: { from: '2026-11-20T09:30:00Z' } }, 10],
 ]);
 hold('changeKey', [[{}, 10]]);
+hold('mcpMessage', [
+  [{}, 10],
+  [{ headers: { 'mcp-session-id': '' } }, 10],
+  [{ headers: { 'mcp-session-id': 'mcp_1' } }, 1],
+]);
 
 test('every request fits into the window of every tier', () => {
   const most = Math.min(...Object.values(defaultTiers).map((tier) => tier.requestsPerMinute));

@@ -16,7 +16,7 @@ import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import type { McpSession } from '#src/messaging/mcp-sessions.ts';
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import { createMemoryWorkQueues } from '#src/messaging/work-queue.memory.ts';
-import { watchLostClients } from '#src/timekeeper/lost-clients.ts';
+import { endAllOrphans, watchLostClients } from '#src/timekeeper/lost-clients.ts';
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import { createSession, T0 } from '#test/support/examples.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -78,38 +78,31 @@ async function start() {
       return stores.readMany(projection, keys);
     },
   };
-  const watching = watchLostClients(
-    {
-      ...{
-        context,
-        views,
-        timers: createMemoryTimers({ now }),
-        leases: createMemoryLeases({ now }),
-      },
-      openWorkQueue: createMemoryWorkQueues(eventStore, { clock: { now } }),
-      lostAfterMs: 10_000,
-      queue: { afterMs: 1, timeoutMs: 1 },
-      mcp: {
-        ...{ graceMs: GRACE_MS, silenceMs: HOUR },
-        sessions: {
-          ...sessions,
-          async all() {
-            checks += 1;
-            steadyNow += stepMs;
-            await whenChecked.get(checks)?.();
-            if (failures.has(checks)) throw new Error('the store is away');
-            return sessions.all();
-          },
+  const dependencies = {
+    ...{ context, views, timers: createMemoryTimers({ now }), leases: createMemoryLeases({ now }) },
+    openWorkQueue: createMemoryWorkQueues(eventStore, { clock: { now } }),
+    lostAfterMs: 10_000,
+    queue: { afterMs: 1, timeoutMs: 1 },
+    mcp: {
+      ...{ graceMs: GRACE_MS, silenceMs: HOUR },
+      sessions: {
+        ...sessions,
+        async all() {
+          checks += 1;
+          steadyNow += stepMs;
+          await whenChecked.get(checks)?.();
+          if (failures.has(checks)) throw new Error('the store is away');
+          return sessions.all();
         },
       },
-      onLogReconnect: () => () => undefined,
-      log: pino({ level: 'silent' }),
     },
-    stop.signal,
-    () => steadyNow,
-  );
+    onLogReconnect: () => () => undefined,
+    log: pino({ level: 'silent' }),
+  };
+  const watching = watchLostClients(dependencies, stop.signal, () => steadyNow);
   return {
     context,
+    dependencies,
     sessions,
     async [Symbol.asyncDispose]() {
       stop.abort();
@@ -204,6 +197,23 @@ it('of one organization ends though another one’s sessions cannot be read', as
   expect(await statusOf('mcp_1', 'umbrella')).toBe('creating');
   unreadable = null;
   await untilEnded('mcp_1', 'umbrella');
+});
+
+it('whose MCP session the store has lost ends, though another organization’s cannot be read', async () => {
+  unreadable = 'umbrella';
+  for (const [id, organizationId] of [
+    ['mcp_1', 'umbrella'],
+    ['mcp_2', 'acme'],
+  ] as const) {
+    await begin(id, { ...cut, organizationId });
+    await running.sessions.remove(id);
+  }
+  storeNow += HOUR;
+  await eventually(async () => {
+    await endAllOrphans(running.dependencies, ['umbrella', 'acme']);
+    return (await statusOf('mcp_2')) === 'stopped';
+  }, 'the readable one has ended');
+  expect(await statusOf('mcp_1', 'umbrella')).toBe('creating');
 });
 
 it('ends also if it was made while its MCP session ended, and then the store forgets that', async () => {

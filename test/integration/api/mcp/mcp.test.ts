@@ -3,17 +3,20 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { BOTH, INITIALIZE, postTo } from '#test/support/clients/mcp-messages.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** The MCP server as the protocol's own client sees it. */
 
 let app: Awaited<ReturnType<typeof startApp>>;
 let url: URL;
+let post: ReturnType<typeof postTo>;
 
 beforeAll(async () => {
   app = await startApp();
   await app.registerOther();
   url = new URL('/mcp', await app.listen());
+  post = postTo(url);
 });
 afterAll(() => app?.[Symbol.asyncDispose]());
 
@@ -69,27 +72,6 @@ async function endOf(id: string) {
   return { ...data, actor };
 }
 
-function post(message: object, headers: Record<string, string> = {}) {
-  return fetch(url, {
-    method: 'POST',
-    body: JSON.stringify({ jsonrpc: '2.0', ...message }),
-    headers: {
-      authorization: 'Bearer any',
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      ...headers,
-    },
-  });
-}
-const INITIALIZE = {
-  id: 1,
-  method: 'initialize',
-  params: {
-    protocolVersion: '2025-06-18',
-    capabilities: {},
-    clientInfo: { name: 'plain', version: '2' },
-  },
-};
 /** An MCP session of a client without a stream. */
 async function beginPlainly(): Promise<string> {
   return String((await post(INITIALIZE)).headers.get('mcp-session-id'));
@@ -223,19 +205,43 @@ describe('an MCP session', () => {
     expect((await post({ id: 3, method: 'ping' }, header)).status).toBe(404);
   });
 
-  it('is unknown to other users and organizations, and once it has ended', async () => {
+  it('is unknown to other users, organizations and keys, and once it has ended', async () => {
     const id = await beginPlainly();
     const ping = { id: 2, method: 'ping' };
     const header = { 'mcp-session-id': id };
     expect((await post(ping, header)).status).toBe(200);
-    for (const bearer of ['other', 'member'])
-      expect((await post(ping, { ...header, authorization: `Bearer ${bearer}` })).status).toBe(404);
+    for (const bearer of ['other', 'member', 'key']) {
+      const foreign = { ...header, authorization: `Bearer ${bearer}` };
+      expect((await post(ping, foreign)).status).toBe(404);
+      for (const method of ['GET', 'DELETE']) {
+        const headers = { ...foreign, accept: 'text/event-stream' };
+        expect((await fetch(url, { method, headers })).status).toBe(404);
+      }
+    }
     expect((await post(ping, { 'mcp-session-id': 'no.id' })).status).toBe(404);
     expect((await post(ping)).status).toBe(400);
     const headers = { authorization: 'Bearer any', ...header };
     expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(204);
     expect((await post(ping, header)).status).toBe(404);
     expect((await fetch(url, { method: 'DELETE', headers })).status).toBe(404);
+  });
+
+  it('with browser sessions is not ended by a role that may not stop them', async () => {
+    await using agent = await connect();
+    const own = await agent.create();
+    const end = (id: string) =>
+      fetch(url, {
+        method: 'DELETE',
+        // The same user, with a token of a lower role.
+        headers: { authorization: 'Bearer viewer/ada', 'mcp-session-id': id },
+      });
+    const refused = await end(agent.sessionId());
+    expect([refused.status, await refused.json()]).toMatchObject([403, { error: 'FORBIDDEN' }]);
+    expect(await app.mcpSessions.get(agent.sessionId())).toMatchObject({ ended: null });
+    expect(await sessionOf(own)).toMatchObject({ status: 'active' });
+    expect((await end(await beginPlainly())).status).toBe(204);
+    await agent.terminate();
+    await endOf(own);
   });
 
   it('has one stream: a newer one closes the older, and the session goes on', async () => {
@@ -323,13 +329,12 @@ describe('the MCP server', () => {
         duplex: 'half',
         headers: { ...headers, accept: BOTH, 'mcp-session-id': id },
       });
+    expect(await cost(() => post(INITIALIZE))).toBe(10);
     expect(byRest).toBe(4);
     expect(await cost(chunked)).toBe(byRest);
     await app.request('POST', '/api/sessions/stop', { user_id: 'ada' });
   });
 });
-
-const BOTH = 'application/json, text/event-stream';
 
 async function remaining(): Promise<number> {
   const headers = { authorization: 'Bearer any' };
