@@ -93,6 +93,14 @@ export function publicBodyOf({ aggregate: { kind }, data, state }: RecordedEvent
   });
 }
 
+/** An event as operators get it: whole, but for webhooks' URLs, which may hold credentials. */
+export function toOperatorEvent(event: RecordedEvent): CloudEvent {
+  const all = toCloudEvent(event);
+  if (event.aggregate.kind !== 'organization') return all;
+  const paths = ['endpoint', 'webhooks.*.endpoint'].map((path) => path.split('.'));
+  return { ...all, data: paths.reduce(without, all.data), state: paths.reduce(without, all.state) };
+}
+
 /**
  * A message of PUBLIC as organizations hear it live. It has no number but the organization's own:
  * any other one grows with what all organizations do.

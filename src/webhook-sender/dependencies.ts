@@ -12,7 +12,7 @@ export type SenderDependencies = {
   records: WebhookRecords;
   secretOf: SecretOf;
   rules: AddressRules;
-  /** Slots of all sends of this process, shared fairly between webhooks. */
+  /** Slots of all sends of this process, shared fairly between organizations. */
   sendSlots: FairSlots;
   /** Slots of all reads of the event store, shared fairly between organizations. */
   readSlots: FairSlots;

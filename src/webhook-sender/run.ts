@@ -14,7 +14,7 @@ import {
   type Lane,
   type Progress,
 } from '#src/webhooks/progress.ts';
-import type { StoredProgress } from '#src/webhooks/webhook-records.ts';
+import type { AttemptRecord, StoredProgress } from '#src/webhooks/webhook-records.ts';
 import { deliver, disable } from './deliver.ts';
 import type { SenderDependencies } from './dependencies.ts';
 import { complete, readOn, readOne, startOf } from './read-events.ts';
@@ -176,7 +176,7 @@ export class Run {
     const lane = this.#progress.lanes[name];
     const pause = pauseAfter(1, null, this.#all.pauses) ?? 0;
     if (lane === undefined) return;
-    const waiting = { ...lane, nextAt: this.#now() + pause };
+    const waiting = { ...lane, nextAt: Math.max(lane.nextAt, this.#now() + pause) };
     this.#progress = {
       ...this.#progress,
       lanes: { ...this.#progress.lanes, [name]: waiting },
@@ -184,10 +184,10 @@ export class Run {
   }
 
   async #attempt(webhook: Webhook, name: string, { open }: Lane): Promise<void> {
-    const { signal } = this.#options;
+    const { organizationId, signal } = this.#options;
     const { replays } = this.#progress;
     const sequence = open[0]?.sequence ?? 0;
-    using _ = await (this.#all.sendSlots.acquire(webhook.webhookId, signal) ?? null);
+    using _ = await (this.#all.sendSlots.acquire(organizationId, signal) ?? null);
     if (signal.aborted) return;
     const event = await this.#eventOf(sequence);
     const beganAt = this.#now();
@@ -202,7 +202,7 @@ export class Run {
     this.#all.count(result.outcome);
     const { outcome, status, reason, excerpt } = result;
     const { id: eventId = '', type = '' } = event ?? {};
-    await this.#all.records.note(webhook.webhookId, {
+    await this.#note(webhook, {
       eventId,
       type,
       sequence,
@@ -215,6 +215,15 @@ export class Run {
       excerpt,
       nextAt: nextAt === null ? null : new Date(nextAt).toISOString(),
     });
+  }
+
+  /** The list is for people to look at: without it deliveries go on. */
+  async #note({ webhookId }: Webhook, attempt: AttemptRecord): Promise<void> {
+    try {
+      await this.#all.records.note(webhookId, attempt);
+    } catch (error) {
+      this.#all.log.warn({ webhookId, err: error }, 'an attempt of a webhook cannot be listed');
+    }
   }
 
   async #eventOf(sequence: number): Promise<RecordedEvent | null> {

@@ -76,6 +76,8 @@ async function attempt(
   request.on('response', resolve);
   // After the answer has begun, too: a connection that breaks then is no other result.
   request.on('error', reject);
+  // After `101 Switching Protocols` neither of both comes.
+  request.on('close', () => reject(Object.assign(new Error('closed'), { code: 'ECONNRESET' })));
   request.end(body);
   try {
     const answer = await promise;

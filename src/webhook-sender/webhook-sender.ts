@@ -1,14 +1,11 @@
-import { isOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { keepTrying } from '#src/async/back-off.ts';
 import { createFairSlots } from '#src/async/fair-slots.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { withState } from '#src/event-store/load-state.ts';
-import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import type { Leases } from '#src/messaging/leases.ts';
 import type { SenderDependencies } from './dependencies.ts';
-import { keepParts } from './parts.ts';
-import { SENDS_PER_WEBHOOK } from './run.ts';
+import { createOrganizations } from './organizations.ts';
+import { keepParts, type Parts } from './parts.ts';
 import { createWorkers, type WebhookFigures, type Workers } from './workers.ts';
 
 /** The role `webhooks` of this process. */
@@ -17,8 +14,9 @@ export type WebhookSender = {
   figures(): WebhookFigures;
 } & AsyncDisposable;
 
-/** Sends of this process at once; beyond it webhooks take turns. */
+/** Sends of this process at once; beyond it organizations take turns. */
 const SENDS_MAX = 256;
+const SENDS_PER_ORGANIZATION = 32;
 /** Reads of the event store at once; beyond it organizations take turns. */
 const READS_MAX = 8;
 const READS_PER_ORGANIZATION = 4;
@@ -30,18 +28,25 @@ export function startWebhookSender(
   const stop = new AbortController();
   const { signal } = stop;
   const { context, leases, log } = dependencies;
-  const sendSlots = createFairSlots({ slots: SENDS_MAX, slotsPerOwner: SENDS_PER_WEBHOOK });
+  const sendSlots = createFairSlots({ slots: SENDS_MAX, slotsPerOwner: SENDS_PER_ORGANIZATION });
   const readSlots = createFairSlots({ slots: READS_MAX, slotsPerOwner: READS_PER_ORGANIZATION });
-  const workers = createWorkers({ ...dependencies, sendSlots, readSlots }, (webhookId) =>
-    parts.isOurs(webhookId),
+  /** null: this process has not read all organizations yet. */
+  let parts: Parts | null = null;
+  const workers = createWorkers(
+    { ...dependencies, sendSlots, readSlots },
+    (webhookId) => parts?.isOurs(webhookId) === true,
   );
-  const parts = keepParts(leases, () => workers.reconcile(), signal);
+  const organizations = createOrganizations({ eventStore: context.eventStore, workers, log });
   const onFailure = (error: unknown) =>
     log.error({ err: error }, 'webhooks cannot be followed; trying again');
   const following = [
     keepTrying(
       signal,
-      (wentWell) => followOrganizations(context.eventStore, workers, signal, wentWell),
+      (wentWell) =>
+        organizations.follow(signal, () => {
+          parts ??= keepParts(leases, () => workers.reconcile(), signal);
+          wentWell();
+        }),
       onFailure,
     ),
     keepTrying(
@@ -54,35 +59,12 @@ export function startWebhookSender(
     figures: () => workers.figures(),
     async [Symbol.asyncDispose]() {
       stop.abort();
-      await Promise.all([...following, parts.ended]);
+      await Promise.all(following);
+      await parts?.ended;
       await workers.end();
-      await parts.release();
+      await parts?.release();
     },
   };
-}
-
-/** The last event of each organization carries its webhooks. */
-async function followOrganizations(
-  eventStore: EventStore,
-  workers: Workers,
-  signal: AbortSignal,
-  wentWell: () => void,
-): Promise<void> {
-  const batches = eventStore.subscribe({
-    subjects: filters.organizations,
-    after: 0,
-    canSkip: () => true,
-    onUnreadable: stopAtUnknown,
-    signal,
-  });
-  for await (const batch of batches) {
-    for (const event of batch)
-      if (isOf('organization', event)) {
-        const { state } = await withState<'organization'>(eventStore, event);
-        workers.observe(event.aggregate.organizationId, state.webhooks ?? []);
-      }
-    wentWell();
-  }
 }
 
 /** What is new is read by the workers: an event that cannot be read wakes them by the next one. */

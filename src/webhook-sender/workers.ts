@@ -24,6 +24,7 @@ export function createWorkers(
   isOurs: (webhookId: string) => boolean,
 ): Workers {
   const known = new Map<string, { organizationId: string; webhook: Webhook }>();
+  const idsOf = new Map<string, ReadonlySet<string>>();
   const workers = new Map<string, Worker>();
   /** Ends that are under way: the same webhook begins again after it. */
   const ending = new Map<string, Promise<void>>();
@@ -31,12 +32,12 @@ export function createWorkers(
 
   function end(webhookId: string, worker: Worker): void {
     workers.delete(webhookId);
-    ending.set(webhookId, ended(webhookId, worker));
-  }
-  async function ended(webhookId: string, worker: Worker): Promise<void> {
-    await worker[Symbol.asyncDispose]();
-    ending.delete(webhookId);
-    if (known.has(webhookId)) reconcile();
+    const ended = async () => {
+      await worker[Symbol.asyncDispose]();
+      ending.delete(webhookId);
+      settle(webhookId);
+    };
+    ending.set(webhookId, ended());
   }
   async function forget(webhookId: string): Promise<void> {
     await ending.get(webhookId);
@@ -44,14 +45,15 @@ export function createWorkers(
       dependencies.log.warn({ webhookId, err: error }, 'records of a removed webhook stay');
     });
   }
-  function reconcile(): void {
-    for (const [webhookId, { organizationId, webhook }] of known) {
-      const isWanted = !isOver && isOurs(webhookId);
-      const worker = workers.get(webhookId);
-      if (worker !== undefined && !isWanted) end(webhookId, worker);
-      if (worker === undefined && isWanted && !ending.has(webhookId))
-        workers.set(webhookId, startWorker(dependencies, organizationId, webhook));
-    }
+  /** Starts or ends the webhook's worker, if it has to be. */
+  function settle(webhookId: string): void {
+    const found = known.get(webhookId);
+    if (found === undefined) return;
+    const isWanted = !isOver && isOurs(webhookId);
+    const worker = workers.get(webhookId);
+    if (worker !== undefined && !isWanted) end(webhookId, worker);
+    if (worker === undefined && isWanted && !ending.has(webhookId))
+      workers.set(webhookId, startWorker(dependencies, found.organizationId, found.webhook));
   }
   function remove(webhookId: string): void {
     known.delete(webhookId);
@@ -61,20 +63,23 @@ export function createWorkers(
     void forget(webhookId);
   }
   return {
-    reconcile,
+    reconcile() {
+      for (const webhookId of known.keys()) settle(webhookId);
+    },
     observe(organizationId, webhooks) {
       const now = new Set(webhooks.map(({ webhookId }) => webhookId));
-      for (const [webhookId, one] of known)
-        if (one.organizationId === organizationId && !now.has(webhookId)) remove(webhookId);
+      for (const webhookId of idsOf.get(organizationId) ?? [])
+        if (!now.has(webhookId)) remove(webhookId);
+      if (now.size > 0 || idsOf.has(organizationId)) idsOf.set(organizationId, now);
       for (const webhook of webhooks) {
         known.set(webhook.webhookId, { organizationId, webhook });
         workers.get(webhook.webhookId)?.change(webhook);
+        settle(webhook.webhookId);
       }
-      reconcile();
     },
     wake(organizationIds) {
-      for (const [webhookId, worker] of workers)
-        if (organizationIds.has(known.get(webhookId)?.organizationId ?? '')) worker.wake();
+      for (const organizationId of organizationIds)
+        for (const webhookId of idsOf.get(organizationId) ?? []) workers.get(webhookId)?.wake();
     },
     figures() {
       const ours = [...workers.keys()].map((webhookId) => known.get(webhookId)?.webhook);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { toCloudEvent } from '#events/cloud-event.ts';
+import { toOperatorEvent } from '#events/public-event.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { filters, filtersFor, type AggregateRef } from '#events/subjects.ts';
 import { reject } from '#src/errors.ts';
@@ -49,7 +49,7 @@ async function tail(
   let left = limit;
   for await (const batch of events) {
     for (const event of batch) {
-      await write(isJson ? JSON.stringify(toCloudEvent(event)) : describe(event), signal);
+      await write(isJson ? JSON.stringify(toOperatorEvent(event)) : describe(event), signal);
       left -= 1;
       if (left === 0 || signal.aborted) break;
     }
@@ -127,7 +127,7 @@ export const showEvent: Command = {
       if (sequence > (await context.eventStore.lastSequence())) return nothing;
       const range = { after: sequence - 1, upTo: sequence };
       for await (const event of readEvents(context.eventStore, filters.all, warn, range)) {
-        const json = toCloudEvent(event);
+        const json = toOperatorEvent(event);
         const lines = JSON.stringify(json, null, 2).split('\n');
         return { json, text: lines.map(printable).join('\n') };
       }

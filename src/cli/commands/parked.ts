@@ -1,4 +1,4 @@
-import { toCloudEvent } from '#events/cloud-event.ts';
+import { toOperatorEvent } from '#events/public-event.ts';
 import { EVENTS_STREAM, filters } from '#events/subjects.ts';
 import { reject } from '#src/errors.ts';
 import type { DeadLetter, DeadLetterStore } from '#src/messaging/dead-letters.ts';
@@ -51,7 +51,7 @@ export const showParked: Command = {
       const range = { after: sequence - 1, upTo: sequence };
       if (found.some(({ stream }) => stream === EVENTS_STREAM))
         for await (const one of readEvents(context.eventStore, filters.all, () => undefined, range))
-          event = toCloudEvent(one);
+          event = toOperatorEvent(one);
       const json = { parked: found.map(presentParked), event };
       return { json, text: JSON.stringify(json, null, 2).split('\n').map(printable).join('\n') };
     };

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { openWebhook as openWebhookOf } from '#test/support/webhooks/open-webhook.ts';
 import { startReceiver, type Answer, type Received } from '#test/support/webhooks/receiver.ts';
 
 type App = Awaited<ReturnType<typeof startApp>>;
@@ -40,34 +41,7 @@ afterAll(async () => {
 
 const ADMIN = { authorization: 'Bearer admin' };
 
-/** A receiver with a webhook that leads to it. */
-async function openWebhook(fields: object = {}, answer?: Answer) {
-  let secret = '';
-  const receiver = await startReceiver(() => secret, answer);
-  const { status, body } = await app.request(
-    'POST',
-    '/api/webhooks',
-    { url: receiver.url, ...fields },
-    ADMIN,
-  );
-  expect(status).toBe(201);
-  secret = body.secret as string;
-  const path = `/api/webhooks/${body.id as string}`;
-  return {
-    ...receiver,
-    id: body.id as string,
-    path,
-    secret,
-    setSecret: (next: string) => void (secret = next),
-    get: async () => (await app.request('GET', path, undefined, ADMIN)).body,
-    deliveries: async () =>
-      (await app.request('GET', `${path}/deliveries?limit=100`, undefined, ADMIN)).body.deliveries,
-    async [Symbol.asyncDispose]() {
-      await app.request('DELETE', path, undefined, ADMIN);
-      await receiver[Symbol.asyncDispose]();
-    },
-  };
-}
+const openWebhook = (fields?: object, answer?: Answer) => openWebhookOf(app, fields, answer);
 async function create(fields: object = {}): Promise<string> {
   const { status, body } = await app.request('POST', '/api/sessions', fields);
   expect(status).toBe(201);

@@ -1,7 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import { decode } from '#events/codec.ts';
 import { aggregates, type RecordedEvent } from '#events/events.ts';
-import { isPublic, toLiveMessage, toPublicEvent, toPublicMessage } from '#events/public-event.ts';
+import {
+  isPublic,
+  toLiveMessage,
+  toOperatorEvent,
+  toPublicEvent,
+  toPublicMessage,
+} from '#events/public-event.ts';
 import { dataVersion } from '#events/upcast.ts';
 import { todaysAsyncApi } from '#test/support/events/asyncapi-file.ts';
 import { readMessage } from '#test/support/events/golden-files.ts';
@@ -155,4 +161,16 @@ test('organizations get every event of theirs but those that carry a state forwa
 
 test('an event of the fleet has no form for organizations', () => {
   expect(() => toPublicMessage(goldenOf('server.joined'), 1)).toThrow(RangeError);
+});
+
+test('operators get a webhook with its address and not with its URL, and all else', () => {
+  const added = goldenOf('organization.webhook-added');
+  const { data, state } = toOperatorEvent(added);
+  const { endpoint, ...shown } = added.data as { endpoint: string };
+  expect(data).toEqual(shown);
+  expect(data).toHaveProperty('address');
+  const [webhook] = (added.state as { webhooks: { endpoint: string }[] }).webhooks;
+  const { endpoint: _, ...others } = webhook ?? { endpoint };
+  expect(state).toEqual({ ...added.state, webhooks: [others] });
+  expect(JSON.stringify(toOperatorEvent(added))).not.toContain(endpoint);
 });

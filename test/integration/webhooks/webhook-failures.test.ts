@@ -1,0 +1,138 @@
+import { createServer, type AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isOf, type RecordedEvent } from '#events/events.ts';
+import { sleep } from '#src/async/sleep.ts';
+import type { EventStore } from '#src/event-store/event-store.ts';
+import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+
+let app: Awaited<ReturnType<typeof startApp>>;
+beforeAll(async () => {
+  app = await startApp(undefined, { allowsPrivateWebhooks: true });
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const types = ['session.stopped'];
+
+type Changes = Partial<
+  Pick<Parameters<typeof startWebhookSender>[0], 'records' | 'pauses' | 'timeoutMs'>
+>;
+
+function startSender(changes: Changes = {}, eventStore = app.context.eventStore) {
+  return startWebhookSender({
+    context: { ...app.context, eventStore },
+    records: app.webhooks.records,
+    leases: app.leases,
+    secretOf: app.webhooks.secretOf,
+    rules: app.webhooks.rules,
+    pauses: Array.from({ length: 1_000 }, () => 20),
+    timeoutMs: 500,
+    count: () => undefined,
+    log: pino({ level: 'silent' }),
+    ...changes,
+  });
+}
+async function stopNew(): Promise<void> {
+  const { status, body } = await app.request('POST', '/api/sessions', {});
+  expect(status).toBe(201);
+  await app.request('DELETE', `/api/sessions/${body.id as string}`);
+}
+
+test('an endpoint that switches protocols has failed, and holds up neither others nor the end', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
+    );
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  {
+    await using hook = await openWebhook(app, { types, url });
+    await using _ = startSender();
+    await stopNew();
+    await eventually(async () => (await hook.deliveries()).length > 0, 'the attempt has failed');
+    const [{ last }] = await hook.deliveries();
+    expect(last).toMatchObject({ outcome: 'failed', reason: 'the connection was cut' });
+  }
+  await new Promise((resolve) => void server.close(resolve));
+});
+
+/** Gives events one by one; the last two of the organizations come late. */
+function slowly(eventStore: EventStore, end: number): EventStore {
+  async function* oneByOne(batches: AsyncIterable<RecordedEvent[]>) {
+    for await (const batch of batches)
+      for (const event of batch) {
+        // Enough for a sender that does not wait for it: its leases are taken within 1.5 s.
+        if (isOf('organization', event) && event.sequence >= end - 1) await sleep(2_000);
+        yield [event];
+      }
+  }
+  return {
+    ...eventStore,
+    read: (range) => oneByOne(eventStore.read({ ...range, canSkip: () => false })),
+    subscribe: (options) => oneByOne(eventStore.subscribe({ ...options, canSkip: () => false })),
+  };
+}
+
+test('a process that starts sends to webhooks as they are now, not as they were once', async () => {
+  await using moved = await openWebhook(app, { types });
+  await using removed = await openWebhook(app, { types });
+  await using target = await openWebhook(app, { types: ['organization.key-issued'] });
+  await stopNew();
+  target.setSecret(moved.secret);
+  expect((await moved.change({ url: target.url })).status).toBe(200);
+  expect((await removed.remove()).status).toBe(204);
+  const { eventStore } = app.context;
+  await using _ = startSender({}, slowly(eventStore, await eventStore.lastSequence()));
+  await eventually(() => target.received.length > 0, 'the new URL gets it', 15_000);
+  expect([moved.received, removed.received]).toEqual([[], []]);
+});
+
+test('pauses stay as they are while attempts cannot be listed', async () => {
+  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
+    reply.writeHead(500).end();
+  });
+  const { records } = app.webhooks;
+  let notes = 0;
+  const note = async () => {
+    notes += 1;
+    throw new Error('the list does not answer');
+  };
+  {
+    await using _ = startSender({ records: { ...records, note }, pauses: [50, 3_600_000] });
+    await stopNew();
+    await eventually(() => notes >= 2, 'two attempts cannot be listed');
+    // The end of the sender waits for what is under way, and stores it.
+  }
+  const { progress } = await records.load(hook.id);
+  const [lane] = Object.values(progress?.lanes ?? {});
+  expect(lane?.attempts).toBe(2);
+  expect((lane?.nextAt ?? 0) - Date.now()).toBeGreaterThan(3_000_000);
+});
+
+test('the webhooks of an organization have 32 deliveries under way at most', async () => {
+  let [open, most] = [0, 0];
+  const server = createServer((socket) => {
+    open += 1;
+    most = Math.max(most, open);
+    socket.on('error', () => undefined).on('close', () => (open -= 1));
+    socket.resume();
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  {
+    await using stack = new AsyncDisposableStack();
+    for (let count = 0; count < 10; count += 1) stack.use(await openWebhook(app, { types, url }));
+    for (let count = 0; count < 4; count += 1) await stopNew();
+    await using _ = startSender({ timeoutMs: 60_000 });
+    await eventually(() => open >= 32, 'the slots are taken', 15_000);
+    // All parts are taken by then: another webhook's delivery would begin, too.
+    await sleep(2_000);
+  }
+  expect(most).toBe(32);
+  await new Promise((resolve) => void server.close(resolve));
+});
