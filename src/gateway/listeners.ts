@@ -82,7 +82,8 @@ export async function startListener(
       : createTlsServer({ ...SERVER_OPTIONS, key, cert, handshakeTimeout: 10_000 });
   const entry = methodsInAnyCase ? inAnyCase(server) : server;
   entry.maxConnections = socketsMax;
-  server.on('connection', (socket) => {
+  // At its acceptance, so that one that stays silent counts, too.
+  entry.on('connection', (socket: Socket) => {
     if (!onSocket(socket)) socket.destroy();
   });
   server.on('request', onRequest);
@@ -119,7 +120,7 @@ const SILENT_MS = 10_000;
 
 /** Hands sockets to the server, with the method of their first request in capitals. */
 function inAnyCase(server: Server): TcpServer {
-  return createTcpServer({ noDelay: true }, (socket) => {
+  const entry = createTcpServer({ noDelay: true }, (socket) => {
     const onError = (): void => {
       socket.destroy();
     };
@@ -136,6 +137,10 @@ function inAnyCase(server: Server): TcpServer {
       process.nextTick(() => socket.resume());
     });
   });
+  // Without this event Node's server has no limits of time and no list of its connections.
+  entry.once('listening', () => server.emit('listening'));
+  entry.once('close', () => server.close());
+  return entry;
 }
 
 /** Stops listening; resolves once all sockets are closed, forcibly after `CLOSE_MS`. */

@@ -33,6 +33,18 @@ function rawAnswer(address: string, bytes: string): Promise<string> {
   });
 }
 
+/** A client of that address that has sent these bytes, and nothing after them. */
+async function openAfter(address: string, bytes: string) {
+  const [host = '', port = ''] = address.split(':');
+  const socket = connect({ host, port: Number(port) });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.on('error', () => {}).resume();
+  if (bytes !== '') socket.write(bytes);
+  return { closed: new Promise((resolve) => socket.once('close', resolve)) };
+}
+
+const HALF_A_HEADER = 'GET /json/version HTTP/1.1\r\nHost: local';
+
 const isClosed = (address: string) =>
   fetch(`http://${address}/json/version`).then(
     () => false,
@@ -128,6 +140,41 @@ test('a port closes with the session, the key, the rotation, or on demand', asyn
   expect(await Promise.all(addresses.map(isClosed))).toEqual([true, true]);
   expect(await ask('DELETE', mine)).toMatchObject({ body: { closed: 0 } });
   expect((await ask('POST', mine)).status).toBe(200);
+});
+
+test('closing a port closes clients that have sent nothing or half a header yet', async () => {
+  const { site, ask, ticket } = await startWithPorts(2);
+  await using _ = site;
+  const { address } = await ask('POST', ticket('s1'));
+  const silent = await openAfter(address, '');
+  const half = await openAfter(address, HALF_A_HEADER);
+  // Answered after both: the gateway has taken them.
+  expect(await isClosed(address)).toBe(false);
+  const began = performance.now();
+  expect(await ask('DELETE', ticket('s1'))).toMatchObject({ status: 200, body: { closed: 1 } });
+  await Promise.all([silent.closed, half.closed]);
+  expect(performance.now() - began).toBeLessThan(8_000); // less than any limit of a silent client
+  expect((await ask('POST', ticket('s1'))).status).toBe(200);
+});
+
+test('the gateway ends though a client of a port has sent half a header', async () => {
+  const { site, ask, ticket } = await startWithPorts(2);
+  const { address } = await ask('POST', ticket('s1'));
+  const clients = [await openAfter(address, ''), await openAfter(address, HALF_A_HEADER)];
+  expect(await isClosed(address)).toBe(false);
+  await site[Symbol.asyncDispose]();
+  await Promise.all(clients.map(({ closed }) => closed));
+});
+
+test('a client of a port that sends half a header is closed after 10 s', async () => {
+  const { site, ask, ticket } = await startWithPorts(2);
+  await using _ = site;
+  const { address } = await ask('POST', ticket('s1'));
+  await Promise.all([
+    openAfter(address, '').then(({ closed }) => closed),
+    openAfter(address, HALF_A_HEADER).then(({ closed }) => closed),
+  ]);
+  expect(await isClosed(address)).toBe(false);
 });
 
 test('one organization leaves half of the ports to others; all used up is 429', async () => {

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { within } from '#src/async/timeout.ts';
 import type { Ticket } from '../access/ticket.ts';
 import { startListener, type Handlers } from '../listeners.ts';
 
@@ -27,6 +28,8 @@ export type PortTable = {
 
 /** A session's clients, documents beside them, and some to spare. */
 const SOCKETS_MAX = 128;
+/** How long a port's listener may take to close; the port is given away again then. */
+const CLOSE_MS = 2_000;
 
 /**
  * Listeners on a range of ports, at most one a ticket and one a port.
@@ -61,8 +64,11 @@ export function createPortTable(
     one.isClosing = true;
     const listener = await one.listener.catch(() => null);
     const disposal = listener?.[Symbol.asyncDispose]();
-    for (const socket of one.sockets) socket.destroy();
-    await disposal;
+    const destroyAll = (): void => {
+      for (const socket of one.sockets) socket.destroy();
+    };
+    destroyAll();
+    await within(CLOSE_MS, Promise.resolve(disposal), destroyAll);
     if (open.get(one.port) === one) open.delete(one.port);
   }
 
