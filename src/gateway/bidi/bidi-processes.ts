@@ -5,13 +5,15 @@ import { reject, type Rejection } from '#src/errors.ts';
 import type { Logger } from '#src/telemetry/logger.ts';
 
 export type BidiLimits = {
-  /** Processes of this gateway; each takes some 80 MB. */
+  /** Processes of this gateway; each takes some 80 MB, and `bidiMemoryBytes` at most. */
   bidi: number;
   bidiPerOrganization: number;
   /** From its start until it has answered the client's handshake. */
   bidiStartMs: number;
   /** A process that says nothing for so long is frozen, and is killed. */
   bidiSilentMs: number;
+  /** A process that has more of the machine's memory, at its beat every 2 s, ends itself. */
+  bidiMemoryBytes: number;
 };
 
 /** A process that speaks BiDi for one client. */
@@ -26,6 +28,7 @@ export type BidiProcesses = {
   /**
    * Starts a process on a connection to a browser, which is closed with it. A rejection: too many
    * run.
+   * @throws Error if it cannot be started, as without free descriptors; the browser is left open
    */
   start(
     organizationId: string,
@@ -61,20 +64,25 @@ export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'
       if (refusal !== null) return refusal;
       // No variable of this process: it reads what pages say, and needs no secret.
       const child = spawn(process.execPath, [`--max-old-space-size=${HEAP_MB}`, PROGRAM], {
-        env: { BIDI: JSON.stringify(at) },
+        env: { BIDI: JSON.stringify({ ...at, memoryBytes: limits.bidiMemoryBytes }) },
         stdio: ['ignore', 'pipe', 'ignore', 'pipe', 'pipe'],
       });
-      running.set(child, organizationId);
-      const [, , , devtools, client] = child.stdio as unknown as Socket[];
-      if (devtools === undefined || client === undefined) throw new Error('no pipes');
-      const kill = (): void => void child.kill('SIGKILL');
-      for (const socket of [devtools, client]) socket.on('error', kill);
       child.once('error', (error) => {
         log.warn({ err: error }, 'a BiDi process could not be started');
-        client.destroy();
+        client?.destroy();
         browser.destroy();
         running.delete(child);
       });
+      // Node leaves stdio out where the system had no descriptors for it.
+      const [, , , devtools, client] = (child.stdio ?? []) as unknown as (Socket | undefined)[];
+      // Without a pid it was never started, and Node would pass 0 or -1 on: that ends this process.
+      const kill = (): void => void (child.pid !== undefined && child.kill('SIGKILL'));
+      if (devtools === undefined || client === undefined) {
+        kill();
+        throw new Error('a BiDi process got no pipes');
+      }
+      running.set(child, organizationId);
+      for (const socket of [devtools, client]) socket.on('error', kill);
       watch(child, limits.bidiSilentMs, () => {
         log.warn({ organizationId, pid: child.pid }, 'a frozen BiDi process was killed');
         kill();

@@ -13,8 +13,19 @@ import { parseCommand } from './bidi-commands.ts';
  */
 
 const BEAT_MS = 2_000;
-/** A screenshot of a long page as base64. */
-const MESSAGE_BYTES_MAX = 128 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** Of the browser: a screenshot of a long page as base64. */
+const ANSWER_BYTES_MAX = 128 * MIB;
+/** Of the client: a script. */
+const COMMAND_BYTES_MAX = 4 * MIB;
+/** What may wait for a client or a browser that reads slowly, before the next message. */
+const WAITING_BYTES_MAX = 64 * MIB;
+
+const { port, path, memoryBytes } = JSON.parse(process.env['BIDI'] ?? '') as {
+  port: number;
+  path: string;
+  memoryBytes: number;
+};
 
 type OnMessage = Parameters<BidiTransport['setOnMessage']>[0];
 type BidiTransport = Parameters<typeof BidiMapper.BidiServer.createAndStart>[0];
@@ -23,13 +34,24 @@ function end(): never {
   process.exit(1);
 }
 
+/** Sends a message; ends where earlier ones wait because the other side does not read. */
+function send(socket: WebSocket, message: string): void {
+  if (socket.bufferedAmount > WAITING_BYTES_MAX) end();
+  socket.send(message);
+}
+
+/** Messages that come and wait are outside the heap and its limit. */
+function beat(): void {
+  if (process.memoryUsage.rss() > memoryBytes) end();
+  process.stdout.write('.');
+}
+
 /** The browser's DevTools socket, by its path. */
 async function openBrowser(): Promise<WebSocket> {
-  const { port, path } = JSON.parse(process.env['BIDI'] ?? '') as { port: number; path: string };
   const browser = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
     createConnection: () => new Socket({ fd: 3, readable: true, writable: true }),
     perMessageDeflate: false,
-    maxPayload: MESSAGE_BYTES_MAX,
+    maxPayload: ANSWER_BYTES_MAX,
   });
   browser.on('error', end);
   browser.on('close', end);
@@ -43,7 +65,7 @@ function cdpTransport(browser: WebSocket) {
       browser.on('message', (data) => onMessage(textOf(data)));
     },
     async sendMessage(json: string): Promise<void> {
-      browser.send((json.includes(MARK) ? keepDownloads(json) : null) ?? json);
+      send(browser, (json.includes(MARK) ? keepDownloads(json) : null) ?? json);
     },
     close: end,
   };
@@ -60,14 +82,16 @@ function clientTransport(): BidiTransport & { serve: (client: WebSocket) => void
       connected.on('close', end);
       connected.on('message', (data) => {
         const parsed = parseCommand(textOf(data));
-        if ('refusal' in parsed) connected.send(JSON.stringify(parsed.refusal));
+        if ('refusal' in parsed) send(connected, JSON.stringify(parsed.refusal));
         else void handle?.(parsed.command);
       });
     },
     setOnMessage(onMessage) {
       handle = onMessage;
     },
-    sendMessage: (message) => client?.send(JSON.stringify(message)),
+    sendMessage(message) {
+      if (client !== null) send(client, JSON.stringify(message));
+    },
     close: end,
   };
 }
@@ -79,7 +103,7 @@ function textOf(data: RawData): string {
 process.on('uncaughtException', end);
 process.on('unhandledRejection', end);
 process.stdout.on('error', end);
-setInterval(() => process.stdout.write('.'), BEAT_MS);
+setInterval(beat, BEAT_MS);
 const transport = clientTransport();
 const connection = new MapperCdpConnection(cdpTransport(await openBrowser()));
 const session = await connection.createBrowserSession();
@@ -88,7 +112,7 @@ const server = createServer();
 const sockets = new WebSocketServer({
   server,
   perMessageDeflate: false,
-  maxPayload: MESSAGE_BYTES_MAX,
+  maxPayload: COMMAND_BYTES_MAX,
 });
 sockets.once('connection', transport.serve);
 server.emit('connection', new Socket({ fd: 4, readable: true, writable: true }));

@@ -31,7 +31,8 @@ function serve({ directory }: Site): void {
   directory.set('s1', { status: 'active', cdp: browser.cdp, vnc: browser.vnc });
 }
 
-type Answer = { id: number | null; type: string; error?: string };
+type Answer = { id: number | null; type: string; error?: string; result?: { context?: string } };
+const MIB = 1024 * 1024;
 
 /** Sends a command and resolves with what has its id. */
 async function command(
@@ -52,6 +53,22 @@ const status = (id: number) => ({
   id,
   text: JSON.stringify({ id, method: 'session.status', params: {} }),
 });
+
+/** A new page of this client's own session. */
+async function openPage(client: Awaited<ReturnType<typeof openSocket>>): Promise<string> {
+  const begin = '{"id":1,"method":"session.new","params":{"capabilities":{}}}';
+  expect(await command(client, { id: 1, text: begin })).toMatchObject({ type: 'success' });
+  const create = '{"id":2,"method":"browsingContext.create","params":{"type":"tab"}}';
+  const created = await command(client, { id: 2, text: create });
+  return created.result?.context ?? '';
+}
+
+/** A command whose answer has so many bytes. */
+function evaluation(id: number, context: string, bytes: number): string {
+  const expression = `"x".repeat(${bytes})`;
+  const params = { expression, target: { context }, awaitPromise: false };
+  return JSON.stringify({ id, method: 'script.evaluate', params });
+}
 
 test('Puppeteer drives the session by WebDriver BiDi: pages, a title, a screenshot', async () => {
   const browser = await connect({
@@ -84,12 +101,38 @@ test('what is no command is answered, and what is too large ends that connection
   expect(await command(client, unknown)).toMatchObject({ error: 'unknown command' });
   expect(await command(client, status(5))).toMatchObject({ type: 'success' });
   // More than the process takes, in one frame: its length is enough.
-  const tooLong = Buffer.from([0x81, 0xff, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
+  const tooLong = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0x40, 0, 1, 0, 0, 0, 0]); // 4 MiB + 1
   Reflect.get(client.socket, '_socket').write(tooLong);
   await client.closed;
   expect(await command(other, status(6))).toMatchObject({ type: 'success' });
   other.socket.close();
   await until(() => site.gateway.bidiPids().length === 0, 'both processes ended');
+});
+
+test('an answer of 16 MiB reaches a client that reads', async () => {
+  const client = await openSocket(site.bidiUrl('s1'));
+  const asked = { id: 9, text: evaluation(9, await openPage(client), 16 * MIB) };
+  expect(await command(client, asked)).toMatchObject({ type: 'success' });
+  client.socket.close();
+  await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+});
+
+test('a client that asks for much and does not read is closed, and its process ends', async () => {
+  const client = await openSocket(site.bidiUrl('s1'));
+  const context = await openPage(client);
+  client.socket.pause();
+  for (let id = 10; id < 40; id += 1) client.socket.send(evaluation(id, context, 8 * MIB));
+  await until(() => site.gateway.bidiPids().length === 0, 'the process ended');
+  client.socket.resume();
+  await client.closed;
+});
+
+test('a process with more memory than it may have ends itself', async () => {
+  await using small = await startTestGateway({ limits: { bidiMemoryBytes: 32 * MIB } });
+  serve(small);
+  const client = await openSocket(small.bidiUrl('s1'));
+  await client.closed;
+  await until(() => small.gateway.bidiPids().length === 0, 'the process ended');
 });
 
 test('the end of the session closes the connection and ends the process', async () => {
