@@ -28,15 +28,16 @@ const send = (message: object) => void process.stdout.write(`${JSON.stringify(me
 const bridge = createBridge({ url, apiKey, send, log });
 const underWay = new Set<Promise<void>>();
 let leaving: Promise<never> | null = null;
-/** Resolved once nothing is waited for any more. */
-const hurry = Promise.withResolvers<void>();
+/** Ends the wait for answers. An AbortController, for Node 20 has no Promise.withResolvers. */
+const hurry = new AbortController();
+const hurried = new Promise((resolve) => hurry.signal.addEventListener('abort', resolve));
 
 /** @param restMs how long answers are waited for; 0 hurries a leave that waits already, too */
 function leave(code: number, restMs: number): Promise<never> {
-  if (restMs === 0) hurry.resolve();
+  if (restMs === 0) hurry.abort();
   leaving ??= (async () => {
     const rest = new Promise((resolve) => setTimeout(resolve, restMs));
-    await Promise.race([Promise.all(underWay), rest, hurry.promise]);
+    await Promise.race([Promise.all(underWay), rest, hurried]);
     await bridge.end();
     process.exit(code);
   })();
