@@ -34,8 +34,7 @@ export function createWorkers(
     workers.delete(webhookId);
     const ended = async () => {
       await worker[Symbol.asyncDispose]();
-      ending.delete(webhookId);
-      settle(webhookId);
+      if (ending.delete(webhookId)) settle(webhookId);
     };
     ending.set(webhookId, ended());
   }
