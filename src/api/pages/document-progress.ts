@@ -9,6 +9,8 @@ const NAMES = { load: 'load', domcontentloaded: 'DOMContentLoaded', networkidle:
 const FRAMES_MAX = 256;
 /** Names of one frame; Chromium has a dozen. */
 const NAMES_MAX = 32;
+/** Documents that the page may come back to; Chromium keeps six. */
+const KEPT_MAX = 16;
 
 /** A frame's document and what it has reached. */
 type Frame = { loaderId: string; reached: Set<string> };
@@ -20,6 +22,8 @@ type Frame = { loaderId: string; reached: Set<string> };
 export class DocumentProgress {
   readonly #mainFrame: string;
   readonly #frames = new Map<string, Frame>();
+  /** What the main frame's last documents have reached, the oldest first. */
+  readonly #kept = new Map<string, Set<string>>();
   #wake: (() => void) | null = null;
 
   constructor(mainFrame: string) {
@@ -37,12 +41,30 @@ export class DocumentProgress {
     let frame = this.#frames.get(frameId);
     if (frame === undefined && !isMain && this.#frames.size > FRAMES_MAX) return;
     if (frame?.loaderId !== loaderId) {
-      // A new document of the page has frames of its own.
-      if (isMain) this.#frames.clear();
-      frame = { loaderId, reached: new Set() };
-      this.#frames.set(frameId, frame);
+      frame = { loaderId, reached: (isMain && this.#kept.get(loaderId)) || new Set() };
+      if (isMain) this.#show(frame);
+      else this.#frames.set(frameId, frame);
     }
     if (frame.reached.size < NAMES_MAX) frame.reached.add(name);
+  }
+
+  #show(frame: Frame): void {
+    // A new document of the page has frames of its own.
+    this.#frames.clear();
+    this.#frames.set(this.#mainFrame, frame);
+    this.#kept.delete(frame.loaderId);
+    this.#kept.set(frame.loaderId, frame.reached);
+    const [oldest = ''] = this.#kept.keys();
+    if (this.#kept.size > KEPT_MAX) this.#kept.delete(oldest);
+  }
+
+  /**
+   * The page shows that document: an earlier one that the browser had kept, of which it says
+   * nothing anew (back/forward cache). One that is not known stays unknown.
+   */
+  showsAgain(loaderId: string): void {
+    const reached = this.#kept.get(loaderId);
+    if (reached !== undefined && loaderId !== this.loaderId) this.#show({ loaderId, reached });
   }
 
   /** The document that has reached the milestone; null: the present one has not. */

@@ -112,6 +112,7 @@ function pageOf(parts: Parts, { signal }: PageOptions): Page {
       } catch (error) {
         // The page went on to another document: that has to reach it all again.
         if (!(error instanceof DocumentGone)) throw error;
+        progress.showsAgain(textOf((await frameOf(send))['loaderId']));
         await sleep(LOOK_AGAIN_MS, signal);
       }
     }

@@ -39,6 +39,13 @@ beforeAll(async () => {
     '/asks': '<title>Asked</title><script>alert(confirm("1"))</script>',
     '/elsewhere': '<meta http-equiv="refresh" content="0;url=http://nowhere.invalid/">',
     '/stays': '<title>Stays</title><script>fetch("/loaded")</script>',
+    '/returned': `<p>first</p><script>
+      addEventListener('load', () => setTimeout(() => (location.href = '/returns'), 50));
+      addEventListener('pageshow', ({ persisted }) => persisted && (document.title = 'Again'));
+    </script>`,
+    '/returns': `<script>
+      addEventListener('load', () => setTimeout(() => history.back(), 50));
+    </script>`,
     '/hangs': () => undefined,
     '/restless': (asked, response) => {
       const at = Number(new URL(asked.url ?? '', url).searchParams.get('at') ?? 0);
@@ -176,6 +183,17 @@ describe('a page that goes on', () => {
     const { title, html, url: address } = await client.content(asked);
     expect(html).toContain(`<p id="at">${title}</p>`);
     expect(new URL(address).searchParams.get('at') ?? '0').toBe(title);
+  });
+
+  it('is taken where it came back to a document that the browser had kept', async () => {
+    const {
+      title,
+      html,
+      url: address,
+    } = await client.content({
+      ...{ url: `${url}returned`, delay_ms: 2_000 },
+    });
+    expect([title, address, html.includes('first')]).toEqual(['Again', `${url}returned`, true]);
   });
 
   it('is taken where it stays, if it is asked to rest there', async () => {
