@@ -11,7 +11,7 @@ const MEASURED = [
   'test/load/timing-side-channel.long.test.ts',
 ];
 
-/** What takes minutes: faults in tables, load, whole topologies. `.ci/run` runs it last. */
+/** What takes minutes: faults in tables, load, whole topologies. `.ci/run all` runs all of it. */
 export default defineConfig({
   root: shared.root ?? process.cwd(),
   test: {
