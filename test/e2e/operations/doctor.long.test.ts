@@ -41,7 +41,7 @@ describe('the doctor', () => {
     const { code, findings, of } = await examine({}, '--fix');
     expect(findings.filter(({ level }) => level === 'bad')).toEqual([]);
     expect(code).toBe(0);
-    expect(of('log.streams').map(({ level }) => level)).toEqual(Array(6).fill('ok'));
+    expect(of('log.streams').map(({ level }) => level)).toEqual(Array(8).fill('ok'));
     for (const check of ['host.node', 'log.version', 'log.clock', 'read-model.clock'])
       expect([check, of(check)[0]?.level]).toEqual([check, 'ok']);
   });
