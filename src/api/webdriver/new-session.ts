@@ -22,12 +22,12 @@ export type NewSession = {
 export type NewSessionAnswer = WebDriverAnswer & { retryAfter?: string };
 
 /** Selenium's client for Python, the least patient one, waits for 120 s. */
-const ACTIVE_WITHIN_MS = 100_000;
+const ANSWER_WITHIN_MS = 115_000;
+/** The rest is for the driver: it starts within 100 ms, on a busy machine within seconds. */
+const ACTIVE_WITHIN_MS = 85_000;
 const LOOK_EVERY_MS = 500;
 /** How often what has failed is tried to be stopped, half a second apart. */
 const STOPS_MAX = 10;
-/** A driver starts within 100 ms, on a busy machine within seconds. */
-const ATTACH_MS = 30_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 /**
@@ -36,6 +36,7 @@ const ANSWER_BYTES_MAX = 64 * 1024;
  */
 export async function newSession(wanted: Wanted, context: NewSession): Promise<NewSessionAnswer> {
   const { inner, gone } = context;
+  const answerBy = AbortSignal.timeout(ANSWER_WITHIN_MS);
   const created = await inner('POST', '/api/sessions', wanted.session);
   if (created.status !== 201) return notCreated(created);
   const id = String(created.body['id']);
@@ -52,7 +53,7 @@ export async function newSession(wanted: Wanted, context: NewSession): Promise<N
     const { ended_reason: reason } = session.body;
     return failed(`The session has ended before it had a browser: ${String(reason)}.`);
   }
-  const attached = await attach(wanted, id, context);
+  const attached = await attach(wanted, id, { ...context, answerBy });
   if ('why' in attached) return failed(attached.why, attached.data);
   const { sessionId: driverId, capabilities } = attached;
   const version = String(capabilities['browserVersion']);
@@ -100,7 +101,7 @@ type Attached = { sessionId: string; capabilities: Record<string, unknown> };
 async function attach(
   { driver }: Wanted,
   id: string,
-  { drivers, driverUrlOf, gone }: NewSession,
+  { drivers, driverUrlOf, gone, answerBy }: NewSession & { answerBy: AbortSignal },
 ): Promise<Attached | { why: string; data?: object }> {
   const body = JSON.stringify({ capabilities: { alwaysMatch: driver } });
   try {
@@ -108,7 +109,7 @@ async function attach(
       method: 'POST',
       path: '/session',
       body: { bytes: Buffer.byteLength(body), from: body },
-      signal: AbortSignal.any([gone, AbortSignal.timeout(ATTACH_MS)]),
+      signal: AbortSignal.any([gone, answerBy]),
     });
     const answer = JSON.parse(await textOf(response)) as {
       value?: Partial<Attached> & { message?: string };
