@@ -18,6 +18,8 @@ export type SenderDependencies = {
   readSlots: FairSlots;
   /** Pauses after failed attempts, in ms; default: those of `pauses.ts`. */
   pauses?: readonly number[];
+  /** Between two probes of a webhook that waits as a whole, in ms; default: 5 minutes. */
+  probeEveryMs?: number;
   /** Time limit of an attempt; default: 15 s. */
   timeoutMs?: number;
   count: (outcome: Outcome) => void;

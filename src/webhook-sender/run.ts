@@ -1,9 +1,11 @@
 import type { RecordedEvent } from '#events/events.ts';
 import type { Webhook } from '#events/organization/webhook.ts';
 import { laneOf } from '#src/webhooks/body.ts';
-import { pauseAfter } from '#src/webhooks/pauses.ts';
+import { grantedPause, pauseAfter } from '#src/webhooks/pauses.ts';
+import { asked, probeFailed, probing, recovered } from '#src/webhooks/probes.ts';
 import {
   done,
+  dueAt,
   failed,
   follow,
   newProgress,
@@ -88,6 +90,8 @@ export class Run {
     }
     if (!this.#isDisabled(webhook)) {
       await this.#read(webhook);
+      const sending = [...this.#sending.keys()];
+      this.#progress = probing(this.#progress, sending, this.#all.probeEveryMs);
       this.#begin();
     }
     await this.#store();
@@ -152,7 +156,7 @@ export class Run {
     if (this.#isDisabled(webhook)) return;
     for (const [name, lane] of Object.entries(this.#progress.lanes)) {
       if (this.#sending.size >= SENDS_PER_WEBHOOK) return;
-      if (this.#sending.has(name) || lane.nextAt > this.#now()) continue;
+      if (this.#sending.has(name) || dueAt(lane) > this.#now()) continue;
       this.#sending.set(name, this.#send(webhook, name, lane));
     }
   }
@@ -176,15 +180,18 @@ export class Run {
     const lane = this.#progress.lanes[name];
     const pause = pauseAfter(1, null, this.#all.pauses) ?? 0;
     if (lane === undefined) return;
-    const waiting = { ...lane, nextAt: Math.max(lane.nextAt, this.#now() + pause) };
+    const later = this.#now() + pause;
+    const probe = lane.probeAt === undefined ? {} : { probeAt: Math.max(lane.probeAt, later) };
+    const waiting = { ...lane, nextAt: Math.max(lane.nextAt, later), ...probe };
     this.#progress = {
       ...this.#progress,
       lanes: { ...this.#progress.lanes, [name]: waiting },
     };
   }
 
-  async #attempt(webhook: Webhook, name: string, { open }: Lane): Promise<void> {
+  async #attempt(webhook: Webhook, name: string, { open, nextAt: at }: Lane): Promise<void> {
     const { organizationId, signal } = this.#options;
+    const isProbe = at > this.#now();
     const { replays } = this.#progress;
     const sequence = open[0]?.sequence ?? 0;
     using _ = await (this.#all.sendSlots.acquire(organizationId, signal) ?? null);
@@ -197,7 +204,8 @@ export class Run {
     const lane = this.#progress.lanes[name];
     const isCurrent = this.#progress.replays === replays && lane?.open[0]?.sequence === sequence;
     const attempts = isCurrent ? lane.attempts + 1 : 1;
-    const sent = { name, event, result, attempts, at: new Date(beganAt).toISOString() };
+    const beganAtIso = new Date(beganAt).toISOString();
+    const sent = { name, event, result, attempts, isProbe, at: beganAtIso };
     const nextAt = isCurrent ? await this.#conclude(webhook, sent) : null;
     this.#all.count(result.outcome);
     const { outcome, status, reason, excerpt } = result;
@@ -206,7 +214,7 @@ export class Run {
       eventId,
       type,
       sequence,
-      attempt: attempts,
+      attempt: attempts + (isCurrent ? (lane.probes ?? 0) : 0),
       at: sent.at,
       durationMs: this.#now() - beganAt,
       outcome,
@@ -236,18 +244,26 @@ export class Run {
   /** Enters the attempt into the progress. @returns when the next one is due; null: none is */
   async #conclude(
     webhook: Webhook,
-    { name, event, result, attempts, at }: Sent,
+    { name, event, result, attempts, isProbe, at }: Sent,
   ): Promise<number | null> {
     const { outcome, status, retryAfterMs } = result;
     const summary = { at, outcome, status, eventId: event?.id ?? '' };
+    const now = this.#now();
     if (event === null || outcome === 'delivered') {
-      this.#set(done(this.#progress, name, summary));
+      const next = done(this.#progress, name, summary);
+      const isBack = outcome === 'delivered' && next.failingSince !== null;
+      this.#set(isBack ? recovered(next, now, this.#all.probeEveryMs) : next);
       return null;
     }
-    const pause = outcome === 'gone' ? null : pauseAfter(attempts, retryAfterMs, this.#all.pauses);
-    const nextAt = this.#now() + (pause ?? 0);
-    this.#set(failed(this.#progress, name, summary, nextAt));
-    if (pause !== null) return nextAt;
+    const isGone = outcome === 'gone';
+    const pause = isGone ? null : pauseAfter(attempts, retryAfterMs, this.#all.pauses);
+    const next =
+      isProbe && !isGone
+        ? probeFailed(this.#progress, name, summary)
+        : failed(this.#progress, name, summary, now + (pause ?? 0));
+    const askedMs = grantedPause(retryAfterMs);
+    this.#set(askedMs === 0 ? next : asked(next, name, now + askedMs));
+    if (pause !== null || (isProbe && !isGone)) return this.#progress.lanes[name]?.nextAt ?? null;
     this.#disabledAt = webhook.starts;
     try {
       await disable(this.#all, this.#options.organizationId, webhook, event, result);
@@ -279,6 +295,8 @@ type Sent = {
   event: RecordedEvent | null;
   result: SendResult;
   attempts: number;
+  /** It came before the lane's pause was over. */
+  isProbe: boolean;
   at: string;
 };
 

@@ -26,7 +26,12 @@ export function pauseAfter(
 ): number | null {
   const pause = pauses[attempts - 1];
   if (pause === undefined) return null;
-  return Math.max(pause, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+  return Math.max(pause, grantedPause(retryAfterMs));
+}
+
+/** What the receiver gets of the pause that it asked for, in ms. */
+export function grantedPause(retryAfterMs: number | null): number {
+  return Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS);
 }
 
 /** `Retry-After` in ms: seconds, or a date; null: there is none, or it cannot be read. */

@@ -6,6 +6,13 @@ export type Lane = {
   attempts: number;
   /** When the next attempt is due, ms since the epoch; 0: now. */
   nextAt: number;
+  /** When a probe is due before that, ms since the epoch (`probes.ts`). */
+  probeAt?: number;
+  /** Failed probes of the first event, and when the last of them began, ms since the epoch. */
+  probes?: number;
+  probedAt?: number;
+  /** Until when the receiver asked for no attempt (`Retry-After`), ms since the epoch. */
+  askedUntil?: number;
 };
 export type Open = { sequence: number; at: number };
 
@@ -50,9 +57,9 @@ export function follow(progress: Progress, { starts, replay }: Orders): Progress
       failingSince: null,
     };
   if (starts > next.starts) {
-    const lanes = Object.entries(next.lanes).map(([name, lane]) => [
+    const lanes = Object.entries(next.lanes).map(([name, { open }]) => [
       name,
-      { ...lane, attempts: 0, nextAt: 0 },
+      { open, attempts: 0, nextAt: 0 },
     ]);
     next = { ...next, starts, lanes: Object.fromEntries(lanes), failingSince: null };
   }
@@ -63,7 +70,8 @@ export function openCount({ lanes }: Progress): number {
   return Object.values(lanes).reduce((sum, { open }) => sum + open.length, 0);
 }
 
-function blockedCount({ lanes }: Progress): number {
+/** Lanes that wait because of failures. */
+export function blockedCount({ lanes }: Progress): number {
   return Object.values(lanes).filter(({ attempts }) => attempts > 0).length;
 }
 
@@ -101,7 +109,9 @@ export function failed(
 ): Progress {
   const lane = progress.lanes[name];
   if (lane === undefined) return progress;
-  const lanes = { ...progress.lanes, [name]: { ...lane, attempts: lane.attempts + 1, nextAt } };
+  const { probeAt: _, ...waiting } = lane;
+  const attempts = lane.attempts + 1;
+  const lanes = { ...progress.lanes, [name]: { ...waiting, attempts, nextAt } };
   return {
     ...progress,
     lanes,
@@ -110,11 +120,16 @@ export function failed(
   };
 }
 
+/** When the lane's next attempt or probe is due, ms since the epoch. */
+export function dueAt({ nextAt, probeAt = Infinity }: Lane): number {
+  return Math.min(nextAt, probeAt);
+}
+
 /** When the next attempt is due, ms since the epoch; null: none but in the lanes of `besides`. */
 export function nextDue({ lanes }: Progress, besides: readonly string[]): number | null {
   const times = Object.entries(lanes)
     .filter(([name]) => !besides.includes(name))
-    .map(([, { nextAt }]) => nextAt);
+    .map(([, lane]) => dueAt(lane));
   return times.length === 0 ? null : Math.min(...times);
 }
 

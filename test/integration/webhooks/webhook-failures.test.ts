@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
+import { BLOCKED_LANES_MAX } from '#src/webhooks/progress.ts';
 import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -18,7 +19,10 @@ afterAll(() => app[Symbol.asyncDispose]());
 const types = ['session.stopped'];
 
 type Changes = Partial<
-  Pick<Parameters<typeof startWebhookSender>[0], 'records' | 'pauses' | 'timeoutMs'>
+  Pick<
+    Parameters<typeof startWebhookSender>[0],
+    'records' | 'pauses' | 'timeoutMs' | 'probeEveryMs'
+  >
 >;
 
 function startSender(changes: Changes = {}, eventStore = app.context.eventStore) {
@@ -112,6 +116,39 @@ test('pauses stay as they are while attempts cannot be listed', async () => {
   const [lane] = Object.values(progress?.lanes ?? {});
   expect(lane?.attempts).toBe(2);
   expect((lane?.nextAt ?? 0) - Date.now()).toBeGreaterThan(3_000_000);
+});
+
+test('an endpoint that is back gets what waits at its next success, without its long pauses', async () => {
+  let isBroken = true;
+  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
+    reply.writeHead(isBroken ? 503 : 204).end();
+  });
+  await using _ = startSender({ pauses: [3_600_000, 3_600_000] });
+  for (let count = 0; count < 4; count += 1) await stopNew();
+  await eventually(() => hook.received.length === 4, 'each session has failed once');
+  isBroken = false;
+  await stopNew();
+  await eventually(async () => (await hook.get()).waiting === 0, 'all arrive', 15_000);
+  expect(new Set(hook.received.map(({ id }) => id)).size).toBe(5);
+  expect((await hook.get()).failing_since).toBeNull();
+});
+
+test('a webhook that waits as a whole probes, is not disabled by that, and goes on', async () => {
+  let isBroken = true;
+  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
+    reply.writeHead(isBroken ? 503 : 204).end();
+  });
+  await using _ = startSender({ pauses: [3_600_000], probeEveryMs: 50 });
+  for (let count = 0; count < BLOCKED_LANES_MAX; count += 1) await stopNew();
+  const ids = () => new Set(hook.received.map(({ id }) => id));
+  await eventually(() => ids().size === BLOCKED_LANES_MAX, 'each session has failed', 15_000);
+  // More than one pause allows for: two attempts of each session.
+  await eventually(() => hook.received.length > 2 * BLOCKED_LANES_MAX, 'it probes', 15_000);
+  expect((await hook.get()).disabled).toBeNull();
+  await stopNew();
+  isBroken = false;
+  await eventually(() => ids().size === BLOCKED_LANES_MAX + 1, 'it reads on', 15_000);
+  await eventually(async () => (await hook.get()).waiting === 0, 'all arrive', 15_000);
 });
 
 test('the webhooks of an organization have 32 deliveries under way at most', async () => {

@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { flawByName, flawOf, reachableAddresses } from '#src/webhooks/addresses.ts';
 import { defaultPauses, pauseAfter, readRetryAfter } from '#src/webhooks/pauses.ts';
+import { asked, PROBE_EVERY_MS, probeFailed, probing, recovered } from '#src/webhooks/probes.ts';
 import {
   BLOCKED_LANES_MAX,
   done,
@@ -178,5 +179,71 @@ describe('progress', () => {
     const replayed = follow(started, orders);
     expect([replayed.position, replayed.lanes]).toEqual([3, {}]);
     expect(follow(replayed, orders)).toBe(replayed);
+  });
+
+  const failedAt = Date.parse(attempt.at);
+  const delivered: Attempt = { ...attempt, outcome: 'delivered' };
+  /** As many blocked lanes as make the webhook wait, due a day later, the first of them first. */
+  function waiting(askedUntil?: number): Progress {
+    let progress = newProgress(0);
+    for (let lane = 0; lane < BLOCKED_LANES_MAX; lane += 1) {
+      const dueAt = failedAt + 24 * HOUR + lane;
+      const name = `lane_${lane}`;
+      progress = failed(open(progress, name, lane + 1), name, attempt, dueAt);
+      if (askedUntil !== undefined) progress = asked(progress, name, askedUntil);
+    }
+    return progress;
+  }
+
+  test('while all waits, one lane is probed every five minutes, which counts as no attempt', () => {
+    let progress = probing(waiting(), [], PROBE_EVERY_MS);
+    expect(nextDue(progress, [])).toBe(failedAt + PROBE_EVERY_MS);
+    expect(probing(progress, [], PROBE_EVERY_MS)).toBe(progress);
+    const at = new Date(failedAt + PROBE_EVERY_MS).toISOString();
+    progress = probeFailed(progress, 'lane_0', { ...attempt, at });
+    expect(progress.lanes['lane_0']).toMatchObject({ attempts: 1, nextAt: failedAt + 24 * HOUR });
+    expect(nextDue(progress, [])).toBe(failedAt + 24 * HOUR);
+    // The next one goes elsewhere: one session's events may be what fails.
+    progress = probing(progress, [], PROBE_EVERY_MS);
+    expect(progress.lanes['lane_1']?.probeAt).toBe(failedAt + 2 * PROBE_EVERY_MS);
+    const { lane_0: _, ...fewer } = progress.lanes;
+    const reading = { ...progress, lanes: fewer };
+    expect(probing(reading, [], PROBE_EVERY_MS)).toBe(reading);
+  });
+
+  test('a probe comes no earlier than any Retry-After asked, and not while a send is under way', () => {
+    const until = failedAt + 2 * HOUR;
+    expect(nextDue(probing(waiting(until), [], PROBE_EVERY_MS), [])).toBe(until);
+    const planned = probing(waiting(), [], PROBE_EVERY_MS);
+    expect(asked(planned, 'lane_9', until).lanes['lane_0']?.probeAt).toBe(until);
+    const late = waiting(failedAt + 48 * HOUR);
+    expect(probing(late, [], PROBE_EVERY_MS)).toBe(late);
+    const one = waiting();
+    expect(probing(one, ['lane_7'], PROBE_EVERY_MS)).toBe(one);
+  });
+
+  test('an endpoint that is back gets what waits, one lane after the other', () => {
+    const now = failedAt + HOUR;
+    const { lanes } = recovered(done(waiting(), 'lane_0', delivered), now);
+    const times = Object.values(lanes).map(({ probeAt }) => probeAt ?? 0);
+    expect(new Set(times).size).toBe(BLOCKED_LANES_MAX - 1);
+    expect(Math.min(...times)).toBe(now);
+    expect(Math.max(...times)).toBeLessThan(now + 60_000);
+    expect(lanes['lane_1']).toMatchObject({ attempts: 1, nextAt: failedAt + 24 * HOUR + 1 });
+    const until = now + 2 * HOUR;
+    const later = recovered(done(waiting(until), 'lane_0', delivered), now);
+    expect(Math.min(...Object.values(later.lanes).map(({ probeAt }) => probeAt ?? 0))).toBe(until);
+  });
+
+  test('a lane that fails while others pass is probed every five minutes at most', () => {
+    const now = failedAt + HOUR;
+    let progress = failed(open(newProgress(0), 'a', 1), 'a', attempt, failedAt + 24 * HOUR);
+    progress = recovered(progress, now);
+    expect(nextDue(progress, [])).toBe(now);
+    const at = new Date(now).toISOString();
+    progress = recovered(probeFailed(progress, 'a', { ...attempt, at }), now + 1_000);
+    expect(nextDue(progress, [])).toBe(now + PROBE_EVERY_MS);
+    expect(progress.lanes['a']?.attempts).toBe(1);
+    expect(done(progress, 'a', delivered).lanes).toEqual({});
   });
 });
