@@ -94,12 +94,28 @@ test('pages of a browser may not use a session’s port, by whatever name', asyn
       asked.on('error', reject).end();
     });
   const port = address.split(':')[1] ?? '';
-  for (const headers of [{}, { host: `localhost:${port}` }, { host: `[::1]:${port}` }])
+  const fetched = (site: string, mode: string, dest: string) => ({
+    'sec-fetch-site': site,
+    'sec-fetch-mode': mode,
+    'sec-fetch-dest': dest,
+  });
+  const chromedriver = fetched('none', 'no-cors', 'empty');
+  for (const headers of [
+    {},
+    { host: `localhost:${port}` },
+    { host: `[::1]:${port}` },
+    chromedriver,
+  ])
     expect(await status(headers)).toBe(200);
   for (const headers of [
     { host: `rebound.example:${port}` },
     { origin: 'http://127.0.0.1:9' },
     { 'sec-fetch-site': 'none' },
+    fetched('none', 'navigate', 'document'),
+    fetched('none', 'cors', 'empty'),
+    ...['cross-site', 'same-site', 'same-origin'].map((it) => fetched(it, 'no-cors', 'empty')),
+    { ...chromedriver, origin: 'http://127.0.0.1:9' },
+    { ...chromedriver, host: `rebound.example:${port}` },
     { 'upgrade-insecure-requests': '1' },
     { referer: 'http://127.0.0.1:9/' },
   ])

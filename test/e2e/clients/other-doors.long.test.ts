@@ -1,6 +1,9 @@
 import CDP from 'chrome-remote-interface';
+import { Builder } from 'selenium-webdriver';
+import { ServiceBuilder } from 'selenium-webdriver/chrome.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createClient, type Client, type LiveSession } from '#src/client/client.ts';
+import { ensurePrograms } from '#src/embedded/programs.ts';
 import { installPython, type Python } from '#test/support/clients/python-clients.ts';
 import { scratchDir } from '#test/support/scratch.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
@@ -16,7 +19,10 @@ async def main():
     browser = await nodriver.start(host=host, port=port)
     for new in (False, True):
         tab = await browser.get(page, new_tab=new)
-        print(await tab.evaluate('document.title'), flush=True)
+        # nodriver waits for no page of a new tab.
+        while not (title := await tab.evaluate('document.title')):
+            await asyncio.sleep(0.05)
+        print(title, flush=True)
 nodriver.loop().run_until_complete(main())
 `;
 const PYDOLL = `
@@ -71,6 +77,26 @@ test('pydoll drives a session by a WebSocket address with the ticket in its quer
   const byQuery = url.replace(/\/devtools\/browser\/(.*)$/, '/devtools/browser?ticket=$1');
   const titles = await python(PYDOLL, byQuery, PAGE);
   expect(titles.split('\n')).toEqual(['by another door', 'by another door']);
+});
+
+test('chromedriver attaches by debuggerAddress, and its quit leaves the session active', async () => {
+  const { chromedriver } = await ensurePrograms(['chromedriver'], () => undefined);
+  const { host, port } = await address();
+  const driver = await new Builder()
+    .withCapabilities({
+      browserName: 'chrome',
+      'goog:chromeOptions': { debuggerAddress: `${host}:${port}` },
+    })
+    .setChromeService(new ServiceBuilder(chromedriver))
+    .build();
+  await driver.get(PAGE);
+  expect(await driver.getTitle()).toBe('by another door');
+  await driver.switchTo().newWindow('tab');
+  await driver.get(PAGE);
+  expect(await driver.getTitle()).toBe('by another door');
+  await driver.quit();
+  const left = await client.sessions.get(session.id);
+  expect(left.status).toBe('active');
 });
 
 test('chrome-remote-interface drives a session by a host and a port', async () => {
