@@ -3,6 +3,8 @@ import { Moment, UserId } from '../fields.ts';
 
 /** Webhooks of an organization: each of its events carries all of its state. */
 export const organizationWebhooksMax = 20;
+/** Rotations before the last one whose times are kept: so many more secrets may be valid. */
+export const earlierRotationsMax = 4;
 
 const WebhookId = Type.String({
   pattern: '^whk_[A-Za-z0-9_-]{1,60}$',
@@ -51,6 +53,12 @@ export const Webhook = Type.Object({
   /** 1, and one more with each rotation: the secret is derived from it. */
   generation: Type.Integer({ minimum: 1, description: 'number of its secret' }),
   rotatedAt: Type.Optional(Moment),
+  earlierRotations: Type.Optional(
+    Type.Array(Moment, {
+      maxItems: earlierRotationsMax,
+      description: 'times of the rotations before the last one, newest first',
+    }),
+  ),
   disabled: Type.Optional(
     Type.Object({
       reason: DisabledReason,

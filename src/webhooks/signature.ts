@@ -4,7 +4,7 @@ import { createHmac, hkdfSync } from 'node:crypto';
 
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
-/** How long the secret before the last rotation is signed with beside the new one. */
+/** How long a secret is signed with beside the newer ones after its rotation. */
 export const GRACE_MS = 24 * 3_600_000;
 
 /** The secret of a webhook's generation as its receiver gets it: `whsec_` and base64. */
@@ -23,13 +23,23 @@ export function createWebhookSecrets(masterKey: Uint8Array): SecretOf {
   };
 }
 
+type Rotations = {
+  generation: number;
+  rotatedAt?: string;
+  /** Newest first. */
+  earlierRotations?: readonly string[];
+};
+
 /** The numbers of the secrets that are valid at a time (ms since the epoch), the newest first. */
 export function validGenerations(
-  { generation, rotatedAt }: { generation: number; rotatedAt?: string },
+  { generation, rotatedAt, earlierRotations = [] }: Rotations,
   now: number,
 ): number[] {
-  const isInGrace = rotatedAt !== undefined && now - Date.parse(rotatedAt) < GRACE_MS;
-  return isInGrace && generation > 1 ? [generation, generation - 1] : [generation];
+  if (rotatedAt === undefined) return [generation];
+  const earlier = [rotatedAt, ...earlierRotations]
+    .map((at, index) => ({ at: Date.parse(at), number: generation - 1 - index }))
+    .filter(({ at, number }) => number >= 1 && now - at < GRACE_MS);
+  return [generation, ...earlier.map(({ number }) => number)];
 }
 
 export type Signed = {

@@ -1,4 +1,8 @@
-import { organizationWebhooksMax, type Webhook } from '#events/organization/webhook.ts';
+import {
+  earlierRotationsMax,
+  organizationWebhooksMax,
+  type Webhook,
+} from '#events/organization/webhook.ts';
 import type { OrganizationEvent, OrganizationState } from '#events/organization.ts';
 import { reject, type Rejection } from '#src/errors.ts';
 
@@ -121,7 +125,10 @@ function evolveWebhook(
     }
     case 'organization.webhook-secret-rotated': {
       const { generation, at } = event.data;
-      return { ...webhook, generation, rotatedAt: at };
+      const { rotatedAt, earlierRotations = [] } = webhook;
+      if (rotatedAt === undefined) return { ...webhook, generation, rotatedAt: at };
+      const earlier = [rotatedAt, ...earlierRotations].slice(0, earlierRotationsMax);
+      return { ...webhook, generation, rotatedAt: at, earlierRotations: earlier };
     }
     case 'organization.webhook-replay-requested': {
       const number = (webhook.replay?.number ?? 0) + 1;

@@ -200,7 +200,7 @@ function rotateSecret(server: ApiServer, dependencies: Dependencies): void {
       summary: 'Replace a webhook’s secret',
       description:
         'For 24 hours deliveries are signed with the old secret, too: a receiver has so long to ' +
-        'change over.',
+        'change over. At most five earlier secrets sign: a further rotation ends the oldest.',
       params: WebhookPath,
       response: { 200: response('The new secret', RotatedSecret) },
     },
