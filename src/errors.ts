@@ -104,6 +104,10 @@ export const errors = {
     status: 429,
     message: 'The organization has as many event streams open as it may.',
   },
+  MCP_SESSION_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'The organization has as many MCP sessions as it may.',
+  },
   ONE_CALL_LIMIT_EXCEEDED: {
     status: 429,
     message: 'The organization has as many one-call requests under way as it may.',

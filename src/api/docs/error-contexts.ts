@@ -64,6 +64,7 @@ export const errorContexts: Record<ErrorName, Record<string, unknown>> = {
   WEBHOOK_LIMIT_EXCEEDED: { limit: 20 },
   PROFILE_LIMIT_EXCEEDED: { limit: 100 },
   STREAM_LIMIT_EXCEEDED: { limit: 250 },
+  MCP_SESSION_LIMIT_EXCEEDED: { limit: 200 },
   ONE_CALL_LIMIT_EXCEEDED: { limit: 16 },
   INTERNAL: {},
   DEBUGGER_PORTS_OFF: { session_id: ID },

@@ -19,6 +19,7 @@ import { answerMessage } from './answer-message.ts';
 import { callTool } from './call-tool.ts';
 import { followClients, STREAMS_MAX, type McpClients } from './clients.ts';
 import { refuseForeignPage } from './origin.ts';
+import { createSessionPlaces, type SessionPlaces } from './session-places.ts';
 
 const PATH = '/mcp';
 const SESSION_HEADER = 'mcp-session-id';
@@ -37,7 +38,7 @@ type Dependencies = Pick<
   ApiDependencies,
   'context' | 'views' | 'addresses' | 'mcp' | 'ownHosts' | 'authenticate' | 'log'
 >;
-type Parts = Dependencies & { clients: McpClients; server: ApiServer };
+type Parts = Dependencies & { clients: McpClients; places: SessionPlaces; server: ApiServer };
 
 /**
  * The MCP server: POST has a message of the client, GET is its stream, DELETE ends its session and
@@ -46,12 +47,16 @@ type Parts = Dependencies & { clients: McpClients; server: ApiServer };
  */
 export function serveMcp(server: ApiServer, dependencies: Dependencies): void {
   let following: McpClients | null = null;
+  let places: SessionPlaces | null = null;
   const parts: Parts = {
     ...dependencies,
     server,
     // Made with the first client: the document is also made of routes without dependencies.
     get clients() {
       return (following ??= followClients(dependencies.mcp, dependencies.log));
+    },
+    get places() {
+      return (places ??= createSessionPlaces(dependencies.mcp.sessions));
     },
   };
   // Before connections are waited for: its streams would hold the server up.
@@ -114,6 +119,9 @@ async function begin(parts: Parts, request: FastifyRequest, reply: FastifyReply,
   const { name, version } = message.params?.clientInfo ?? {};
   const client = [name, version].filter((one) => typeof one === 'string').join(' ');
   const { organizationId, userId, keyHash } = request.caller;
+  const taken = await parts.places.take(organizationId);
+  if ('code' in taken) return sendRejection(reply, taken);
+  using place = taken;
   const id = newId('mcp');
   const session: McpSession = {
     organizationId,
@@ -128,6 +136,7 @@ async function begin(parts: Parts, request: FastifyRequest, reply: FastifyReply,
     // A client that offers no version of the protocol, say, has no session.
     if (status !== 200 || !('result' in (JSON.parse(text) as object))) return;
     await parts.mcp.sessions.create(id, session);
+    place.keep(id);
     void reply.header(SESSION_HEADER, id);
   });
   return answered;
@@ -259,6 +268,7 @@ async function endSession(parts: Parts, request: FastifyRequest, reply: FastifyR
     return sendRejection(reply, reject('FORBIDDEN', { role, action: 'control' }));
   const ended = { reason: 'user', note: null } as const;
   await mcp.sessions.change(id, (session) => ({ ...session, ended }));
+  parts.places.free(id);
   request.door = { via: 'mcp', client: mcpSession.client };
   const metadata = requestMetadata(request, request.caller);
   const how = { reason: 'user', note: null, metadata } as const;
