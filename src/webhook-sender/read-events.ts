@@ -1,4 +1,4 @@
-import { MalformedEvent } from '#events/codec.ts';
+import { MalformedEvent, UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { Webhook } from '#events/organization/webhook.ts';
 import { filtersFor } from '#events/subjects.ts';
@@ -9,9 +9,13 @@ import { withState } from '#src/event-store/load-state.ts';
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import { isWanted } from '#src/webhooks/body.ts';
 
-/** Events that are read in one go, wanted or not; another webhook's turn is next. */
+/** Events that are read in one turn, wanted or not; another webhook's turn is next. */
 const SCAN_MAX = 500;
 const BATCH_MAX = 100;
+/** Sequences that are read in one go: what is wanted may be millions away. */
+export const READ_SPAN = 50_000;
+/** A turn ends after the go that ends later than this. */
+const TURN_MS = 1_000;
 
 type Reading = {
   organizationId: string;
@@ -27,32 +31,58 @@ type Reading = {
 export type Read = { events: RecordedEvent[]; position: number; isMore: boolean };
 
 /**
- * The next events that the webhook gets. Those behind the event store's border come from the
- * archive. A malformed event, which no process can read, is left out.
- * @throws UnknownEvent at an event of a newer version: a newer process sends it, and goes on
+ * The next events that the webhook gets, as far as one turn comes. Those behind the event store's
+ * border come from the archive. A malformed event, which no process can read, is left out.
+ * @throws UnknownEvent if the first event is of a newer version: a newer process sends it, and goes
+ *   on
  */
 export async function readOn(
   { context: { eventStore }, readSlots }: { context: CommandContext; readSlots: FairSlots },
-  { organizationId, webhook, after, room, signal }: Reading,
+  reading: Reading,
 ): Promise<Read> {
+  const { organizationId, after, signal } = reading;
   const end = await eventStore.lastSequence();
   if (end <= after) return { events: [], position: after, isMore: false };
   using _ = await (readSlots.acquire(organizationId, signal) ?? Promise.resolve(undefined));
+  const until = performance.now() + TURN_MS;
+  const turn: Turn = { events: [], position: after, scanned: 0 };
+  try {
+    while (turn.position < end && !signal.aborted) {
+      const upTo = Math.min(end, turn.position + READ_SPAN);
+      if (!(await readSpan(turn, eventStore, reading, upTo))) break;
+      turn.position = upTo;
+      if (performance.now() >= until || readSlots.isWanted()) break;
+    }
+  } catch (error) {
+    // What comes before it is sent.
+    if (!(error instanceof UnknownEvent) || turn.position === after) throw error;
+  }
+  const { events, position } = turn;
+  return { events, position, isMore: position < end };
+}
+
+/** What a turn has read; all up to `position` is in `events` or not wanted. */
+type Turn = { events: RecordedEvent[]; position: number; scanned: number };
+
+/** Adds the events up to a sequence; false: the turn is full, or the signal has aborted. */
+async function readSpan(
+  turn: Turn,
+  eventStore: EventStore,
+  { organizationId, webhook, room, signal }: Reading,
+  upTo: number,
+): Promise<boolean> {
   const types = webhook.types.length === 0 ? [null] : webhook.types;
   const subjects = types.flatMap((type) => filtersFor(organizationId, type));
-  const range = { subjects, after, upTo: end, includesArchive: true, batchMax: BATCH_MAX };
-  const events: RecordedEvent[] = [];
-  let [scanned, position] = [0, after];
+  const after = turn.position;
+  const range = { subjects, after, upTo, includesArchive: true, batchMax: BATCH_MAX };
   for await (const batch of eventStore.read({ ...range, signal, onUnreadable: stopAtUnknown }))
     for (const event of batch) {
-      scanned += 1;
-      position = event.sequence;
-      if (isWanted(webhook, event)) events.push(event);
-      if (events.length >= room || scanned >= SCAN_MAX) return { events, position, isMore: true };
+      turn.scanned += 1;
+      turn.position = event.sequence;
+      if (isWanted(webhook, event)) turn.events.push(event);
+      if (turn.events.length >= room || turn.scanned >= SCAN_MAX) return false;
     }
-  return signal.aborted
-    ? { events, position, isMore: true }
-    : { events, position: end, isMore: false };
+  return !signal.aborted;
 }
 
 /** One event again; null: it cannot be read any more, or no process can read it. */

@@ -19,7 +19,7 @@ import {
 import type { AttemptRecord, StoredProgress } from '#src/webhooks/webhook-records.ts';
 import { deliver, disable } from './deliver.ts';
 import type { SenderDependencies } from './dependencies.ts';
-import { complete, readOn, readOne, startOf } from './read-events.ts';
+import { complete, READ_SPAN, readOn, readOne, startOf } from './read-events.ts';
 import type { SendResult } from './send.ts';
 
 /** Another process has written the progress: what is in memory is outdated. */
@@ -146,7 +146,9 @@ export class Run {
       this.#set(opened(this.#progress, laneOf(event), { sequence, at: Date.parse(time) }));
       if (this.#fresh.size < FRESH_MAX) this.#fresh.set(sequence, event);
     }
+    const isFar = found.position - after >= READ_SPAN;
     this.#progress = { ...this.#progress, position: found.position };
+    if (isFar) this.#isDirty = true;
     if (found.isMore) wake();
   }
 

@@ -1,0 +1,78 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { RecordedEvent, RefOf } from '#events/events.ts';
+import type { AggregateKind } from '#events/subjects.ts';
+import { sleep } from '#src/async/sleep.ts';
+import type { EventStore, HistoryOptions } from '#src/event-store/event-store.ts';
+import { READ_SPAN } from '#src/webhook-sender/read-events.ts';
+import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+
+let app: Awaited<ReturnType<typeof startApp>>;
+beforeAll(async () => {
+  app = await startApp(undefined, { allowsPrivateWebhooks: true });
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+/** Sequences between two events: what lies between is of other organizations. */
+const APART = 100_000;
+const ADMIN = { authorization: 'Bearer admin' };
+
+/** The store as it is where the organization has few of the events; notes what is read of it. */
+function sparse(eventStore: EventStore, spans: number[]): EventStore {
+  const far = <Event extends { sequence: number }>(event: Event): Event => ({
+    ...event,
+    sequence: event.sequence * APART,
+  });
+  async function* moved(batches: AsyncIterable<RecordedEvent[]>) {
+    for await (const batch of batches) yield batch.map(far);
+  }
+  const near = (sequence: number) => Math.floor(sequence / APART);
+  return {
+    ...eventStore,
+    lastSequence: async () => (await eventStore.lastSequence()) * APART,
+    async *history<Kind extends AggregateKind>(aggregate: RefOf<Kind>, options?: HistoryOptions) {
+      for await (const event of eventStore.history<Kind>(aggregate, options)) yield far(event);
+    },
+    async *read({ after = 0, upTo = Infinity, ...options }) {
+      if (options.includesArchive === true) {
+        spans.push(upTo - after);
+        // As long as an archive in an object store takes for some of its frames.
+        await sleep(30);
+      }
+      yield* moved(eventStore.read({ ...options, after: near(after), upTo: near(upTo) }));
+    },
+    subscribe: ({ after, ...options }) =>
+      moved(eventStore.subscribe({ ...options, after: after === 'end' ? after : near(after) })),
+  };
+}
+
+test('a replay from the beginning reads so many sequences at once, and stores how far it is', async () => {
+  await using hook = await openWebhook(app, { types: ['session.stopped'] });
+  for (let count = 0; count < 3; count += 1) {
+    const { body } = await app.request('POST', '/api/sessions', {});
+    await app.request('DELETE', `/api/sessions/${body.id as string}`);
+  }
+  expect((await app.request('POST', `${hook.path}/replay`, { from: 1 }, ADMIN)).status).toBe(202);
+  const { records, secretOf, rules } = app.webhooks;
+  const spans: number[] = [];
+  const positions = new Set<number>();
+  const eventStore = sparse(app.context.eventStore, spans);
+  await using _ = startWebhookSender({
+    ...{ context: { ...app.context, eventStore }, leases: app.leases, secretOf, rules },
+    records: {
+      ...records,
+      async save(webhookId, progress, revision) {
+        if (hook.received.length === 0) positions.add(progress.position);
+        return records.save(webhookId, progress, revision);
+      },
+    },
+    count: () => undefined,
+    log: pino({ level: 'silent' }),
+  });
+  await eventually(() => hook.received.length === 3, 'all are sent again', 15_000);
+  expect(Math.max(...spans)).toBeLessThanOrEqual(READ_SPAN);
+  expect(positions.size).toBeGreaterThan(1);
+});
