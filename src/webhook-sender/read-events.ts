@@ -1,13 +1,13 @@
-import { MalformedEvent, UnknownEvent } from '#events/codec.ts';
+import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { Webhook } from '#events/organization/webhook.ts';
 import { filtersFor } from '#events/subjects.ts';
 import type { FairSlots } from '#src/async/fair-slots.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
-import { withState } from '#src/event-store/load-state.ts';
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import { isWanted } from '#src/webhooks/body.ts';
+import { complete } from '#src/webhooks/complete-event.ts';
 
 /** Events that are read in one turn, wanted or not; another webhook's turn is next. */
 const SCAN_MAX = 500;
@@ -101,20 +101,6 @@ export async function readOne(
   for await (const batch of eventStore.read(range))
     for (const event of batch) if (event.sequence === sequence) return complete(eventStore, event);
   return null;
-}
-
-/** The event with its aggregate's state, as organizations get it. */
-export async function complete(
-  eventStore: EventStore,
-  event: RecordedEvent,
-): Promise<RecordedEvent> {
-  try {
-    return await withState(eventStore, event);
-  } catch (error) {
-    // A malformed history: the event is sent without a state.
-    if (error instanceof MalformedEvent) return event;
-    throw error;
-  }
 }
 
 /** The sequence of the event that added the webhook: what comes after it is sent. */

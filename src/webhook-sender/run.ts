@@ -1,6 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import type { Webhook } from '#events/organization/webhook.ts';
 import { laneOf } from '#src/webhooks/body.ts';
+import { complete } from '#src/webhooks/complete-event.ts';
 import { grantedPause, pauseAfter } from '#src/webhooks/pauses.ts';
 import { asked, probeFailed, probing, recovered } from '#src/webhooks/probes.ts';
 import {
@@ -16,10 +17,10 @@ import {
   type Lane,
   type Progress,
 } from '#src/webhooks/progress.ts';
-import type { AttemptRecord, StoredProgress } from '#src/webhooks/webhook-records.ts';
+import { lostId, type AttemptRecord, type StoredProgress } from '#src/webhooks/webhook-records.ts';
 import { deliver, disable } from './deliver.ts';
 import type { SenderDependencies } from './dependencies.ts';
-import { complete, READ_SPAN, readOn, readOne, startOf } from './read-events.ts';
+import { READ_SPAN, readOn, readOne, startOf } from './read-events.ts';
 import type { SendResult } from './send.ts';
 
 /** Another process has written the progress: what is in memory is outdated. */
@@ -207,11 +208,11 @@ export class Run {
     const isCurrent = this.#progress.replays === replays && lane?.open[0]?.sequence === sequence;
     const attempts = isCurrent ? lane.attempts + 1 : 1;
     const beganAtIso = new Date(beganAt).toISOString();
-    const sent = { name, event, result, attempts, isProbe, at: beganAtIso };
+    const sent = { name, sequence, event, result, attempts, isProbe, at: beganAtIso };
     const nextAt = isCurrent ? await this.#conclude(webhook, sent) : null;
     this.#all.count(result.outcome);
     const { outcome, status, reason, excerpt } = result;
-    const { id: eventId = '', type = '' } = event ?? {};
+    const { id: eventId = lostId(sequence), type = '' } = event ?? {};
     await this.#note(webhook, {
       eventId,
       type,
@@ -246,10 +247,10 @@ export class Run {
   /** Enters the attempt into the progress. @returns when the next one is due; null: none is */
   async #conclude(
     webhook: Webhook,
-    { name, event, result, attempts, isProbe, at }: Sent,
+    { name, sequence, event, result, attempts, isProbe, at }: Sent,
   ): Promise<number | null> {
     const { outcome, status, retryAfterMs } = result;
-    const summary = { at, outcome, status, eventId: event?.id ?? '' };
+    const summary = { at, outcome, status, eventId: event?.id ?? lostId(sequence) };
     const now = this.#now();
     if (event === null || outcome === 'delivered') {
       const next = done(this.#progress, name, summary);
@@ -294,6 +295,7 @@ export class Run {
 
 type Sent = {
   name: string;
+  sequence: number;
   event: RecordedEvent | null;
   result: SendResult;
   attempts: number;

@@ -2,8 +2,9 @@ import type { Outcome, Progress } from './progress.ts';
 
 /** One attempt at a delivery, as it is kept for the organization to look at. */
 export type AttemptRecord = {
-  /** The event's id: the id of the delivery. */
+  /** The event's id, the id of the delivery; `lost_<sequence>` of an event that is lost. */
   eventId: string;
+  /** Empty for an event that is lost. */
   type: string;
   sequence: number;
   /** Number of the attempt, from 1. */
@@ -20,6 +21,11 @@ export type AttemptRecord = {
   /** When the next attempt is due, ISO 8601; null: none is. */
   nextAt: string | null;
 };
+
+/** The id of the delivery of an event that cannot be read any more. */
+export function lostId(sequence: number): string {
+  return `lost_${sequence}`;
+}
 
 /** A stored progress; `revision` 0: nothing is stored. */
 export type StoredProgress = { progress: Progress | null; revision: number };

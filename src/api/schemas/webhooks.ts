@@ -161,8 +161,14 @@ const attemptFields = {
   next_at: Nullable(Timestamp(TIME), { description: 'when the next attempt is due; null: never' }),
 };
 const deliveryFields = {
-  id: Type.String({ description: 'id of the event, and of the delivery', examples: [EVENT_ID] }),
-  type: Type.String({ examples: ['session.stopped'] }),
+  id: Type.String({
+    description: 'id of the event, and of the delivery; `lost_` and its sequence if it is lost',
+    examples: [EVENT_ID],
+  }),
+  type: Type.String({
+    description: 'type of the event; empty where it is lost and was never sent',
+    examples: ['session.stopped'],
+  }),
   sequence: Count(48_211, 'position of the event'),
 };
 export const DeliveryPage = Type.Object(

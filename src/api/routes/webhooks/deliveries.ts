@@ -2,10 +2,10 @@ import { Type } from 'typebox';
 import { isRejection, reject } from '#src/errors.ts';
 import { filtersFor } from '#events/subjects.ts';
 import type { CommandContext } from '#src/commands/handle-command.ts';
-import { withState } from '#src/event-store/load-state.ts';
-import { refuseUnreadable } from '#src/event-store/unreadable.ts';
+import { refuseUnknown } from '#src/event-store/unreadable.ts';
 import { bodyOf } from '#src/webhooks/body.ts';
-import type { AttemptRecord } from '#src/webhooks/webhook-records.ts';
+import { complete } from '#src/webhooks/complete-event.ts';
+import { lostId, type AttemptRecord } from '#src/webhooks/webhook-records.ts';
 import { costs } from '../../http/cost.ts';
 import { sendRejection } from '../../http/error-response.ts';
 import { emptyResponse, response, type ApiServer } from '../../http/route.ts';
@@ -67,13 +67,14 @@ function listDeliveries(server: ApiServer, dependencies: Dependencies): void {
       // A later attempt at the same event replaces the earlier one, and moves to the end.
       const last = new Map<string, AttemptRecord>();
       for (const attempt of kept) {
-        last.delete(attempt.eventId);
-        last.set(attempt.eventId, attempt);
+        const id = deliveryIdOf(attempt);
+        last.delete(id);
+        last.set(id, attempt);
       }
       const page = [...last.values()].toReversed().slice(offset, offset + limit);
       const presented = page.map((one) => {
-        const { eventId: id, type, sequence } = one;
-        return { id, type, sequence, last: presentAttempt(one) };
+        const { type, sequence } = one;
+        return { id: deliveryIdOf(one), type, sequence, last: presentAttempt(one) };
       });
       return reply.send({ deliveries: presented, total: last.size });
     },
@@ -102,15 +103,20 @@ function getDelivery(server: ApiServer, dependencies: Dependencies): void {
       if (webhook === null) return reply;
       const { id, delivery } = request.params;
       const kept = await dependencies.webhooks.records.attempts(webhook.webhookId);
-      const attempts = kept.filter(({ eventId }) => eventId === delivery);
-      const [first] = attempts;
+      const first = kept.find((attempt) => deliveryIdOf(attempt) === delivery);
       if (first === undefined) {
         const context = { webhook_id: id, delivery_id: delivery };
         return sendRejection(reply, reject('DELIVERY_NOT_FOUND', context));
       }
       const { organizationId } = request.caller;
       const body = await bodyAt(dependencies.context, organizationId, first.sequence);
-      const { type, sequence } = first;
+      const { sequence } = first;
+      // Those before the event was lost have its own id.
+      const isLost = first.outcome === 'lost';
+      const attempts = kept.filter((attempt) =>
+        isLost ? attempt.sequence === sequence : attempt.eventId === delivery,
+      );
+      const type = attempts.find((attempt) => attempt.type !== '')?.type ?? '';
       return reply.send({
         id: delivery,
         type,
@@ -122,7 +128,12 @@ function getDelivery(server: ApiServer, dependencies: Dependencies): void {
   });
 }
 
-/** What is sent of an event; null: it cannot be read any more. */
+/** Of attempts that an earlier version kept, lost ones have no id. */
+function deliveryIdOf({ eventId, sequence }: AttemptRecord): string {
+  return eventId === '' ? lostId(sequence) : eventId;
+}
+
+/** What is sent of an event; null: it cannot be read any more. @throws WrittenByNewer */
 async function bodyAt(
   { eventStore }: CommandContext,
   organizationId: string,
@@ -133,10 +144,10 @@ async function bodyAt(
     after: sequence - 1,
     upTo: sequence,
     includesArchive: true,
-    onUnreadable: refuseUnreadable,
+    onUnreadable: refuseUnknown,
   };
   for await (const batch of eventStore.read(range))
-    for (const event of batch) return bodyOf(await withState(eventStore, event));
+    for (const event of batch) return bodyOf(await complete(eventStore, event));
   return null;
 }
 

@@ -1,0 +1,110 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { filters } from '#events/subjects.ts';
+import type { EventStore, ReadOptions, UnreadableEvent } from '#src/event-store/event-store.ts';
+import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+
+/** Events that cannot be decoded, by their sequences. */
+const unreadable = new Map<number, UnreadableEvent['kind']>();
+
+/** Reports those events and leaves them out, as the adapter of JetStream does. */
+function damaged(eventStore: EventStore): EventStore {
+  async function* read(range: ReadOptions) {
+    for await (const batch of eventStore.read(range))
+      for (const event of batch) {
+        const { sequence } = event;
+        const kind = unreadable.get(sequence);
+        if (kind === undefined) yield [event];
+        else range.onUnreadable({ sequence, subject: 'evt.acme', reason: 'it is damaged', kind });
+      }
+  }
+  return { ...eventStore, read };
+}
+
+let app: Awaited<ReturnType<typeof startApp>>;
+beforeAll(async () => {
+  app = await startApp(undefined, { allowsPrivateWebhooks: true }, damaged);
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const ADMIN = { authorization: 'Bearer admin' };
+const types = ['session.stopped'];
+const PAUSES = Array.from({ length: 100 }, () => 1_000);
+
+const startSender = (pauses: readonly number[]) =>
+  startWebhookSender({
+    ...{ context: app.context, leases: app.leases, ...app.webhooks, pauses },
+    count: () => undefined,
+    log: pino({ level: 'silent' }),
+  });
+
+type Listed = { id: string; sequence: number; last: { outcome: string } };
+
+const listedOf = async (hook: { deliveries: () => Promise<unknown> }) =>
+  (await hook.deliveries()) as Listed[];
+
+async function stopNew(): Promise<void> {
+  const { body } = await app.request('POST', '/api/sessions', {});
+  await app.request('DELETE', `/api/sessions/${body.id as string}`);
+}
+
+test('each lost event is a delivery of its own, which says what is known of it', async () => {
+  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
+    reply.writeHead(500).end();
+  });
+  const sequences = () => hook.received.map(({ data }) => data.sequence);
+  {
+    await using _ = startSender(PAUSES);
+    await stopNew();
+    await stopNew();
+    await eventually(() => new Set(sequences()).size === 2, 'both have failed');
+  }
+  for (const sequence of sequences()) unreadable.set(sequence, 'malformed');
+  const lostIds = sequences().map((sequence) => `lost_${sequence}`);
+  await using _ = startSender(PAUSES);
+  const lost = () =>
+    listedOf(hook).then((all) => all.filter(({ last }) => last.outcome === 'lost'));
+  await eventually(async () => (await lost()).length === 2, 'both are listed as lost', 15_000);
+  const listed = await lost();
+  expect(new Set(listed.map(({ id }) => id))).toEqual(new Set(lostIds));
+  for (const { id, sequence } of listed) {
+    const path = `${hook.path}/deliveries/${id}`;
+    const { status, body } = await app.request('GET', path, undefined, ADMIN);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id, sequence, type: 'session.stopped', body: null });
+    const outcomes = (body.attempts as Listed['last'][]).map(({ outcome }) => outcome);
+    expect([outcomes[0], outcomes.at(-1)]).toEqual(['failed', 'lost']);
+  }
+  const failed = (await listedOf(hook)).find(({ last }) => last.outcome === 'failed');
+  const path = `${hook.path}/deliveries/${failed?.id ?? ''}`;
+  const { status, body } = await app.request('GET', path, undefined, ADMIN);
+  expect([status, body.body]).toEqual([200, null]);
+  expect(lostIds).toContain((await hook.get()).last_delivery.event_id);
+  expect(await hook.get()).toMatchObject({ waiting: 0, failing_since: null });
+});
+
+test('events before one of a newer version are sent, and those after it wait', async () => {
+  await using hook = await openWebhook(app, { types });
+  const { eventStore } = app.context;
+  const begin = await eventStore.lastSequence();
+  await stopNew();
+  await stopNew();
+  const range = { subjects: filters.tenants, after: begin, onUnreadable: () => undefined };
+  const [first = 0, second = 0] = await eventually(async () => {
+    const stopped: number[] = [];
+    for await (const batch of eventStore.read(range))
+      for (const { type, sequence } of batch) if (type === types[0]) stopped.push(sequence);
+    return stopped.length === 2 && stopped;
+  }, 'both have ended');
+  unreadable.set(second, 'unknown');
+  await using _ = startSender(PAUSES);
+  const sequences = () => hook.received.map(({ data }) => data.sequence);
+  await eventually(() => hook.received.length > 0, 'what comes before it is sent');
+  expect(sequences()).toEqual([first]);
+  unreadable.clear();
+  await eventually(() => hook.received.length === 2, 'it is sent once it can be read', 15_000);
+  expect(sequences()).toEqual([first, second]);
+});
