@@ -8,7 +8,8 @@ export const mcpVariables = {
     fallback: '60s',
     meaning:
       'a client of the MCP server that was cut off and sends nothing for this long is lost, and ' +
-      'the browser sessions of its MCP session end',
+      'the browser sessions of its MCP session end; after a restart of the API it has ten times ' +
+      'as long',
   },
   MCP_SILENCE: {
     fallback: '30m',

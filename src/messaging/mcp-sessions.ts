@@ -16,6 +16,11 @@ export type McpSession = {
   stream: 'none' | 'open' | 'cut';
   /** The newest stream, by which its process finds out that another one has replaced it. */
   streamId: string | null;
+  /**
+   * An API process closed its stream as it ended, and its client was not heard of since. Left out:
+   * no.
+   */
+  isAwaited?: boolean;
   /** How its browser sessions end, with a note for people; null: it goes on. */
   ended: { reason: 'user' | 'organization'; note: string | null } | null;
 };

@@ -11,6 +11,11 @@ import type { TimekeeperDependencies } from './dependencies.ts';
 import { createOrganizations } from './overdue.ts';
 
 const ACTOR = 'timekeeper/lost-client';
+/**
+ * How many graces a client has to come back whose stream an API process closed as it ended. By then
+ * the protocol's own clients have opened it again, if the service was away for less than four.
+ */
+const RESTART_GRACES = 10;
 /** Checks in the time that a client may be away. */
 const CHECKS_IN_GRACE = 12;
 /**
@@ -127,9 +132,10 @@ function observe({ revisions, swept }: Observed, all: readonly StoredMcpSession[
 }
 
 function patienceWith(
-  { stream }: StoredMcpSession,
+  { stream, isAwaited }: StoredMcpSession,
   { graceMs, silenceMs }: TimekeeperDependencies['mcp'],
 ): number {
+  if (isAwaited === true) return Math.min(RESTART_GRACES * graceMs, silenceMs);
   return stream === 'none' ? silenceMs : graceMs;
 }
 
@@ -147,8 +153,9 @@ async function markLost(
   { mcp, log }: TimekeeperDependencies,
   seen: StoredMcpSession,
 ): Promise<StoredMcpSession | null> {
-  const { id, organizationId, client, stream } = seen;
-  const why = stream === 'none' ? 'was silent' : 'was cut off and did not come back';
+  const { id, organizationId, client, stream, isAwaited } = seen;
+  const why =
+    stream === 'none' && isAwaited !== true ? 'was silent' : 'was cut off and did not come back';
   const named = client === '' ? 'its MCP client' : `its MCP client ${client}`;
   const ended = { reason: 'organization', note: `${named} ${why}` } as const;
   const marked = await mcp.sessions.change(id, (session, revision) =>

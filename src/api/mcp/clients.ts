@@ -5,8 +5,8 @@ import type { Logger } from '#src/telemetry/logger.ts';
 /** A stream to a client, while it is open. */
 export type ClientStream = {
   organizationId: string;
-  /** Closes it from here. */
-  end: () => void;
+  /** Closes it from here. `isProcessEnding`: the client should open it again at another process. */
+  end: (isProcessEnding?: boolean) => void;
   /** Whether the credential by which it was opened is still valid. Rejects: not known now. */
   isAllowed: () => Promise<boolean>;
 };
@@ -26,7 +26,7 @@ export type McpClients = AsyncDisposable & {
   reserve(id: string, stream: ClientStream): Reservation | null;
   /**
    * Notes that the client was heard of, also while its request is being worked on.
-   * @param how `isBack`: its stream was cut, and it goes on without one
+   * @param how `isBack`: it was cut off or awaited, and goes on without a stream
    */
   hear<Answer>(id: string, how: { isBack: boolean }, work: () => Promise<Answer>): Promise<Answer>;
 };
@@ -62,7 +62,8 @@ type OpenStream = ClientStream & {
 /**
  * Notes in the store which clients are there: at once when one sends something, and every quarter
  * of the grace for open streams and requests that are being worked on. Disposing closes all
- * streams; their clients are not noted as cut off, for they may go on at another process.
+ * streams; their clients are not noted as cut off but as awaited: they may go on at another
+ * process.
  */
 export function followClients(
   { sessions, graceMs }: { sessions: McpSessions; graceMs: number },
@@ -105,7 +106,7 @@ export function followClients(
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
       state.isClosing = true;
-      for (const stream of state.streams.values()) stream.end();
+      for (const stream of state.streams.values()) stream.end(true);
       await beating;
       await Promise.all(state.cuts);
     },
@@ -114,7 +115,7 @@ export function followClients(
 
 /**
  * Writes a sign of life, and closes a stream that another one has replaced.
- * @param isBack the client goes on without the stream that was cut @throws Unavailable
+ * @param isBack the client goes on without the stream that was cut or closed @throws Unavailable
  */
 async function note(
   { sessions, streams, notedAt }: State,
@@ -127,7 +128,8 @@ async function note(
   const stored = await sessions.change(id, (session) => {
     const isReplaced = own !== null && session.streamId !== own && session.streamId !== null;
     if (session.ended !== null || isReplaced) return null;
-    return isBack && session.stream === 'cut' ? { ...session, stream: 'none' } : session;
+    const isAway = session.stream === 'cut' || session.isAwaited === true;
+    return isBack && isAway ? { ...session, stream: 'none', isAwaited: false } : session;
   });
   // Another process has the stream now, or the session has ended.
   if (stored === null && own !== null) stream?.end();
@@ -170,7 +172,7 @@ function reserve(state: State, id: string, stream: ClientStream): Reservation | 
     async opened() {
       const stored = await sessions.change(id, (session) =>
         session.ended === null && streams.get(id) === mine
-          ? { ...session, stream: 'open', streamId }
+          ? { ...session, stream: 'open', streamId, isAwaited: false }
           : null,
       );
       mine.isStored = stored !== null;
@@ -190,7 +192,9 @@ async function storeCut(state: State, id: string, streamId: string): Promise<voi
   const stream = isClosing ? 'none' : 'cut';
   try {
     await sessions.change(id, (session) =>
-      session.streamId === streamId ? { ...session, stream, streamId: null } : null,
+      session.streamId === streamId
+        ? { ...session, stream, streamId: null, isAwaited: isClosing }
+        : null,
     );
   } catch (error) {
     log.warn({ err: error, mcpSessionId: id }, 'cut stream of an MCP client not stored');

@@ -27,6 +27,13 @@ const SESSION_HEADER = 'mcp-session-id';
 const COMMENT_EVERY_MS = 15_000;
 const COMMENT = Buffer.from(': here\n\n');
 const RETRY_AFTER_SECONDS = 10;
+/**
+ * Clients made with the SDK open a stream that has ended again two times, by default 1 s and 3 s
+ * after its end, and then never. After a cut the two tries lie within the grace; after the end of
+ * an API process at two and four graces, so that the service has the time to start again.
+ */
+const RESTART_GRACES = 2;
+const retryAfter = (ms: number) => Buffer.from(`retry: ${Math.round(ms)}\n\n`);
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   // No transformation, and no buffering by a proxy.
@@ -108,7 +115,8 @@ async function answerPost(parts: Parts, request: FastifyRequest, reply: FastifyR
   const found = await findSession(parts, request);
   if ('code' in found) return sendRejection(reply, found);
   // A client that was killed after it sent this is not back.
-  const isBack = found.session.stream === 'cut' && !request.raw.socket.destroyed;
+  const { stream, isAwaited } = found.session;
+  const isBack = (stream === 'cut' || isAwaited === true) && !request.raw.socket.destroyed;
   return parts.clients.hear(found.id, { isBack }, () => answer(parts, request, reply, found));
 }
 
@@ -204,7 +212,8 @@ async function openStream(parts: Parts, request: FastifyRequest, reply: FastifyR
   const found = await findSession(parts, request);
   if ('code' in found) return sendRejection(reply, found);
   const { socket } = request.raw;
-  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+  const { promise: closed, resolve } = Promise.withResolvers<boolean>();
+  const close = (isProcessEnding = false) => resolve(isProcessEnding);
   // The place is reserved before anything is waited for, so that two requests cannot both have it.
   const reservation = parts.clients.reserve(found.id, {
     organizationId: request.caller.organizationId,
@@ -217,8 +226,9 @@ async function openStream(parts: Parts, request: FastifyRequest, reply: FastifyR
   }
   void closed.then(() => reservation.cut());
   // The answer may wait behind an earlier one of its connection: then it has no end of its own.
-  socket.once('close', close);
-  void closed.then(() => socket.off('close', close));
+  const onClose = () => close();
+  socket.once('close', onClose);
+  void closed.then(() => socket.off('close', onClose));
   if (socket.destroyed) close();
   try {
     if ((await reservation.opened()) === null) {
@@ -231,14 +241,17 @@ async function openStream(parts: Parts, request: FastifyRequest, reply: FastifyR
   }
   reply.hijack();
   const sink = openSink(reply.raw, { ...answerHeaders(request), ...STREAM_HEADERS });
-  sink.onClose(close);
+  sink.onClose(onClose);
+  const { graceMs } = parts.mcp;
+  sink.write(retryAfter(graceMs / 3));
   sink.write(COMMENT);
   // A client that does not read is no reason to hold more than one comment for it.
   let isFull = false;
   sink.onDrain(() => (isFull = false));
   const timer = setInterval(() => (isFull ||= !sink.write(COMMENT)), COMMENT_EVERY_MS);
-  void closed.then(() => {
+  void closed.then((isProcessEnding) => {
     clearInterval(timer);
+    if (isProcessEnding) sink.write(retryAfter(graceMs * RESTART_GRACES));
     return sink.end();
   });
   return reply;

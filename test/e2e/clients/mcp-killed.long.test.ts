@@ -1,6 +1,10 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect, it } from 'vitest';
+import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
+import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
 import {
   DEV_KEY,
   eventually,
@@ -78,4 +82,43 @@ it('a killed client and a killed API leave no browser session behind', async () 
     'it has ended with its client',
   );
   expect(await sessionOf(staying.id)).toMatchObject({ ended_reason: 'user' });
+});
+
+it('a client of the protocol comes back with its stream after a restart, and one that died then ends', async () => {
+  await using stack = new AsyncDisposableStack();
+  const common = { MASTER_KEY, ...GRACE, MCP_GRACE: '3s' };
+  const rest = stack.use(await startService({ ...common, POOL_MIN_IDLE: '2' }));
+  const { nats_url: NATS_URL, redis_url: REDIS_URL } = rest.runtime;
+  const service = stack.use(await startService({ ...common, ROLES: 'api', NATS_URL, REDIS_URL }));
+  /** With a browser session, and its stream open. */
+  async function startAgent(name: string) {
+    const requestInit = { headers: { authorization: `Bearer ${DEV_KEY}` } };
+    const url = new URL('/mcp', service.apiUrl);
+    const transport = new StreamableHTTPClientTransport(url, { requestInit });
+    const client = new Client({ name, version: '1.0' });
+    await client.connect(transport);
+    const created = await client.callTool({ name: 'create_session', arguments: {} });
+    const { id } = created.structuredContent as { id: string };
+    return { client, id, mcpId: String(transport.sessionId) };
+  }
+  async function streamOf({ mcpId }: { mcpId: string }) {
+    await using connection = await connectJetStream({ url: NATS_URL });
+    const stored = await (await createJetStreamMcpSessions(connection)).get(mcpId);
+    return { stream: stored?.stream, ended: stored?.ended?.reason ?? null };
+  }
+  const statusOf = async (id: string) =>
+    String((await rest.request('GET', `/api/sessions/${id}`)).body.status);
+  const staying = await startAgent('staying');
+  const dying = await startAgent('dying');
+  for (const one of [staying, dying])
+    await eventually(async () => (await streamOf(one)).stream === 'open', 'its stream is open');
+  await service.end('SIGTERM');
+  await dying.client.close();
+  await service.startAgain();
+  await eventually(async () => (await streamOf(staying)).stream === 'open', 'it has come back');
+  await eventually(async () => (await statusOf(dying.id)) === 'stopped', 'the other has ended');
+  expect(await streamOf(dying)).toMatchObject({ ended: 'organization' });
+  expect(await statusOf(staying.id)).toBe('active');
+  expect(await streamOf(staying)).toEqual({ stream: 'open', ended: null });
+  await staying.client.close();
 });

@@ -46,8 +46,8 @@ async function open(id: string, more: Partial<ClientStream> = {}) {
     organizationId: 'acme',
     isAllowed: async () => true,
     ...more,
-    end() {
-      more.end?.();
+    end(isProcessEnding) {
+      more.end?.(isProcessEnding);
       reservation?.cut();
     },
   });
@@ -61,10 +61,22 @@ async function afterBeats(id: string): Promise<void> {
   await eventually(async () => (await revisionOf(id)) > before + 2, 'signs of life are stored');
 }
 
-it('a stream that the process itself closes as it ends is not stored as cut', async () => {
-  await open('mcp_1');
+it('a stream that the process itself closes as it ends is not stored as cut but awaited', async () => {
+  const closed: unknown[] = [];
+  const end = (isProcessEnding?: boolean) => closed.push(isProcessEnding);
+  await open('mcp_1', { end });
+  await open('mcp_2', { end });
   await clients[Symbol.asyncDispose]();
-  expect(await stored.get('mcp_1')).toMatchObject({ stream: 'none', streamId: null });
+  expect(closed).toEqual([true, true]);
+  const awaited = { stream: 'none', streamId: null, isAwaited: true };
+  expect(await stored.get('mcp_1')).toMatchObject(awaited);
+  // One comes back with its stream, the other with a request alone.
+  clients = start(40);
+  const again = { organizationId: 'acme', isAllowed: async () => true, end: () => undefined };
+  await clients.reserve('mcp_1', again)?.opened();
+  expect(await stored.get('mcp_1')).toMatchObject({ stream: 'open', isAwaited: false });
+  await clients.hear('mcp_2', { isBack: true }, async () => undefined);
+  expect(await stored.get('mcp_2')).toMatchObject({ stream: 'none', isAwaited: false });
 });
 
 it('a client that was cut off during a request stays cut off while it is worked on', async () => {

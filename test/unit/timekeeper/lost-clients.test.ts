@@ -153,6 +153,20 @@ it('ends after the grace, if neither clock says otherwise', async () => {
   expect(await running.sessions.get('mcp_1')).toMatchObject({ ended: { reason: 'organization' } });
 });
 
+it('ends after ten graces where an API process closed the stream, and not if it had none', async () => {
+  await begin('mcp_1', { ...cut, stream: 'none', isAwaited: true });
+  await begin('mcp_2', { ...cut, stream: 'none' });
+  storeNow += 10 * GRACE_MS - 1;
+  await afterChecks(20);
+  expect(await statusOf('mcp_1')).toBe('creating');
+  storeNow += 1;
+  await untilEnded('mcp_1');
+  const note = 'its MCP client agent 1.0 was cut off and did not come back';
+  expect(await running.sessions.get('mcp_1')).toMatchObject({ ended: { note } });
+  await afterChecks(20);
+  expect(await statusOf('mcp_2')).toBe('creating');
+});
+
 it('goes on where the process or the machine was halted for an hour', async () => {
   await begin('mcp_1');
   stepMs = HOUR;
