@@ -7,16 +7,14 @@ import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
  * The webhooks are divided into so many parts by their ids, each of which one process serves: a
  * process renews this many leases at most, however many webhooks there are.
  */
-const PARTS = 16;
+export const PARTS = 16;
 /** A process takes no more free parts at once, so that those that start together share. */
 const TAKEN_AT_ONCE = 4;
-const RENEW_EVERY_MS = LEASE_MS / 3;
-const TAKE_EVERY_MS = RENEW_EVERY_MS / 10;
-/** A part whose lease could not be renewed for so long is left: another process may have it. */
-const GIVE_UP_MS = LEASE_MS * 0.8;
+/** Processes hold a lease under such an id, by which others count them. */
+const HOLDER = 'whs';
 
 export type Parts = {
-  /** Whether this process serves the webhook. */
+  /** Whether this process serves the webhook now. */
   isOurs(webhookId: string): boolean;
   /** Releases the parts; what works on them has ended. */
   release(): Promise<void>;
@@ -24,49 +22,149 @@ export type Parts = {
   ended: Promise<void>;
 };
 
-/** Takes parts and keeps them until the signal aborts. @param onChange after each change */
-export function keepParts(leases: Leases, onChange: () => void, signal: AbortSignal): Parts {
-  const holder = newId('whs');
+type Options = {
+  /** Called after each change; resolves when the work on what is not ours any more has ended. */
+  onChange: () => Promise<void>;
+  signal: AbortSignal;
+  /** Lifetime of a lease without renewal, in ms; default: that of the leases. */
+  leaseMs?: number;
+};
+
+/** Takes parts and keeps its share of them until the signal aborts. */
+export function keepParts(leases: Leases, options: Options): Parts {
+  const keeper = new Keeper(leases, options);
+  return {
+    isOurs: (webhookId) => keeper.isOurs(partOf(webhookId)),
+    release: () => keeper.release(),
+    ended: keeper.keep(),
+  };
+}
+
+class Keeper {
+  readonly #holder = newId(HOLDER);
+  readonly #leases: Leases;
+  readonly #options: Options;
+  readonly #renewEveryMs: number;
+  /** A part whose lease could not be renewed for so long is left: another process may have it. */
+  readonly #giveUpMs: number;
   /** With the time of the last renewal (monotonic, ms). */
-  const held = new Map<number, number>();
+  readonly #held = new Map<number, number>();
+  /** Held until the work on them has ended: another process has room for them. */
+  readonly #leaving = new Set<number>();
+  /** Of those, the ones whose work has ended. */
+  readonly #left = new Set<number>();
+  /** As many parts as each process has if all have the same number; at first all. */
+  #share = PARTS;
+
+  constructor(leases: Leases, options: Options) {
+    this.#leases = leases;
+    this.#options = options;
+    const { leaseMs = LEASE_MS } = options;
+    this.#renewEveryMs = leaseMs / 3;
+    this.#giveUpMs = leaseMs * 0.8;
+  }
+
+  async keep(): Promise<void> {
+    const { signal, onChange } = this.#options;
+    while (!signal.aborted) {
+      await this.#releaseLeft();
+      await Promise.all([...this.#held].map(([part, at]) => this.#renew(part, at)));
+      await this.#count();
+      const taken = await this.#take();
+      const given = this.#giveUp();
+      void onChange().then(() => this.#end(given));
+      await sleep(taken > 0 ? this.#renewEveryMs / 10 : this.#renewEveryMs, signal);
+    }
+  }
+
+  /** By the time of the renewal: whatever `keep` waits for, another process may have it then. */
+  isOurs(part: number): boolean {
+    const renewedAt = this.#held.get(part);
+    const isLeft = renewedAt === undefined || this.#leaving.has(part);
+    return !isLeft && performance.now() - renewedAt < this.#giveUpMs;
+  }
+
+  async release(): Promise<void> {
+    const names = [...this.#held.keys()].map(nameOf);
+    await Promise.allSettled(
+      [this.#holder, ...names].map((name) => this.#leases.release(name, this.#holderOf(name))),
+    );
+    this.#held.clear();
+  }
+
+  /** The lease by which this process is counted has no holder. */
+  #holderOf(name: string): string | undefined {
+    return name === this.#holder ? undefined : this.#holder;
+  }
 
   /** null: the store of leases does not answer, which is logged elsewhere. */
-  const acquire = (part: number) => leases.acquire(nameOf(part), holder).catch(() => null);
-
-  async function renew(part: number, renewedAt: number): Promise<void> {
-    const at = performance.now();
-    const isHeld = await acquire(part);
-    if (isHeld === true) held.set(part, at);
-    else if (isHeld === false || at - renewedAt > GIVE_UP_MS) held.delete(part);
+  #acquire(part: number): Promise<boolean | null> {
+    return this.#leases.acquire(nameOf(part), this.#holder).catch(() => null);
   }
-  async function take(): Promise<number> {
+
+  async #renew(part: number, renewedAt: number): Promise<void> {
+    const at = performance.now();
+    const isHeld = await this.#acquire(part);
+    if (isHeld === true) this.#held.set(part, at);
+    else if (isHeld === false || at - renewedAt > this.#giveUpMs) this.#drop(part);
+  }
+
+  #drop(part: number): void {
+    this.#held.delete(part);
+    this.#leaving.delete(part);
+    this.#left.delete(part);
+  }
+
+  /** Shares with the processes that are there. Without an answer the share stays as it is. */
+  async #count(): Promise<void> {
+    try {
+      await this.#leases.renew(this.#holder);
+      const names = [...(await this.#leases.held())];
+      const processes = names.filter((name) => name.startsWith(`${HOLDER}_`)).length;
+      this.#share = Math.ceil(PARTS / Math.max(1, processes));
+    } catch {
+      // The store of leases does not answer, which is logged elsewhere.
+    }
+  }
+
+  /** Takes free parts up to its share. @returns how many */
+  async #take(): Promise<number> {
     let taken = 0;
-    for (const part of shuffled().filter((one) => !held.has(one))) {
+    for (const part of shuffled().filter((one) => !this.#held.has(one))) {
       const at = performance.now();
-      if (taken >= TAKEN_AT_ONCE || signal.aborted) break;
-      if ((await acquire(part)) !== true) continue;
-      held.set(part, at);
+      const hasShare = this.#held.size - this.#leaving.size >= this.#share;
+      if (taken >= TAKEN_AT_ONCE || hasShare || this.#options.signal.aborted) break;
+      const isTaken = await this.#acquire(part);
+      // Each further one would wait for its time-out, too, and the renewals with it.
+      if (isTaken === null) break;
+      if (!isTaken) continue;
+      this.#held.set(part, at);
       taken += 1;
     }
     return taken;
   }
-  async function keep(): Promise<void> {
-    while (!signal.aborted) {
-      await Promise.all([...held].map(([part, at]) => renew(part, at)));
-      const taken = await take();
-      onChange();
-      await sleep(taken > 0 ? TAKE_EVERY_MS : RENEW_EVERY_MS, signal);
-    }
+
+  /** What it has beyond its share. */
+  #giveUp(): number[] {
+    const kept = [...this.#held.keys()].filter((part) => !this.#leaving.has(part));
+    const given = kept.slice(this.#share);
+    for (const part of given) this.#leaving.add(part);
+    return given;
   }
-  return {
-    isOurs: (webhookId) => held.has(partOf(webhookId)),
-    async release() {
-      await Promise.allSettled(
-        [...held.keys()].map((part) => leases.release(nameOf(part), holder)),
-      );
-    },
-    ended: keep(),
-  };
+
+  #end(given: readonly number[]): void {
+    for (const part of given) if (this.#leaving.has(part)) this.#left.add(part);
+  }
+
+  async #releaseLeft(): Promise<void> {
+    await Promise.all(
+      [...this.#left].map(async (part) => {
+        this.#drop(part);
+        // A lease that is not released runs out.
+        await this.#leases.release(nameOf(part), this.#holder).catch(() => undefined);
+      }),
+    );
+  }
 }
 
 function nameOf(part: number): string {

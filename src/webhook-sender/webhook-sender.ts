@@ -44,7 +44,7 @@ export function startWebhookSender(
       signal,
       (wentWell) =>
         organizations.follow(signal, () => {
-          parts ??= keepParts(leases, () => workers.reconcile(), signal);
+          parts ??= keepParts(leases, { onChange: () => workers.reconcile(), signal });
           wentWell();
         }),
       onFailure,

@@ -15,10 +15,12 @@ export type Worker = {
   isFailing(): boolean;
 } & AsyncDisposable;
 
+/** @param isOurs whether this process serves the webhook now */
 export function startWorker(
   dependencies: SenderDependencies,
   organizationId: string,
   first: Webhook,
+  isOurs: () => boolean,
 ): Worker {
   const stop = new AbortController();
   const { signal } = stop;
@@ -30,7 +32,7 @@ export function startWorker(
     isWoken = true;
     notifier.notify();
   };
-  const options = { organizationId, webhook: () => webhook, wake, signal };
+  const options = { organizationId, webhook: () => webhook, isOurs, wake, signal };
 
   async function work(): Promise<void> {
     const backOff = createBackOff();

@@ -11,8 +11,11 @@ export type Workers = {
   observe(organizationId: string, webhooks: readonly Webhook[]): void;
   /** These organizations have new events. */
   wake(organizationIds: ReadonlySet<string>): void;
-  /** Starts and ends workers, after a change of what this process serves. */
-  reconcile(): void;
+  /**
+   * Starts and ends workers, after a change of what this process serves. Resolves when those have
+   * ended whose end is under way.
+   */
+  reconcile(): Promise<void>;
   figures(): WebhookFigures;
   /** Ends all workers. */
   end(): Promise<void>;
@@ -38,12 +41,6 @@ export function createWorkers(
     };
     ending.set(webhookId, ended());
   }
-  async function forget(webhookId: string): Promise<void> {
-    await ending.get(webhookId);
-    await dependencies.records.forget(webhookId).catch((error: unknown) => {
-      dependencies.log.warn({ webhookId, err: error }, 'records of a removed webhook stay');
-    });
-  }
   /** Starts or ends the webhook's worker, if it has to be. */
   function settle(webhookId: string): void {
     const found = known.get(webhookId);
@@ -52,18 +49,22 @@ export function createWorkers(
     const worker = workers.get(webhookId);
     if (worker !== undefined && !isWanted) end(webhookId, worker);
     if (worker === undefined && isWanted && !ending.has(webhookId))
-      workers.set(webhookId, startWorker(dependencies, found.organizationId, found.webhook));
+      workers.set(
+        webhookId,
+        startWorker(dependencies, found.organizationId, found.webhook, () => isOurs(webhookId)),
+      );
   }
   function remove(webhookId: string): void {
     known.delete(webhookId);
     const worker = workers.get(webhookId);
     if (worker === undefined) return;
     end(webhookId, worker);
-    void forget(webhookId);
+    void ending.get(webhookId)?.then(() => forgetRecords(dependencies, webhookId));
   }
   return {
-    reconcile() {
+    async reconcile() {
       for (const webhookId of known.keys()) settle(webhookId);
+      await Promise.all(ending.values());
     },
     observe(organizationId, webhooks) {
       const now = new Set(webhooks.map(({ webhookId }) => webhookId));
@@ -91,6 +92,16 @@ export function createWorkers(
       await Promise.all(ending.values());
     },
   };
+}
+
+/** Removes the records of a webhook that is removed. */
+async function forgetRecords(
+  { records, log }: Pick<SenderDependencies, 'records' | 'log'>,
+  webhookId: string,
+): Promise<void> {
+  await records.forget(webhookId).catch((error: unknown) => {
+    log.warn({ webhookId, err: error }, 'records of a removed webhook stay');
+  });
 }
 
 function figuresOf(workers: readonly Worker[]): Omit<WebhookFigures, 'disabled'> {

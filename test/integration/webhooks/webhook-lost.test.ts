@@ -60,7 +60,7 @@ test('each lost event is a delivery of its own, which says what is known of it',
     await using _ = startSender(PAUSES);
     await stopNew();
     await stopNew();
-    await eventually(() => new Set(sequences()).size === 2, 'both have failed');
+    await eventually(async () => (await listedOf(hook)).length === 2, 'both have failed');
   }
   for (const sequence of sequences()) unreadable.set(sequence, 'malformed');
   const lostIds = sequences().map((sequence) => `lost_${sequence}`);

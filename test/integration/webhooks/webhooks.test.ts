@@ -63,15 +63,19 @@ test('events arrive signed, in order, with the id of the event, and without what
   const known = (body.events as { id: string; type: string; subject: string }[]).filter(
     ({ subject }) => subject === id,
   );
-  const got = hook.received.filter(({ data }) => data.subject === id);
+  // On a busy machine an answer may come too late: its event is repeated.
+  const ofSession = hook.received.filter(({ data }) => data.subject === id);
+  const got = [...new Map(ofSession.map((one) => [one.id, one])).values()];
   expect(got.map((one) => one.id)).toEqual(known.map((one) => one.id));
   expect(got.map((one) => one.data)).toEqual(known);
   expect(hook.refused).toEqual([]);
   // A webhook of the organization is in its own events, but its URL is not.
   const added = hook.received.map((one) => one.body).join('\n');
   expect(added).not.toContain('/hook');
-  await eventually(async () => (await hook.get()).last_delivery !== null, 'progress is stored');
-  expect((await hook.get()).failing_since).toBeNull();
+  await eventually(async () => {
+    const { last_delivery: last, failing_since: since } = await hook.get();
+    return last !== null && since === null;
+  }, 'progress is stored');
 });
 
 test('types and labels select events', async () => {
