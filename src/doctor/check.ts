@@ -20,6 +20,7 @@ export function check(
     ...(isProbeFailure(log) ? away('log', log) : checkEventStore(log, config)),
     ...(isProbeFailure(readModel) ? away('read-model', readModel) : checkReadModel(readModel)),
     ...checkBrowsers(config, engine, cluster),
+    ...checkDriver(host.browserPrograms),
   ];
 }
 
@@ -48,6 +49,33 @@ function checkBrowsers(
   } else ok('kind', 'browsers are processes of this machine: for development');
   return found;
 }
+
+/** Chromedriver drives Chromium of its own major version alone. */
+function checkDriver(programs: InstallationFacts['host']['browserPrograms']): Finding[] {
+  const { found, ok, warn, bad } = findingsOf('browsers');
+  if (programs === null) return found;
+  const { chromium, chromedriver } = programs;
+  const advice =
+    'install chromedriver of the same release as Chromium (Debian: chromium-driver), ' +
+    'or name it in CHROMEDRIVER';
+  if ('missing' in chromedriver) {
+    const what = `${chromedriver.missing}: sessions have no WebDriver, so /wd/hub does not work`;
+    warn('driver', what, advice);
+  } else if (chromedriver.version === null)
+    bad('driver', `${chromedriver.path} does not run or tells no version`, advice);
+  else if ('missing' in chromium || chromium.version === null) {
+    const what = 'missing' in chromium ? chromium.missing : `${chromium.path} tells no version`;
+    warn('driver', `chromedriver ${chromedriver.version}; ${what}`, 'look at Chromium first');
+  } else {
+    const what = `chromedriver ${chromedriver.version}, Chromium ${chromium.version}`;
+    const isSame = majorOf(chromedriver.version) === majorOf(chromium.version);
+    if (isSame) ok('driver', what);
+    else bad('driver', `${what}: New Session at /wd/hub fails`, advice);
+  }
+  return found;
+}
+
+const majorOf = (version: string): string => version.slice(0, version.indexOf('.'));
 
 function away(part: string, { failure, advice, isBad }: ProbeFailure): Finding[] {
   const { found, warn, bad } = findingsOf(part);

@@ -43,7 +43,15 @@ export type HostFacts = {
   openSecrets: readonly string[];
   openFilesMax: number | null;
   ports: readonly { variable: string; port: number; use: 'ours' | 'free' | 'taken' }[];
+  /** Null: this process runs no browsers, or none as processes of this machine. */
+  browserPrograms: { chromium: ProgramFacts; chromedriver: ProgramFacts } | null;
 };
+
+/** A program of a browser: its path, and its version as `150.0.7871.100`. */
+export type ProgramFacts =
+  | { path: string; version: string | null }
+  /** Why there is none. */
+  | { missing: string };
 
 export type EventStoreFacts = {
   version: string;

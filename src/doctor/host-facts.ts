@@ -2,9 +2,14 @@ import { constants } from 'node:fs';
 import { access, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Config } from '#src/config/config.ts';
+import { findProgram, MissingProgram, type ProgramName } from '#src/embedded/programs.ts';
 import { assertPortsFree, PortTaken } from '#src/embedded/ports.ts';
-import type { HostFacts } from './facts.ts';
+import { parseVersion } from '#src/provisioner/browsers/chromium/program-version.ts';
+import { runCommand } from '#src/embedded/run-command.ts';
+import type { HostFacts, ProgramFacts } from './facts.ts';
 
+/** Chromium's `--version` takes 200 ms on an idle machine. */
+const VERSION_MS = 10_000;
 /** Files of the data folder that other users must not read. */
 const SECRETS = ['master-key', 'dev-api-key', 'nats-issuer', 'runtime.json', 'audit-key'];
 
@@ -25,7 +30,30 @@ export async function gatherHostFacts(config: Config, isRunning: boolean): Promi
     openSecrets: await openSecretsIn(dataDir),
     openFilesMax: await openFilesMax(),
     ports: await Promise.all(portsOf(config).map((port) => useOf(port, isRunning))),
+    browserPrograms: await browserPrograms(config),
   };
+}
+
+async function browserPrograms(config: Config): Promise<HostFacts['browserPrograms']> {
+  if (config.browsers.kind !== 'process' || !config.roles.includes('provisioner')) return null;
+  const [chromium, chromedriver] = await Promise.all([
+    programOf('chromium'),
+    programOf('chromedriver'),
+  ]);
+  return { chromium, chromedriver };
+}
+
+/** A variable that names no program is a fact, too. */
+async function programOf(name: ProgramName): Promise<ProgramFacts> {
+  try {
+    const path = await findProgram(name);
+    if (path === null) return { missing: `there is no ${name}` };
+    const { code, output } = await runCommand([path, '--version'], { timeoutMs: VERSION_MS });
+    return { path, version: code === 0 ? parseVersion(output) : null };
+  } catch (error) {
+    if (!(error instanceof MissingProgram)) throw error;
+    return { missing: error.message };
+  }
 }
 
 /** The folder, or its nearest existing parent. */

@@ -102,6 +102,20 @@ describe('the doctor', () => {
       });
   });
 
+  it('reports a chromedriver that is not of the version of Chromium', async () => {
+    const processes = { ROLES: 'provisioner', BROWSERS: 'process', ALLOW_UNISOLATED: 'yes' };
+    expect((await examine(processes)).of('browsers.driver')).toMatchObject([{ level: 'ok' }]);
+    const CHROMEDRIVER = join(folder, 'driver');
+    await writeFile(CHROMEDRIVER, '#!/bin/sh\necho ChromeDriver 1.2.3.4\n', { mode: 0o755 });
+    const { code, of } = await examine({ ...processes, CHROMEDRIVER });
+    expect(code).toBe(1);
+    expect(of('browsers.driver')).toMatchObject([
+      { level: 'bad', what: expect.stringContaining('chromedriver 1.2.3.4, Chromium') },
+    ]);
+    const none = { ...processes, CHROMEDRIVER: '/nowhere' };
+    expect((await examine(none)).of('browsers.driver')).toMatchObject([{ level: 'warn' }]);
+  });
+
   it('reports an invalid variable', async () => {
     const { code, findings } = await examine({ POOL_MAX: 'many' });
     expect([code, findings[0]?.what]).toEqual([1, expect.stringContaining('POOL_MAX')]);
