@@ -26,7 +26,7 @@ export class DocumentGone extends Error {
 export type Page = {
   /** A command to the page. @throws CdpRefusal, ConnectionLost, PageFailure if it crashes */
   send(method: string, params?: object): Promise<Record<string, unknown>>;
-  /** @throws PageFailure NAVIGATION_FAILED */
+  /** @throws PageFailure NAVIGATION_FAILED, or as `send` */
   open(url: string): Promise<void>;
   /** The document, once it has reached what was asked for. @throws as `send` */
   untilReady(asked: ContentAsked): Promise<ReadyDocument>;
@@ -38,6 +38,8 @@ const VIEWPORT_DEFAULT = { width: 1280, height: 800, scale: 1 };
 /** Between two looks for an element. */
 const LOOK_AGAIN_MS = 50;
 const WORLD = 'one-call';
+/** Of a download, and of a page that stopped or lost its renderer. */
+const ABORTED = 'net::ERR_ABORTED';
 
 type PageOptions = {
   viewport: ContentAsked['viewport'];
@@ -123,7 +125,11 @@ function pageOf(parts: Parts, { signal }: PageOptions): Page {
     async open(url) {
       before = textOf((await frameOf(send))['loaderId']);
       const { errorText } = await send('Page.navigate', { url, frameId: mainFrame });
-      if (errorText !== undefined) throw navigationFailed(url, textOf(errorText));
+      if (errorText === undefined) return;
+      // So ends a navigation whose renderer died, too: the crash is said next, and a page without
+      // a renderer does not answer.
+      if (errorText === ABORTED) await frameOf(send);
+      throw navigationFailed(url, textOf(errorText));
     },
     async isStill({ loaderId, evaluate }) {
       try {

@@ -229,6 +229,23 @@ describe('the session of a call ends', () => {
     await browser.disconnect();
   });
 
+  it('when the renderer dies while its page is awaited, and the error says so', async () => {
+    const before = site.asked.filter((path) => path === '/hangs').length;
+    const call = refusal(client.content({ url: `${url}hangs`, timeout_ms: 60_000 }));
+    const id = await sessionOf('/hangs', before);
+    const { cdp_url } = await client.sessions.access(id);
+    const browser = await connectPuppeteer({ browserWSEndpoint: cdp_url ?? '' });
+    const cdp = await browser.target().createCDPSession();
+    const { processInfo } = await cdp.send('SystemInfo.getProcessInfo');
+    const renderers = processInfo.filter(({ type }) => type === 'renderer');
+    expect(renderers.length).toBeGreaterThan(0);
+    for (const { id: pid } of renderers) process.kill(pid, 'SIGKILL');
+    const failed = await call;
+    expect([failed.code, failed.error]).toEqual([502, 'PAGE_CRASHED']);
+    await reaches(service, id, 'stopped');
+    await browser.disconnect();
+  });
+
   it('when somebody stops it, and the error says so', async () => {
     const before = site.asked.filter((path) => path === '/hangs').length;
     const call = refusal(client.content({ url: `${url}hangs` }));
