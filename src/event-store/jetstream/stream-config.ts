@@ -46,6 +46,13 @@ export type StreamSpec = {
 
 /** Attempts that are kept of each webhook; beyond it the oldest are dropped. */
 const ATTEMPTS_PER_WEBHOOK_MAX = 500;
+/**
+ * Attempts that are kept of all webhooks together; beyond it the oldest are dropped. An attempt has
+ * about 1 KiB, and 8 KiB at most (1,024 bytes of an answer, escaped), so the stream has about
+ * 200 MiB then, and never more than 1.6 GiB. Not a bound in bytes: NATS would reserve those, and a
+ * server without the room would refuse the stream, and with it the start of the service.
+ */
+const ATTEMPTS_MAX = 200_000;
 
 const unlimited = { max_msgs: -1, max_bytes: -1, max_age: 0, max_msgs_per_subject: -1 };
 
@@ -154,6 +161,7 @@ export const streamSpecs: readonly StreamSpec[] = [
       allow_direct: true,
       max_age: nanos(7 * DAY_MS),
       max_msgs_per_subject: ATTEMPTS_PER_WEBHOOK_MAX,
+      max_msgs: ATTEMPTS_MAX,
     },
     fixed: { storage: 'file', retention: 'limits' },
   },

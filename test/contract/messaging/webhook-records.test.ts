@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DELIVERIES_STREAM } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { newProgress, opened } from '#src/webhooks/progress.ts';
@@ -58,4 +59,11 @@ describe.each(Object.entries(adapters))('records of webhooks: %s', (_name, open)
     await records.forget('whk_2');
     expect(await records.attempts('whk_2')).toEqual([]);
   });
+});
+
+test('the attempts of all webhooks together have a bound, at which the oldest are dropped', async () => {
+  const { config } = await connection.jsm.streams.info(DELIVERIES_STREAM);
+  expect(config).toMatchObject({ max_msgs: 200_000, discard: 'old' });
+  // NATS reserves bytes, and a server without them would not let the service start.
+  expect(config.max_bytes).toBe(-1);
 });
