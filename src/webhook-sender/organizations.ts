@@ -1,7 +1,7 @@
 import { MalformedEvent } from '#events/codec.ts';
 import { isOf, type RecordedEvent, type RecordedOf } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
-import type { EventStore } from '#src/event-store/event-store.ts';
+import type { EventStore, UnreadableEvent } from '#src/event-store/event-store.ts';
 import { withState } from '#src/event-store/load-state.ts';
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import type { SenderDependencies } from './dependencies.ts';
@@ -15,6 +15,8 @@ export type Organizations = {
    * @throws UnknownEvent at an event of a newer version; Unavailable
    */
   follow(signal: AbortSignal, isCurrent: () => void): Promise<void>;
+  /** Whether every event could be read: without it webhooks may be missing. */
+  areComplete(): boolean;
 };
 
 type Parts = Pick<SenderDependencies, 'log'> & { eventStore: EventStore; workers: Workers };
@@ -26,6 +28,7 @@ type Parts = Pick<SenderDependencies, 'log'> & { eventStore: EventStore; workers
 export function createOrganizations({ eventStore, workers, log }: Parts): Organizations {
   /** Sequence up to which the events have been read. */
   let position = 0;
+  let areComplete = true;
 
   async function take(batch: readonly RecordedEvent[]): Promise<void> {
     for (const event of batch) {
@@ -41,16 +44,22 @@ export function createOrganizations({ eventStore, workers, log }: Parts): Organi
     } catch (error) {
       if (!(error instanceof MalformedEvent)) throw error;
       // No process can read it: the others' webhooks are served all the same.
+      areComplete = false;
       const { sequence } = event;
       log.error({ organizationId, sequence, err: error }, 'webhooks of an organization stay');
     }
   }
+  function onUnreadable(poison: UnreadableEvent): void {
+    stopAtUnknown(poison);
+    areComplete = false;
+  }
   return {
+    areComplete: () => areComplete,
     async follow(signal, isCurrent) {
       const selection = {
         subjects: filters.organizations,
         canSkip: () => true,
-        onUnreadable: stopAtUnknown,
+        onUnreadable,
         signal,
       };
       const end = await eventStore.lastSequence();

@@ -5,6 +5,7 @@ import type { EventStore } from '#src/event-store/event-store.ts';
 import type { Leases } from '#src/messaging/leases.ts';
 import type { SenderDependencies } from './dependencies.ts';
 import { createOrganizations } from './organizations.ts';
+import { createOrphans } from './orphans.ts';
 import { keepParts, type Parts } from './parts.ts';
 import { createWorkers, type WebhookFigures, type Workers } from './workers.ts';
 
@@ -37,16 +38,27 @@ export function startWebhookSender(
     (webhookId) => parts?.isOurs(webhookId) === true,
   );
   const organizations = createOrganizations({ eventStore: context.eventStore, workers, log });
+  const orphans = createOrphans({
+    ...dependencies,
+    isOrphan: (webhookId) =>
+      organizations.areComplete() && !workers.has(webhookId) && parts?.isOurs(webhookId) === true,
+  });
+  const onChange = () => {
+    void orphans.forget();
+    return workers.reconcile();
+  };
   const onFailure = (error: unknown) =>
     log.error({ err: error }, 'webhooks cannot be followed; trying again');
   const following = [
     keepTrying(
       signal,
-      (wentWell) =>
-        organizations.follow(signal, () => {
-          parts ??= keepParts(leases, { onChange: () => workers.reconcile(), signal });
+      async (wentWell) => {
+        await orphans.list();
+        await organizations.follow(signal, () => {
+          parts ??= keepParts(leases, { onChange, signal });
           wentWell();
-        }),
+        });
+      },
       onFailure,
     ),
     keepTrying(

@@ -1,5 +1,6 @@
 import type { Webhook } from '#events/organization/webhook.ts';
 import type { SenderDependencies } from './dependencies.ts';
+import { forgetRecords } from './orphans.ts';
 import { startWorker, type Worker } from './worker.ts';
 
 /** Figures of a process. `lagSeconds`: age of the oldest event that is not delivered. */
@@ -16,6 +17,8 @@ export type Workers = {
    * ended whose end is under way.
    */
   reconcile(): Promise<void>;
+  /** Whether an organization has the webhook. */
+  has(webhookId: string): boolean;
   figures(): WebhookFigures;
   /** Ends all workers. */
   end(): Promise<void>;
@@ -81,6 +84,7 @@ export function createWorkers(
       for (const organizationId of organizationIds)
         for (const webhookId of idsOf.get(organizationId) ?? []) workers.get(webhookId)?.wake();
     },
+    has: (webhookId) => known.has(webhookId),
     figures() {
       const ours = [...workers.keys()].map((webhookId) => known.get(webhookId)?.webhook);
       const disabled = ours.filter((webhook) => webhook?.disabled !== undefined).length;
@@ -92,16 +96,6 @@ export function createWorkers(
       await Promise.all(ending.values());
     },
   };
-}
-
-/** Removes the records of a webhook that is removed. */
-async function forgetRecords(
-  { records, log }: Pick<SenderDependencies, 'records' | 'log'>,
-  webhookId: string,
-): Promise<void> {
-  await records.forget(webhookId).catch((error: unknown) => {
-    log.warn({ webhookId, err: error }, 'records of a removed webhook stay');
-  });
 }
 
 function figuresOf(workers: readonly Worker[]): Omit<WebhookFigures, 'disabled'> {

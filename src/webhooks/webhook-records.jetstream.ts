@@ -3,6 +3,7 @@ import {
   webhookAttemptsSubject,
   webhookProgressSubject,
   WEBHOOKS_STREAM,
+  WEBHOOKS_SUBJECTS,
 } from '#events/subjects.ts';
 import type { JetStreamConnection } from '#src/event-store/jetstream/connection.ts';
 import { getMany } from '#src/event-store/jetstream/direct-get.ts';
@@ -47,6 +48,14 @@ export function createJetStreamWebhookRecords(connection: JetStreamConnection): 
         await jsm.streams.purge(WEBHOOKS_STREAM, { filter: webhookProgressSubject(webhookId) });
         await jsm.streams.purge(DELIVERIES_STREAM, { filter: webhookAttemptsSubject(webhookId) });
       });
+    },
+    async webhookIds() {
+      const [filter = '>'] = WEBHOOKS_SUBJECTS;
+      const query = { subjects_filter: filter, deleted_details: false, offset: 0 };
+      const { state } = await requestWithRetry(connection, ANSWER_MS, () =>
+        jsm.streams.info(WEBHOOKS_STREAM, query),
+      );
+      return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(filter.length - 1));
     },
     async attempts(webhookId) {
       const next_by_subj = webhookAttemptsSubject(webhookId);

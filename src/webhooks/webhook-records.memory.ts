@@ -20,6 +20,7 @@ export function createMemoryWebhookRecords(): WebhookRecords {
       stored.delete(webhookId);
       kept.delete(webhookId);
     },
+    webhookIds: async () => [...stored.keys()],
     attempts: async (webhookId) => kept.get(webhookId) ?? [],
   };
 }

@@ -43,6 +43,8 @@ export type WebhookRecords = {
   note(webhookId: string, attempt: AttemptRecord): Promise<void>;
   /** Removes all of a webhook that is removed. */
   forget(webhookId: string): Promise<void>;
+  /** The webhooks that have a progress; of more than 100,000 some are left out. */
+  webhookIds(): Promise<string[]>;
   /** The kept attempts, oldest first. */
   attempts(webhookId: string): Promise<AttemptRecord[]>;
 };

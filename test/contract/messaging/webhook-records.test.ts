@@ -43,8 +43,11 @@ describe.each(Object.entries(adapters))('records of webhooks: %s', (_name, open)
     expect(await records.save('whk_1', first, revision)).toBeNull();
     expect(await records.save('whk_1', first, 0)).toBeNull();
     expect(await records.load('whk_1')).toEqual({ progress: second, revision: later });
+    await records.save('whk_9', first, 0);
+    expect((await records.webhookIds()).toSorted()).toEqual(['whk_1', 'whk_9']);
     await records.forget('whk_1');
     expect(await records.load('whk_1')).toEqual({ progress: null, revision: 0 });
+    expect(await records.webhookIds()).toEqual(['whk_9']);
   });
 
   test('the last 500 attempts of each webhook are kept, oldest first', async () => {

@@ -1,0 +1,92 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
+import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
+import { startApp } from '#test/support/service/api-in-memory.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+
+/** An organization whose events cannot be decoded. */
+let damaged: string | null = null;
+
+/** Reports those events and leaves them out, as the adapter of JetStream does. */
+function withDamage(eventStore: EventStore): EventStore {
+  async function* read(range: ReadOptions) {
+    for await (const batch of eventStore.read(range))
+      for (const event of batch) {
+        const { sequence, aggregate } = event;
+        const isDamaged = 'organizationId' in aggregate && aggregate.organizationId === damaged;
+        const poison = { sequence, subject: 'evt', reason: 'it is damaged' };
+        if (isDamaged) range.onUnreadable({ ...poison, kind: 'malformed' });
+        else yield [event];
+      }
+  }
+  return { ...eventStore, read };
+}
+
+let app: Awaited<ReturnType<typeof startApp>>;
+beforeAll(async () => {
+  app = await startApp(undefined, { allowsPrivateWebhooks: true }, withDamage);
+  await app.registerOther();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const startSender = () =>
+  startWebhookSender({
+    ...{ context: app.context, leases: app.leases, ...app.webhooks },
+    count: () => undefined,
+    log: pino({ level: 'silent' }),
+  });
+async function stopNew(): Promise<void> {
+  const { body } = await app.request('POST', '/api/sessions', {});
+  await app.request('DELETE', `/api/sessions/${body.id as string}`);
+}
+const load = async (id: string) => (await app.webhooks.records.load(id)).progress;
+const attempts = (id: string) => app.webhooks.records.attempts(id);
+
+/** Two webhooks with records; the first one is removed while no process sends. */
+async function removeUnseen() {
+  const hooks = [
+    await openWebhook(app, { types: ['session.stopped'] }),
+    await openWebhook(app, { types: ['session.stopped'] }),
+  ] as const;
+  {
+    await using _ = startSender();
+    await stopNew();
+    for (const { id } of hooks)
+      await eventually(async () => (await attempts(id)).length > 0, 'there are records');
+  }
+  expect((await hooks[0].remove()).status).toBe(204);
+  return hooks;
+}
+
+test('the records of a webhook that was removed while no process sent are removed by the next', async () => {
+  const [removed, kept] = await removeUnseen();
+  await using hooks = new AsyncDisposableStack();
+  for (const hook of [removed, kept]) hooks.use(hook);
+  const before = await load(kept.id);
+  await using sender = startSender();
+  await eventually(async () => (await load(removed.id)) === null, 'its progress is removed');
+  await eventually(async () => (await attempts(removed.id)).length === 0, 'its attempts are, too');
+  await sender[Symbol.asyncDispose]();
+  expect((await load(kept.id))?.position).toBeGreaterThanOrEqual(before?.position ?? Infinity);
+  expect(await attempts(kept.id)).toHaveLength(1);
+});
+
+test('nothing is removed while the events of any organization cannot be read', async () => {
+  const [removed, kept] = await removeUnseen();
+  await using hooks = new AsyncDisposableStack();
+  for (const hook of [removed, kept]) hooks.use(hook);
+  damaged = 'umbrella';
+  await using sender = startSender();
+  const isPart = (name: string) => name.startsWith('webhooks-');
+  await eventually(
+    async () => [...(await app.leases.held())].filter(isPart).length === 16,
+    'all parts are served',
+  );
+  await stopNew();
+  await eventually(() => kept.received.length > 1, 'the other one gets its event', 15_000);
+  await sender[Symbol.asyncDispose]();
+  expect(await load(removed.id)).not.toBeNull();
+  damaged = null;
+});
