@@ -12,7 +12,6 @@ export type BidiGate = {
    * Connects a client's WebSocket to WebDriver BiDi for its browser, by a process of its own.
    * Returns null once bytes flow, or a rejection, before anything was sent to the client.
    * @throws DialFailed if the browser, or the process, does not answer
-   * @throws Error if the process cannot be started, as without free descriptors
    */
   connect(
     handshake: ClientHandshake,
@@ -26,21 +25,13 @@ export type BidiGate = {
 
 export function createBidiGate(limits: BidiLimits, log: Pick<Logger, 'warn'>): BidiGate {
   const processes = createBidiProcesses(limits, log);
-  const start: typeof processes.start = (organizationId, browser, at) => {
-    try {
-      return processes.start(organizationId, browser, at);
-    } catch (error) {
-      browser.destroy();
-      throw error;
-    }
-  };
   return {
     pids: () => processes.pids(),
     async connect(handshake, cdp, connection, dialTimeoutMs) {
       const { signal } = connection;
       const browser = await dial(cdp, { timeoutMs: dialTimeoutMs, signal });
       const { port, path } = cdp;
-      const started = start(connection.organizationId, browser, { port, path });
+      const started = processes.start(connection.organizationId, browser, { port, path });
       if (isRejection(started)) {
         browser.destroy();
         return started;

@@ -26,9 +26,9 @@ export type BidiProcess = {
 
 export type BidiProcesses = {
   /**
-   * Starts a process on a connection to a browser, which is closed with it. A rejection: too many
-   * run.
-   * @throws Error if it cannot be started, as without free descriptors; the browser is left open
+   * Starts a process on a connection to a browser, which is closed with it. A rejection, which
+   * leaves the browser's connection open: too many run, or the machine has no descriptors or no
+   * process left.
    */
   start(
     organizationId: string,
@@ -41,6 +41,7 @@ export type BidiProcesses = {
 
 const PROGRAM = fileURLToPath(new URL('./bidi-program.ts', import.meta.url));
 const HEAP_MB = 192;
+const NOT_STARTED = 'a BiDi process could not be started';
 
 export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'>): BidiProcesses {
   const running = new Map<ChildProcess, string>();
@@ -62,13 +63,13 @@ export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'
     start(organizationId, browser, at) {
       const refusal = tooMany(organizationId);
       if (refusal !== null) return refusal;
-      // No variable of this process: it reads what pages say, and needs no secret.
-      const child = spawn(process.execPath, [`--max-old-space-size=${HEAP_MB}`, PROGRAM], {
-        env: { BIDI: JSON.stringify({ ...at, memoryBytes: limits.bidiMemoryBytes }) },
-        stdio: ['ignore', 'pipe', 'ignore', 'pipe', 'pipe'],
-      });
+      const child = spawnProgram({ ...at, memoryBytes: limits.bidiMemoryBytes });
+      if (child instanceof Error) {
+        log.warn({ err: child }, NOT_STARTED);
+        return notStarted();
+      }
       child.once('error', (error) => {
-        log.warn({ err: error }, 'a BiDi process could not be started');
+        log.warn({ err: error }, NOT_STARTED);
         client?.destroy();
         browser.destroy();
         running.delete(child);
@@ -79,7 +80,7 @@ export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'
       const kill = (): void => void (child.pid !== undefined && child.kill('SIGKILL'));
       if (devtools === undefined || client === undefined) {
         kill();
-        throw new Error('a BiDi process got no pipes');
+        return notStarted();
       }
       running.set(child, organizationId);
       for (const socket of [devtools, client]) socket.on('error', kill);
@@ -99,6 +100,25 @@ export function createBidiProcesses(limits: BidiLimits, log: Pick<Logger, 'warn'
       return { client, kill };
     },
   };
+}
+
+/** The program, or why the machine could not make a process; for most reasons `error` follows. */
+function spawnProgram(settings: object): ChildProcess | Error {
+  try {
+    return spawn(process.execPath, [`--max-old-space-size=${HEAP_MB}`, PROGRAM], {
+      // No variable of this process: it reads what pages say, and needs no secret.
+      env: { BIDI: JSON.stringify(settings) },
+      stdio: ['ignore', 'pipe', 'ignore', 'pipe', 'pipe'],
+    });
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** The machine lacks what a process needs; why is in the log. */
+function notStarted(): Rejection {
+  const message = 'WebDriver BiDi could not be started; try again.';
+  return reject('UNAVAILABLE', { part: 'bidi' }, { message, retryAfterSeconds: 5 });
 }
 
 /** Calls `onSilent` once the process has written nothing for so long. */

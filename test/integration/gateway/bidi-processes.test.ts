@@ -19,8 +19,8 @@ const PROGRAM = `
   for (let n = 0; n < 5; n += 1) closeSync(taken.pop());
   const answers = [];
   for (let n = 0; n < 2; n += 1) {
-    const { status, body } = await refusal(site.bidiUrl('s1'));
-    answers.push([status, body.error]);
+    const { status, body, retryAfter } = await refusal(site.bidiUrl('s1'));
+    answers.push([status, body.error, body.context.part, retryAfter]);
     await until(() => site.browser.sockets.size === 0, 'the browser left alone');
   }
   for (const descriptor of taken) closeSync(descriptor);
@@ -35,7 +35,7 @@ test('a gateway without free descriptors refuses BiDi, goes on, and counts no pr
   const limited = 'ulimit -n 256; exec "$0" --input-type=module -e "$1"';
   const ran = await promisify(execFile)('sh', ['-c', limited, process.execPath, PROGRAM]);
   const [facts = '', logged = ''] = ran.stdout.split('\n');
-  const refused = [500, 'INTERNAL'];
+  const refused = [503, 'UNAVAILABLE', 'bidi', '5'];
   expect(JSON.parse(facts)).toEqual({ answers: [refused, refused], pids: [], page: 200 });
   expect(logged).toContain('a BiDi process could not be started');
 });
