@@ -6,6 +6,7 @@ import shared, { project } from './vitest.config.ts';
 const BESIDE = [
   'test/contract/browsers/browsers.test.ts',
   'test/contract/browsers/browsers-ends.test.ts',
+  'test/contract/browsers/browsers-webdriver.test.ts',
   'test/contract/browsers/browsers-extensions.long.test.ts',
   'test/contract/browsers/browser-folders.test.ts',
   'test/contract/browsers/screenshot.long.test.ts',

@@ -1,5 +1,8 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kubectl, kubectlBeside } from '#test/support/kubernetes/cluster.ts';
+import { nodeAddress } from '#test/support/kubernetes/name-server.ts';
 import { helm } from '#test/support/kubernetes/helm.ts';
 import {
   COMPONENTS,
@@ -9,6 +12,7 @@ import {
 } from '#test/support/kubernetes/release.ts';
 import { colourOf, onPage, openScreen, pageOf } from '#test/support/service/real-session.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { startReceiver } from '#test/support/webhooks/receiver.ts';
 
 /** The chart on a real cluster, installed from local images and used from outside. */
 
@@ -50,6 +54,57 @@ describe('the story of a session', () => {
 
   it('passes the doctor', () => {
     expect(helm('test', release.name).printed).toContain('Succeeded');
+  });
+});
+
+describe('the other doors', () => {
+  it('WebDriver at /wd/hub drives a browser, and its quit stops the session', async () => {
+    const capabilities = { alwaysMatch: { browserName: 'chrome' } };
+    const begun = await release.request('POST', '/wd/hub/session', { capabilities });
+    expect([begun.status, begun.body]).toEqual([200, expect.anything()]);
+    const { sessionId, capabilities: got } = begun.body.value;
+    const { id } = got['bss:session'];
+    const path = `/wd/hub/session/${sessionId}`;
+    const url = 'data:text/html,<title>On a Pod</title>';
+    expect((await release.request('POST', `${path}/url`, { url })).status).toBe(200);
+    expect((await release.request('GET', `${path}/title`)).body).toEqual({ value: 'On a Pod' });
+    expect((await release.request('DELETE', path)).status).toBe(200);
+    const hasEnded = async () =>
+      (await release.request('GET', `/api/sessions/${id}`)).body.ended_reason === 'user';
+    await eventually(hasEnded, 'the session is stopped');
+  });
+
+  it('a session of an MCP client ends with it', async () => {
+    const client = new Client({ name: 'chart', version: '1' });
+    const requestInit = { headers: { authorization: `Bearer ${release.apiKey}` } };
+    const url = new URL('/mcp', release.apiUrl);
+    const transport = new StreamableHTTPClientTransport(url, { requestInit });
+    await client.connect(transport);
+    const made = await client.callTool({ name: 'create_session', arguments: {} });
+    expect(made.isError).not.toBe(true);
+    const { id } = made.structuredContent as { id: string };
+    await transport.terminateSession();
+    await client.close();
+    const hasEnded = async () =>
+      (await release.request('GET', `/api/sessions/${id}`)).body.status === 'stopped';
+    await eventually(hasEnded, 'the session has ended with its client');
+  });
+
+  it('a webhook gets the events of a session, in their order', async () => {
+    let secret = '';
+    const address = await nodeAddress(kubectl);
+    await using receiver = await startReceiver(() => secret, undefined, address);
+    const types = ['session.requested', 'session.stopped'];
+    const added = await release.request('POST', '/api/webhooks', { url: receiver.url, types });
+    expect([added.status, added.body]).toEqual([201, expect.anything()]);
+    secret = added.body.secret;
+    const { body } = await release.request('POST', '/api/sessions', { duration: '2m' });
+    await release.request('DELETE', `/api/sessions/${body.id}`);
+    const ours = () => receiver.received.filter(({ data }) => data.subject.includes(body.id));
+    await eventually(() => ours().length >= types.length, 'both events', WITHIN_MS);
+    expect(ours().map(({ type }) => type)).toEqual(types);
+    expect(receiver.refused).toEqual([]);
+    await release.request('DELETE', `/api/webhooks/${added.body.id}`);
   });
 });
 

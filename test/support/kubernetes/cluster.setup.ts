@@ -16,9 +16,10 @@ const PROFILE = 'browser-session-service.json';
 export async function setup(): Promise<void> {
   process.env['TEST_NAMESPACE'] = `bss-test-${process.pid}`;
   if (!process.env['TEST_KUBECONFIG']) {
+    // First: a connection to the Docker engine does not outlive the minutes of the builds.
+    const image = await browserImage();
     run('up', '--gvisor');
     buildGoPrograms();
-    const image = await browserImage();
     run('load', image);
     installProfile();
     process.env['TEST_KUBECONFIG'] = run('kubeconfig').trim();

@@ -39,6 +39,9 @@ const PARTS = 9;
 /** The chart, installed from images that the nodes have, and used from outside of the cluster. */
 export type Release = AsyncDisposable & {
   name: string;
+  apiUrl: string;
+  /** An owner's, of the organization that it was installed with. */
+  apiKey: string;
   /** Of its gateway; a proxy in front of it would add TLS. */
   gatewayUrl: string;
   /** Installs it again with other values, as `helm upgrade`. */
@@ -77,6 +80,8 @@ export async function installRelease(): Promise<Release> {
       nameservers: [nameServer],
       searches: [`${namespace}.svc.cluster.local`, 'svc.cluster.local'],
     },
+    // The receivers of webhooks are on this machine.
+    env: { WEBHOOKS_ALLOW_PRIVATE: 'yes' },
     // Without a proxy in front, clients reach the gateway's Service itself.
     service: { api: { type: 'ClusterIP' }, gateway: { type: 'ClusterIP' } },
   };
@@ -107,10 +112,12 @@ export async function installRelease(): Promise<Release> {
   const made = bss('orgs', 'create', '--name', 'Acme', '--tier', 'max');
   const { organization_id: org } = made as { organization_id: string };
   const issued = bss('keys', 'issue', '--org', org, '--role', 'owner', '--user', 'ann');
-  const { api_key: key } = issued as { api_key: string };
+  const { api_key: apiKey } = issued as { api_key: string };
   const all = stack.move();
   return {
     name: NAME,
+    apiUrl,
+    apiKey,
     gatewayUrl: gateway,
     upgrade,
     bss,
@@ -119,7 +126,7 @@ export async function installRelease(): Promise<Release> {
       const response = await fetch(apiUrl + path, {
         method,
         headers: {
-          authorization: `Bearer ${key}`,
+          authorization: `Bearer ${apiKey}`,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },

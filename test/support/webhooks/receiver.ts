@@ -14,8 +14,11 @@ export type Received = {
 /** Answers a delivery; without it 204. @param count deliveries of the same event before */
 export type Answer = (got: Received, count: number, reply: ServerResponse) => void;
 
-/** A receiver, which verifies what it gets with the package of the specification. */
-export async function startReceiver(secretOf: () => string, answer?: Answer) {
+/**
+ * A receiver, which verifies what it gets with the package of the specification.
+ * @param host address at which it listens
+ */
+export async function startReceiver(secretOf: () => string, answer?: Answer, host = '127.0.0.1') {
   const received: Received[] = [];
   const refused: string[] = [];
   let answering = answer;
@@ -38,10 +41,10 @@ export async function startReceiver(secretOf: () => string, answer?: Answer) {
       reply.writeHead(401).end();
     }
   }
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => void server.listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/hook`,
+    url: `http://${host}:${port}/hook`,
     received,
     /** Why deliveries were not verified. */
     refused,
