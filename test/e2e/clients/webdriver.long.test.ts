@@ -1,11 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile } from 'node:fs/promises';
+import { chmod, copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { findProgram } from '#src/embedded/programs.ts';
 import { installExample, packClient } from '#test/support/clients/example-project.ts';
 import { openFormSite, type FormSite } from '#test/support/clients/form-site.ts';
 import { installPython } from '#test/support/clients/python-packages.ts';
@@ -72,6 +73,20 @@ describe('the first script', () => {
     expect(said.split('\n')).toEqual(['Web form', 'Received WebdriverIO']);
     expect(await sessionOf('by-webdriverio')).toMatchObject({ ended_reason: 'user' });
   });
+});
+
+test('a driver that takes 15 s to start, as on a busy machine, is waited for', async () => {
+  const program = await findProgram('chromedriver');
+  const CHROMEDRIVER = join(folder.path, 'slow-driver');
+  const script = `#!/bin/sh\nsleep 15\nexec ${program} "$@"\n`;
+  await writeFile(CHROMEDRIVER, script, { mode: 0o755 });
+  await chmod(folder.path, 0o711); // the browsers' user starts it
+  await using slow = await startRealService({ POOL_MIN_IDLE: '1', CHROMEDRIVER });
+  const capabilities = { alwaysMatch: { browserName: 'chrome' } };
+  const { status, body } = await slow.request('POST', '/wd/hub/session', { capabilities });
+  expect([status, body]).toEqual([200, { value: expect.objectContaining({}) }]);
+  const path = `/wd/hub/session/${body.value.sessionId}`;
+  expect((await slow.request('DELETE', path)).status).toBe(200);
 });
 
 test(
