@@ -46,7 +46,10 @@ export function createOrganizations({ eventStore, workers, log }: Parts): Organi
       // No process can read it: the others' webhooks are served all the same.
       areComplete = false;
       const { sequence } = event;
-      log.error({ organizationId, sequence, err: error }, 'webhooks of an organization stay');
+      log.error(
+        { organizationId, sequence, err: error },
+        'change of an organization’s webhooks cannot be read',
+      );
     }
   }
   function onUnreadable(poison: UnreadableEvent): void {

@@ -49,10 +49,10 @@ class Keeper {
   readonly #giveUpMs: number;
   /** With the time of the last renewal (monotonic, ms). */
   readonly #held = new Map<number, number>();
-  /** Held until the work on them has ended: another process has room for them. */
-  readonly #leaving = new Set<number>();
+  /** Beyond its share: held until the work on them has ended, then another process takes them. */
+  readonly #givenUp = new Set<number>();
   /** Of those, the ones whose work has ended. */
-  readonly #left = new Set<number>();
+  readonly #releasable = new Set<number>();
   /** As many parts as each process has if all have the same number; at first all. */
   #share = PARTS;
 
@@ -67,7 +67,7 @@ class Keeper {
   async keep(): Promise<void> {
     const { signal, onChange } = this.#options;
     while (!signal.aborted) {
-      await this.#releaseLeft();
+      await this.#releaseGivenUp();
       await Promise.all([...this.#held].map(([part, at]) => this.#renew(part, at)));
       await this.#count();
       const taken = await this.#take();
@@ -80,8 +80,8 @@ class Keeper {
   /** By the time of the renewal: whatever `keep` waits for, another process may have it then. */
   isOurs(part: number): boolean {
     const renewedAt = this.#held.get(part);
-    const isLeft = renewedAt === undefined || this.#leaving.has(part);
-    return !isLeft && performance.now() - renewedAt < this.#giveUpMs;
+    const isGone = renewedAt === undefined || this.#givenUp.has(part);
+    return !isGone && performance.now() - renewedAt < this.#giveUpMs;
   }
 
   async release(): Promise<void> {
@@ -111,8 +111,8 @@ class Keeper {
 
   #drop(part: number): void {
     this.#held.delete(part);
-    this.#leaving.delete(part);
-    this.#left.delete(part);
+    this.#givenUp.delete(part);
+    this.#releasable.delete(part);
   }
 
   /** Shares with the processes that are there. Without an answer the share stays as it is. */
@@ -132,7 +132,7 @@ class Keeper {
     let taken = 0;
     for (const part of shuffled().filter((one) => !this.#held.has(one))) {
       const at = performance.now();
-      const hasShare = this.#held.size - this.#leaving.size >= this.#share;
+      const hasShare = this.#held.size - this.#givenUp.size >= this.#share;
       if (taken >= TAKEN_AT_ONCE || hasShare || this.#options.signal.aborted) break;
       const isTaken = await this.#acquire(part);
       // Each further one would wait for its time-out, too, and the renewals with it.
@@ -146,19 +146,19 @@ class Keeper {
 
   /** What it has beyond its share. */
   #giveUp(): number[] {
-    const kept = [...this.#held.keys()].filter((part) => !this.#leaving.has(part));
+    const kept = [...this.#held.keys()].filter((part) => !this.#givenUp.has(part));
     const given = kept.slice(this.#share);
-    for (const part of given) this.#leaving.add(part);
+    for (const part of given) this.#givenUp.add(part);
     return given;
   }
 
   #end(given: readonly number[]): void {
-    for (const part of given) if (this.#leaving.has(part)) this.#left.add(part);
+    for (const part of given) if (this.#givenUp.has(part)) this.#releasable.add(part);
   }
 
-  async #releaseLeft(): Promise<void> {
+  async #releaseGivenUp(): Promise<void> {
     await Promise.all(
-      [...this.#left].map(async (part) => {
+      [...this.#releasable].map(async (part) => {
         this.#drop(part);
         // A lease that is not released runs out.
         await this.#leases.release(nameOf(part), this.#holder).catch(() => undefined);

@@ -12,9 +12,9 @@ import { complete } from '#src/webhooks/complete-event.ts';
 /** Events that are read in one turn, wanted or not; another webhook's turn is next. */
 const SCAN_MAX = 500;
 const BATCH_MAX = 100;
-/** Sequences that are read in one go: what is wanted may be millions away. */
+/** Sequences of one read of the event store: the next wanted event may be millions away. */
 export const READ_SPAN = 50_000;
-/** A turn ends after the go that ends later than this. */
+/** After so long a turn begins no further read. */
 const TURN_MS = 1_000;
 
 type Reading = {
