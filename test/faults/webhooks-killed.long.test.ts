@@ -21,8 +21,9 @@ import { appendEach } from '#test/support/stores/event-stores.ts';
 import { startReceiver } from '#test/support/webhooks/receiver.ts';
 
 /**
- * A process of the role `webhooks` that is killed between a send and its note of it, again and
- * again: its successor repeats, and leaves nothing out.
+ * A process of the role `webhooks`, with a thousand webhooks, with NATS killed under it, and killed
+ * itself between a send and its note of it, again and again: it, or its successor, repeats, and
+ * leaves nothing out.
  */
 
 const ORGANIZATION = 'acme';
@@ -32,6 +33,12 @@ const EVENTS_EACH = 15;
 const KILLS = 4;
 /** Deliveries between two kills. */
 const BETWEEN = 12;
+/** Of each of so many organizations: the most that one may have. */
+const WEBHOOKS_EACH = 20;
+const ORGANIZATIONS = 50;
+/** Of 3,000 deliveries. */
+const BEFORE_KILL = 200;
+const DELIVERED_WITHIN_MS = 240_000;
 
 let nats: RealNats;
 let redis: RealRedis;
@@ -44,8 +51,7 @@ beforeAll(async () => {
   redis = await startRedis();
   connection = await connectJetStream({ url: nats.url });
   context = createCommandContext(createJetStreamEventStore(connection), Date.now);
-  const asked = { id: ORGANIZATION, name: 'Acme', tier: 'max', credits: 1_000 } as const;
-  await registerOrganization(context, asked, newMetadata('test'));
+  await register(ORGANIZATION);
 });
 afterAll(async () => {
   await connection?.[Symbol.asyncDispose]();
@@ -59,16 +65,24 @@ const startSender = () =>
     WEBHOOKS_ALLOW_PRIVATE: 'yes',
   });
 
-async function addWebhook(endpoint: string): Promise<void> {
+async function register(id: string): Promise<void> {
+  const asked = { id, name: 'Acme', tier: 'max', credits: 1_000 } as const;
+  await registerOrganization(context, asked, newMetadata('test'));
+}
+
+async function addWebhook(
+  endpoint: string,
+  { organizationId = ORGANIZATION, webhookId = WEBHOOK, types = [] as string[] } = {},
+): Promise<void> {
   await handleCommand<'organization'>(
     context,
-    { kind: 'organization', organizationId: ORGANIZATION },
+    { kind: 'organization', organizationId },
     (organization) =>
       decideOrganization(
         {
           type: 'AddWebhook',
           webhook: {
-            ...{ webhookId: WEBHOOK, endpoint, address: endpoint, types: [], labels: {} },
+            ...{ webhookId, endpoint, address: endpoint, types, labels: {} },
             ...{ createdAt: new Date().toISOString(), by: 'ada' },
           },
         },
@@ -140,3 +154,65 @@ test('a sender killed after a send repeats it, loses none, and keeps the order o
   expect(receiver.refused).toEqual([]);
   for (const one of folders) await one[Symbol.asyncDispose]();
 });
+
+test(
+  'a thousand webhooks get their events in order, though NATS is killed meanwhile',
+  async () => {
+    const secretOf = createWebhookSecrets(Buffer.from(masterKey));
+    const webhookOf = (path: string) => path.split('/').at(-1) ?? '';
+    const history = new Map<string, string[]>();
+    const { promise: restarted, resolve: goOn } = Promise.withResolvers<void>();
+    let count = 0;
+    // Some deliveries are stored when NATS is killed, some are under way, and most are to come.
+    await using receiver = await startReceiver(
+      (path) => secretOf(webhookOf(path), 1),
+      (_got, _count, reply) => {
+        count += 1;
+        const isHeld = count > BEFORE_KILL;
+        void (isHeld ? restarted : Promise.resolve()).then(() => reply.writeHead(204).end());
+      },
+    );
+    const sessions = Array.from({ length: ORGANIZATIONS }, (_, n) => aSession(`many-${n}`));
+    const types = ['session.requested', 'session.accessed'];
+    for (const session of sessions) {
+      const { organizationId } = session;
+      await register(organizationId);
+      for (let n = 0; n < WEBHOOKS_EACH; n += 1) {
+        const webhookId = `whk_${organizationId}_${n}`;
+        await addWebhook(`${receiver.url}/${webhookId}`, { organizationId, webhookId, types });
+      }
+    }
+    for (const session of sessions) {
+      await appendEach(context.eventStore, session, 3);
+      const ids: string[] = [];
+      for await (const event of context.eventStore.history(session)) ids.push(event.id);
+      for (let n = 0; n < WEBHOOKS_EACH; n += 1)
+        history.set(`whk_${session.organizationId}_${n}`, ids);
+    }
+    await using sender = await startSender();
+    await eventually(() => count > BEFORE_KILL, 'deliveries are under way');
+    await nats.kill();
+    await nats.restart();
+    goOn();
+    /** What a webhook got, each event once, in the order of its first delivery. */
+    const got = () => {
+      const firsts = new Map<string, Set<string>>();
+      for (const { path, id } of receiver.received) {
+        const ids = firsts.get(webhookOf(path)) ?? new Set();
+        firsts.set(webhookOf(path), ids.add(id));
+      }
+      return firsts;
+    };
+    const isWhole = () => {
+      const firsts = got();
+      return [...history].every(([id, ids]) => firsts.get(id)?.size === ids.length);
+    };
+    await eventually(isWhole, 'each webhook has each event', DELIVERED_WITHIN_MS);
+    const firsts = got();
+    expect(history.size).toBe(ORGANIZATIONS * WEBHOOKS_EACH);
+    for (const [id, ids] of history) expect([id, [...(firsts.get(id) ?? [])]]).toEqual([id, ids]);
+    expect(receiver.refused).toEqual([]);
+    expect(sender.said()).not.toContain('"level":60');
+  },
+  2 * DELIVERED_WITHIN_MS,
+);

@@ -9,6 +9,8 @@ export type Received = {
   data: { sequence: number; subject: string; state: unknown };
   headers: Record<string, string>;
   body: string;
+  /** Of the URL that it was sent to. */
+  path: string;
 };
 
 /** Answers a delivery; without it 204. @param count deliveries of the same event before */
@@ -16,9 +18,14 @@ export type Answer = (got: Received, count: number, reply: ServerResponse) => vo
 
 /**
  * A receiver, which verifies what it gets with the package of the specification.
+ * @param secretOf the secret for a path of its URL
  * @param host address at which it listens
  */
-export async function startReceiver(secretOf: () => string, answer?: Answer, host = '127.0.0.1') {
+export async function startReceiver(
+  secretOf: (path: string) => string,
+  answer?: Answer,
+  host = '127.0.0.1',
+) {
   const received: Received[] = [];
   const refused: string[] = [];
   let answering = answer;
@@ -28,11 +35,12 @@ export async function startReceiver(secretOf: () => string, answer?: Answer, hos
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString('utf8');
     const headers = request.headers as Record<string, string>;
+    const path = request.url ?? '';
     try {
-      const verified = new Webhook(secretOf()).verify(body, headers) as Omit<Received, 'id'>;
+      const verified = new Webhook(secretOf(path)).verify(body, headers) as Omit<Received, 'id'>;
       const id = headers['webhook-id'] ?? '';
       const count = received.filter((one) => one.id === id).length;
-      const got = { ...verified, id, headers, body };
+      const got = { ...verified, id, headers, body, path };
       received.push(got);
       if (answering === undefined) reply.writeHead(204).end();
       else answering(got, count, reply);
