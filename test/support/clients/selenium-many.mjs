@@ -7,12 +7,21 @@ const capabilities = {
   browserName: 'chrome',
   'bss:options': { idle_timeout: '1m', labels: { test: 'many' } },
 };
-const titles = await Promise.all(
-  Array.from({ length: Number(count) }, async () => {
+const began = Date.now();
+
+/** @returns {Promise<string>} the title, or which step has failed after how many ms, and why */
+async function visit() {
+  let step = 'New Session';
+  try {
     const driver = await new Builder().usingServer(hub).withCapabilities(capabilities).build();
+    step = 'Navigate To';
     await driver.get(page);
-    return driver.getTitle();
-  }),
-);
+    step = 'Get Title';
+    return await driver.getTitle();
+  } catch (error) {
+    return `${step} after ${Date.now() - began} ms: ${String(error)}`;
+  }
+}
+const titles = await Promise.all(Array.from({ length: Number(count) }, visit));
 console.log(JSON.stringify(titles));
 setInterval(() => undefined, 60_000);
