@@ -10,6 +10,8 @@ export type Door = {
   mcpSessionId?: string;
   /** Units of the rate limit that were taken for the request before it came through the door. */
   paid?: number;
+  /** The longest wait of a create for its browser, where `CREATE_WAIT` is longer; ms. */
+  createWaitMs?: number;
 };
 
 declare module 'fastify' {

@@ -22,6 +22,8 @@ export type InnerRequests = (
 
 /** What a look and a stop cost. */
 const PAID = 1;
+/** A create answers by then: only after it New Session sees that its client has left. */
+const CREATE_WAIT_MS = 15_000;
 
 /**
  * Sessions of WebDriver are created, read and stopped by the routes of all sessions: the same
@@ -36,7 +38,8 @@ export function innerRequests(server: FastifyInstance, request: FastifyRequest):
   };
   const named = { via: 'webdriver', ...(client === undefined ? {} : { client }) } as const;
   return async (method, url, body) => {
-    const door = method === 'POST' ? named : { ...named, paid: PAID };
+    const bounds = method === 'POST' ? { createWaitMs: CREATE_WAIT_MS } : { paid: PAID };
+    const door = { ...named, ...bounds };
     const payload = body === undefined ? {} : { payload: body };
     const sent = { method, url, headers, remoteAddress: request.ip, ...payload };
     const answer = await throughDoor(door, () => server.inject(sent));

@@ -21,10 +21,14 @@ export type NewSession = {
 /** An answer, and the `Retry-After` of a refusal. */
 export type NewSessionAnswer = WebDriverAnswer & { retryAfter?: string };
 
-/** Selenium's client for Python, the least patient one, waits for 120 s. */
-const ANSWER_WITHIN_MS = 115_000;
-/** The rest is for the driver: it starts within 100 ms, on a busy machine within seconds. */
-const ACTIVE_WITHIN_MS = 85_000;
+/** How long a New Session takes at most, from its beginning. */
+type Patience = { activeMs: number; answerMs: number };
+
+/**
+ * Selenium's client for Python, the least patient one, waits for 120 s. After the browser has come
+ * the rest is for the driver: it starts within 100 ms, on a busy machine within seconds.
+ */
+const PATIENCE: Patience = { activeMs: 85_000, answerMs: 115_000 };
 const LOOK_EVERY_MS = 500;
 /** How often what has failed is tried to be stopped, half a second apart. */
 const STOPS_MAX = 10;
@@ -34,9 +38,14 @@ const ANSWER_BYTES_MAX = 64 * 1024;
  * Creates a session, waits for its browser and attaches its driver. What fails, or has lost its
  * client, is stopped.
  */
-export async function newSession(wanted: Wanted, context: NewSession): Promise<NewSessionAnswer> {
+export async function newSession(
+  wanted: Wanted,
+  context: NewSession,
+  patience = PATIENCE,
+): Promise<NewSessionAnswer> {
   const { inner, gone } = context;
-  const answerBy = AbortSignal.timeout(ANSWER_WITHIN_MS);
+  const activeBy = AbortSignal.timeout(patience.activeMs);
+  const answerBy = AbortSignal.timeout(patience.answerMs);
   const created = await inner('POST', '/api/sessions', wanted.session);
   if (created.status !== 201) return notCreated(created);
   const id = String(created.body['id']);
@@ -44,7 +53,7 @@ export async function newSession(wanted: Wanted, context: NewSession): Promise<N
     await stop(id, context);
     return webDriverError('session not created', message, data === undefined ? {} : { data });
   };
-  const session = await untilActive(created, context);
+  const session = await untilActive(created, { ...context, activeBy });
   if (session === null)
     return failed(
       gone.aborted ? 'The client has left.' : 'No browser was free in time; try again later.',
@@ -79,12 +88,11 @@ async function stop(id: string, { inner, log }: NewSession): Promise<void> {
 /** @returns null: it has no browser in time, or the client has left */
 async function untilActive(
   created: InnerAnswer,
-  { inner, gone }: NewSession,
+  { inner, gone, activeBy }: NewSession & { activeBy: AbortSignal },
 ): Promise<InnerAnswer | null> {
-  const late = AbortSignal.timeout(ACTIVE_WITHIN_MS);
   let seen = created;
   while (isWaiting(seen)) {
-    if (late.aborted || gone.aborted) return null;
+    if (activeBy.aborted || gone.aborted) return null;
     await sleep(LOOK_EVERY_MS);
     seen = await inner('GET', `/api/sessions/${String(created.body['id'])}`);
   }
@@ -121,7 +129,11 @@ async function attach(
     if (answer.value !== undefined) return { why: message ?? 'The driver has refused.' };
     return { why: `The session’s driver: ${answer.message}`, data: answer };
   } catch (error) {
-    return { why: `The session’s driver does not answer: ${String(error)}` };
+    return {
+      why: answerBy.aborted
+        ? 'The session’s driver has not answered in time; try again later.'
+        : `The session’s driver does not answer: ${String(error)}`,
+    };
   }
 }
 

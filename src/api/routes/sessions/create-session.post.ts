@@ -114,6 +114,7 @@ async function create(
   if (unknown !== null) return sendRejection(reply, (await admitted) ?? unknown);
   let answer = '';
   const isAsync = /\brespond-async\b/i.test(String(request.headers['prefer'] ?? ''));
+  const waitMs = Math.min(dependencies.createWaitMs, request.door?.createWaitMs ?? Infinity);
   const created = await handleCreateSession(dependencies, {
     identity: { organizationId, id: asked.id },
     command: asked.command,
@@ -121,7 +122,7 @@ async function create(
     limits,
     profile: wantedProfile(body),
     admitted,
-    waitMs: isAsync ? 0 : dependencies.createWaitMs,
+    waitMs: isAsync ? 0 : waitMs,
     whenSettled(state) {
       answer = JSON.stringify(presentSession(state, caller, dependencies.addresses));
     },

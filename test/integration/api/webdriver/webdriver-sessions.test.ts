@@ -5,6 +5,8 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createDrivers } from '#src/api/webdriver/drivers.ts';
 import type { InnerAnswer, InnerRequests } from '#src/api/webdriver/inner-requests.ts';
+import { sleep } from '#src/async/sleep.ts';
+import { throughDoor } from '#src/api/http/door.ts';
 import { newSession } from '#src/api/webdriver/new-session.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
@@ -46,6 +48,17 @@ describe('a caller whose rate limit is used up by a create', () => {
   });
 });
 
+test('a create waits for its browser no longer than its door lets it', async () => {
+  await using app = await startApp();
+  const create = () => app.request('POST', '/api/sessions', {});
+  const answers = [
+    await create(),
+    await throughDoor({ via: 'webdriver', createWaitMs: 0 }, create),
+    await throughDoor({ via: 'webdriver', createWaitMs: 600_000 }, create),
+  ];
+  expect(answers.map(({ body }) => body.status)).toEqual(['active', 'creating', 'active']);
+});
+
 test('a command whose path has dots for a segment is none', async () => {
   const app = await startMeagre();
   const at = await app.listen();
@@ -70,21 +83,38 @@ const answerOf = (status: number, body = {}): InnerAnswer => ({
   retryAfter: undefined,
 });
 
-/** What a New Session asks of the API, which answers so in turn, and of a driver. */
-async function begin(answers: { GET: InnerAnswer[]; DELETE: InnerAnswer[] }, driver: string) {
+/** A create waits for its browser. */
+const CREATE_MS = 20;
+const PATIENCE = { activeMs: 60_000, answerMs: 120_000 };
+
+/**
+ * What a New Session asks of the API, which answers so in turn, and of a driver.
+ * @param driver its answer; null: none comes
+ */
+async function begin(
+  answers: { GET: InnerAnswer[]; DELETE: InnerAnswer[] },
+  driver: string | null,
+  patience = PATIENCE,
+) {
   const gateway = createServer((request, response) => {
     request.resume();
-    response.end(driver);
+    if (driver !== null) response.end(driver);
   });
   gateway.listen(0, '127.0.0.1');
   await once(gateway, 'listening');
-  onTestFinished(() => void gateway.close());
+  onTestFinished(() => {
+    gateway.close();
+    gateway.closeAllConnections();
+  });
   using drivers = createDrivers();
   const asked: string[] = [];
   const logged: object[] = [];
   const inner: InnerRequests = async (method) => {
     asked.push(method);
-    if (method === 'POST') return answerOf(201, { id: 'ses_1', status: 'creating' });
+    if (method === 'POST') {
+      await sleep(CREATE_MS);
+      return answerOf(201, { id: 'ses_1', status: 'creating' });
+    }
     const next = answers[method].shift();
     if (next === undefined) throw new Error(`one ${method} too many`);
     return next;
@@ -99,6 +129,7 @@ async function begin(answers: { GET: InnerAnswer[]; DELETE: InnerAnswer[] }, dri
       gone: new AbortController().signal,
       log: { warn: (fact: unknown) => logged.push(fact as object) },
     },
+    patience,
   );
   return { answer, asked, logged };
 }
@@ -107,6 +138,7 @@ describe('a New Session', () => {
   const limited = answerOf(429, { error: 'RATE_LIMIT_EXCEEDED' });
   const unavailable = answerOf(503, { error: 'UNAVAILABLE' });
   const active = answerOf(200, { id: 'ses_1', status: 'active' });
+  const queued = answerOf(200, { id: 'ses_1', status: 'queued' });
 
   test('whose look is refused by a limit looks again', async () => {
     const driver = { sessionId: '0'.repeat(32), capabilities: { browserVersion: '1.2' } };
@@ -123,6 +155,25 @@ describe('a New Session', () => {
     expect(answer.status).toBe(500);
     expect(asked).toEqual(['POST', 'GET', 'DELETE', 'DELETE', 'DELETE']);
     expect(logged).toEqual([]);
+  });
+
+  test('whose time is over while its create waits looks no more, and stops its session', async () => {
+    const looks = { GET: [], DELETE: [answerOf(200)] };
+    const { answer, asked } = await begin(looks, null, { ...PATIENCE, activeMs: 0 });
+    expect(answer.body.value).toMatchObject({
+      error: 'session not created',
+      message: expect.stringMatching(/^No browser was free in time/),
+    });
+    expect(asked).toEqual(['POST', 'DELETE']);
+  });
+
+  test('says that its driver was too late', async () => {
+    const looks = { GET: [queued, active], DELETE: [answerOf(200)] };
+    const { answer } = await begin(looks, null, { ...PATIENCE, answerMs: 1_500 });
+    expect(answer.body.value).toMatchObject({
+      error: 'session not created',
+      message: 'The session’s driver has not answered in time; try again later.',
+    });
   });
 
   test('says in the log which session it could not stop', async () => {
