@@ -22,7 +22,7 @@ export type Drivers = {
   send(driverUrl: string, command: DriverCommand): Promise<DriverAnswer>;
 } & Disposable;
 
-/** Connections to gateways that wait for a next command; a gateway closes them after 5 s. */
+/** Connections to gateways that wait for a next command; a gateway closes them after 30 s. */
 const IDLE_MAX = 256;
 const IDLE_MS = 4_000;
 /** A gateway sets it on what it passes on. */

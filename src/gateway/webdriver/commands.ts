@@ -32,6 +32,11 @@ export type CommandOptions = {
 const COMMAND_MS = 330_000;
 /** While a command runs its session is in use: a page that loads for minutes is no idle session. */
 const USED_EVERY_MS = 30_000;
+/**
+ * How long the connection of a command is kept for the next one. The API closes it after 4 s. A
+ * gateway that stands still for seconds, as on a busy machine, would close it under a command.
+ */
+const KEPT_MS = 30_000;
 /** The body of New Session has some hundred bytes. */
 const NEW_SESSION_BYTES_MAX = 64 * 1024;
 
@@ -118,7 +123,10 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
     const answered = answerOf(sent);
     if (body === null) await Promise.race([pipeline(bounded(arriving), sent), answered]);
     else sent.end(body);
-    const status = await sendAnswer(await answered, response);
+    const answer = await answered;
+    // After Node's own listener, which sets the listener's 5 s.
+    response.once('finish', () => request.socket.setTimeout(KEPT_MS));
+    const status = await sendAnswer(answer, response);
     options.counted(status < 400 ? 'ok' : 'error');
     return null;
   } catch (error) {

@@ -12,6 +12,14 @@ import { openSocket, startSession, until } from '#test/support/gateway.fixture.t
 const ID = 'a'.repeat(32);
 const NOW = Date.parse('2026-03-01T12:00:12.000Z');
 
+/** Longer than the gateway keeps a connection of other requests: 5 s, and Node's 1 s. */
+const STANDS_STILL_MS = 6_500;
+
+/** Stops this process, without work for the processor. */
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 async function startDriver() {
   const commands: string[] = [];
   const driver = createServer((request, response) => {
@@ -95,6 +103,16 @@ describe('a command of WebDriver', () => {
     sent.write('x');
     const unread = await site.answerTo(sent);
     expect(unread).toMatchObject({ status: 404, headers: { connection: 'close' } });
+  });
+
+  test('comes on a kept connection though the gateway stands still meanwhile', async () => {
+    const site = await startDriven();
+    expect((await site.command('GET', '/url')).status).toBe(200);
+    const sent = site.begin('GET', '/url');
+    // By then its bytes have left, and the gateway, which is in this process, has read none.
+    sent.once('socket', () => process.nextTick(standStill, STANDS_STILL_MS));
+    expect((await site.answerTo(sent.end())).status).toBe(200);
+    expect(sent.reusedSocket).toBe(true);
   });
 
   test('is taken with the API’s own tickets alone', async () => {
