@@ -50,7 +50,7 @@ async function offer(before: string, startMs: number) {
     socket.write(FIRST_LINE);
     return socket;
   }
-  return { folder: folder.path, children, enter };
+  return { folder: folder.path, offered, children, enter };
 }
 
 test('a driver that starts too late is killed, and the next connection starts another', async () => {
@@ -60,6 +60,32 @@ test('a driver that starts too late is killed, and the next connection starts an
   expect(await children[0]?.exited).toMatchObject({ signal: 'SIGKILL' });
   const [pid] = (await once(enter(), 'data')) as [Buffer];
   expect(Number(pid)).toBe(children[1]?.process.pid);
+});
+
+test('a driver that ends because its port is taken is started again', async () => {
+  const endsTwice = 'echo >>starts; [ "$(wc -l <starts)" -gt 2 ] || exit 1';
+  const { children, enter } = await offer(endsTwice, 60_000);
+  const [pid] = (await once(enter(), 'data')) as [Buffer];
+  expect(Number(pid)).toBe(children[2]?.process.pid);
+});
+
+test('a driver that always ends is given up, until the next connection', async () => {
+  const { children, enter } = await offer('exit 1', 60_000);
+  await once(enter(), 'close');
+  expect(children).toHaveLength(10);
+  await once(enter(), 'close');
+  expect(children).toHaveLength(20);
+});
+
+test('a driver that ends with its browser is not started again', async () => {
+  const { offered, children, enter } = await offer('exec sleep 600', 60_000);
+  const client = enter();
+  await until(() => children.length === 1, 'the start');
+  offered.close();
+  children[0]?.process.kill('SIGKILL');
+  await Promise.all([children[0]?.exited, client.closed || once(client, 'close')]);
+  await new Promise(setImmediate);
+  expect(children).toHaveLength(1);
 });
 
 test('a client that leaves while the driver starts leaves no connection to it', async () => {
