@@ -8,6 +8,8 @@ import type { Runtime } from '#src/embedded/runtime-file.ts';
 import { freePorts } from '#test/support/servers/ports.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+/** Characters of what a service has printed last. */
+const TAIL = 2_000;
 const READY_WITHIN_MS = 180_000;
 /** The ready line of its log, or that of the terminal if the log level is higher. */
 const READY = /"msg":"ready"|is ready: /;
@@ -84,8 +86,11 @@ export async function startService(
     async [Symbol.asyncDispose]() {
       // The next start cleans up after a kill -9, as it does for an operator.
       if (launched.wasKilled()) await service.startAgain().catch(() => undefined);
-      await launched.end('SIGTERM');
-      await rm(dataDir, { recursive: true, force: true });
+      const code = await launched.end('SIGTERM');
+      if (code !== 0)
+        process.stderr.write(`the service ended (${code}):\n${launched.output().slice(-TAIL)}\n`);
+      // Where it has ended by itself its NATS, which the kernel ends then, still writes.
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     },
   };
   return service;
