@@ -95,7 +95,12 @@ export function connectToBrowser(
 ): Socket {
   const socket =
     address.linkKey === undefined ? openTcp(address) : openTls(address, address.linkKey);
-  if (signal !== undefined) addAbortSignal(signal, socket);
+  if (signal !== undefined) {
+    // Its abort removes the listeners of what waits with the same signal: an error without any
+    // listener would end the process.
+    socket.on('error', () => undefined);
+    addAbortSignal(signal, socket);
+  }
   if (onReady !== undefined)
     socket.once(address.linkKey === undefined ? 'connect' : 'secureConnect', onReady);
   return socket;
