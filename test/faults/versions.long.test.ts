@@ -250,6 +250,9 @@ describe.concurrent('two releases', () => {
     const [noted, other] = [await newSession(now, '1m'), await newSession(now, '1h')];
     await untilPublished(connection);
     const unknown = await note(connection, noted);
+    // Only then is everything before it published.
+    const said = (words: string) => eventually(() => now.output().includes(words), words);
+    await said('publishing to tenants waits at');
     const before = await publishedCount(connection);
 
     // All processes are old: what is behind the event waits, and the session is left alone.
@@ -267,8 +270,7 @@ describe.concurrent('two releases', () => {
       ]);
     }
     expect(await endOfStream(now, unknown - 1)).toContain('"reason":"newer_version"');
-    for (const said of ['projection waits for a projector', 'publishing to tenants waits at'])
-      await eventually(() => now.output().includes(said), said);
+    await said('projection waits for a projector');
     const isDegraded = async () =>
       (await now.request('GET', '/api/health')).body.status !== 'healthy';
     await eventually(isDegraded, 'the lists are late');
