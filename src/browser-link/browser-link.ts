@@ -96,8 +96,8 @@ export function connectToBrowser(
   const socket =
     address.linkKey === undefined ? openTcp(address) : openTls(address, address.linkKey);
   if (signal !== undefined) {
-    // Its abort removes the listeners of what waits with the same signal: an error without any
-    // listener would end the process.
+    // events.once with the same signal has no listener any more when it aborts, and an error
+    // without a listener would end the process.
     socket.on('error', () => undefined);
     addAbortSignal(signal, socket);
   }

@@ -124,7 +124,7 @@ async function pass(command: Command, options: CommandOptions): Promise<Refused 
     if (body === null) await Promise.race([pipeline(bounded(arriving), sent), answered]);
     else sent.end(body);
     const answer = await answered;
-    // After Node's own listener, which sets the listener's 5 s.
+    // Node's own listener of this event comes first: it sets the 5 s of other requests.
     response.once('finish', () => request.socket.setTimeout(KEPT_MS));
     const status = await sendAnswer(answer, response);
     options.counted(status < 400 ? 'ok' : 'error');

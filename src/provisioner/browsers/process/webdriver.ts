@@ -27,8 +27,8 @@ type DriverOptions = {
  */
 const START_MS = 60_000;
 /**
- * How often it is started before a connection is given up. Where it has chosen a port for IPv6
- * that is taken for IPv4 it ends at once: 3 of 200 did, started by twenties.
+ * Starts before a connection is given up. It ends at once where the port that it has chosen for
+ * IPv6 is taken for IPv4: 3 of 200 did, started by twenties.
  */
 const STARTS_MAX = 10;
 /** The longest wait for a connection's first line. */
@@ -123,7 +123,7 @@ function startOnce(program: string, { path, place, onStarted }: DriverOptions, w
   });
   onStarted(child);
   const late = setTimeout(() => {
-    reject(new Error('the driver says no port'));
+    reject(new Error('the driver has not printed its port in time'));
     child.process.kill('SIGKILL');
   }, withinMs);
   void child.exited.then(() => resolve(null));
