@@ -1,32 +1,94 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { chosenFiles } from './support/gate/chosen-files.ts';
+import { LongestFirst } from './support/gate/longest-first.ts';
+import { KUBERNETES, LONG, QUIET, REAL, tiersOf, type Tier } from './tiers.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Tests that replace a module or count what their process holds: each needs a new process. */
 const ISOLATED = ['test/unit/events/retired-shape.test.ts', 'test/contract/gateway.test.ts'];
 
-/** What takes minutes (`npm run test:long`), in its short form too (`npm run soak`). */
-export const LONG = ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'];
+/** What measures times or memory: these run last, one file after the other. */
+const MEASURED = [
+  'test/faults/parts-gone.long.test.ts',
+  'test/faults/docker/docker-faults.long.test.ts',
+  'test/load/dashboard-load.soak.test.ts',
+  'test/load/docker-rounds.soak.test.ts',
+  'test/load/million-events.soak.test.ts',
+  'test/load/timing-side-channel.long.test.ts',
+];
 
-/** What needs a cluster (`npm run test:kubernetes`). */
-const KUBERNETES = ['test/kubernetes/**'];
+/** What takes minutes may take more of them on a busy machine. */
+const LONG_LIMITS = { testTimeout: 900_000 };
+const TIERS = tiersOf(process.env['TEST_TIERS']);
+/** Files that are named run whatever their tier is. */
+const named = process.argv.filter((argument) => /^test\/.*\.test\.ts$/.test(argument));
+const has = (tier: Tier): boolean => named.length > 0 || TIERS.includes(tier);
+/** An S3 server takes minutes to build. */
+const needsS3 = TIERS.includes('nightly') || named.some((file) => file.includes('s3'));
 
-/** What `npm test` runs: every `*.test.ts` but those of the other commands. */
+/**
+ * One process of vitest for all tiers of a run: groups one after the other, in each the file that
+ * takes longest first.
+ */
 export default defineConfig({
   root: ROOT,
   test: {
-    globalSetup: ['test/support/programs.setup.ts'],
+    globalSetup: [
+      'test/support/programs.setup.ts',
+      ...(needsS3 ? ['test/support/servers/s3.setup.ts'] : []),
+    ],
     reporters: ['default', './test/support/summary.ts'],
+    sequence: { sequencer: LongestFirst },
     projects: [
-      project('all', {
-        include: ['test/**/*.test.ts'],
-        exclude: [...LONG, ...KUBERNETES, ...ISOLATED],
-      }),
-      project('isolated', { include: ISOLATED, exclude: [] }, { isolate: true }),
+      ...(has('test')
+        ? [
+            project('test', {
+              include: ['test/**/*.test.ts'],
+              exclude: [...REAL, ...QUIET, ...LONG, ...KUBERNETES, ...ISOLATED],
+            }),
+            project('isolated', { include: ISOLATED, exclude: [] }, { isolate: true }),
+          ]
+        : []),
+      ...(has('real') ? real() : []),
+      ...(has('nightly') ? nightly() : []),
     ],
   },
 });
+
+/** Real parts, and long files that the change is about; then what needs a quiet machine. */
+function real() {
+  // A real browser or container is several processes: two files keep two cores busy.
+  const group = { maxWorkers: 2, sequence: { groupOrder: 1 } };
+  const chosen = has('nightly') ? [] : chosenFiles(ROOT);
+  return [
+    project('real', { include: REAL, exclude: [] }, group),
+    ...(chosen.length === 0
+      ? []
+      : [project('chosen', { include: chosen, exclude: [] }, { ...group, ...LONG_LIMITS })]),
+    project(
+      'quiet',
+      { include: QUIET, exclude: [] },
+      { maxWorkers: 1, sequence: { groupOrder: 2 } },
+    ),
+  ];
+}
+
+function nightly() {
+  return [
+    project(
+      'long',
+      { include: LONG, exclude: MEASURED },
+      { ...LONG_LIMITS, sequence: { groupOrder: 3 } },
+    ),
+    project(
+      'measured',
+      { include: MEASURED, exclude: [] },
+      { ...LONG_LIMITS, maxWorkers: 1, sequence: { groupOrder: 4 } },
+    ),
+  ];
+}
 
 /**
  * A set of test files, by default with these settings:

@@ -4,11 +4,11 @@ import shared, { project } from './vitest.config.ts';
 
 /** The browsers' contract suites, and what Kubernetes does to Pods. */
 const BESIDE = [
-  'test/contract/browsers/browsers.test.ts',
-  'test/contract/browsers/browsers-ends.test.ts',
-  'test/contract/browsers/browsers-webdriver.test.ts',
+  'test/contract/browsers/browsers.real.test.ts',
+  'test/contract/browsers/browsers-ends.real.test.ts',
+  'test/contract/browsers/browsers-webdriver.real.test.ts',
   'test/contract/browsers/browsers-extensions.long.test.ts',
-  'test/contract/browsers/browser-folders.test.ts',
+  'test/contract/browsers/browser-folders.real.test.ts',
   'test/contract/browsers/screenshot.long.test.ts',
   'test/kubernetes/pods.test.ts',
   'test/kubernetes/chart-templates.test.ts',

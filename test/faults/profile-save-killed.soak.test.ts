@@ -24,8 +24,8 @@ import { isSoak } from '#test/support/soak.ts';
  * and the browser while it closes: the last version, or the next one, is there and whole, the
  * profile is free, and nothing is left over.
  *
- * `npm run test:long` kills each of them at one step, `npm run soak` at all: only the soak finds a
- * fault of one of them at another step.
+ * `npm run test:nightly` kills each of them at one step, `npm run soak` at all: only the soak finds
+ * a fault of one of them at another step.
  */
 
 type Profiled = CreatedSession & { profile: { version: number } };

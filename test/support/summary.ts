@@ -1,19 +1,29 @@
-import { writeSync } from 'node:fs';
-import { relative, sep } from 'node:path';
-import type { Reporter, TestModule } from 'vitest/node';
+import { globSync, writeFileSync, writeSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import type { Reporter, TestModule, Vitest } from 'vitest/node';
+import { COMMANDS, tierNames, tierOf, tiersOf } from '#test/tiers.ts';
+import { DURATIONS_FILE, readDurations } from './gate/durations.ts';
 
 type Tally = { passed: number; failed: number; skipped: number; seconds: number };
 
 /**
- * After vitest's own report: a line for each tier (folder under test/), the slowest files, a line
- * for each test that failed, then the last line of all, `N passed, N failed`.
+ * After vitest's own report: a line for each folder under test/, the slowest files, what the tiers
+ * that did not run hold, a line for each test that failed, then the last line of all,
+ * `N passed, N failed`. With `UPDATE_DURATIONS=1` the seconds of each file are recorded.
  * A file that does not load, a group whose setup fails and an error outside of the tests count as
  * failed; a run in which nothing passed or failed fails too, except where this machine cannot have
  * a cluster: the tests on it are left out then, and a line says so.
  */
 export default class Summary implements Reporter {
+  private root = process.cwd();
+
+  onInit({ config }: Vitest): void {
+    this.root = config.root;
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    const tiers = tallyByTier(modules);
+    if (process.env['UPDATE_DURATIONS'] === '1') recordDurations(this.root, modules);
+    const tiers = tallyByFolder(modules);
     if (unhandledErrors.length > 0)
       add(tiers, '(outside of tests)', { failed: unhandledErrors.length });
     const leftOut = withoutDocker(modules);
@@ -22,7 +32,7 @@ export default class Summary implements Reporter {
     if (unchecked !== null && process.env['CI'] === 'true')
       add(tiers, '(no promtool)', { failed: 1 });
     const lines = [...tiers].map(([tier, tally]) => lineOf(tier, tally));
-    if (modules.length > SLOWEST) lines.push(slowestOf(modules));
+    if (modules.length > SLOWEST) lines.push(slowestOf(modules), ...elsewhere(this.root));
     lines.push(...modules.flatMap(failuresOf));
     if (leftOut !== null) lines.push(leftOut);
     if (unchecked !== null) lines.push(unchecked);
@@ -53,6 +63,35 @@ function slowestOf(modules: readonly TestModule[]): string {
   const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
   const lines = slowest.map(({ file, seconds }) => `  ${file} ${seconds.toFixed(0)} s`);
   return ['The slowest files:', ...lines].join('\n');
+}
+
+/** The tiers that this run is not about, with the number of their files and their commands. */
+function elsewhere(root: string): string[] {
+  const ran = tiersOf(process.env['TEST_TIERS']);
+  const files = globSync('test/**/*.test.ts', { cwd: root });
+  return tierNames
+    .filter((tier) => !ran.includes(tier))
+    .map((tier) => {
+      const count = files.filter((file) => tierOf(file) === tier).length;
+      return `Not in this run: ${count} files of \`${COMMANDS[tier]}\``;
+    });
+}
+
+/** Replaces the times of the files that ran; those of files that are gone are dropped. */
+function recordDurations(root: string, modules: readonly TestModule[]): void {
+  const files = globSync('test/**/*.test.ts', { cwd: root });
+  const recorded = modules.map((module): [string, number] => [
+    relative(root, module.moduleId),
+    Math.round(module.diagnostic().duration / 1000),
+  ]);
+  const all = { ...readDurations(root), ...Object.fromEntries(recorded) };
+  const kept = Object.entries(all)
+    .filter(([file, seconds]) => files.includes(file) && seconds > 0)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+  writeFileSync(
+    join(root, DURATIONS_FILE),
+    `${JSON.stringify(Object.fromEntries(kept), null, 2)}\n`,
+  );
 }
 
 /** `FAILED test/faults/kill-nats.test.ts > the log > comes back: what went wrong`, for each. */
@@ -108,13 +147,13 @@ function withoutS3(modules: readonly TestModule[]): string[] {
   return [`Left out, since Go is missing to build an S3 server: S3, in ${names.join(', ')}`];
 }
 
-function tallyByTier(modules: readonly TestModule[]): Map<string, Tally> {
+function tallyByFolder(modules: readonly TestModule[]): Map<string, Tally> {
   const tiers = new Map<string, Tally>();
   for (const module of modules) {
     const tests = [...module.children.allTests()];
     const count = (state: string): number =>
       tests.filter((test) => test.result().state === state).length;
-    add(tiers, tierOf(module), {
+    add(tiers, folderOf(module), {
       passed: count('passed'),
       failed: count('failed') + module.errors().length + brokenSuites(module).length,
       skipped: count('skipped') + count('pending'),
@@ -124,8 +163,8 @@ function tallyByTier(modules: readonly TestModule[]): Map<string, Tally> {
   return new Map([...tiers].toSorted(([a], [b]) => a.localeCompare(b)));
 }
 
-/** `test/faults/kill-nats.test.ts` is of the tier faults, `test/tidy.test.ts` is the tier tidy. */
-function tierOf(module: TestModule): string {
+/** `test/faults/kill-nats.test.ts` is of the folder faults, `test/tidy.test.ts` counts as tidy. */
+function folderOf(module: TestModule): string {
   const [top = ''] = relative(`${module.project.config.root}/test`, module.moduleId).split(sep);
   return top.replace(/\.test\.ts$/, '');
 }

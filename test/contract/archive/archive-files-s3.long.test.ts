@@ -1,2 +1,2 @@
-/** The suite over a real S3 server, too, which `npm run test:long` builds. */
+/** The suite over a real S3 server, too, which `npm run test:nightly` builds. */
 import './archive-files.test.ts';

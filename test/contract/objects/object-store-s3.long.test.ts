@@ -1,4 +1,4 @@
-/** The suite over a real S3 server, too, which `npm run test:long` builds. */
+/** The suite over a real S3 server, too, which `npm run test:nightly` builds. */
 import './object-store.test.ts';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3';

@@ -1,0 +1,88 @@
+import { globSync } from 'node:fs';
+import { tierOf } from '#test/tiers.ts';
+import { changedFiles } from './change.ts';
+import { readDurations, type Durations } from './durations.ts';
+
+/** Seconds of long files in `npm run test:real`, one after the other, by their recorded times. */
+const SECONDS_MAX = 180;
+/** For a long file whose time is not recorded. */
+const UNKNOWN_SECONDS = 60;
+
+/**
+ * Long tests that prove what a path is about, most telling first: a change below the path runs
+ * them before it lands, the others wait for the night.
+ */
+const PROOFS: readonly [path: string, ...tests: string[]][] = [
+  ['src/backup', 'e2e/operations/backup'],
+  ['src/archive', 'unit/archive/verify', 'e2e/operations/archive'],
+  ['src/archivist', 'contract/archivist/archivist-killed', 'e2e/operations/archive'],
+  ['src/s3', 'contract/objects/object-store-s3', 'contract/archive/archive-files-s3'],
+  ['src/objects', 'contract/objects/object-store-s3', 'e2e/clients/files'],
+  ['src/webhooks', 'e2e/dashboard/webhooks'],
+  ['src/webhook-sender', 'e2e/dashboard/webhooks', 'faults/webhooks-killed'],
+  ['src/provisioner/browsers/docker', 'faults/docker/docker-left', 'faults/docker/docker-memory'],
+  ['src/provisioner/black-box', 'e2e/operations/black-box'],
+  ['src/provisioner/files', 'e2e/clients/files'],
+  ['src/provisioner/egress', 'faults/docker/docker-egress'],
+  ['src/provisioner', 'faults/servers', 'faults/server-restarting'],
+  ['src/profiles', 'faults/profile-save-killed'],
+  ['src/timekeeper', 'e2e/operations/expiry', 'faults/servers'],
+  ['src/event-store', 'load/ledger-under-load', 'faults/streams-killed'],
+  ['src/commands', 'load/ledger-under-load'],
+  ['src/domain', 'faults/recorded-lives', 'e2e/operations/expiry'],
+  ['events', 'faults/recorded-lives', 'faults/versions'],
+  ['projections', 'faults/redis-emptied', 'e2e/operations/cli-projections'],
+  ['src/gateway/bidi', 'integration/gateway/bidi'],
+  ['src/gateway', 'faults/strangers/rude-clients', 'e2e/clients/other-doors'],
+  ['src/api/webdriver', 'e2e/clients/webdriver'],
+  ['src/api/mcp', 'e2e/clients/mcp-killed'],
+  ['src/api/pages', 'e2e/pages/one-call-ends'],
+  ['src/api', 'e2e/clients/other-doors'],
+  ['src/client/python', 'e2e/clients/python-client'],
+  ['src/client', 'e2e/operations/client-package'],
+  ['src/cli', 'e2e/clients/cli-events', 'e2e/operations/cli-past'],
+  ['src/doctor', 'e2e/operations/doctor'],
+  ['src/dashboard', 'e2e/dashboard/list', 'e2e/dashboard/session', 'e2e/dashboard/keyboard'],
+  ['src/embedded', 'integration/embedded/supervise', 'e2e/operations/shutdown'],
+  ['src/bootstrap', 'e2e/operations/shutdown', 'e2e/operations/least-privilege'],
+  ['src/tenants', 'faults/permission-gone'],
+  ['src/telemetry', 'integration/telemetry/alert-rules'],
+  ['deploy', 'faults/deploy/one-host', 'e2e/operations/least-privilege'],
+];
+
+/** The long files that the change of this checkout is about, as paths from the project's top. */
+export function chosenFiles(root: string): string[] {
+  const long = globSync('test/**/*.test.ts', { cwd: root }).filter(isLong);
+  return choose(changedFiles(root), long.toSorted(), readDurations(root));
+}
+
+/**
+ * First the long files that the change itself edits, then those that prove what it touches, as many
+ * as fit into three minutes.
+ */
+export function choose(changed: readonly string[], long: readonly string[], durations: Durations) {
+  const proofs = PROOFS.filter(([path]) => changed.some((file) => isBelow(file, path)));
+  const named = proofs.flatMap(([, ...tests]) => tests);
+  const wanted = new Set([
+    ...changed.filter((file) => long.includes(file)),
+    ...named.flatMap((name) => long.filter((file) => isNamed(file, name))),
+  ]);
+  let left = SECONDS_MAX;
+  return [...wanted].filter((file) => {
+    const seconds = durations[file] ?? UNKNOWN_SECONDS;
+    if (seconds > left) return false;
+    left -= seconds;
+    return true;
+  });
+}
+
+/** The tests that the table names: each has to exist. */
+export const provingTests = PROOFS.flatMap(([, ...tests]) => tests);
+
+export function isNamed(file: string, name: string): boolean {
+  return file === `test/${name}.long.test.ts` || file === `test/${name}.soak.test.ts`;
+}
+
+const isLong = (file: string): boolean => tierOf(file) === 'nightly';
+
+const isBelow = (file: string, path: string): boolean => file.startsWith(`${path}/`);

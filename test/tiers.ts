@@ -1,0 +1,46 @@
+/**
+ * Which files a command runs. The end of a file's name says it, so that nothing is listed twice:
+ *
+ * - `*.test.ts`: `npm test`, what is deterministic;
+ * - `*.real.test.ts`: `npm run test:real`, real browsers, containers and kills;
+ * - `*.quiet.test.ts`: the same command, but alone on the machine: what has a time to keep;
+ * - `*.long.test.ts`, `*.soak.test.ts`: `npm run test:nightly`, what takes minutes; of the soak a
+ *   short form. `npm run test:real` runs those of them that the change is about;
+ * - `npm run test:release`: the soak in its long form, and `test/kubernetes` on a cluster.
+ */
+export const tierNames = ['test', 'real', 'nightly', 'release'] as const;
+export type Tier = (typeof tierNames)[number];
+
+/** The command of each tier, as the summary of another one names it. */
+export const COMMANDS: Readonly<Record<Tier, string>> = {
+  test: 'npm test',
+  real: 'npm run test:real',
+  nightly: 'npm run test:nightly',
+  release: 'npm run test:release',
+};
+
+export const REAL = ['test/**/*.real.test.ts'];
+export const QUIET = ['test/**/*.quiet.test.ts'];
+export const LONG = ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'];
+export const KUBERNETES = ['test/kubernetes/**'];
+
+/** The tier of a test file, by its path from the top of the project. */
+export function tierOf(path: string): Tier {
+  if (path.startsWith('test/kubernetes/')) return 'release';
+  const [, suffix] = /\.(\w+)\.test\.ts$/.exec(path) ?? [];
+  if (suffix === 'real' || suffix === 'quiet') return 'real';
+  return suffix === 'long' || suffix === 'soak' ? 'nightly' : 'test';
+}
+
+/**
+ * The tiers that a run is about, by the variable TEST_TIERS: their names with a comma between.
+ * Without it those of `npm test`.
+ * @throws Error naming what is no tier
+ */
+export function tiersOf(given: string | undefined): readonly Tier[] {
+  return (given ?? 'test').split(',').map((name) => {
+    const tier = tierNames.find((known) => known === name);
+    if (tier === undefined) throw new Error(`TEST_TIERS: ${name} is none of ${tierNames.join()}`);
+    return tier;
+  });
+}
