@@ -25,6 +25,8 @@ const TIERS = tiersOf(process.env['TEST_TIERS']);
 /** Files that are named run whatever their tier is. */
 const named = process.argv.filter((argument) => /^test\/.*\.test\.ts$/.test(argument));
 const has = (tier: Tier): boolean => named.length > 0 || TIERS.includes(tier);
+/** A repeat of files that are named, by test/gate.ts: so many times, one after the other. */
+const again = Number(process.env['TEST_AGAIN'] ?? 0);
 /** An S3 server takes minutes to build. */
 const needsS3 = TIERS.includes('nightly') || named.some((file) => file.includes('s3'));
 
@@ -41,21 +43,26 @@ export default defineConfig({
     ],
     reporters: ['default', './test/support/summary.ts'],
     sequence: { sequencer: LongestFirst },
-    projects: [
-      ...(has('test')
-        ? [
-            project('test', {
-              include: ['test/**/*.test.ts'],
-              exclude: [...REAL, ...QUIET, ...LONG, ...KUBERNETES, ...ISOLATED],
-            }),
-            project('isolated', { include: ISOLATED, exclude: [] }, { isolate: true }),
-          ]
-        : []),
-      ...(has('real') ? real() : []),
-      ...(has('nightly') ? nightly() : []),
-    ],
+    projects:
+      again > 0
+        ? repeats(named, again)
+        : [
+            ...(has('test') ? deterministic() : []),
+            ...(has('real') ? real() : []),
+            ...(has('nightly') ? nightly() : []),
+          ],
   },
 });
+
+function deterministic() {
+  return [
+    project('test', {
+      include: ['test/**/*.test.ts'],
+      exclude: [...REAL, ...QUIET, ...LONG, ...KUBERNETES, ...ISOLATED],
+    }),
+    project('isolated', { include: ISOLATED, exclude: [] }, { isolate: true }),
+  ];
+}
 
 /** Real parts, and long files that the change is about; then what needs a quiet machine. */
 function real() {
@@ -88,6 +95,18 @@ function nightly() {
       { ...LONG_LIMITS, maxWorkers: 1, sequence: { groupOrder: 4 } },
     ),
   ];
+}
+
+/** The same files again and again, each time in new processes: in one, unless TEST_WORKERS is set. */
+function repeats(files: string[], times: number) {
+  const maxWorkers = Number(process.env['TEST_WORKERS'] ?? 1);
+  return Array.from({ length: times }, (_, round) =>
+    project(
+      `round ${round + 1}`,
+      { include: files, exclude: [] },
+      { maxWorkers, sequence: { groupOrder: round } },
+    ),
+  );
 }
 
 /**

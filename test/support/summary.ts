@@ -1,51 +1,70 @@
 import { globSync, writeFileSync, writeSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import type { Reporter, TestModule, Vitest } from 'vitest/node';
+import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node';
 import { COMMANDS, tierNames, tierOf, tiersOf } from '#test/tiers.ts';
 import { DURATIONS_FILE, readDurations } from './gate/durations.ts';
+import {
+  brokenOf,
+  failedTests,
+  failureLine,
+  fileOf,
+  OUTCOMES,
+  Outcomes,
+  type RunRecord,
+} from './gate/outcomes.ts';
 
 type Tally = { passed: number; failed: number; skipped: number; seconds: number };
 
 /**
  * After vitest's own report: a line for each folder under test/, the slowest files, what the tiers
  * that did not run hold, a line for each test that failed, then the last line of all,
- * `N passed, N failed`. With `UPDATE_DURATIONS=1` the seconds of each file are recorded.
+ * `N passed, N failed`. In a run of test/gate.ts a record for it takes the place of all that. With `UPDATE_DURATIONS=1` the seconds of each file are recorded.
  * A file that does not load, a group whose setup fails and an error outside of the tests count as
  * failed; a run in which nothing passed or failed fails too, except where this machine cannot have
  * a cluster: the tests on it are left out then, and a line says so.
  */
-export default class Summary implements Reporter {
+export default class Summary extends Outcomes implements Reporter {
   private root = process.cwd();
 
   onInit({ config }: Vitest): void {
     this.root = config.root;
   }
 
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    if (process.env['UPDATE_DURATIONS'] === '1') recordDurations(this.root, modules);
-    const tiers = tallyByFolder(modules);
-    if (unhandledErrors.length > 0)
-      add(tiers, '(outside of tests)', { failed: unhandledErrors.length });
-    const leftOut = withoutDocker(modules);
-    if (leftOut !== null && process.env['CI'] === 'true') add(tiers, '(no Docker)', { failed: 1 });
-    const unchecked = withoutPromtool(modules);
-    if (unchecked !== null && process.env['CI'] === 'true')
-      add(tiers, '(no promtool)', { failed: 1 });
-    const lines = [...tiers].map(([tier, tally]) => lineOf(tier, tally));
-    if (modules.length > SLOWEST) lines.push(slowestOf(modules), ...elsewhere(this.root));
-    lines.push(...modules.flatMap(failuresOf));
-    if (leftOut !== null) lines.push(leftOut);
-    if (unchecked !== null) lines.push(unchecked);
-    lines.push(...withoutS3(modules));
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+    const isRepeat = process.env['TEST_AGAIN'] !== undefined;
+    if (process.env['UPDATE_DURATIONS'] === '1' && !isRepeat) recordDurations(this.root, modules);
+    const tallies = tallyByFolder(modules);
+    const leftOut = [withoutDocker(modules), withoutPromtool(modules)].filter(
+      (line) => line !== null,
+    );
+    const broken = [
+      ...modules.flatMap(brokenOf),
+      ...errors.map(({ message }) => `(outside of tests): ${message.split('\n', 1)[0]}`),
+      ...(process.env['CI'] === 'true' ? leftOut : []),
+    ];
+    const summary = [...tallies].map(([folder, tally]) => lineOf(folder, tally));
+    if (modules.length > SLOWEST) summary.push(slowestOf(modules), ...elsewhere(this.root));
+    summary.push(...leftOut, ...withoutS3(modules));
     const noCluster = process.env['TEST_KUBERNETES_LEFT_OUT'];
     if (noCluster !== undefined)
-      lines.push(`Left out, since ${noCluster}: browsers in Pods and the Helm chart, on a cluster`);
-    const all = total([...tiers.values()]);
-    lines.push(`${all.passed} passed, ${all.failed} failed`);
+      summary.push(
+        `Left out, since ${noCluster}: browsers in Pods and the Helm chart, on a cluster`,
+      );
+    const files = this.files(modules);
+    const outcomes = process.env[OUTCOMES];
+    if (outcomes) {
+      const record: RunRecord = { files, broken, summary };
+      writeFileSync(outcomes, JSON.stringify(record));
+      return;
+    }
+    const failed = [...broken, ...failedTests(files).map(failureLine)];
+    const passed = total([...tallies.values()]).passed;
+    const lines = [...summary, ...failed.map((line) => `FAILED ${line}`)];
+    lines.push(`${passed} passed, ${failed.length} failed`);
     // At the very end, so that no output follows the last line.
     process.once('exit', () => {
-      const isEmpty = all.passed === 0 && noCluster === undefined;
-      if (all.failed > 0 || isEmpty) process.exitCode ||= 1;
+      const isEmpty = passed === 0 && failed.length === 0 && noCluster === undefined;
+      if (failed.length > 0 || isEmpty) process.exitCode ||= 1;
       writeSync(1, `\n${lines.join('\n')}\n`);
     });
   }
@@ -57,7 +76,7 @@ const SLOWEST = 10;
 /** What to look at first when a run takes longer than it may. */
 function slowestOf(modules: readonly TestModule[]): string {
   const files = modules.map((module) => ({
-    file: relative(module.project.config.root, module.moduleId),
+    file: fileOf(module),
     seconds: module.diagnostic().duration / 1000,
   }));
   const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
@@ -81,7 +100,7 @@ function elsewhere(root: string): string[] {
 function recordDurations(root: string, modules: readonly TestModule[]): void {
   const files = globSync('test/**/*.test.ts', { cwd: root });
   const recorded = modules.map((module): [string, number] => [
-    relative(root, module.moduleId),
+    fileOf(module),
     Math.round(module.diagnostic().duration / 1000),
   ]);
   const all = { ...readDurations(root), ...Object.fromEntries(recorded) };
@@ -94,35 +113,12 @@ function recordDurations(root: string, modules: readonly TestModule[]): void {
   );
 }
 
-/** `FAILED test/faults/kill-nats.test.ts > the log > comes back: what went wrong`, for each. */
-function failuresOf(module: TestModule): string[] {
-  const file = relative(module.project.config.root, module.moduleId);
-  const failed = [...module.children.allTests()].filter((test) => test.result().state === 'failed');
-  return [
-    ...module.errors().map(({ message }) => `FAILED ${file}: ${firstLine(message)}`),
-    ...brokenSuites(module).map((suite) => {
-      const why = suite.errors().map(({ message }) => firstLine(message));
-      return `FAILED ${file} > ${suite.fullName}: ${why.join('; ')}`;
-    }),
-    ...failed.map((test) => {
-      const why = test.result().errors?.map(({ message }) => firstLine(message)) ?? [];
-      return `FAILED ${file} > ${test.fullName}: ${why.join('; ')}`;
-    }),
-  ];
-}
-
-/** Groups whose own beforeAll or afterAll failed. */
-const brokenSuites = (module: TestModule) =>
-  [...module.children.allSuites()].filter((suite) => suite.errors().length > 0);
-
-const firstLine = (text: string): string => text.split('\n', 1)[0]?.slice(0, 300) ?? '';
-
 /** The test files that a run without a Docker engine did not cover; null if it covered all. */
 function withoutDocker(modules: readonly TestModule[]): string | null {
   if (process.env['TEST_DOCKER'] !== 'no') return null;
   const missed = modules.filter(({ moduleId }) => /docker|browsers\.test/.test(moduleId));
   if (missed.length === 0) return null;
-  const names = missed.map((module) => relative(module.project.config.root, module.moduleId));
+  const names = missed.map((module) => fileOf(module));
   const list = names.join(', ');
   return `Left out, since no Docker engine answers (DOCKER_HOST): Docker browsers, in ${list}`;
 }
@@ -142,7 +138,7 @@ function withoutS3(modules: readonly TestModule[]): string[] {
   const missed = modules.filter(({ moduleId }) =>
     moduleId.endsWith('archive-files-s3.long.test.ts'),
   );
-  const names = missed.map((module) => relative(module.project.config.root, module.moduleId));
+  const names = missed.map((module) => fileOf(module));
   if (names.length === 0) return [];
   return [`Left out, since Go is missing to build an S3 server: S3, in ${names.join(', ')}`];
 }
@@ -155,7 +151,7 @@ function tallyByFolder(modules: readonly TestModule[]): Map<string, Tally> {
       tests.filter((test) => test.result().state === state).length;
     add(tiers, folderOf(module), {
       passed: count('passed'),
-      failed: count('failed') + module.errors().length + brokenSuites(module).length,
+      failed: count('failed') + brokenOf(module).length,
       skipped: count('skipped') + count('pending'),
       seconds: module.diagnostic().duration / 1000,
     });

@@ -7,18 +7,54 @@ import { spawnSync } from 'node:child_process';
 const CHANGE_HOURS = 4;
 
 /**
- * The files that this checkout's change adds or edits, as paths from the top of the project:
+ * The files that this checkout's change adds or edits, as paths from the top of the project, those
+ * that were edited last first:
  * - since the commit that CHANGE_BASE names, or
  * - since the branch has left `origin/main`, or, where it is `origin/main` itself,
  * - since the newest commit that is four hours older than the last one;
- * and what is not committed. None where there is no git or no history.
+ * and what is not committed. A file that has only moved is not edited. None where there is no git or
+ * no history.
  */
 export function changedFiles(root: string): string[] {
   const base = baseOf(root);
   if (base === null) return [];
-  const changed = git(root, 'diff', '--name-only', '--diff-filter=d', base);
-  return (changed ?? '').split('\n').filter(Boolean);
+  const changed = new Set(
+    edited(git(root, 'diff', '--name-status', '-M', '--diff-filter=d', base)),
+  );
+  const fresh = linesOf(git(root, 'ls-files', '--others', '--exclude-standard'));
+  const newestFirst = [
+    ...fresh,
+    ...linesOf(git(root, 'diff', '--name-only', 'HEAD')),
+    ...linesOf(git(root, 'log', '--name-only', '--format=', `${base}..HEAD`)),
+  ];
+  const ordered = newestFirst.filter((file) => fresh.includes(file) || changed.has(file));
+  return [...new Set([...ordered, ...changed])];
 }
+
+/** The last commit; null where there is no git. */
+export function lastCommit(root: string): string | null {
+  return git(root, 'rev-parse', '--short', 'HEAD');
+}
+
+/** How many commits there are since a time. */
+export function commitsSince(root: string, time: string): number {
+  return Number(git(root, 'rev-list', '--count', `--since=${time}`, 'HEAD') ?? 0);
+}
+
+/** What is not committed of these files, as `git apply` takes it. */
+export function uncommitted(root: string, files: readonly string[]): string {
+  return git(root, 'diff', 'HEAD', '--', ...files) ?? '';
+}
+
+/** Of the lines of `git diff --name-status`: `M<tab>path`, or `R096<tab>from<tab>to`. */
+function edited(status: string | null): string[] {
+  return linesOf(status)
+    .map((line) => line.split('\t'))
+    .filter(([how]) => how !== 'R100' && how !== 'C100')
+    .map((fields) => fields.at(-1) ?? '');
+}
+
+const linesOf = (text: string | null): string[] => (text ?? '').split('\n').filter(Boolean);
 
 function baseOf(root: string): string | null {
   const named = process.env['CHANGE_BASE'];
