@@ -159,6 +159,22 @@ describe('files', () => {
     expect(codeWith(files, /\b(?:it|test|describe)\.(?:skip|only|todo)\b/)).toEqual([]);
   });
 
+  it('give no test a second try: test/gate.ts alone repeats', () => {
+    // As an option of a test or of vitest, by their configuration or their command line.
+    const secondTry = /\bretry:\s*(?:\d|\{|Number)|--retry\b/;
+    expect(['{ retry: 2 }', 'vitest --retry=1'].filter((text) => !secondTry.test(text))).toEqual(
+      [],
+    );
+    const judged = textFiles().filter(
+      ({ path }) =>
+        /^(?:test\/.*\.ts|package\.json|\.ci\/run)$/.test(path) && path !== 'test/tidy.test.ts',
+    );
+    expect(judged.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(['test/vitest.config.ts', 'package.json', '.ci/run']),
+    );
+    expect(textWith(judged, secondTry)).toEqual([]);
+  });
+
   it('name no path of a developer’s machine and no registry’s host', () => {
     // Written so that they do not find themselves.
     const homes = /[/](?:wor[k]|far[m]|User[s]|roo[t])[/]|C:[\\]User[s]/;

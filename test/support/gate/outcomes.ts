@@ -1,4 +1,4 @@
-import { loadavg } from 'node:os';
+import { homedir, loadavg } from 'node:os';
 import { relative } from 'node:path';
 import type { UserConsoleLog } from 'vitest';
 import type { TestCase, TestModule } from 'vitest/node';
@@ -78,11 +78,13 @@ export class Outcomes {
   private outcomeOf(test: TestCase): TestOutcome {
     const { state, errors = [] } = test.result();
     const { startTime = 0, duration = 0 } = test.diagnostic() ?? {};
+    const { root } = test.project.config;
+    const output = this.output.get(test.id) ?? this.output.get(test.module.id) ?? '';
     const failure = {
-      message: errors.map(({ message }) => message).join('\n'),
-      stack: (errors[0]?.stack ?? '').slice(0, STACK_MAX),
+      message: anywhere(errors.map(({ message }) => message).join('\n'), root),
+      stack: anywhere(ownFrames(errors[0]?.stack ?? ''), root),
       load: this.load.get(test.id) ?? 0,
-      output: this.output.get(test.id) ?? this.output.get(test.module.id) ?? '',
+      output: anywhere(output, root),
     };
     return {
       title: test.fullName,
@@ -93,6 +95,17 @@ export class Outcomes {
     };
   }
 }
+
+/** A text without the paths of this machine: what is recorded of a failure is committed. */
+const anywhere = (text: string, root: string): string =>
+  text.replaceAll(`${root.replace(/\/$/, '')}/`, '').replaceAll(homedir(), '~');
+
+const ownFrames = (stack: string): string =>
+  stack
+    .split('\n')
+    .filter((line) => !line.includes('node_modules') && !line.includes('<anonymous>'))
+    .join('\n')
+    .slice(0, STACK_MAX);
 
 /** A line for each failure of a file that is no test's: it does not load, or a group's set-up. */
 export function brokenOf(module: TestModule): string[] {
