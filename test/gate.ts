@@ -25,7 +25,7 @@ const isGreen = await runGate(
     changed: changedFiles(root),
     commit: lastCommit(root),
     commitsSince: (date) => commitsSince(root, date),
-    // Nobody commits what is written in CI's checkout: it is in the log instead.
+    // CI's checkout is thrown away, its log is kept.
     toCommit: (files) => (process.env['CI'] === 'true' ? uncommitted(root, files) : ''),
     now: () => new Date(),
     print: (line) => void process.stdout.write(`${line}\n`),

@@ -161,7 +161,7 @@ describe('files', () => {
 
   it('give no test a second try: test/gate.ts alone repeats', () => {
     // As an option of a test or of vitest, by their configuration or their command line.
-    const secondTry = /\bretry:\s*(?:\d|\{|Number)|--retry\b/;
+    const secondTry = /\bretry:\s*(?:\d+\s*(?:[,}]|$)|\{|Number)|--retry\b/;
     expect(['{ retry: 2 }', 'vitest --retry=1'].filter((text) => !secondTry.test(text))).toEqual(
       [],
     );

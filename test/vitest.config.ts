@@ -97,7 +97,7 @@ function nightly() {
   ];
 }
 
-/** The same files again and again, each time in new processes: in one, unless TEST_WORKERS is set. */
+/** The same files again and again, each time in a new process, or in TEST_WORKERS of them. */
 function repeats(files: string[], times: number) {
   const maxWorkers = Number(process.env['TEST_WORKERS'] ?? 1);
   return Array.from({ length: times }, (_, round) =>

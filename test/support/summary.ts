@@ -18,7 +18,8 @@ type Tally = { passed: number; failed: number; skipped: number; seconds: number 
 /**
  * After vitest's own report: a line for each folder under test/, the slowest files, what the tiers
  * that did not run hold, a line for each test that failed, then the last line of all,
- * `N passed, N failed`. In a run of test/gate.ts a record for it takes the place of all that. With `UPDATE_DURATIONS=1` the seconds of each file are recorded.
+ * `N passed, N failed`. In a run of test/gate.ts a record for it takes the place of all that. With
+ * `UPDATE_DURATIONS=1` the seconds of each file are recorded.
  * A file that does not load, a group whose setup fails and an error outside of the tests count as
  * failed; a run in which nothing passed or failed fails too, except where this machine cannot have
  * a cluster: the tests on it are left out then, and a line says so.

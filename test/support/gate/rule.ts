@@ -66,11 +66,11 @@ export function brokenIn({ record, code, crashes }: Ran): string[] {
   if (record === null) return [...lines, `vitest ended with ${code} before its last report`];
   lines.push(...record.broken);
   const tests = record.files.flatMap((file) => file.tests);
-  const hasFailed = lines.length > 0 || tests.some(({ state }) => state === 'failed');
-  if (code !== 0 && !hasFailed) lines.push(`vitest ended with ${code}, though no test failed`);
-  if (!tests.some(({ state }) => state === 'passed' || state === 'failed'))
-    lines.push('no test ran');
-  return lines;
+  const count = (wanted: string) => tests.filter(({ state }) => state === wanted).length;
+  if (lines.length > 0 || count('failed') > 0) return lines;
+  if (count('passed') === 0) return [`no test ran, vitest ended with ${code}`];
+  if (code !== 0) return [`vitest ended with ${code}, though no test failed`];
+  return [];
 }
 
 /** Why the repeats of a failed test do not excuse it; null: it has passed all of them. */

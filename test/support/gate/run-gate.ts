@@ -39,8 +39,8 @@ export type Surroundings = {
 type Result = { failed: string[]; remarks: string[]; forgiven: number };
 
 /**
- * Runs the tests of these tiers and applies the rule for repeats. With arguments for vitest, such as
- * a file, nothing is stressed.
+ * Runs the tests of these tiers and applies the rule for repeats. With arguments for vitest, such
+ * as a file, nothing is stressed.
  * @returns whether the run is green
  */
 export async function runGate(

@@ -21,8 +21,8 @@ const ROUNDS = [
 export type Stress = { files: string[]; alone: number; loaded: number; leftOut: string[] };
 
 /**
- * Which files of `npm run test:real` a run has to stress: those that the change edits or adds, those
- * that were edited last first, as many as fit into three minutes by the time that they just took.
+ * Which files of `npm run test:real` a run has to stress: those that the change edits or adds, the
+ * newest first, as many as fit into three minutes by the time that they just took.
  */
 export function stressOf({ files }: RunRecord, changed: readonly string[]): Stress {
   const passed = files.filter(

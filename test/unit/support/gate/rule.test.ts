@@ -61,7 +61,7 @@ describe('a run', () => {
 
   it('in which no test ran is red', () => {
     const given = ran([file(START, { states: ['skipped'] })]);
-    expect(planned(given).failed).toEqual(['no test ran']);
+    expect(planned(given).failed).toEqual(['no test ran, vitest ended with 0']);
   });
 
   it.each(['test/e2e/start.test.ts', 'test/e2e/start.long.test.ts', 'test/simulation/a.test.ts'])(

@@ -122,14 +122,15 @@ describe('the gate', () => {
     expect([isGreen, runs.length, last]).toEqual([false, 1, '0 passed, 2 failed']);
   });
 
-  it('prints what has to be committed where nobody commits', async () => {
+  it('prints what has to be committed in CI', async () => {
     const { lines } = await gate(flaked(), { toCommit: (files) => `diff of ${files.join()}` });
     expect(lines).toContain('diff of test/flaky.jsonl,test/quarantine.txt');
   });
 });
 
 describe('a test that is flaky again', () => {
-  const before = `${JSON.stringify({ date: '2026-11-27T00:00:00.000Z', file: A, title: 'group > 1' })}\n`;
+  const date = '2026-11-27T00:00:00.000Z';
+  const before = `${JSON.stringify({ date, file: A, title: 'group > 1' })}\n`;
   const line = (name: string) => `2026-11-27 | test/e2e/${name}.real.test.ts > title | issue 7\n`;
   const four = `${HEADER}${['1', '2', '3', '4'].map(line).join('')}`;
 
