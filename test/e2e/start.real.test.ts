@@ -23,7 +23,7 @@ describe('a start', () => {
       expect(said).toMatch(/BROWSERS: .* without isolation.*ALLOW_UNISOLATED=yes/);
       await using main = await startMain({ ...serious, ROLES: 'all', ALLOW_UNISOLATED: 'yes' });
       await eventually(() => hasSpoken(main), 'it is ready');
-      expect(main.said()).toContain('without isolation');
+      expect(main.output()).toContain('without isolation');
     },
   );
 
@@ -47,7 +47,7 @@ describe('a start', () => {
     await using main = await startMain({
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}`,
     });
-    expect([await main.ended, main.said()]).toEqual([0, expect.not.stringMatching(IS_BUG)]);
+    expect([await main.ended, main.output()]).toEqual([0, expect.not.stringMatching(IS_BUG)]);
   });
 
   test('takes the development key from its first answer on', async () => {
@@ -255,7 +255,7 @@ describe.each(Object.entries(malformed))('%s', (variable, values) => {
 const IS_BUG = /^ +at |^Error:|^TypeError:/m;
 
 function hasSpoken(main: MainProcess): boolean {
-  return /"msg":"ready"/.test(main.said());
+  return /"msg":"ready"/.test(main.output());
 }
 
 /** The status of /api/ready; 0: no process listens. */

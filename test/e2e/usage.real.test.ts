@@ -11,7 +11,8 @@ import {
   timestamp,
   type ApiClient,
 } from '#test/support/clients/api-client.ts';
-import { bss, json } from '#test/support/clients/command-line.ts';
+import { json } from '#test/support/clients/command-here.ts';
+import { bss } from '#test/support/clients/command-line.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /** What an organization used, who says so, and that it can be proved. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { bss } from '#test/support/clients/command-line.ts';
-import { MASTER_KEY, startSecondApi } from '#test/support/service/second-api-process.ts';
+import { MASTER_KEY, startSecondApi } from '#test/support/service/two-processes.ts';
 import { openLog } from '#test/support/service/service-log.ts';
 import { soakOr } from '#test/support/soak.ts';
 

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { openStream } from '#test/support/clients/sse-client.ts';
-import { json } from '#test/support/clients/command-line.ts';
+import { json } from '#test/support/clients/command-here.ts';
 import { failToStart, startMain } from '#test/support/service/main-process.ts';
 
 const MASTER_KEY = 'x'.repeat(32);
@@ -44,9 +44,9 @@ describe.concurrent('a start without NATS or Redis', () => {
   ])('exits with 0 on SIGTERM while it waits for the %s', async (part, env) => {
     await using main = await startMain(env);
     const line = `"part":"${part}","msg":"waiting for ${part}"`;
-    await eventually(() => main.said().includes(line), 'it logs what it waits for');
+    await eventually(() => main.output().includes(line), 'it logs what it waits for');
     expect(await main.end()).toBe(0);
-    expect(main.said()).not.toContain('ServerAway');
+    expect(main.output()).not.toContain('ServerAway');
     expect(main.processes()).toEqual([]);
   });
 });

@@ -56,7 +56,7 @@ async function openStores() {
   };
   const all = stack.move();
   return {
-    start: (release?: Release) => startService(env, release?.main),
+    start: (release?: Release) => startService(env, { main: release?.main }),
     connect: () => connectJetStream({ url: nats.url, name: 'test' }),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

@@ -212,7 +212,7 @@ test(
     expect(history.size).toBe(ORGANIZATIONS * WEBHOOKS_EACH);
     for (const [id, ids] of history) expect([id, [...(firsts.get(id) ?? [])]]).toEqual([id, ids]);
     expect(receiver.refused).toEqual([]);
-    expect(sender.said()).not.toContain('"level":60');
+    expect(sender.output()).not.toContain('"level":60');
   },
   2 * DELIVERED_WITHIN_MS,
 );

@@ -3,7 +3,7 @@ import { eventually, startService, type RunningService } from '#test/support/ser
 import { connectApi, type ApiClient, type Reply } from '#test/support/clients/api-client.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { bss } from '#test/support/clients/command-line.ts';
-import { MASTER_KEY, startSecondApi } from '#test/support/service/second-api-process.ts';
+import { MASTER_KEY, startSecondApi } from '#test/support/service/two-processes.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /** Many creates at once, through three API processes, on one organization. */

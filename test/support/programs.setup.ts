@@ -1,6 +1,7 @@
 /**
  * Before all tests: installs missing programs, finds out whether a Docker engine answers, and
- * builds the browser image there, and builds the dashboard. Workers inherit the environment.
+ * builds the browser image there, and builds the dashboard. Workers inherit the environment. After
+ * all tests: ends the services that workers have shared.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +16,9 @@ import {
   removeNetwork,
   testNetwork,
 } from '#test/support/servers/docker-engine.ts';
+import { openRunFolder } from '#test/support/service/run-folder.ts';
 
+let runFolder: AsyncDisposable | null = null;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Tests find a program by the same variable that an operator sets. */
@@ -34,6 +37,7 @@ export async function setup(): Promise<void> {
   const paths = await ensurePrograms(names, (line) => console.error(line));
   for (const name of names) process.env[VARIABLES[name]] = paths[name];
   await buildDashboard(ROOT, (line) => console.error(line));
+  runFolder = await openRunFolder();
   process.env['TEST_DOCKER'] = (await findDocker()) ? 'yes' : 'no';
   process.env['TEST_DOCKER_NETWORK'] = `bss-test-${process.pid}`;
   process.env['TEST_RUN'] = String(process.pid);
@@ -44,6 +48,7 @@ export async function setup(): Promise<void> {
 }
 
 export async function teardown(): Promise<void> {
+  await runFolder?.[Symbol.asyncDispose]();
   if (process.env['TEST_DOCKER'] !== 'yes') return;
   removeContainers();
   await removeNetwork(testNetwork());

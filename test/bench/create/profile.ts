@@ -25,7 +25,7 @@ export async function profileCreates(
 ): Promise<Verdict[]> {
   const pool = { POOL_MIN_IDLE: `${WAITING}`, POOL_MAX_IDLE: `${WAITING}`, POOL_MAX: '60' };
   const settings = { ...env, ...pool, LOG_LEVEL: 'warn', ...INSPECTED };
-  await using service = await startService(settings, process.env['BENCH_MAIN']);
+  await using service = await startService(settings, { main: process.env['BENCH_MAIN'] });
   using inspector = await inspect(service);
   await live(service, 4, 2 * LIVES);
   const idle = await usageOf(service.pid);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { openCdp, openScreen } from '#test/support/service/real-session.ts';
-import { MASTER_KEY, startSecondApi } from '#test/support/service/second-api-process.ts';
+import { MASTER_KEY, startSecondApi } from '#test/support/service/two-processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
 import { refusal } from '#test/support/gateway.fixture.ts';

@@ -13,7 +13,7 @@ import {
 } from '#test/support/servers/key-set-server.ts';
 import { DEV_KEY, eventually } from '#test/support/service/service.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
-import { startTwoApis } from '#test/support/service/second-api-process.ts';
+import { startTwoApis } from '#test/support/service/two-processes.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 

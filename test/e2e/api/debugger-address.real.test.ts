@@ -1,6 +1,6 @@
 import CDP from 'chrome-remote-interface';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MASTER_KEY, startSecondApi } from '#test/support/service/second-api-process.ts';
+import { MASTER_KEY, startSecondApi } from '#test/support/service/two-processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';

@@ -4,8 +4,9 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createClient } from '#src/client/client.ts';
 import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
-import { bss, json } from '#test/support/clients/command-line.ts';
-import { startSecondApi, MASTER_KEY } from '#test/support/service/second-api-process.ts';
+import { json } from '#test/support/clients/command-here.ts';
+import { bss } from '#test/support/clients/command-line.ts';
+import { startSecondApi, MASTER_KEY } from '#test/support/service/two-processes.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 

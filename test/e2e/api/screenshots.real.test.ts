@@ -4,7 +4,7 @@ import { readFiles } from '#test/support/service/leak-surfaces.ts';
 import { scrape } from '#test/support/service/metrics-text.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
-import { startTwoApis } from '#test/support/service/second-api-process.ts';
+import { startTwoApis } from '#test/support/service/two-processes.ts';
 
 /** Screenshots by two API processes, of browsers that one of them runs. */
 

@@ -5,7 +5,7 @@ import { createTickets, holderOf } from '#src/gateway/access/ticket.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
 import { openRaw, rawRequest, type RawConnection } from '#test/support/clients/raw-http.ts';
-import { MASTER_KEY } from '#test/support/service/second-api-process.ts';
+import { MASTER_KEY } from '#test/support/service/two-processes.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 

@@ -6,7 +6,7 @@ import {
   type ApiClient,
   type Reply,
 } from '#test/support/clients/api-client.ts';
-import { startTwoApis } from '#test/support/service/second-api-process.ts';
+import { startTwoApis } from '#test/support/service/two-processes.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
 /** State that two API processes of one service share. */

@@ -9,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { startService, type RunningService } from '#test/support/service/service.ts';
 import { textFiles } from '#test/support/source-files.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
+import { json } from '#test/support/clients/command-here.ts';
 import {
   bss,
   bssOfCheckout,
   bssWith,
   create,
-  json,
   newKey,
   newOrganization,
   npxBss,

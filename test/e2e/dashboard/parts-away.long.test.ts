@@ -4,7 +4,7 @@ import { startDashboard, statusOf } from '#test/support/dashboard/dashboard.ts';
 import { startFlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
-import { startSecondApi, MASTER_KEY } from '#test/support/service/second-api-process.ts';
+import { startSecondApi, MASTER_KEY } from '#test/support/service/two-processes.ts';
 import { eventually, type Answer, type RunningService } from '#test/support/service/service.ts';
 
 /** Parts of the service that go away while pages are open: each says so, and misses nothing. */

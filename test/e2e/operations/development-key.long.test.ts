@@ -7,7 +7,7 @@ import {
   startService,
   type RunningService,
 } from '#test/support/service/service.ts';
-import { startTwoApis } from '#test/support/service/second-api-process.ts';
+import { startTwoApis } from '#test/support/service/two-processes.ts';
 
 /** The key of the organization dev that starts issue: revoked by its owner, then a restart. */
 

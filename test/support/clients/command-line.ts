@@ -3,16 +3,17 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { eventually, type Answer, type RunningService } from '#test/support/service/service.ts';
+import { BSS } from '#test/support/service/program.ts';
+import { json } from './command-here.ts';
+import { eventually, type Answer, type Service } from '#test/support/service/service.ts';
 
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));
-const BSS = join(TOP, 'src/cli/bss.ts');
 
 /** Result of a command: its exit code (null: a signal ended it) and its output. */
 export type CommandResult = { code: number | null; stdout: string; stderr: string };
 
 /** Runs `bss` on the service; one Node process for each command. */
-export async function bss(service: RunningService, ...args: string[]): Promise<CommandResult> {
+export async function bss(service: Service, ...args: string[]): Promise<CommandResult> {
   return bssWith({ DATA_DIR: service.dataDir }, ...args);
 }
 
@@ -32,19 +33,12 @@ export async function bssOfCheckout(
 }
 
 /** Runs the command by the name that npm links. */
-export async function npxBss(service: RunningService, ...args: string[]): Promise<CommandResult> {
+export async function npxBss(service: Service, ...args: string[]): Promise<CommandResult> {
   return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);
 }
 
-/** The command's JSON output. @throws Error if its exit code is not 0 */
-export async function json(service: RunningService, ...args: string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await bss(service, ...args, '--json');
-  if (code !== 0) throw new Error(`bss ${args.join(' ')}: ${code} ${stderr}`);
-  return JSON.parse(stdout) as unknown;
-}
-
 export async function newOrganization(
-  service: RunningService,
+  service: Service,
   ...options: string[]
 ): Promise<string> {
   const created = await json(service, 'orgs', 'create', '--name', 'Acme', ...options);
@@ -52,25 +46,25 @@ export async function newOrganization(
 }
 
 /** Issues a key to the user ann; the API may not know it yet. */
-export async function newKey(service: RunningService, organization: string, role: string) {
+export async function newKey(service: Service, organization: string, role: string) {
   const options = ['--org', organization, '--role', role, '--user', 'ann'];
   const issued = await json(service, 'keys', 'issue', ...options);
   return issued as { key_id: string; api_key: string };
 }
 
 /** Resolves once the API answers requests with the key with this status. */
-export async function untilAnswered(service: RunningService, key: string, status: number) {
+export async function untilAnswered(service: Service, key: string, status: number) {
   const ask = async () => (await asKey(service, key, 'GET', '/api/status')).status === status;
   await eventually(ask, `the key is answered ${status}`);
 }
 
 /** Creates a session of 30 minutes with the key. */
-export async function create(service: RunningService, key: string): Promise<Answer> {
+export async function create(service: Service, key: string): Promise<Answer> {
   return asKey(service, key, 'POST', '/api/sessions', { duration: '30m' });
 }
 
 export async function asKey(
-  service: RunningService,
+  service: Service,
   key: string,
   method: string,
   path: string,
@@ -102,7 +96,7 @@ async function run(
 }
 
 /** Runs `bss events tail` until disposal; `next` resolves with its next line. */
-export function tailing(service: RunningService, ...options: string[]) {
+export function tailing(service: Service, ...options: string[]) {
   const child = spawn(process.execPath, [BSS, 'events', 'tail', ...options], {
     env: { ...process.env, DATA_DIR: service.dataDir },
     stdio: ['ignore', 'pipe', 'pipe'],

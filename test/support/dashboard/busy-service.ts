@@ -3,7 +3,7 @@ import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { startRedis } from '#test/support/servers/real-redis.ts';
-import { MASTER_KEY } from '#test/support/service/second-api-process.ts';
+import { MASTER_KEY } from '#test/support/service/two-processes.ts';
 import { DEV_KEY, eventually, type RunningService } from '#test/support/service/service.ts';
 import { startDashboard, type Dashboard } from './dashboard.ts';
 

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import { createWebSocketStream, WebSocket } from 'ws';
 import type { BrowserRecord } from '#src/provisioner/browsers/process/records.ts';
 import { colourAt, connectRfb, type RfbClient } from '#test/support/clients/rfb-client.ts';
-import { eventually, startService, type RunningService } from './service.ts';
+import { eventually, startService, type RunningService, type Service } from './service.ts';
 import { descendantsOf, processesAt, type SeenProcess } from './processes.ts';
 
 /** The whole service with real browsers, whose folders are the only things in `temporary`. */
@@ -44,7 +44,7 @@ export async function startRealService(env: Record<string, string> = {}): Promis
 
 /** Creates a session once a browser is idle. */
 export async function createWarm(
-  service: RunningService,
+  service: Service,
   body: object = {},
 ): Promise<CreatedSession> {
   await eventually(
@@ -57,7 +57,7 @@ export async function createWarm(
 }
 
 /** The pool's counters, once the read model is current: until then they are refused. */
-export async function poolOf(service: RunningService): Promise<Record<string, number>> {
+export async function poolOf(service: Service): Promise<Record<string, number>> {
   return eventually(async () => {
     const { status, body } = await service.request('GET', '/api/status');
     if (status !== 200 && status !== 503) throw new Error(`${status} ${JSON.stringify(body)}`);
@@ -65,7 +65,7 @@ export async function poolOf(service: RunningService): Promise<Record<string, nu
   }, 'the pool is read');
 }
 
-export async function readSession(service: RunningService, id: string) {
+export async function readSession(service: Service, id: string) {
   const { status, body } = await service.request('GET', `/api/sessions/${id}`);
   expect([id, status]).toEqual([id, 200]);
   return body as CreatedSession & {
@@ -78,7 +78,7 @@ export async function readSession(service: RunningService, id: string) {
 
 /** Resolves once the session has that status. */
 export async function reaches(
-  service: RunningService,
+  service: Service,
   id: string,
   status: string,
   withinMs?: number,

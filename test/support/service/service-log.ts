@@ -14,7 +14,7 @@ import {
   decideOrganization,
   type OrganizationCommand,
 } from '#src/domain/organization/organization.ts';
-import { eventually, type RunningService } from './service.ts';
+import { eventually, type Service } from './service.ts';
 import type { ApiClient } from '#test/support/clients/api-client.ts';
 
 /** A running service's event store from outside, as its operator's tools see it. */
@@ -30,7 +30,7 @@ export type ServiceLog = {
   revokeKey(organizationId: string, apiKey: string): Promise<void>;
 } & AsyncDisposable;
 
-export async function openLog(service: RunningService): Promise<ServiceLog> {
+export async function openLog(service: Pick<Service, 'runtime'>): Promise<ServiceLog> {
   const connection = await connectJetStream({ url: service.runtime.nats_url, name: 'test' });
   const eventStore = createJetStreamEventStore(connection);
   const context = createCommandContext(eventStore, Date.now);

@@ -1,26 +1,15 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Runtime } from '#src/embedded/runtime-file.ts';
-import { freePorts } from '#test/support/servers/ports.ts';
+import { giveCertificate, launch, settingsOf, type ServiceProcess } from './service-process.ts';
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-/** Characters of what a service has printed last. */
-const TAIL = 2_000;
 const READY_WITHIN_MS = 180_000;
-/** The ready line of its log, or that of the terminal if the log level is higher. */
-const READY = /"msg":"ready"|is ready: /;
 
 export const DEV_KEY = 'bss_dev_test-key-of-the-organization-dev';
 
-/**
- * The whole service as its operator runs it: a separate process, with free ports and its own
- * folder.
- */
-export type RunningService = {
+/** A running service, as its clients and `bss` use it. */
+export type Service = {
   apiUrl: string;
   /** The addresses of its parts, as of the last start. */
   runtime: Runtime;
@@ -30,6 +19,15 @@ export type RunningService = {
   output(): string;
   /** Sends a request as the development key's owner; `path` begins with /api. */
   request(method: string, path: string, body?: unknown, headers?: object): Promise<Answer>;
+};
+
+/**
+ * The whole service as its operator runs it: a separate process, with free ports and its own
+ * folder.
+ */
+export type RunningService = Service & {
+  /** The variables that the test has set. */
+  env: Record<string, string>;
   /** Ends the process and resolves with its exit code (null: killed). */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
   /** Starts it again on the same folder and ports. */
@@ -43,52 +41,57 @@ export type Answer = {
   body: any;
 };
 
+/** How a service is started that is not alone, not of this release, or is to fail. */
+export type Starting = {
+  /** A service with MASTER_KEY, of which this is one more process: it has the same stores. */
+  beside?: RunningService;
+  /** `src/main.ts` of another release; default: this one's program. */
+  main?: string | undefined;
+  /** An end with an error is what the test is about, not a crash. */
+  mayFail?: boolean;
+};
+
 /**
  * Starts the service and resolves at its ready line. Browsers are simulated unless `env` says
  * otherwise.
- * @param main `src/main.ts` of another release; default: of this one
  * @throws with all its output if it ends before that or is not ready within 180 s
  */
 export async function startService(
-  env: Record<string, string> = {},
-  main: string = MAIN,
+  given: Record<string, string> = {},
+  { beside, main, mayFail }: Starting = {},
 ): Promise<RunningService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bss-test-'));
-  const [port, gatewayPort, tlsPort] = await freePorts(3);
-  const settings = {
-    PORT: `${port}`,
-    GATEWAY_PORT: `${gatewayPort}`,
-    GATEWAY_TLS_PORT: `${tlsPort}`,
-    DATA_DIR: dataDir,
-    BROWSERS: 'simulated',
-    SIMULATED_LAUNCH_MS: '20ms',
+  giveCertificate(dataDir);
+  const env = { ...(beside === undefined ? {} : storesOf(beside)), ...given };
+  const settings = await settingsOf(dataDir, {
     DEV_API_KEY: DEV_KEY,
     // A busy machine may take longer than usual to launch a real browser, and to save its profile.
     ...(env['BROWSERS'] === undefined ? {} : { CREATE_WAIT: '2m', SHUTDOWN_WITHIN: '2m' }),
     ...env,
-  };
-  let launched = await launch(settings, main);
-  const apiUrl = `http://127.0.0.1:${port}`;
+  });
+  const start = (more: Record<string, string>) =>
+    untilReady(launch({ env: { ...settings, ...more }, main, mayFail }));
+  let launched = await start({});
+  const apiUrl = `http://127.0.0.1:${settings['PORT']}`;
 
   const service: RunningService = {
     apiUrl,
     runtime: await readRuntime(dataDir),
     dataDir,
+    env,
     pid: launched.pid,
     output: () => launched.output(),
     request: (method, path, body, headers) => request(apiUrl + path, method, body, headers),
     end: (signal) => launched.end(signal),
     async startAgain(more = {}) {
-      launched = await launch({ ...settings, ...more }, main);
+      launched = await start(more);
       service.pid = launched.pid;
       service.runtime = await readRuntime(dataDir);
     },
     async [Symbol.asyncDispose]() {
       // The next start cleans up after a kill -9, as it does for an operator.
       if (launched.wasKilled()) await service.startAgain().catch(() => undefined);
-      const code = await launched.end('SIGTERM');
-      if (code !== 0)
-        process.stderr.write(`the service ended (${code}):\n${launched.output().slice(-TAIL)}\n`);
+      await launched.end();
       // Where it has ended by itself its NATS, which the kernel ends then, still writes.
       await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     },
@@ -96,44 +99,24 @@ export async function startService(
   return service;
 }
 
-async function launch(settings: Record<string, string>, main: string) {
-  const child = spawn(process.execPath, [main], {
-    env: { ...process.env, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let printed = '';
-  let isKilled = false;
-  const ready = Promise.withResolvers<void>();
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      printed += text;
-      if (READY.test(printed)) ready.resolve();
-    });
-  child.once('exit', (code, signal) =>
-    ready.reject(new Error(`the service ended (${code ?? signal}):\n${printed}`)),
-  );
-  const late = setTimeout(() => {
-    child.kill('SIGTERM');
-    ready.reject(new Error(`not ready within ${READY_WITHIN_MS} ms:\n${printed}`));
-  }, READY_WITHIN_MS);
-  await ready.promise.finally(() => clearTimeout(late));
-
-  async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
-    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-    isKilled = signal === 'SIGKILL';
-    const ended = once(child, 'exit');
-    child.kill(signal);
-    await ended;
-    return child.exitCode;
-  }
-  return { pid: child.pid ?? 0, output: () => printed, end, wasKilled: () => isKilled };
+function storesOf({ runtime, env }: RunningService): Record<string, string> {
+  const { MASTER_KEY = '' } = env;
+  return { NATS_URL: runtime.nats_url, REDIS_URL: runtime.redis_url, MASTER_KEY };
 }
 
-async function readRuntime(dataDir: string): Promise<Runtime> {
+async function untilReady(started: ServiceProcess): Promise<ServiceProcess> {
+  const late = setTimeout(() => void started.end('SIGKILL'), READY_WITHIN_MS);
+  await started.ready.finally(() => clearTimeout(late));
+  return started;
+}
+
+/** What a service on the folder has written of itself. */
+export async function readRuntime(dataDir: string): Promise<Runtime> {
   return JSON.parse(await readFile(join(dataDir, 'runtime.json'), 'utf8')) as Runtime;
 }
 
-async function request(
+/** Sends a request; its body is JSON, or text as it is. */
+export async function request(
   url: string,
   method: string,
   body?: unknown,

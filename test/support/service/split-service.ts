@@ -1,7 +1,8 @@
 import { isFinal } from '#src/domain/session/session.ts';
-import { json } from '#test/support/clients/command-line.ts';
+import { json } from '#test/support/clients/command-here.ts';
 import { auditLog } from './audit-event-store.ts';
 import { eventually, startService, type Answer, type RunningService } from './service.ts';
+import { MASTER_KEY } from './two-processes.ts';
 import { watchFor } from './watch-for.ts';
 
 /**
@@ -18,7 +19,6 @@ export type ServerRow = {
   leaked_sessions: number | null;
 };
 
-const MASTER_KEY = 'the-same-in-every-process-of-the-service';
 /**
  * Time for a process or an engine to return on a busy machine. A difference that no event hints at
  * is found within a minute, and corrected where it is found again.
@@ -41,9 +41,8 @@ export async function startSplitService(
   const common = { MASTER_KEY, TIERS: JSON.stringify(PLENTY), ...env };
   const main = stack.use(await startService(common));
   const [drained = ''] = (await servers(main)).map(({ server_id: id }) => id);
-  const { nats_url: NATS_URL, redis_url: REDIS_URL } = main.runtime;
-  const stores = { ROLES: 'provisioner', NATS_URL, REDIS_URL };
-  const provisioner = stack.use(await startService({ ...common, ...stores, ...place }));
+  const own = { ...common, ROLES: 'provisioner', ...place };
+  const provisioner = stack.use(await startService(own, { beside: main }));
   const ids = (await servers(main)).map(({ server_id: id }) => id);
   const serverId = ids.find((id) => id !== drained) ?? '';
   await json(main, 'servers', 'drain', drained);

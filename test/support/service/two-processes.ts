@@ -2,24 +2,39 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { startService, type RunningService } from './service.ts';
 
+/** All processes of a service need it: an address of one has to be valid at the others. */
+export const MASTER_KEY = 'master-key-of-two-processes-0123456789';
+/** The parts of a service that work beside those that clients reach. */
 export const WORKERS = 'projector,provisioner,timekeeper';
 export const FRONT = 'api,gateway';
+
+type Env = Record<string, string>;
 
 /** A service in two processes: the workers with the embedded servers, and API and gateway. */
 export type TwoProcesses = AsyncDisposable & { workers: RunningService; front: RunningService };
 
 /** @param env variables of both; `own` is for one of them */
-export async function startTwoProcesses(
-  env: Record<string, string>,
-  own: { workers: Record<string, string> },
-): Promise<TwoProcesses> {
+export async function startTwoProcesses(env: Env, own: { workers: Env }): Promise<TwoProcesses> {
+  const two = await startTwo({ ...env, ...own.workers, ROLES: WORKERS }, { ...env, ROLES: FRONT });
+  return { ...two, workers: two.first, front: two.second };
+}
+
+/** A whole service with a further API process; `env` is for both, `own` for one of them. */
+export function startTwoApis(env: Env = {}, own: { first?: Env; second?: Env } = {}) {
+  return startTwo({ ...env, ...own.first }, { ROLES: 'api', ...env, ...own.second });
+}
+
+/** A further API process of a service that was started with MASTER_KEY. */
+export function startSecondApi(first: RunningService, env: Env = {}): Promise<RunningService> {
+  return startService({ ROLES: 'api', ...env }, { beside: first });
+}
+
+async function startTwo(firstEnv: Env, secondEnv: Env) {
   await using stack = new AsyncDisposableStack();
-  const common = { MASTER_KEY: 'master-key-of-two-processes-0123456789', ...env };
-  const workers = stack.use(await startService({ ...common, ...own.workers, ROLES: WORKERS }));
-  const { nats_url: NATS_URL, redis_url: REDIS_URL } = workers.runtime;
-  const front = stack.use(await startService({ ...common, ROLES: FRONT, NATS_URL, REDIS_URL }));
+  const first = stack.use(await startService({ MASTER_KEY, ...firstEnv }));
+  const second = stack.use(await startService(secondEnv, { beside: first }));
   const all = stack.move();
-  return { workers, front, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { first, second, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** Sends raw bytes to the API, and waits until it has answered completely. */
