@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { DEV_KEY } from '#test/support/service/service.ts';
 import { errorOf, type ApiClient, type Sent } from '#test/support/clients/api-client.ts';
 import { startCommandLoad, named, type CommandLoad } from '#test/support/load/command-load.ts';
 
@@ -147,7 +146,7 @@ describe('bodies', () => {
 
   it('without a type', async () => {
     const reply = await api.raw(
-      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
+      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${load.key}\r\n` +
         'Content-Length: 20\r\n\r\n{"session_name":"a"}',
     );
     expect(errorOf(reply)).toBe('415 UNSUPPORTED_MEDIA_TYPE');
@@ -157,7 +156,7 @@ describe('bodies', () => {
     const large = JSON.stringify({ description: 'x'.repeat(70_000) });
     const announced = await api.send('POST', '/api/sessions', { body: large });
     const chunked = await api.raw(
-      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
+      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${load.key}\r\n` +
         'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n' +
         `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`,
     );

@@ -56,7 +56,7 @@ describe('an unknown session id is SESSION_NOT_FOUND on every route', () => {
     'unescaped on the wire: %j',
     async (id) => {
       const reply = await api.raw(
-        `GET /api/sessions/${id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n\r\n`,
+        `GET /api/sessions/${id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${load.key}\r\n\r\n`,
       );
       expect(errorOf(reply)).toMatch(/^(404 SESSION_NOT_FOUND|400 INVALID_REQUEST)$/);
     },
@@ -112,8 +112,8 @@ describe('without a valid credential every route except the public ones is UNAUT
   });
 
   it('a key in the query or a cookie', async () => {
-    const headers = { cookie: `authorization=${DEV_KEY}`, 'x-api-key': DEV_KEY };
-    const reply = await api.get(`/api/sessions?api_key=${DEV_KEY}&access_token=${DEV_KEY}`, {
+    const headers = { cookie: `authorization=${load.key}`, 'x-api-key': load.key };
+    const reply = await api.get(`/api/sessions?api_key=${load.key}&access_token=${load.key}`, {
       key: null,
       headers,
     });
@@ -121,7 +121,7 @@ describe('without a valid credential every route except the public ones is UNAUT
   });
 
   it('takes the scheme in any case', async () => {
-    const headers = { authorization: `bEARER ${DEV_KEY}` };
+    const headers = { authorization: `bEARER ${load.key}` };
     expect((await api.get('/api/status', { key: null, headers })).status).toBe(200);
   });
 });
@@ -253,7 +253,7 @@ describe.concurrent('a connection that waits', () => {
 
   it('is answered, if its request does not arrive completely', async ({ expect }) => {
     const head =
-      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${DEV_KEY}\r\n` +
+      `POST /api/sessions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${load.key}\r\n` +
       'Content-Type: application/json\r\nContent-Length: 9\r\n\r\n';
     const reply = await api.raw(`${head}{`);
     expect(errorOf(reply)).toBe('400 INVALID_REQUEST');

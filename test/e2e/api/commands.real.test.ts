@@ -1,34 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
-import {
-  connectApi,
-  errorOf,
-  timestamp,
-  type ApiClient,
-} from '#test/support/clients/api-client.ts';
-import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-client.ts';
+import type { ServiceLog } from '#test/support/service/service-log.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** The effects of the commands: every read after the answer shows them. */
 
 const HOUR = 3_600_000;
-let service: RunningService;
+let shared: SharedService;
+let acme: string;
 let api: ApiClient;
 let log: ServiceLog;
 
 beforeAll(async () => {
-  service = await startService({
-    TIERS: JSON.stringify({ max: { requests_per_minute: 1_000_000 } }),
-    POOL_MAX: '60',
-    POOL_MIN_IDLE: '4',
-  });
-  api = await connectApi(service.apiUrl);
-  log = await openLog(service);
+  shared = await shareService();
+  ({ log } = shared);
+  ({ id: acme, owner: api } = await shared.organization('max'));
 });
-afterAll(async () => {
-  await log?.[Symbol.asyncDispose]();
-  await service?.[Symbol.asyncDispose]();
-});
+afterAll(() => shared?.[Symbol.asyncDispose]());
 
 async function read(id: string) {
   return (await api.get(`/api/sessions/${id}`)).body;
@@ -62,13 +52,13 @@ describe('an Idempotency-Key', () => {
   it('makes a repeated request return the same session, with a header that marks it', async () => {
     const headers = { 'idempotency-key': 'repeat' };
     const first = await api.create(body, headers);
-    const before = await log.ledger('dev');
+    const before = await log.ledger(acme);
     // The same request, with its fields in another order.
     const again = await api.create({ labels: { b: '2', a: '1' }, session_name: 'once' }, headers);
     expect(first.headers['idempotent-replayed']).toBeUndefined();
     expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
     expect(again.body).toEqual(first.body);
-    expect(await log.ledger('dev')).toEqual(before);
+    expect(await log.ledger(acme)).toEqual(before);
   });
 
   it('returns the present state of the session', async () => {
@@ -77,19 +67,19 @@ describe('an Idempotency-Key', () => {
     await api.stop(id);
     const again = await api.create({}, headers);
     expect([again.status, again.body.id, again.body.ended_reason]).toEqual([201, id, 'user']);
-    await log.ended('dev', id);
+    await log.ended(acme, id);
   });
 
   it('is a conflict with another body, and creates nothing', async () => {
     const headers = { 'idempotency-key': 'conflict' };
     const { id } = (await api.create(body, headers)).body;
-    const before = await log.ledger('dev');
+    const before = await log.ledger(acme);
     for (const other of [{}, { ...body, session_name: 'twice' }, { ...body, duration: '1h' }]) {
       const reply = await api.create(other, headers);
       expect(errorOf(reply)).toBe('409 IDEMPOTENCY_CONFLICT');
       expect(reply.body.context).toEqual({ session_id: id });
     }
-    expect(await log.ledger('dev')).toEqual(before);
+    expect(await log.ledger(acme)).toEqual(before);
   });
 
   it('creates one session for twenty requests at once', async () => {
@@ -107,11 +97,11 @@ describe('an Idempotency-Key', () => {
 describe('extend', () => {
   it('moves the present expiry each time, and reserves credits', async () => {
     const { id, expires_at } = (await api.create({ duration: '1h' })).body;
-    const before = await log.ledger('dev');
+    const before = await log.ledger(acme);
     await api.extend(id, '30m');
     const { body } = await api.extend(id, '30m');
     expect(Date.parse(body.expires_at) - Date.parse(expires_at)).toBe(HOUR);
-    const after = await log.ledger('dev');
+    const after = await log.ledger(acme);
     expect(after?.creditsReserved).toBe((before?.creditsReserved ?? 0) + 60);
     expect(after?.creditsAvailable).toBe((before?.creditsAvailable ?? 0) - 60);
   });
@@ -152,14 +142,14 @@ describe('stop', () => {
     const { id } = (await api.create()).body;
     const first = await api.stop(id);
     await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
-    const before = [await read(id), await lastOf(log.eventStore, [`evt.dev.>`])];
+    const before = [await read(id), await lastOf(log.eventStore, [`evt.${acme}.>`])];
     const again = await api.stop(id);
     expect([again.status, again.body.session_id]).toEqual([200, first.body.session_id]);
-    expect([await read(id), await lastOf(log.eventStore, [`evt.dev.>`])]).toEqual(before);
+    expect([await read(id), await lastOf(log.eventStore, [`evt.${acme}.>`])]).toEqual(before);
   });
 
   it('is final: minutes are billed, other credits released, the addresses are null', async () => {
-    const before = await log.ledger('dev');
+    const before = await log.ledger(acme);
     const { id } = (await api.create({ duration: '10h' })).body;
     await api.stop(id);
     await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
@@ -172,7 +162,7 @@ describe('stop', () => {
       vnc_password: null,
       access_urls: { cdp_url: null, vnc_url: null },
     });
-    const after = await log.ledger('dev');
+    const after = await log.ledger(acme);
     expect(after?.creditsAvailable).toBe((before?.creditsAvailable ?? 0) - 1);
     expect(after?.slotsInUse).toBe(before?.slotsInUse);
     const access = await api.get(`/api/sessions/${id}/access`);
@@ -187,7 +177,7 @@ describe('stop', () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
     await eventually(async () => (await read(id)).status === 'stopped', 'it has stopped');
     const ends: string[] = [];
-    const session = { kind: 'session', organizationId: 'dev', id } as const;
+    const session = { kind: 'session', organizationId: acme, id } as const;
     for await (const { type } of log.eventStore.history<'session'>(session))
       if (type.startsWith('session.stop')) ends.push(type);
     expect(ends).toEqual(['session.stop-requested', 'session.stopped']);
@@ -235,25 +225,5 @@ describe('the pool', () => {
       expect(sum).toBe(total);
       looks += 1;
     }
-  });
-});
-
-describe('a restart', () => {
-  it('keeps sessions, the ledger and Idempotency-Keys', async () => {
-    const headers = { 'idempotency-key': 'across a restart'.replaceAll(' ', '-') };
-    const { id, created_at } = (await api.create({ session_name: 'kept' }, headers)).body;
-    await service.end('SIGKILL');
-    await service.startAgain();
-    const again = await api.create({ session_name: 'kept' }, headers);
-    expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
-    expect([again.body.id, again.body.created_at]).toEqual([id, created_at]);
-    expect(errorOf(await api.create({}, headers))).toBe('409 IDEMPOTENCY_CONFLICT');
-    const session = await eventually(async () => {
-      const now = await read(id);
-      return now.status === 'failed' && now;
-    }, 'simulated browsers are gone with their process');
-    expect(session).toMatchObject({ ended_reason: 'server_lost', cdp_url: null });
-    const { total, sessions } = (await api.get('/api/sessions?status=active')).body;
-    expect([total, sessions]).toEqual([0, []]);
   });
 });

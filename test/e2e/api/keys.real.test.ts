@@ -1,40 +1,30 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { RecordedOf } from '#events/events.ts';
 import type { Role } from '#events/organization.ts';
+import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { hashKey } from '#src/ids.ts';
-import { startService, type RunningService } from '#test/support/service/service.ts';
-import {
-  connectApi,
-  errorOf,
-  timestamp,
-  type ApiClient,
-} from '#test/support/clients/api-client.ts';
-import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-client.ts';
+import type { ServiceLog } from '#test/support/service/service-log.ts';
+import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
 
 /** API keys that an organization manages itself, and its balance. */
 
-let service: RunningService;
+let shared: SharedService;
+let acme: string;
 let log: ServiceLog;
 let anybody: ApiClient;
 let owner: ApiClient;
 const clients: Partial<Record<Role, ApiClient>> = {};
 
 beforeAll(async () => {
-  service = await startService({
-    TIERS: JSON.stringify({ pro: { requests_per_minute: 100_000, concurrent_sessions: 7 } }),
-    POOL_MIN_IDLE: '2',
-  });
-  anybody = await connectApi(service.apiUrl);
-  log = await openLog(service);
-  await log.register('acme', 'pro', 500);
-  for (const role of ['owner', 'admin', 'member', 'viewer'] as const)
-    clients[role] = anybody.as(await log.issueKey('acme', role, anybody));
-  owner = as('owner');
+  shared = await shareService();
+  ({ log, anybody } = shared);
+  ({ id: acme, owner } = await shared.organization('pro', 500));
+  clients.owner = owner;
+  for (const role of ['admin', 'member', 'viewer'] as const)
+    clients[role] = await shared.clientOf(acme, role);
 });
-afterAll(async () => {
-  await log?.[Symbol.asyncDispose]();
-  await service?.[Symbol.asyncDispose]();
-});
+afterAll(() => shared?.[Symbol.asyncDispose]());
 
 const as = (role: Role) => clients[role] ?? anybody;
 const issue = (client: ApiClient, body: unknown) => client.send('POST', '/api/keys', { body });
@@ -61,7 +51,7 @@ describe('a key', () => {
       role: 'member',
       user_id: 'Ci 機',
       issued_at: timestamp,
-      api_key: expect.stringMatching(/^bss_acme_[\w-]{32}$/),
+      api_key: expect.stringMatching(new RegExp(`^bss_${acme}_[\\w-]{32}$`)),
     });
     expect(headers['cache-control']).toBe('no-store');
     const created = await anybody.as(body.api_key).create();
@@ -70,16 +60,16 @@ describe('a key', () => {
 
     const { api_key, ...listed } = body;
     expect(await keysOf(owner)).toContainEqual(listed);
-    const events = await history('acme');
+    const events = await history(acme);
     expect(events.at(-1)).toMatchObject({
       type: 'organization.key-issued',
       metadata: { actor: { kind: 'user', id: 'owner-user' } },
       data: { keyId: body.key_id, hash: hashKey(api_key) },
     });
-    const secret = api_key.slice('bss_acme_'.length);
+    const secret = api_key.slice(`bss_${acme}_`.length);
     expect(JSON.stringify(events)).not.toContain(secret);
     expect(JSON.stringify(await keysOf(owner))).not.toContain(secret);
-    expect(service.output()).not.toContain(secret);
+    expect(shared.service.output()).not.toContain(secret);
   });
 
   it('belongs to the caller if the request names no user', async () => {
@@ -117,7 +107,7 @@ describe('roles', () => {
   });
 
   it('an admin can neither issue nor revoke an owner’s key', async () => {
-    const before = await history('acme');
+    const before = await history(acme);
     const issued = await issue(as('admin'), { role: 'owner' });
     expect(errorOf(issued)).toBe('403 FORBIDDEN');
     expect(issued.body.context).toEqual({ role: 'admin', action: 'issue an owner key' });
@@ -126,11 +116,11 @@ describe('roles', () => {
     const revoked = await revoke(as('admin'), ownersKey);
     expect(errorOf(revoked)).toBe('403 FORBIDDEN');
     expect(revoked.body.context).toEqual({ role: 'admin', action: 'revoke an owner key' });
-    expect(await history('acme')).toHaveLength(before.length);
+    expect(await history(acme)).toHaveLength(before.length);
   });
 
   test.each(['member', 'viewer'] as const)('a %s cannot manage keys', async (role) => {
-    const before = await history('acme');
+    const before = await history(acme);
     for (const reply of [
       await as(role).get('/api/keys'),
       await issue(as(role), { role: 'viewer' }),
@@ -141,7 +131,7 @@ describe('roles', () => {
       expect(errorOf(reply)).toBe('403 FORBIDDEN');
       expect(reply.body.context).toEqual({ role, action: 'administer' });
     }
-    expect(await history('acme')).toHaveLength(before.length);
+    expect(await history(acme)).toHaveLength(before.length);
   });
 });
 
@@ -172,8 +162,7 @@ describe('a request is refused for', () => {
   );
 
   it('another organization’s key, like one that does not exist', async () => {
-    await log.register('umbrella', 'pro', 500);
-    const otherOwner = anybody.as(await log.issueKey('umbrella', 'owner', anybody));
+    const { owner: otherOwner } = await shared.organization();
     const { key_id, api_key } = (await issue(owner, { role: 'member' })).body;
     const [theirs, missing] = [
       await revoke(otherOwner, key_id),
@@ -190,11 +179,12 @@ describe('a request is refused for', () => {
 
 describe('GET /api/organization', () => {
   it('shows every role the tier, limits, credits and the sessions that count', async () => {
-    await log.register('initech', 'pro', 500);
-    const caller = anybody.as(await log.issueKey('initech', 'member', anybody));
-    const viewer = anybody.as(await log.issueKey('initech', 'viewer', anybody));
-    const limits = { requests_per_minute: 100_000, concurrent_sessions: 7 };
-    const named = { id: 'initech', name: 'initech' };
+    const { id: initech } = await shared.organization('pro', 500);
+    const caller = await shared.clientOf(initech, 'member');
+    const viewer = await shared.clientOf(initech, 'viewer');
+    const { concurrentSessions } = defaultTiers.pro;
+    const limits = { requests_per_minute: 1_000_000, concurrent_sessions: concurrentSessions };
+    const named = { id: initech, name: initech };
     const asked = { organization_role: 'viewer', user_id: 'viewer-user' };
     const about = { ...named, ...asked, tier: 'pro', limits, allowed_origins: [] };
     const credits = { balance: 500, reserved: 0, used: 0, granted: 500 };

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
+import { createClient } from '#src/client/client.ts';
+import {
+  DEV_KEY,
+  eventually,
+  startService,
+  type RunningService,
+} from '#test/support/service/service.ts';
 import {
   connectApi,
   errorOf,
@@ -91,6 +97,29 @@ it('a queued session can be extended and stopped, which frees its place', async 
   await becomes(next.id, 'active');
   await api.stop(next.id);
   await becomes(next.id, 'stopped');
+});
+
+it('the client waits for a queued session, and tells why it ended', async () => {
+  const { sessions } = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
+  const first = await sessions.create({ duration: '5m' });
+  const second = await sessions.create({ duration: '5m' }, { waitMs: 0 });
+  expect(second.status).toMatch(/^(creating|queued)$/);
+  await expect(sessions.waitUntilActive(second.id, { waitMs: 200 })).rejects.toMatchObject({
+    error: 'SESSION_NOT_READY',
+  });
+  const waiting = sessions.waitUntilActive(second.id);
+  await first.stop();
+  expect(await waiting).toMatchObject({ id: second.id, status: 'active' });
+  const third = await sessions.create({ duration: '5m' }, { waitMs: 0 });
+  // Expected before the stop is answered, since the wait may end first.
+  const failed = expect(sessions.waitUntilActive(third.id)).rejects.toMatchObject({
+    error: 'SESSION_ENDED',
+    context: { ended_reason: 'user' },
+  });
+  await third.stop();
+  await failed;
+  await second.stop();
+  await becomes(second.id, 'stopped');
 });
 
 it('a session that waits too long fails with queue_timeout, and costs nothing', async () => {

@@ -1,34 +1,30 @@
 import { afterAll, beforeAll, expect, it, test } from 'vitest';
 import { createClient } from '#src/client/client.ts';
-import { bss } from '#test/support/clients/command-line.ts';
-import { connectApi, errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
-import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
-import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { runHere } from '#test/support/clients/command-here.ts';
+import { errorOf, type ApiClient } from '#test/support/clients/api-client.ts';
+import type { ServiceLog } from '#test/support/service/service-log.ts';
+import {
+  shareService,
+  type SharedService,
+  type Tenant,
+} from '#test/support/service/shared-service.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** Changes of a session's attributes, and stops of several sessions, of two organizations. */
 
-let service: RunningService;
+let shared: SharedService;
 let log: ServiceLog;
-let anybody: ApiClient;
+let tenant: Tenant;
 let acme: ApiClient;
 let other: ApiClient;
 beforeAll(async () => {
-  service = await startService({
-    TIERS: JSON.stringify({ pro: { requests_per_minute: 100_000 } }),
-    POOL_MAX: '20',
-    POOL_MIN_IDLE: '2',
-  });
-  anybody = await connectApi(service.apiUrl);
-  log = await openLog(service);
-  for (const id of ['acme', 'other']) await log.register(id, 'pro', 10_000);
-  acme = anybody.as(await log.issueKey('acme', 'member', anybody));
-  other = anybody.as(await log.issueKey('other', 'owner', anybody));
+  shared = await shareService();
+  ({ log } = shared);
+  tenant = await shared.organization();
+  acme = await shared.clientOf(tenant.id, 'member');
+  ({ owner: other } = await shared.organization());
 });
-afterAll(async () => {
-  await log?.[Symbol.asyncDispose]();
-  await service?.[Symbol.asyncDispose]();
-});
+afterAll(() => shared?.[Symbol.asyncDispose]());
 
 const labels = { team: 'web' };
 const filter = { label: ['team=web'] };
@@ -45,15 +41,15 @@ test('a member changes the attributes of a session; another organization and a v
   expect((await acme.get('/api/sessions?label=team=shop')).body.total).toBe(0);
   expect((await acme.get('/api/sessions?label=team=web&status=active')).body.total).toBe(1);
   expect(errorOf(await update(other, id, changes))).toBe('404 SESSION_NOT_FOUND');
-  const viewer = anybody.as(await log.issueKey('acme', 'viewer', anybody));
-  const before = await lastOf(log.eventStore, ['evt.acme.>']);
+  const viewer = await shared.clientOf(tenant.id, 'viewer');
+  const before = await lastOf(log.eventStore, [`evt.${tenant.id}.>`]);
   expect(errorOf(await update(viewer, id, {}))).toMatch(/^40[03] /);
   expect(errorOf(await update(viewer, id, changes))).toBe('403 FORBIDDEN');
   expect(errorOf(await stop(viewer, { filter }))).toBe('403 FORBIDDEN');
-  expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
+  expect(await lastOf(log.eventStore, [`evt.${tenant.id}.>`])).toBe(before);
   await acme.stop(id);
   expect(errorOf(await update(acme, id, { session_name: 'late' }))).toBe('410 SESSION_ENDED');
-  await log.ended('acme', id);
+  await log.ended(tenant.id, id);
 });
 
 it('stops the sessions of one organization that match, and says why', async () => {
@@ -62,27 +58,28 @@ it('stops the sessions of one organization that match, and says why', async () =
   const others = (await other.create({ labels })).body.id;
   expect(errorOf(await stop(acme, { filter: {} }))).toBe('400 INVALID_REQUEST');
 
-  const before = await lastOf(log.eventStore, ['evt.acme.>']);
+  const before = await lastOf(log.eventStore, [`evt.${tenant.id}.>`]);
   const dry = await stop(acme, { filter, dry_run: true });
   expect(dry.body).toMatchObject({ dry_run: true, matched: 2, stopped: 0 });
   expect(dry.body.sessions.toSorted()).toEqual(meant.toSorted());
-  expect(await lastOf(log.eventStore, ['evt.acme.>'])).toBe(before);
+  expect(await lastOf(log.eventStore, [`evt.${tenant.id}.>`])).toBe(before);
 
   const { body } = await stop(acme, { filter, reason: 'a deploy' });
   expect(body).toEqual({ ...dry.body, dry_run: false, stopped: 2, reason: 'a deploy' });
   for (const id of meant) {
     expect((await acme.get(`/api/sessions/${id}`)).body.ended_reason).toBe('user');
-    await log.ended('acme', id);
+    await log.ended(tenant.id, id);
   }
   expect((await acme.get(`/api/sessions/${spared}`)).body.status).toBe('active');
   expect((await other.get(`/api/sessions/${others}`)).body.status).toBe('active');
-  const why = await bss(service, 'why', meant[0]);
-  expect([why.code, why.stderr]).toEqual([0, '']);
-  expect(why.stdout).toContain('stopped 2 sessions at once: a deploy');
+  const why = await runHere({ DATA_DIR: shared.service.dataDir }, 'why', meant[0]);
+  expect(why).toMatchObject({
+    text: expect.stringContaining('stopped 2 sessions at once: a deploy'),
+  });
 });
 
 test('the client updates a session, and stops all that match', async () => {
-  const { sessions } = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
+  const { sessions } = createClient({ url: shared.service.apiUrl, apiKey: tenant.key });
   const { id } = await sessions.create({ labels: { by: 'client' } });
   const changed = await sessions.update(id, { labels: { by: 'update' } });
   expect(changed).toMatchObject({ id, labels: { by: 'update' } });

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
-import { connectApi, type ApiClient, type Reply } from '#test/support/clients/api-client.ts';
+import type { ApiClient, Reply } from '#test/support/clients/api-client.ts';
 import { poolOf } from '#test/support/service/real-session.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
 
-let service: RunningService;
+let shared: SharedService;
 let api: ApiClient;
 beforeAll(async () => {
-  service = await startService({ POOL_MIN_IDLE: '3', POOL_MAX: '40' });
-  api = await connectApi(service.apiUrl);
+  shared = await shareService();
+  ({ owner: api } = await shared.organization());
 });
-afterAll(() => service?.[Symbol.asyncDispose]());
+afterAll(() => shared?.[Symbol.asyncDispose]());
 
 /** How the session got its browser, by the answer's Server-Timing. */
 function startOf({ status, headers }: Reply): string | undefined {
@@ -24,7 +25,7 @@ function startOf({ status, headers }: Reply): string | undefined {
 /** A create while browsers are idle. */
 async function createBeside(body: object): Promise<Reply> {
   await eventually(
-    async () => ((await poolOf(service))['idle'] ?? 0) >= 3,
+    async () => ((await poolOf(shared.service))['idle'] ?? 0) >= 3,
     'browsers wait for a session',
   );
   return api.create(body);

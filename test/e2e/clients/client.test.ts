@@ -1,21 +1,27 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createClient, type Client } from '#src/client/client.ts';
-import { DEV_KEY, startService, type RunningService } from '#test/support/service/service.ts';
+import {
+  shareService,
+  type SharedService,
+  type Tenant,
+} from '#test/support/service/shared-service.ts';
 
-/** The client against the whole service, with room for two sessions. */
-let service: RunningService;
+/** The client against the whole service. */
+let shared: SharedService;
+let tenant: Tenant;
 let client: Client;
 beforeAll(async () => {
-  service = await startService({ POOL_MIN_IDLE: '1', POOL_MAX: '2' });
-  client = createClient({ url: service.apiUrl, apiKey: DEV_KEY });
+  shared = await shareService();
+  tenant = await shared.organization();
+  client = createClient({ url: shared.service.apiUrl, apiKey: tenant.key });
 });
-afterAll(() => service?.[Symbol.asyncDispose]());
+afterAll(() => shared?.[Symbol.asyncDispose]());
 
 describe('the client', () => {
   it('creates, reads, lists, extends, opens and stops', async () => {
     const { sessions } = client;
     await using session = await sessions.create({ duration: '10m', labels: { test: 'client' } });
-    expect(session).toMatchObject({ status: 'active', organization_id: 'dev' });
+    expect(session).toMatchObject({ status: 'active', organization_id: tenant.id });
     expect(await sessions.get(session.id)).toMatchObject({ id: session.id, status: 'active' });
     const page = await sessions.list({ labels: { test: 'client' }, status: 'active', limit: 5 });
     expect(page).toMatchObject({ sessions: [{ id: session.id }], total: 1 });
@@ -47,8 +53,8 @@ describe('the client', () => {
   it('creates one session and charges once, also if answers are lost', async () => {
     let lost = 0;
     const frail = createClient({
-      url: service.apiUrl,
-      apiKey: DEV_KEY,
+      url: shared.service.apiUrl,
+      apiKey: tenant.key,
       async fetch(input, init) {
         const response = await fetch(input, init);
         if (init?.method !== 'POST' || (lost += 1) % 3 === 0) return response;
@@ -62,28 +68,5 @@ describe('the client', () => {
     await session.extend('10m');
     expect(lost).toBe(6);
     expect((await client.sessions.get(session.id)).credits_reserved).toBe(20);
-  });
-
-  it('waits for a queued session', async () => {
-    const { sessions } = client;
-    const first = await sessions.create({ duration: '5m' });
-    const second = await sessions.create({ duration: '5m' });
-    const third = await sessions.create({ duration: '5m' }, { waitMs: 0 });
-    expect(third.status).toMatch(/^(creating|queued)$/);
-    await expect(sessions.waitUntilActive(third.id, { waitMs: 200 })).rejects.toMatchObject({
-      error: 'SESSION_NOT_READY',
-    });
-    const waiting = sessions.waitUntilActive(third.id);
-    await first.stop();
-    expect(await waiting).toMatchObject({ id: third.id, status: 'active' });
-    const fourth = await sessions.create({ duration: '5m' }, { waitMs: 0 });
-    // Expected before the stop is answered, since the wait may end first.
-    const failed = expect(sessions.waitUntilActive(fourth.id)).rejects.toMatchObject({
-      error: 'SESSION_ENDED',
-      context: { ended_reason: 'user' },
-    });
-    await fourth.stop();
-    await failed;
-    await Promise.all([second.stop(), third.stop()]);
   });
 });

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { generateApi } from 'swagger-typescript-api';
 import { expect, it } from 'vitest';
-import { DEV_KEY, startService } from '#test/support/service/service.ts';
+import { shareService } from '#test/support/service/shared-service.ts';
 
 /** A client that another project generates from the OpenAPI document. */
 
@@ -37,7 +37,9 @@ console.log(JSON.stringify({ created, read, ids, extended, stopped, unknown }));
 `;
 
 it('compiles, and creates, reads, lists, extends and deletes a session', async () => {
-  await using service = await startService();
+  await using shared = await shareService();
+  const { service } = shared;
+  const { key } = await shared.organization();
   const folder = await mkdtemp(join(tmpdir(), 'generated-client-'));
   try {
     await generateApi({
@@ -55,7 +57,7 @@ it('compiles, and creates, reads, lists, extends and deletes a session', async (
     const compiled = run(`${MODULES}/.bin/tsc`, [...options, program]);
     const { stdout: flaws } = await compiled.catch((error: { stdout: string }) => error);
     expect(flaws).toBe('');
-    const { stdout } = await run(process.execPath, [program, service.apiUrl, DEV_KEY]);
+    const { stdout } = await run(process.execPath, [program, service.apiUrl, key]);
     const { created, read, ids, extended, stopped, unknown } = JSON.parse(stdout);
     expect(created).toMatchObject({ session_name: 'generated', labels: { team: 'web' } });
     expect(read).toMatchObject({ id: created.id, status: 'active', ended_at: null });

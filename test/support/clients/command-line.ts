@@ -37,10 +37,7 @@ export async function npxBss(service: Service, ...args: string[]): Promise<Comma
   return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);
 }
 
-export async function newOrganization(
-  service: Service,
-  ...options: string[]
-): Promise<string> {
+export async function newOrganization(service: Service, ...options: string[]): Promise<string> {
   const created = await json(service, 'orgs', 'create', '--name', 'Acme', ...options);
   return (created as { organization_id: string }).organization_id;
 }

@@ -1,65 +1,60 @@
 import { expect } from 'vitest';
-import { filters } from '#events/subjects.ts';
-import { eventually, startService } from '#test/support/service/service.ts';
-import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
-import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { filtersFor } from '#events/subjects.ts';
+import type { ApiClient } from '#test/support/clients/api-client.ts';
+import type { ServiceLog } from '#test/support/service/service-log.ts';
+import { eventually } from '#test/support/service/service.ts';
+import { OPERATOR_TOKEN, shareService, type Tenant } from '#test/support/service/shared-service.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
-const OPERATOR_TOKEN = 'operator-4711-token-of-the-tests';
-
 /**
- * A service with one session, the target of a load of bad requests; `expectUnchanged` checks that
- * they had no effect.
+ * An organization with one session, the target of a load of bad requests; `expectUnchanged` checks
+ * that they had no effect.
  */
 export async function startCommandLoad() {
-  const plenty = { requests_per_minute: 1_000_000 };
-  const service = await startService({
-    TIERS: JSON.stringify({ max: plenty, free: plenty }),
-    OPERATOR_TOKEN,
-  });
-  const api = await connectApi(service.apiUrl);
-  const log = await openLog(service);
+  const shared = await shareService();
+  const { service, log } = shared;
+  const tenant = await shared.organization();
+  const { owner: api, key } = tenant;
   const session: string = (await api.create({ session_name: 'the one' })).body.id;
-  const before = await facts(api, log, session);
+  const printed = service.output().length;
+  const before = await facts(tenant, log, session);
 
   /** The service is healthy, has the same session and ledger as before, and has logged no bug. */
   async function expectUnchanged(answersMin: number): Promise<void> {
     const isHealthy = async () => (await api.get('/api/health')).body.status === 'healthy';
     await eventually(isHealthy, 'the service is healthy');
-    expect(await facts(api, log, session)).toEqual(before);
+    expect(await facts(tenant, log, session)).toEqual(before);
     expect(before).toMatchObject({
       list: { total: 1, sessions: [{ id: session, session_name: 'the one', status: 'active' }] },
       ledger: { slotsInUse: 1 },
     });
     expect(api.held()).toBeGreaterThan(answersMin);
-    expect(service.output()).not.toContain('"msg":"unexpected error"');
+    expect(service.output().slice(printed)).not.toContain('"msg":"unexpected error"');
   }
   return {
     apiUrl: service.apiUrl,
     api,
+    key,
     operator: api.as(OPERATOR_TOKEN),
     session,
     expectUnchanged,
-    async [Symbol.asyncDispose]() {
-      await log[Symbol.asyncDispose]();
-      await service[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => shared[Symbol.asyncDispose](),
   };
 }
 
 export type CommandLoad = Awaited<ReturnType<typeof startCommandLoad>>;
 
 /** What bad input must not change. */
-async function facts(api: ApiClient, log: ServiceLog, session: string) {
+async function facts({ id, owner }: Tenant, log: ServiceLog, session: string) {
   const list = await eventually(async () => {
-    const { status, body } = await api.get('/api/sessions?limit=100');
+    const { status, body } = await owner.get('/api/sessions?limit=100');
     return status !== 503 && (body as object);
   }, 'the list is current');
   return {
-    ledger: await log.ledger('dev'),
-    newestSessionEvent: await lastOf(log.eventStore, filters.sessions),
+    ledger: await log.ledger(id),
+    newestEvent: await lastOf(log.eventStore, filtersFor(id, null)),
     list,
-    session: (await api.get(`/api/sessions/${session}`)).body,
+    session: (await owner.get(`/api/sessions/${session}`)).body,
   };
 }
 

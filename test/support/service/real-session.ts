@@ -43,10 +43,7 @@ export async function startRealService(env: Record<string, string> = {}): Promis
 }
 
 /** Creates a session once a browser is idle. */
-export async function createWarm(
-  service: Service,
-  body: object = {},
-): Promise<CreatedSession> {
+export async function createWarm(service: Service, body: object = {}): Promise<CreatedSession> {
   await eventually(
     async () => ((await poolOf(service))['idle'] ?? 0) > 0,
     'a browser that waits for a session',
@@ -77,12 +74,7 @@ export async function readSession(service: Service, id: string) {
 }
 
 /** Resolves once the session has that status. */
-export async function reaches(
-  service: Service,
-  id: string,
-  status: string,
-  withinMs?: number,
-) {
+export async function reaches(service: Service, id: string, status: string, withinMs?: number) {
   return eventually(
     async () => {
       const session = await readSession(service, id);
