@@ -185,9 +185,11 @@ describe('stop', () => {
 });
 
 describe('read your writes', () => {
-  test('a hundred times: single read, list and status show the effect of a 2xx', async () => {
+  const ROUNDS = 20;
+
+  test('twenty times: single read, list and status show the effect of a 2xx', async () => {
     const idle = await list();
-    for (let round = 0; round < 100; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const { body } = await api.create({ duration: '1h' });
       expect(body.status).toBe('active');
       const [single, page, load] = await Promise.all([read(body.id), list(), count()]);

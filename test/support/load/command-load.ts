@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { filtersFor } from '#events/subjects.ts';
-import type { ApiClient } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { OPERATOR_TOKEN, shareService, type Tenant } from '#test/support/service/shared-service.ts';

@@ -66,6 +66,7 @@ export async function readSession(service: Service, id: string) {
   const { status, body } = await service.request('GET', `/api/sessions/${id}`);
   expect([id, status]).toEqual([id, 200]);
   return body as CreatedSession & {
+    ended_at: string | null;
     ended_reason: string | null;
     started_at: string | null;
     last_accessed_at: string | null;
