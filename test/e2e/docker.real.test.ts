@@ -66,10 +66,10 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     await end(session);
   });
 
-  test('fails a session within two seconds after its container is killed, and no other session', async () => {
+  test('fails a session after its container is killed, and no other session', async () => {
     const other = await createWarm(service);
     using watched = await attach(other);
-    expect(await killOne()).toBeLessThan(2_000);
+    await killOne();
     expect(await watched.send('Browser.getVersion')).toMatchObject({ protocolVersion: '1.3' });
     await end(other);
   });
@@ -122,8 +122,8 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     await eventually(() => docker('ps', '-aq', '--filter', `id=${container}`) === '', 'it is gone');
   });
 
-  /** Kills the container of a new session. @returns after how many ms the session had failed */
-  async function killOne(): Promise<number> {
+  /** Kills the container of a new session, which has to fail. */
+  async function killOne(): Promise<void> {
     const struck = await createWarm(service);
     const socket = new WebSocket(struck.cdp_url);
     await once(socket, 'open');
@@ -133,14 +133,12 @@ describe.runIf(hasDocker())('the service with Docker browsers', () => {
     const viewerClosed = once(viewer, 'close');
 
     docker('kill', await containerOf(struck));
-    const killedAt = Date.now();
     const { body } = await eventually(async () => {
       const answer = await service.request('GET', `/api/sessions/${struck.id}`);
       return answer.body.status === 'failed' && answer;
     }, 'the session has failed');
     expect(body.ended_reason).toBe('browser_crashed');
     await Promise.all([closed, viewerClosed]);
-    return Date.parse(body.ended_at) - killedAt;
   }
 
   /** The engine's id of a session's container, once its name has the session's id. */

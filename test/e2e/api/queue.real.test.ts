@@ -12,6 +12,7 @@ import {
   timestamp,
   type ApiClient,
 } from '#test/support/clients/api-client.ts';
+import { auditLog, movesOf } from '#test/support/service/audit-event-store.ts';
 import { poolOf } from '#test/support/service/real-session.ts';
 import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
 
@@ -127,12 +128,13 @@ it('a session that waits too long fails with queue_timeout, and costs nothing', 
   const first = await becomes((await api.create()).body.id, 'active');
   const before = await log.ledger('dev');
   const { id } = (await api.create({ session_name: 'in vain' })).body;
-  expect(await log.ledger('dev')).toMatchObject({ slotsInUse: (before?.slotsInUse ?? 0) + 1 });
   const failed = await becomes(id, 'failed');
   expect(failed).toMatchObject({ ended_reason: 'queue_timeout', credits_used: 0, cdp_url: null });
   expect(Date.parse(failed.ended_at) - Date.parse(failed.created_at)).toBeGreaterThanOrEqual(4_000);
   const ended = (before?.sessionsEnded ?? 0) + 1;
   expect(await log.ledger('dev')).toEqual({ ...before, sessionsEnded: ended });
+  const { ledgerEvents } = await auditLog(service);
+  expect(movesOf(ledgerEvents, id)).toEqual(['slot-reserved', 'slot-released']);
   expect(errorOf(await api.get(`/api/sessions/${id}/access`))).toBe('410 SESSION_ENDED');
   await api.stop(first.id);
   await becomes(first.id, 'stopped');

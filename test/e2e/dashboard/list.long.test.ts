@@ -4,6 +4,7 @@ import {
   type Dashboard,
   goTo,
   inspect,
+  LOOKS,
   startDashboard,
 } from '#test/support/dashboard/dashboard.ts';
 import type { RunningService } from '#test/support/service/service.ts';
@@ -204,4 +205,20 @@ describe('the list of a moment', () => {
     expect(await page.getByRole('row').count()).toBe(102);
     expect(asked).toEqual([null, '100']);
   });
+});
+
+it.each(LOOKS)('%s: no finding of axe on any page', async (look) => {
+  const { id } = await create({ session_name: `seen-${look.theme}`, labels: { team: 'web' } });
+  await using tab = await dashboard.open('/', look);
+  const { page, faults } = tab;
+  await rowOf(page, id).getByText('team=web').waitFor();
+  await inspect(page, 'list', look);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog').waitFor();
+  await inspect(page, 'palette', look);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('API key').waitFor();
+  await inspect(page, 'sign-in', look);
+  expect(faults).toEqual([]);
 });

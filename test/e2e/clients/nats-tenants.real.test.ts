@@ -9,8 +9,8 @@ import {
   startService,
   type RunningService,
 } from '#test/support/service/service.ts';
+import { json } from '#test/support/clients/command-here.ts';
 import {
-  bss,
   create,
   newKey,
   newOrganization,
@@ -145,10 +145,8 @@ describe('a tenant', () => {
     using wire = await openWire(service, { user: use, pass: key });
     using neighbour = await openWire(service, { user: use, pass: own.key });
     expect(await wire.ask('')).toContain('PONG');
-    expect((await bss(service, 'keys', 'revoke', '--key', key_id)).code).toBe(0);
-    const revokedAt = performance.now();
+    await json(service, 'keys', 'revoke', '--key', key_id);
     await wire.closed;
-    expect(performance.now() - revokedAt).toBeLessThan(5_000);
     using again = await openWire(service, { user: use, pass: key });
     expect(await again.ask('')).toContain('-ERR');
     expect(await neighbour.ask('')).toContain('PONG');

@@ -199,7 +199,7 @@ describe('the stream of an organization', () => {
     expect(errorOf(await api.as(late).get('/api/events'))).toBe('503 UNAVAILABLE');
   });
 
-  it('arrives at curl -N at once, with a comment every 15 s', async () => {
+  it('arrives at curl -N at once, with comments between', async () => {
     const id = await liveSession();
     const ownSubject = `"subject":"${id}"`;
     await eventually(
@@ -207,6 +207,6 @@ describe('the stream of an organization', () => {
       'it tells',
     );
     expect(shown).toMatch(/\n\nid: \d+\nevent: session\.stopped\ndata: {"specversion":"1\.0",/);
-    await eventually(() => shown.includes('\n\n: heartbeat\n\n'), 'a heartbeat', 16_000);
+    await eventually(() => shown.includes('\n\n: heartbeat\n\n'), 'a heartbeat');
   });
 });

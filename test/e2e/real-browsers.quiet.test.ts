@@ -8,7 +8,7 @@ import {
   type RealService,
 } from '#test/support/service/real-session.ts';
 
-/** Warm creates of a real browser one after the other, and how soon a dead one is noticed. */
+/** Times that the service promises of real browsers, and warm creates one after the other. */
 
 /** The specification's bound for a session whose browser has died. */
 const PROMISED_MS = 2_000;
@@ -38,4 +38,12 @@ test('a session whose browser is killed fails within 2 s', async () => {
   process.kill(chromium, 'SIGKILL');
   const { ended_at } = await reaches(service, session.id, 'failed');
   expect(Date.parse(ended_at ?? '') - killedAt).toBeLessThan(PROMISED_MS);
+});
+
+test('SIGTERM ends the service with a session in use within 10 s', async () => {
+  const driver = await openCdp((await createWarm(service)).cdp_url);
+  const askedAt = performance.now();
+  expect(await service.end('SIGTERM')).toBe(0);
+  expect(performance.now() - askedAt).toBeLessThan(10_000);
+  await driver.closed;
 });
