@@ -19,9 +19,9 @@ import type { Batch, Views } from '../store/views.ts';
  * - catching-up: folds the events that were stored when it subscribed; the next batch is read while
  *   the store writes. Then live.
  * - live: folds new events. After 100 ms without an event of its subjects the checkpoint moves to
- *   the subscription's position, past the events of other subjects. After every 500 ms without one
- *   it checks that the store still has the checkpoint, every 2 s that the event store is still the
- *   same.
+ *   the subscription's position, past the events of other subjects. While there is none it checks
+ *   every 500 ms that the store still has the checkpoint, every 2 s that the event store is still
+ *   the same; all projectors of a process at the same moment.
  * - rewinding: the store or the event store has lost data (FLUSHALL, restart). Cached views are
  *   dropped, and it subscribes again from the store's checkpoint. Then catching-up.
  * - waiting-for-store: the read model is unavailable. The batch is kept and retried for ever, at

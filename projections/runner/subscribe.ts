@@ -1,9 +1,10 @@
 import { UnknownEvent } from '#events/codec.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import { Unavailable } from '#src/errors.ts';
-import { within } from '#src/async/timeout.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import { stopAtUnknown } from '#src/event-store/unreadable.ts';
 import { writesMax } from '../store/limits.ts';
+import { createBatches, type Batches } from './batches.ts';
 import { advance, enterMode, retryUntilAvailable, type Projector } from './projector.ts';
 
 /**
@@ -14,12 +15,12 @@ import { advance, enterMode, retryUntilAvailable, type Projector } from './proje
 const PAUSE_MS = 100;
 /** The same while catching up: the end may have been reached without a further event. */
 const CATCH_UP_PAUSE_MS = 20;
-/** Pauses between checks of the store's checkpoint, which detect a FLUSHALL: 500 ms. */
-const PAUSES_TO_CHECK = 5;
+/** Between checks of the store's checkpoint, which detect a FLUSHALL. */
+const CHECK_MS = 500;
+/** Checks in a row without an event until the event store's identity is checked, too: 2 s. */
+const CHECKS_TO_STORE_CHECK = 4;
 /** Events in memory while catching up, some kilobytes each. */
 const BUFFERED_MAX = 4_000;
-/** Pauses between checks of the event store's identity: 2 s without an event. */
-const PAUSES_TO_STORE_CHECK = 20;
 
 /**
  * Subscribes from the store's checkpoint and folds. Returns when the store or the event store has
@@ -33,14 +34,16 @@ export async function subscribeProjector(projector: Projector): Promise<void> {
   projector.states.clear();
   const after = await resumeFromCheckpoint(projector);
   const stop = new AbortController();
+  const signal = AbortSignal.any([options.signal, stop.signal]);
   const subscription = options.eventStore.subscribe({
     subjects,
     after,
-    signal: AbortSignal.any([options.signal, stop.signal]),
+    signal,
     batchMax: options.exclusive === undefined ? writesMax : BUFFERED_MAX,
     ...skipOptions(projector),
     onPosition(sequence) {
       projector.position = sequence;
+      if (sequence > progress.checkpoint) batches.moved();
     },
     onUnreadable(poison) {
       const { sequence, subject, reason } = poison;
@@ -48,14 +51,15 @@ export async function subscribeProjector(projector: Projector): Promise<void> {
       projector.skipEvent({ projection: projector.id, sequence, subject }, reason);
     },
   });
-  const batches = subscription[Symbol.asyncIterator]();
+  const iterator = subscription[Symbol.asyncIterator]();
+  const batches = createBatches(iterator, signal);
   try {
     const target = await options.eventStore.lastSequence();
     await foldBatches(projector, batches, target);
   } finally {
     stop.abort();
     // Not awaited: a subscription that is slow to stop delivers nothing more.
-    batches.return?.().catch(ignore);
+    iterator.return?.().catch(ignore);
   }
 }
 
@@ -97,37 +101,37 @@ async function resumeFromCheckpoint(projector: Projector): Promise<number> {
 }
 
 /** Returns when events up to the checkpoint were lost, or when the signal aborts. */
-async function foldBatches(
-  projector: Projector,
-  batches: AsyncIterator<RecordedEvent[]>,
-  target: number,
-): Promise<void> {
+async function foldBatches(projector: Projector, batches: Batches, target: number): Promise<void> {
   const { options, progress } = projector;
-  let next = nextOf(batches);
-  let pauses = 0;
+  batches.ask();
+  let checks = 0;
   const buffer = createEventBuffer(projector);
   let writing = Promise.resolve(true);
   try {
     while (!options.signal.aborted) {
       const isThere = progress.checkpoint >= target;
       enterMode(projector, isThere ? 'live' : 'catching-up');
-      const pauseMs = isThere ? PAUSE_MS : CATCH_UP_PAUSE_MS;
-      const batch = await within(pauseMs, next, () => 'idle' as const);
+      const isBehind = !isThere || projector.position > progress.checkpoint;
+      const batch = isBehind
+        ? await batches.next(isThere ? PAUSE_MS : CATCH_UP_PAUSE_MS)
+        : await batches.nextOrMove(untilTickOf(CHECK_MS));
       let isIntact = true;
       if (batch instanceof UnknownEvent) {
         // The events before it may still be in the buffer.
         isIntact = await writing;
         if (isIntact) isIntact = await advance(projector, buffer.flush(), 0);
         if (isIntact) throw batch;
+      } else if (batch === 'moved') {
+        continue;
       } else if (batch === 'idle') {
         isIntact = await writing;
-        pauses += 1;
-        const events = buffer.flush();
-        const isDue = events.length > 0 || pauses % PAUSES_TO_CHECK === 0;
         // Every batch up to the position has been handled: no further one has arrived.
-        if (isDue || projector.position > progress.checkpoint)
-          isIntact &&= await advance(projector, events, projector.position);
-        if (pauses % PAUSES_TO_STORE_CHECK === 0) isIntact &&= await isSameEventStore(projector);
+        if (isBehind) isIntact &&= await advance(projector, buffer.flush(), projector.position);
+        else {
+          checks += 1;
+          isIntact &&= await hasCheckpoint(projector);
+          if (checks % CHECKS_TO_STORE_CHECK === 0) isIntact &&= await isSameEventStore(projector);
+        }
       } else if (batch.done === true) {
         if (options.signal.aborted) return;
         throw new Unavailable('event-log', 'the subscription ended');
@@ -135,14 +139,14 @@ async function foldBatches(
         // While catching up, the next batch is read while the store writes. Live, the read waits,
         // so that events collect to a batch meanwhile.
         const isMore = (batch.value.at(-1)?.sequence ?? 0) < target;
-        if (isMore) next = markHandled(nextOf(batches));
+        if (isMore) batches.ask();
         for (const piece of buffer.add(batch.value, isMore)) {
           isIntact &&= await writing;
           if (isIntact) writing = markHandled(advance(projector, piece, 0));
         }
         if (!isMore) {
           isIntact &&= await writing;
-          next = nextOf(batches);
+          batches.ask();
         }
       }
       if (!isIntact) return enterMode(projector, 'rewinding');
@@ -151,14 +155,6 @@ async function foldBatches(
     // A pending write moves the checkpoint: the next subscription must start from its result.
     await writing.catch(ignore);
   }
-}
-
-/** The next batch; the error, if the event that follows is one that this build does not know. */
-function nextOf(batches: AsyncIterator<RecordedEvent[]>) {
-  return batches.next().catch((error: unknown) => {
-    if (error instanceof UnknownEvent) return error;
-    throw error;
-  });
 }
 
 /** Collects events until there are enough for one write. */
@@ -202,6 +198,13 @@ function createEventBuffer({ keyOf, options }: Projector): EventBuffer {
 function markHandled<T>(work: Promise<T>): Promise<T> {
   work.catch(ignore);
   return work;
+}
+
+/** Whether the store still has the checkpoint; one that another projector has moved is followed. */
+async function hasCheckpoint(projector: Projector): Promise<boolean> {
+  const { options, store, progress } = projector;
+  const stored = await retryUntilAvailable(projector, () => options.views.checkpoint(store));
+  return stored === progress.checkpoint || advance(projector, [], 0);
 }
 
 async function isSameEventStore(projector: Projector): Promise<boolean> {

@@ -150,17 +150,17 @@ async function hostLimits({ browsers, pool }: Infrastructure['config']) {
         launchesAtOnce: browsers.kubernetes.launchesAtOnce,
         browserBytes: 0,
       },
-      readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+      readHost: () => ({ memoryFreeBytes: null, cpuPressure: null }),
     };
   if (browsers.kind === 'simulated')
     return {
       limits: { ...pool, launchesAtOnce: pool.max, browserBytes: 0 },
-      readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+      readHost: () => ({ memoryFreeBytes: null, cpuPressure: null }),
     };
   // Process browsers share this process's cgroup limits; containers have the machine's.
   const scope: HostScope = browsers.kind === 'process' ? 'group' : 'machine';
   return {
-    limits: { ...pool, launchesAtOnce: await coresOf({ scope }), browserBytes: BROWSER_BYTES },
+    limits: { ...pool, launchesAtOnce: coresOf({ scope }), browserBytes: BROWSER_BYTES },
     readHost: () => readHost({ scope }),
   };
 }

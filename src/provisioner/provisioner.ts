@@ -72,7 +72,7 @@ export type ProvisionerDependencies = {
   /** The longest time that a request waits for a server. */
   queueTimeoutMs: number;
   /** The free resources of the host. */
-  readHost: () => Promise<Host>;
+  readHost: () => Host;
   /** Whether running browsers are left for the next process to adopt; `stop` by default. */
   onShutdown?: 'stop' | 'leave';
   /** Milliseconds in which the process ends, this part included; 9,500 by default. */
@@ -149,7 +149,7 @@ export async function startProvisioner(
     report: async (resized) => void (await report({ type: 'ResizePool', ...resized })),
   });
   started.defer(() => void autoscaler[Symbol.asyncDispose]());
-  await autoscaler.evaluate();
+  autoscaler.evaluate();
   const reportReconciled = createReconcileReporter(report);
   const reconciler = await reconcileEvery({ ...dependencies, pool, signal }, reportReconciled);
   const { sequence, state } = await report(

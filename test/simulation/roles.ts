@@ -141,7 +141,7 @@ function serverOf({ machines }: Servers, host: Host, process: Process) {
     server: { id: host.id, ip: '10.0.0.1' },
     vncPasswordOf: () => 'password',
     limits: LIMITS,
-    readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+    readHost: () => ({ memoryFreeBytes: null, cpuPressure: null }),
     onShutdown: host.hasContainers ? ('leave' as const) : ('stop' as const),
   };
 }

@@ -28,7 +28,7 @@ const LAUNCH_MS = 1_000;
 type Resized = Extract<ServerEvent, { type: 'server.pool-resized' }>['data'];
 export type Autoscaler = {
   /** Reads the host's resources and decides, now. */
-  evaluate(): Promise<void>;
+  evaluate(): void;
 } & AsyncDisposable;
 
 /**
@@ -39,7 +39,7 @@ export type Autoscaler = {
  */
 export function startAutoscaler(dependencies: {
   pool: Pool;
-  readHost: () => Promise<Host>;
+  readHost: () => Host;
   report: (resized: Resized) => Promise<void>;
 }): Autoscaler {
   const { pool, readHost, report } = dependencies;
@@ -47,7 +47,6 @@ export function startAutoscaler(dependencies: {
   let stuckSince: number | null = null;
   let unreported: Resized | null = null;
   let reporting: Promise<void> | null = null;
-  let evaluating: Promise<void> | null = null;
 
   async function reportAll(): Promise<void> {
     for (let next = unreported; next !== null; next = unreported) {
@@ -58,8 +57,8 @@ export function startAutoscaler(dependencies: {
     }
     reporting = null;
   }
-  async function decide(): Promise<void> {
-    const host = await readHost();
+  function decide(): void {
+    const host = readHost();
     const hasChanged = host.memoryFreeBytes !== pool.host.memoryFreeBytes;
     pool.host = host;
     const inputs = inputsOf(pool, quiet);
@@ -91,20 +90,20 @@ export function startAutoscaler(dependencies: {
       pool.log.error({ err: error, session: request.identity }, 'failed to requeue a request'),
     );
   }
-  async function evaluate(): Promise<void> {
-    evaluating ??= decide()
-      .catch((error: unknown) => pool.log.error({ err: error }, 'autoscaler evaluation failed'))
-      .finally(() => (evaluating = null));
-    await evaluating;
+  function evaluate(): void {
+    try {
+      decide();
+    } catch (error) {
+      pool.log.error({ err: error }, 'autoscaler evaluation failed');
+    }
   }
-  const timer = setInterval(() => void evaluate(), EVALUATE_EVERY_MS).unref();
-  const forget = afterArrivals(pool, () => void evaluate());
+  const timer = setInterval(evaluate, EVALUATE_EVERY_MS).unref();
+  const forget = afterArrivals(pool, evaluate);
   return {
     evaluate,
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
       forget();
-      await evaluating;
       await reporting;
     },
   };

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
@@ -22,32 +22,31 @@ type Place = { scope: HostScope; root?: string };
 
 /**
  * Reads the free resources: the lowest of the machine's and of each control group from this
- * process's upwards, version 1 or 2. A file that is missing or unreadable imposes no limit.
+ * process's upwards, version 1 or 2. A file that is missing or unreadable imposes no limit. The
+ * kernel answers these reads from memory, so none goes through the thread pool: that would cost
+ * several times as much, each second.
  */
-export async function readHost({ scope, root = '/' }: Place): Promise<Host> {
-  const [available, pressure, groups] = await Promise.all([
-    readText(root, 'proc/meminfo').then(availableBytes),
-    readText(root, 'proc/pressure/cpu').then(someShare),
-    scope === 'group' ? groupsOf(root) : [],
-  ]);
+export function readHost({ scope, root = '/' }: Place): Host {
+  const groups = scope === 'group' ? groupsOf(root) : [];
   const memory = groups.filter(({ controls }) => controls !== 'cpu');
-  const free = await Promise.all(memory.map((group) => freeOfGroup(root, group)));
+  const free = memory.map((group) => freeOfGroup(root, group));
+  const available = availableBytes(readText(root, 'proc/meminfo'));
   const known = [available, ...free].filter((bytes) => bytes !== null);
   const own = groups.find(({ controls }) => controls === 'all');
   const ownPressure =
-    own === undefined ? null : someShare(await readText(root, own.folder, 'cpu.pressure'));
+    own === undefined ? null : someShare(readText(root, own.folder, 'cpu.pressure'));
   return {
     memoryFreeBytes: known.length === 0 ? null : Math.max(0, Math.min(...known)),
-    cpuPressure: ownPressure ?? pressure,
+    cpuPressure: ownPressure ?? someShare(readText(root, 'proc/pressure/cpu')),
   };
 }
 
 /** Cores that this process may use: the machine's, or the quota of its control groups if less. */
-export async function coresOf({ scope, root = '/' }: Place): Promise<number> {
+export function coresOf({ scope, root = '/' }: Place): number {
   const cores = availableParallelism();
   if (scope === 'machine') return cores;
-  const groups = (await groupsOf(root)).filter(({ controls }) => controls !== 'memory');
-  const quotas = await Promise.all(groups.map((group) => quotaOf(root, group)));
+  const groups = groupsOf(root).filter(({ controls }) => controls !== 'memory');
+  const quotas = groups.map((group) => quotaOf(root, group));
   return Math.max(1, Math.ceil(Math.min(cores, ...quotas.filter((quota) => quota !== null))));
 }
 
@@ -55,8 +54,8 @@ export async function coresOf({ scope, root = '/' }: Place): Promise<number> {
 type Group = { folder: string; controls: 'all' | 'memory' | 'cpu' };
 
 /** This process's groups and their parents, the nearest first. */
-async function groupsOf(root: string): Promise<Group[]> {
-  const lines = ((await readText(root, 'proc/self/cgroup')) ?? '').split('\n');
+function groupsOf(root: string): Group[] {
+  const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n');
   return lines.flatMap((line) => {
     const [, number, controllers = '', path = ''] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
     const names = controllers.split(',');
@@ -76,17 +75,16 @@ function upwards(mount: string, path: string, controls: Group['controls']): Grou
 }
 
 /** Memory that a group may still allocate; its inactive file cache counts as free. */
-async function freeOfGroup(root: string, { folder, controls }: Group): Promise<number | null> {
+function freeOfGroup(root: string, { folder, controls }: Group): number | null {
   const [limitName, usageName, cacheName] =
     controls === 'all'
       ? ['memory.max', 'memory.current', 'inactive_file']
       : ['memory.limit_in_bytes', 'memory.usage_in_bytes', 'total_inactive_file'];
-  const [limit, usage, stat] = await Promise.all([
-    readText(root, folder, limitName ?? ''),
-    readText(root, folder, usageName ?? ''),
-    readText(root, folder, 'memory.stat'),
-  ]);
-  if (limit === null || usage === null || !isLimit(limit)) return null;
+  const limit = readText(root, folder, limitName ?? '');
+  if (limit === null || !isLimit(limit)) return null;
+  const usage = readText(root, folder, usageName ?? '');
+  if (usage === null) return null;
+  const stat = readText(root, folder, 'memory.stat');
   const cache = new RegExp(`^${cacheName} (\\d+)$`, 'm').exec(stat ?? '')?.[1];
   return Number(limit) - (Number(usage) - Number(cache ?? 0));
 }
@@ -97,12 +95,12 @@ function isLimit(text: string): boolean {
 }
 
 /** Cores; null where the group has no quota. */
-async function quotaOf(root: string, { folder, controls }: Group): Promise<number | null> {
+function quotaOf(root: string, { folder, controls }: Group): number | null {
   const text =
     controls === 'all'
-      ? await readText(root, folder, 'cpu.max')
-      : `${await readText(root, folder, 'cpu.cfs_quota_us')} ` +
-        `${await readText(root, folder, 'cpu.cfs_period_us')}`;
+      ? readText(root, folder, 'cpu.max')
+      : `${readText(root, folder, 'cpu.cfs_quota_us')} ` +
+        `${readText(root, folder, 'cpu.cfs_period_us')}`;
   const [, quota, period] = /^(\d+) (\d+)$/.exec(text ?? '') ?? [];
   return quota === undefined || Number(period) === 0 ? null : Number(quota) / Number(period);
 }
@@ -118,9 +116,9 @@ function someShare(pressure: string | null): number | null {
   return percent === undefined ? null : Math.min(1, Number(percent) / 100);
 }
 
-async function readText(root: string, ...path: string[]): Promise<string | null> {
+function readText(root: string, ...path: string[]): string | null {
   try {
-    return (await readFile(join(root, ...path), 'utf8')).trim();
+    return readFileSync(join(root, ...path), 'utf8').trim();
   } catch {
     return null;
   }

@@ -174,7 +174,7 @@ export async function startApp(
       limits: { minIdle: 2, maxIdle: 20, max: 20, launchesAtOnce: 4, browserBytes: 0 },
       queueTimeoutMs: queue.timeoutMs,
       recordings: { objects, maxBytes: 64 * 1024 * 1024, times: { segmentMs: 100 } },
-      readHost: async () => ({ memoryFreeBytes: null, cpuPressure: null }),
+      readHost: () => ({ memoryFreeBytes: null, cpuPressure: null }),
       onLogReconnect: () => () => undefined,
     }),
   );

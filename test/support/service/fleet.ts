@@ -152,7 +152,7 @@ export async function openFleet({
       ...(options.blackBoxes !== undefined && { blackBoxes: options.blackBoxes }),
       ...(options.recordings !== undefined && { recordings: options.recordings }),
       queueTimeoutMs: 300_000,
-      readHost: async () => {
+      readHost: () => {
         return { memoryFreeBytes: options.memoryFreeBytes?.() ?? null, cpuPressure: null };
       },
       onLogReconnect: () => () => undefined,

@@ -113,6 +113,16 @@ describe('a projector', () => {
     ]);
   });
 
+  test('without events reads its checkpoint and writes nothing', async () => {
+    const eventStore = await eventStoreOfSessions(3);
+    const views = createMemoryViews();
+    await using _ = startProjector(sessionView, eventStore, views);
+    await untilCheckpoint(sessionView, views, 12);
+    const [reads, writes] = [vi.spyOn(views, 'checkpoint'), vi.spyOn(views, 'write')];
+    await vi.waitUntil(() => reads.mock.calls.length >= 2, eventually);
+    expect(writes).not.toHaveBeenCalled();
+  });
+
   test('starts at the first event of an event store that was truncated', async () => {
     const eventStore = truncated(await eventStoreOfSessions(3), 10);
     const views = createMemoryViews();

@@ -47,45 +47,45 @@ const version1 = {
 
 test('free memory is what the tightest control group leaves, with its file cache counted as free', async () => {
   await machine(version2);
-  expect((await readHost({ scope: 'group', root })).memoryFreeBytes).toBe(1.5 * GIB);
+  expect(readHost({ scope: 'group', root }).memoryFreeBytes).toBe(1.5 * GIB);
 });
 
 test('control groups of version 1 limit the memory too', async () => {
   await machine(version1);
-  expect((await readHost({ scope: 'group', root })).memoryFreeBytes).toBe(1.25 * GIB);
+  expect(readHost({ scope: 'group', root }).memoryFreeBytes).toBe(1.25 * GIB);
 });
 
 test('for browsers outside of this process’s control groups the host’s memory counts', async () => {
   await machine(version2);
-  expect((await readHost({ scope: 'machine', root })).memoryFreeBytes).toBe(8 * GIB);
+  expect(readHost({ scope: 'machine', root }).memoryFreeBytes).toBe(8 * GIB);
 });
 
 test('a control group that has used up its memory leaves none', async () => {
   await machine({ ...version2, 'sys/fs/cgroup/app.slice/memory.current': 5 * GIB });
-  expect((await readHost({ scope: 'group', root })).memoryFreeBytes).toBe(0);
+  expect(readHost({ scope: 'group', root }).memoryFreeBytes).toBe(0);
 });
 
 test('the CPU pressure of the own control group takes precedence over the host’s', async () => {
   await machine(version2);
-  expect((await readHost({ scope: 'group', root })).cpuPressure).toBe(0.5);
+  expect(readHost({ scope: 'group', root }).cpuPressure).toBe(0.5);
   const own = 'some avg10=0.00 avg60=12.50 avg300=0.00 total=0';
   await machine({ 'sys/fs/cgroup/app.slice/bss.service/cpu.pressure': own });
-  expect((await readHost({ scope: 'group', root })).cpuPressure).toBe(0.125);
+  expect(readHost({ scope: 'group', root }).cpuPressure).toBe(0.125);
 });
 
 test('a CPU quota counts as cores, rounded up', async () => {
   await machine(version2);
-  expect(await coresOf({ scope: 'group', root })).toBe(1);
-  expect(await coresOf({ scope: 'machine', root })).toBe(availableParallelism());
+  expect(coresOf({ scope: 'group', root })).toBe(1);
+  expect(coresOf({ scope: 'machine', root })).toBe(availableParallelism());
 });
 
 test('a CPU quota of version 1 counts as cores too', async () => {
   await machine(version1);
-  expect(await coresOf({ scope: 'group', root })).toBe(1);
+  expect(coresOf({ scope: 'group', root })).toBe(1);
 });
 
 test('a host without these files imposes no limit', async () => {
-  expect(await readHost({ scope: 'group', root })).toEqual({
+  expect(readHost({ scope: 'group', root })).toEqual({
     memoryFreeBytes: null,
     cpuPressure: null,
   });
