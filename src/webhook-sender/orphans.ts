@@ -9,6 +9,8 @@ export type Orphans = {
    * have been read; without a list nothing is removed.
    */
   forget(): Promise<void>;
+  /** Whose records there were at the start and are not removed. */
+  webhookIds(): Iterable<string>;
 };
 
 type Parts = Pick<SenderDependencies, 'records' | 'log'> & {
@@ -35,6 +37,7 @@ export function createOrphans({ records, log, isOrphan }: Parts): Orphans {
         await forgetRecords({ records, log }, webhookId);
       }
     },
+    webhookIds: () => listed ?? [],
   };
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { sleep } from '#src/async/sleep.ts';
+import { createNotifier } from '#src/async/notifier.ts';
 import { newId } from '#src/ids.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 
@@ -16,6 +16,8 @@ const HOLDER = 'whs';
 export type Parts = {
   /** Whether this process serves the webhook now. */
   isOurs(webhookId: string): boolean;
+  /** What is wanted may have changed. */
+  look(): void;
   /** Releases the parts; what works on them has ended. */
   release(): Promise<void>;
   /** Resolves once no part is taken any more, after the signal has aborted. */
@@ -23,6 +25,8 @@ export type Parts = {
 };
 
 type Options = {
+  /** The webhooks that there are: only their parts are taken. */
+  wanted: () => Iterable<string>;
   /** Called after each change; resolves when the work on what is not ours any more has ended. */
   onChange: () => Promise<void>;
   signal: AbortSignal;
@@ -30,11 +34,15 @@ type Options = {
   leaseMs?: number;
 };
 
-/** Takes parts and keeps its share of them until the signal aborts. */
+/**
+ * Takes parts that have webhooks, and keeps its share of them until the signal aborts. Without
+ * webhooks it renews nothing.
+ */
 export function keepParts(leases: Leases, options: Options): Parts {
   const keeper = new Keeper(leases, options);
   return {
     isOurs: (webhookId) => keeper.isOurs(partOf(webhookId)),
+    look: () => keeper.look(),
     release: () => keeper.release(),
     ended: keeper.keep(),
   };
@@ -53,8 +61,13 @@ class Keeper {
   readonly #givenUp = new Set<number>();
   /** Of those, the ones whose work has ended. */
   readonly #releasable = new Set<number>();
-  /** As many parts as each process has if all have the same number; at first all. */
-  #share = PARTS;
+  /** The parts that have webhooks. */
+  #wanted = new Set<number>();
+  /** Processes that keep parts, as far as is known. */
+  #processes = 1;
+  readonly #looks = createNotifier();
+  /** Whether a part is wanted that was not when the round began. */
+  #isWantedNew = false;
 
   constructor(leases: Leases, options: Options) {
     this.#leases = leases;
@@ -67,14 +80,31 @@ class Keeper {
   async keep(): Promise<void> {
     const { signal, onChange } = this.#options;
     while (!signal.aborted) {
+      this.#wanted = partsOf(this.#options.wanted());
+      this.#isWantedNew = false;
       await this.#releaseGivenUp();
       await Promise.all([...this.#held].map(([part, at]) => this.#renew(part, at)));
-      await this.#count();
+      if (this.#wanted.size > 0) await this.#count();
       const taken = await this.#take();
       const given = this.#giveUp();
       void onChange().then(() => this.#end(given));
-      await sleep(taken > 0 ? this.#renewEveryMs / 10 : this.#renewEveryMs, signal);
+      if (!this.#isWantedNew) await this.#pause(taken);
     }
+  }
+
+  /** Begins the next round at once if a part is wanted that was not. */
+  look(): void {
+    const wanted = partsOf(this.#options.wanted());
+    if ([...wanted].every((part) => this.#wanted.has(part))) return;
+    this.#isWantedNew = true;
+    this.#looks.notify();
+  }
+
+  /** Where nothing is wanted and nothing held, until something is wanted. */
+  #pause(taken: number): Promise<void> {
+    const isIdle = this.#wanted.size === 0 && this.#held.size === 0;
+    const ms = taken > 0 ? this.#renewEveryMs / 10 : this.#renewEveryMs;
+    return this.#looks.wait(this.#options.signal, isIdle ? undefined : ms);
   }
 
   /** By the time of the renewal: whatever `keep` waits for, another process may have it then. */
@@ -102,9 +132,10 @@ class Keeper {
     return this.#leases.acquire(nameOf(part), this.#holder).catch(() => null);
   }
 
+  /** A part that has no webhooks any more is not renewed: it runs out, or is wanted again. */
   async #renew(part: number, renewedAt: number): Promise<void> {
     const at = performance.now();
-    const isHeld = await this.#acquire(part);
+    const isHeld = this.#wanted.has(part) ? await this.#acquire(part) : null;
     if (isHeld === true) this.#held.set(part, at);
     else if (isHeld === false || at - renewedAt > this.#giveUpMs) this.#drop(part);
   }
@@ -115,24 +146,29 @@ class Keeper {
     this.#releasable.delete(part);
   }
 
-  /** Shares with the processes that are there. Without an answer the share stays as it is. */
+  /** Counts the processes that share. Without an answer their number stays as it is. */
   async #count(): Promise<void> {
     try {
       await this.#leases.renew(this.#holder);
       const names = [...(await this.#leases.held())];
       const processes = names.filter((name) => name.startsWith(`${HOLDER}_`)).length;
-      this.#share = Math.ceil(PARTS / Math.max(1, processes));
+      this.#processes = Math.max(1, processes);
     } catch {
       // The store of leases does not answer, which is logged elsewhere.
     }
   }
 
+  /** As many parts as each process has if all have the same number. */
+  #share(): number {
+    return Math.ceil(this.#wanted.size / this.#processes);
+  }
+
   /** Takes free parts up to its share. @returns how many */
   async #take(): Promise<number> {
     let taken = 0;
-    for (const part of shuffled().filter((one) => !this.#held.has(one))) {
+    for (const part of shuffled([...this.#wanted].filter((one) => !this.#held.has(one)))) {
       const at = performance.now();
-      const hasShare = this.#held.size - this.#givenUp.size >= this.#share;
+      const hasShare = this.#kept().length >= this.#share();
       if (taken >= TAKEN_AT_ONCE || hasShare || this.#options.signal.aborted) break;
       const isTaken = await this.#acquire(part);
       // Each further one would wait for its time-out, too, and the renewals with it.
@@ -144,10 +180,15 @@ class Keeper {
     return taken;
   }
 
+  /** The parts with webhooks that it has and keeps. */
+  #kept(): number[] {
+    const isKept = (part: number) => this.#wanted.has(part) && !this.#givenUp.has(part);
+    return [...this.#held.keys()].filter(isKept);
+  }
+
   /** What it has beyond its share. */
   #giveUp(): number[] {
-    const kept = [...this.#held.keys()].filter((part) => !this.#givenUp.has(part));
-    const given = kept.slice(this.#share);
+    const given = this.#kept().slice(this.#share());
     for (const part of given) this.#givenUp.add(part);
     return given;
   }
@@ -171,13 +212,26 @@ function nameOf(part: number): string {
   return `webhooks-${part}`;
 }
 
+/** The name of the lease of a webhook's part. */
+export function leaseOf(webhookId: string): string {
+  return nameOf(partOf(webhookId));
+}
+
 function partOf(webhookId: string): number {
   return (createHash('sha256').update(webhookId).digest()[0] ?? 0) % PARTS;
 }
 
+/** The parts of the webhooks; no more are looked at than it takes to find all. */
+function partsOf(webhookIds: Iterable<string>): Set<number> {
+  const parts = new Set<number>();
+  for (const webhookId of webhookIds) if (parts.add(partOf(webhookId)).size === PARTS) break;
+  return parts;
+}
+
 /** Processes that start together begin with different ones. */
-function shuffled(): number[] {
-  return Array.from({ length: PARTS }, (_, part) => ({ part, order: Math.random() }))
+function shuffled(parts: readonly number[]): number[] {
+  return parts
+    .map((part) => ({ part, order: Math.random() }))
     .toSorted((one, other) => one.order - other.order)
     .map(({ part }) => part);
 }

@@ -43,6 +43,7 @@ export function startWebhookSender(
     isOrphan: (webhookId) =>
       organizations.areComplete() && !workers.has(webhookId) && parts?.isOurs(webhookId) === true,
   });
+  const wanted = () => [...workers.webhookIds(), ...orphans.webhookIds()];
   const onChange = () => {
     void orphans.forget();
     return workers.reconcile();
@@ -55,7 +56,8 @@ export function startWebhookSender(
       async (wentWell) => {
         await orphans.list();
         await organizations.follow(signal, () => {
-          parts ??= keepParts(leases, { onChange, signal });
+          parts ??= keepParts(leases, { wanted, onChange, signal });
+          parts.look();
           wentWell();
         });
       },

@@ -19,6 +19,8 @@ export type Workers = {
   reconcile(): Promise<void>;
   /** Whether an organization has the webhook. */
   has(webhookId: string): boolean;
+  /** The webhooks of all organizations. */
+  webhookIds(): Iterable<string>;
   figures(): WebhookFigures;
   /** Ends all workers. */
   end(): Promise<void>;
@@ -85,6 +87,7 @@ export function createWorkers(
         for (const webhookId of idsOf.get(organizationId) ?? []) workers.get(webhookId)?.wake();
     },
     has: (webhookId) => known.has(webhookId),
+    webhookIds: () => known.keys(),
     figures() {
       const ours = [...workers.keys()].map((webhookId) => known.get(webhookId)?.webhook);
       const disabled = ours.filter((webhook) => webhook?.disabled !== undefined).length;

@@ -26,6 +26,7 @@ async function startProcess() {
   // Each process has leases of its own, as each has its own memory of what it wrote.
   const leases = await createJetStreamLeases(connection, { leaseMs });
   const parts = keepParts(leases, {
+    wanted: () => ids,
     onChange: async () => undefined,
     signal: stop.signal,
     leaseMs,

@@ -12,9 +12,18 @@ const quickLeases = () => createMemoryLeases({ now: () => performance.now() * 10
 const ids = Array.from({ length: 500 }, (_, count) => `whk_${count}`);
 
 /** A process that keeps parts; `ending` is how long its work on a part takes to end. */
-function startProcess(leases: Leases, ending: Promise<void> = Promise.resolve()) {
+function startProcess(
+  leases: Leases,
+  ending: Promise<void> = Promise.resolve(),
+  wanted: () => readonly string[] = () => ids,
+) {
   const stop = new AbortController();
-  const parts = keepParts(leases, { onChange: () => ending, signal: stop.signal, leaseMs });
+  const parts = keepParts(leases, {
+    wanted,
+    onChange: () => ending,
+    signal: stop.signal,
+    leaseMs,
+  });
   return {
     ...parts,
     ours: () => ids.filter((id) => parts.isOurs(id)),
@@ -85,6 +94,30 @@ test('a part whose lease ran out is not ours, also while the store of leases han
   await process.end();
 });
 
+test('without webhooks no lease is renewed; the part of the first one is taken at once', async () => {
+  const leases = quickLeases();
+  let [asked, webhooks]: [number, string[]] = [0, []];
+  const counted: Leases = {
+    ...leases,
+    renew: (name) => ((asked += 1), leases.renew(name)),
+    acquire: (name, holder) => ((asked += 1), leases.acquire(name, holder)),
+    held: () => ((asked += 1), leases.held()),
+  };
+  const process = startProcess(counted, Promise.resolve(), () => webhooks);
+  process.look();
+  await new Promise(setImmediate);
+  expect(asked).toBe(0);
+  webhooks = ids.slice(0, 1);
+  process.look();
+  // Within the turns that the answers take: no timer has to fire.
+  for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate);
+  expect(process.isOurs(ids[0] as string)).toBe(true);
+  expect([...(await leases.held())].filter((name) => name.startsWith('webhooks-'))).toHaveLength(1);
+  webhooks = [];
+  await eventually(() => !process.isOurs(ids[0] as string), 'its lease runs out');
+  await process.end();
+});
+
 test('a store of leases that is away is asked once each round, not once for each part', async () => {
   const leases = quickLeases();
   let [asked, rounds] = [0, 0];
@@ -97,7 +130,7 @@ test('a store of leases that is away is asked once each round, not once for each
         return Promise.reject(new Error('away'));
       },
     },
-    { onChange: async () => void (rounds += 1), signal: stop.signal, leaseMs },
+    { wanted: () => ids, onChange: async () => void (rounds += 1), signal: stop.signal, leaseMs },
   );
   await eventually(() => rounds >= 3, 'three rounds are over');
   expect(asked).toBe(rounds);
