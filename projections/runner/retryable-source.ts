@@ -1,10 +1,6 @@
 import { Unavailable } from '#src/errors.ts';
-import { combineCalls } from '#src/async/combine-calls.ts';
-import type { EventStoreInfo } from '#src/event-store/event-store.ts';
 import type { ProjectionSource } from './projector.ts';
 
-/** More than there are projections. */
-const INFOS_MAX = 100;
 /** At most one failure per 5 s is reported: every projection asks the event store each second. */
 const REPORT_EVERY_MS = 5_000;
 
@@ -13,7 +9,7 @@ const REPORT_EVERY_MS = 5_000;
  * does not know its stream yet, a permission that is missing for a moment) is no bug of a
  * projection and becomes `Unavailable`, which projectors retry. RangeError and TypeError, the bugs
  * of a caller, are thrown unchanged. Subscriptions pass through: those of a process do not fail
- * (src/event-store/shared-subscription.ts). Requests of one turn for the info are one.
+ * (src/event-store/shared-subscription.ts).
  */
 export function retryableSource(
   eventStore: ProjectionSource,
@@ -30,15 +26,11 @@ export function retryableSource(
     }
     throw new Unavailable('event-log', error);
   }
-  const info = combineCalls<null, EventStoreInfo>(async (_, asked) => {
-    const answer = await eventStore.info();
-    return asked.map(() => answer);
-  }, INFOS_MAX);
   return {
     subscribe: (options) => eventStore.subscribe(options),
     history: (aggregate) => eventStore.history(aggregate),
     read: (options) => eventStore.read(options),
     lastSequence: () => eventStore.lastSequence().catch(asUnavailable),
-    info: () => info('', null).catch(asUnavailable),
+    info: () => eventStore.info().catch(asUnavailable),
   };
 }

@@ -1,5 +1,6 @@
 import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { retentionOf } from '../all-projections.ts';
 import { createLagMeter, lagSecondsMax, type Lag, type LagMeter } from './lag.ts';
@@ -49,9 +50,9 @@ export type StartProjectionsOptions = {
 
 /** How often the end of the event store is sampled; also the precision of a lag's seconds. */
 const MEASURE_EVERY_MS = 1_000;
-/** Renewed every second: some renewals may fail before the store counts as unused. */
+/** Renewed every 3 s: two renewals in a row may fail before a store counts as unused. */
 const IN_USE_FOR_MS = 10_000;
-const REMOVE_EVERY_MS = 3_000;
+const KEEP_EVERY_MS = 3_000;
 
 type Run = { projection: Projection<unknown>; id: string; progress: Progress; meter: LagMeter };
 
@@ -85,9 +86,10 @@ export function startProjections(given: StartProjectionsOptions): ProjectionRunn
     ),
   ).then(() => undefined);
   const measuring = repeatEvery(MEASURE_EVERY_MS, stop.signal, () => measureLag(runs, options));
-  const removing = repeatEvery(REMOVE_EVERY_MS, stop.signal, () =>
-    removeUnusedStores(runs, options),
-  );
+  const keeping = repeatEvery(KEEP_EVERY_MS, stop.signal, async () => {
+    await Promise.all(runs.map(({ id }) => options.views.renew(id, IN_USE_FOR_MS)));
+    await removeUnusedStores(runs, options);
+  });
 
   return {
     running,
@@ -98,22 +100,17 @@ export function startProjections(given: StartProjectionsOptions): ProjectionRunn
       }),
     async [Symbol.asyncDispose]() {
       stop.abort();
-      await Promise.all([running.catch(() => undefined), measuring, removing]);
+      await Promise.all([running.catch(() => undefined), measuring, keeping]);
     },
   };
 }
 
 async function measureLag(
   runs: readonly Run[],
-  { eventStore, views }: StartProjectionsOptions,
+  { eventStore }: StartProjectionsOptions,
 ): Promise<void> {
-  const end = await eventStore.lastSequence();
-  await Promise.all(
-    runs.map(({ id, meter }) => {
-      meter.observeEnd(end);
-      return views.renew(id, IN_USE_FOR_MS);
-    }),
-  );
+  const { lastSequence: end } = await eventStore.info();
+  for (const { meter } of runs) meter.observeEnd(end);
 }
 
 async function removeUnusedStores(
@@ -147,6 +144,6 @@ async function repeatEvery(
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
     }
-    await sleep(ms, signal);
+    await sleep(untilTickOf(ms), signal);
   }
 }

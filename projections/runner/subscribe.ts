@@ -129,8 +129,8 @@ async function foldBatches(projector: Projector, batches: Batches, target: numbe
         if (isBehind) isIntact &&= await advance(projector, buffer.flush(), projector.position);
         else {
           checks += 1;
-          isIntact &&= await hasCheckpoint(projector);
           if (checks % CHECKS_TO_STORE_CHECK === 0) isIntact &&= await isSameEventStore(projector);
+          isIntact &&= await hasCheckpoint(projector);
         }
       } else if (batch.done === true) {
         if (options.signal.aborted) return;

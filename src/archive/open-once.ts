@@ -1,4 +1,5 @@
 import { sleep } from '#src/async/sleep.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { openArchive, type Archive } from './archive.ts';
@@ -76,7 +77,7 @@ export function watchArchiveBorder(
     while (!signal.aborted) {
       // Event store or archive is unavailable: the next look finds the border.
       await look().catch(() => undefined);
-      await sleep(LOOK_EVERY_MS, signal);
+      await sleep(untilTickOf(LOOK_EVERY_MS), signal);
     }
   }
   const watching = watch();

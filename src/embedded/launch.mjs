@@ -23,7 +23,7 @@ const SELF = fileURLToPath(import.meta.url);
 const ROOT = dirname(dirname(dirname(SELF)));
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 /** How often to check whether the parent (npm or the launcher) still lives. */
-const PARENT_CHECK_MS = 250;
+const PARENT_CHECK_MS = 1_000;
 
 /** Runs a target to its end; the exit code is the target's. */
 export async function launch(args) {

@@ -1,5 +1,6 @@
 import { Unavailable } from '#src/errors.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import type { EventStore } from './event-store.ts';
 
 /** Whether the event store is still the one that this process started with. */
@@ -34,7 +35,7 @@ export async function watchStoreIdentity(
   async function watch(): Promise<void> {
     // A change counts when it is seen twice: a starting server may not know its streams yet.
     for (let seen = isSame; ;) {
-      await sleep(everyMs, stop.signal);
+      await sleep(untilTickOf(everyMs), stop.signal);
       if (stop.signal.aborted) return;
       const found = await look();
       if (stop.signal.aborted) return;

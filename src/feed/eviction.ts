@@ -5,6 +5,8 @@ import type { Subscriber } from './subscriber.ts';
 export type IsAllowed = () => boolean | Promise<boolean>;
 
 export type Eviction = Disposable & {
+  /** A stream was opened. */
+  begin(): void;
   /** Checks the organization's streams at the next tick: one of its credentials was revoked. */
   recheck(organizationId: string): void;
 };
@@ -21,6 +23,8 @@ export function startEviction(subscribers: ReadonlyMap<Subscriber, IsAllowed>): 
    */
   const suspects = new Set<string>();
   let ticks = 0;
+  /** Runs while there are streams or suspects. */
+  let ticking: NodeJS.Timeout | null = null;
 
   async function check(subscriber: Subscriber, isAllowed: IsAllowed): Promise<void> {
     try {
@@ -38,11 +42,23 @@ export function startEviction(subscribers: ReadonlyMap<Subscriber, IsAllowed>): 
       else if (isFullCheck || suspects.has(subscriber.subscription.organizationId))
         void check(subscriber, isAllowed);
     }
-    if (isFullCheck) suspects.clear();
+    if (!isFullCheck) return;
+    suspects.clear();
+    if (subscribers.size === 0) stop();
   }
-  const ticking = setInterval(tick, TICK_MS);
+  function begin(): void {
+    ticking ??= setInterval(tick, TICK_MS);
+  }
+  function stop(): void {
+    if (ticking !== null) clearInterval(ticking);
+    ticking = null;
+  }
   return {
-    recheck: (organizationId) => void suspects.add(organizationId),
-    [Symbol.dispose]: () => clearInterval(ticking),
+    begin,
+    recheck(organizationId) {
+      suspects.add(organizationId);
+      begin();
+    },
+    [Symbol.dispose]: stop,
   };
 }

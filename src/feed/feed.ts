@@ -80,6 +80,7 @@ export function createFeed(options: FeedOptions): Feed {
     subscribers.add(request, after, follower.position(), () =>
       limiter.release(request.subscription.organizationId),
     );
+    eviction.begin();
     return null;
   }
   return {

@@ -1,5 +1,6 @@
 import type { StopReason } from '#events/session.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import {
   readOwnedSessions,
   stopOwnedSession,
@@ -72,7 +73,7 @@ export async function watchLostClients(
       forget();
       log.warn({ err: error }, 'check for lost MCP clients incomplete');
     }
-    await sleep(everyMs, signal);
+    await sleep(untilTickOf(everyMs), signal);
   }
   unsubscribe();
 }

@@ -9,6 +9,7 @@ import { readList } from '#projections/store/queries.ts';
 import { sessionsOnServer, sessionView } from '#projections/session-view.ts';
 import { workloads, workloadsOnServer } from '#projections/workloads.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import { decideServer } from '#src/domain/fleet/server.ts';
 import { decideWorkload } from '#src/domain/fleet/workload.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
@@ -48,7 +49,7 @@ export async function watchServers(
       missed.clear();
       dependencies.log.debug({ err: error }, 'failed to check server leases');
     }
-    await sleep(CHECK_EVERY_MS, signal);
+    await sleep(untilTickOf(CHECK_EVERY_MS), signal);
   }
   forget();
 }

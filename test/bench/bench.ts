@@ -23,6 +23,7 @@ import { measureGateway } from './gateway.ts';
 import { benchKubernetes } from './kubernetes.ts';
 import { benchArchive } from './growth/archive.ts';
 import { benchFleet } from './fleet/fleet.ts';
+import { benchIdle } from './idle/idle.ts';
 import { benchGrowth } from './growth/growth.ts';
 import { startProbe, type Probe } from './harness/probe.ts';
 import { printVerdicts } from './harness/report.ts';
@@ -124,6 +125,7 @@ const sections: Record<string, (probe: Probe) => Promise<Verdict[]>> = {
   growth: () => benchGrowth(print),
   archive: () => benchArchive(print),
   strangers: () => benchStrangers(print),
+  idle: () => benchIdle(print),
   recording: () => benchRecording(print, { TIERS }),
   pool: async () => benchPool(print),
   profiles: (probe) => benchProfiles(print, { rounds: ROUNDS, tiers: TIERS }, probe),

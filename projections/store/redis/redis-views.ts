@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { Unavailable } from '#src/errors.ts';
 import { createFairExecutor, type FairExecutor } from '#src/async/fair-executor.ts';
 import { combineCalls } from '#src/async/combine-calls.ts';
+import { everyTick } from '#src/async/ticks.ts';
 import { within } from '#src/async/timeout.ts';
 import { assertBatch, assertPage, pageMax } from '../limits.ts';
 import { createCheckpointWaiters } from '../wait-for-checkpoint.ts';
@@ -65,10 +66,10 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   const waiting = createCheckpointWaiters((projection) => checkpoint(projection));
   const status = watchStatus(redis, options.onStatus);
   // Detects a Redis that hangs while no command is sent: the client closes and reconnects.
-  const pings = setInterval(() => {
+  const pings = everyTick(ANSWER_MS, () => {
     for (const client of [redis, subscriber])
       if (client.status === 'ready') client.ping().catch(ignore);
-  }, ANSWER_MS).unref();
+  });
   subscriber.on('ready', () => {
     subscriber.psubscribe(checkpointChannels).then(waiting.recheck, ignore);
   });
@@ -79,9 +80,15 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
 
   const atTurnEnd = createTurnEnd(redis);
 
-  async function checkpoint(projection: string): Promise<number> {
-    return Number((await answer(redis.get(keysOf(projection).checkpoint))) ?? 0);
-  }
+  const checkpoints = combineCalls<string, number>(
+    async (_, asked) => {
+      const keys = asked.map((projection) => keysOf(projection).checkpoint);
+      return (await answer(redis.mget(...keys))).map(Number);
+    },
+    READS_MAX,
+    atTurnEnd,
+  );
+  const checkpoint = (projection: string) => checkpoints('', projection);
 
   return {
     redis,
@@ -114,7 +121,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
     waitForCheckpoint: waiting.waitForCheckpoint,
     isReachable: status.isUp,
     async [Symbol.asyncDispose]() {
-      clearInterval(pings);
+      pings[Symbol.dispose]();
       status.stop();
       waiting.close();
       redis.disconnect();

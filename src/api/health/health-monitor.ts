@@ -1,5 +1,6 @@
 import { createLagMeter, lagSecondsMax } from '#projections/runner/lag.ts';
 import { organizationSessions } from '#projections/organization-sessions.ts';
+import { untilTickOf } from '#src/async/ticks.ts';
 import { projectionId } from '#projections/projection.ts';
 import { liveServers, servers } from '#projections/servers.ts';
 import type { Views } from '#projections/store/views.ts';
@@ -71,8 +72,8 @@ export function startHealthMonitor(options: HealthOptions): HealthMonitor {
   async function keepCounting(): Promise<void> {
     await count();
     if (isStopped) return;
-    const everyMs = (live ?? 0) > 0 ? COUNT_EVERY_MS : LOOK_EVERY_MS;
-    timer = setTimeout(() => void keepCounting(), everyMs).unref();
+    const waitMs = (live ?? 0) > 0 ? untilTickOf(COUNT_EVERY_MS) : LOOK_EVERY_MS;
+    timer = setTimeout(() => void keepCounting(), waitMs).unref();
   }
   void keepCounting();
 

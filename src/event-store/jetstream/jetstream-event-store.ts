@@ -3,7 +3,8 @@ import { decode } from '#events/codec.ts';
 import type { RecordedOf } from '#events/events.ts';
 import { EVENTS_STREAM, streamFilter } from '#events/subjects.ts';
 import type { JetStreamConnection } from './connection.ts';
-import type { EventStore } from '../event-store.ts';
+import { combineCalls } from '#src/async/combine-calls.ts';
+import type { EventStore, EventStoreInfo } from '../event-store.ts';
 import { readable } from '../unreadable.ts';
 import { BATCH, createAppend } from './append.ts';
 import { readHistory } from './history.ts';
@@ -14,6 +15,8 @@ import { lastUpTo } from './point-in-time.ts';
 import { sequenceBefore } from './jetstream-time.ts';
 
 const READ_MS = 2_000;
+/** Of one turn; more than a process has polls. */
+const INFOS_MAX = 100;
 
 /**
  * The event store on the EVENTS stream. Bounds: reads 2 s (one more for a late answer), append 5 s.
@@ -40,6 +43,16 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
     );
     return state.last_seq;
   }
+
+  /** The polls of a process that ask in one turn share an answer. */
+  const info = combineCalls<null, EventStoreInfo>(async (_, asked) => {
+    const { created: id, state } = await requestWithRetry(connection, READ_MS, () =>
+      jsm.streams.info(EVENTS_STREAM),
+    );
+    // An empty stream has 0.
+    const firstSequence = Math.max(1, state.first_seq);
+    return asked.map(() => ({ id, firstSequence, lastSequence: state.last_seq }));
+  }, INFOS_MAX);
 
   return {
     append: createAppend(connection),
@@ -71,14 +84,7 @@ export function createJetStreamEventStore(connection: JetStreamConnection): Even
 
     sequenceBefore: (time) => sequenceBefore(connection, time),
 
-    async info() {
-      const info = await requestWithRetry(connection, READ_MS, () =>
-        jsm.streams.info(EVENTS_STREAM),
-      );
-      const { first_seq: first, last_seq: lastSequence } = info.state;
-      // An empty stream has 0.
-      return { id: info.created, firstSequence: Math.max(1, first), lastSequence };
-    },
+    info: () => info('', null),
   };
 }
 

@@ -108,9 +108,8 @@ export async function openReader(
 
   const subscription = nc.subscribe(inbox, { callback: onMessage });
   const forget = connection.onReconnect(() => lose('reconnected'));
-  const watch = setInterval(() => {
-    if (asked > 0 && performance.now() - heardAt > SILENCE_MS) lose('silence');
-  }, SILENCE_MS / 5);
+  const silentMs = () => (asked > 0 ? performance.now() - heardAt : 0);
+  const watch = watchSilence(silentMs, () => lose('silence'));
   pull();
 
   return {
@@ -127,12 +126,23 @@ export async function openReader(
       return taken;
     },
     async [Symbol.asyncDispose]() {
-      clearInterval(watch);
+      watch[Symbol.dispose]();
       forget();
       subscription.unsubscribe();
       deleteConsumer(connection, consumer);
     },
   };
+}
+
+/** Calls back once the silence is too long; looks again only when it can be. */
+function watchSilence(silentMs: () => number, onSilent: () => void): Disposable {
+  let timer = setTimeout(look, SILENCE_MS);
+  function look(): void {
+    const leftMs = SILENCE_MS - silentMs();
+    if (leftMs <= 0) onSilent();
+    else timer = setTimeout(look, Math.ceil(leftMs));
+  }
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
 /** `pending`: how many messages it will deliver of those that were stored when it was made. */

@@ -98,7 +98,7 @@ export function createConnections(
   const open = { cdp: 0, vnc: 0 };
   const total = { cdp: 0, vnc: 0 };
   const gone = { in: 0, out: 0 };
-  const timer = setInterval(() => sweep(groups.values(), limits, hooks), limits.sweepMs);
+  const sweeping = createSweeping(() => sweep(groups.values(), limits, hooks), limits.sweepMs);
 
   /** Changes the number of an organization's connections, and returns it. */
   function countOf(organizationId: string, by: number): number {
@@ -125,6 +125,7 @@ export function createConnections(
         if (group.connections.size === 0) {
           groups.delete(key);
           group.steering[Symbol.dispose]();
+          if (groups.size === 0) sweeping.stop();
         }
         if (fact === null) return;
         gone.in += fact.bytesIn;
@@ -136,6 +137,7 @@ export function createConnections(
     countOf(ticket.organizationId, 1);
     group.connections.add(connection);
     groups.set(key, group);
+    sweeping.begin();
     return connection;
   }
 
@@ -154,7 +156,7 @@ export function createConnections(
     hold: ({ organizationId, sessionId }, hold, sequence) =>
       groups.get(keyOf(organizationId, sessionId))?.steering.set(hold, sequence),
     counters: () => ({ open: { ...open }, total: { ...total }, ...bytesOf(all(groups), gone) }),
-    [Symbol.dispose]: () => clearInterval(timer),
+    [Symbol.dispose]: sweeping.stop,
   };
 }
 
@@ -209,6 +211,18 @@ function bytesOf(connections: readonly MonitoredConnection[], gone: { in: number
 /** A copy: ending a connection removes it from its group. */
 function all(groups: ReadonlyMap<string, Group>): MonitoredConnection[] {
   return [...groups.values()].flatMap((group) => [...group.connections]);
+}
+
+/** A sweep from time to time, while there are connections. */
+function createSweeping(sweepAll: () => void, everyMs: number) {
+  let timer: NodeJS.Timeout | null = null;
+  return {
+    begin: () => void (timer ??= setInterval(sweepAll, everyMs)),
+    stop() {
+      if (timer !== null) clearInterval(timer);
+      timer = null;
+    },
+  };
 }
 
 function sweep(

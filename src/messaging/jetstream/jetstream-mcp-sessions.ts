@@ -81,10 +81,13 @@ export async function createJetStreamMcpSessions(
     },
 
     async all() {
-      await ask(() => bucket.put(CLOCK, ''));
       const query = { subjects_filter: `${PREFIX}*`, deleted_details: false, offset: 0 };
       const { state } = await ask(() => jsm.streams.info(MCP_STREAM, query));
-      const subjects = Object.keys(state.subjects ?? {});
+      const subjects = Object.keys(state.subjects ?? {}).filter((one) => one !== PREFIX + CLOCK);
+      if (subjects.length === 0) return [];
+      // Read with the sessions, so that it is written only where there are some.
+      await ask(() => bucket.put(CLOCK, ''));
+      subjects.push(PREFIX + CLOCK);
       const messages: StoredMsg[] = [];
       for (let from = 0; from < subjects.length; from += BATCH) {
         const some = subjects.slice(from, from + BATCH);

@@ -1,5 +1,6 @@
 import type { ServerEvent } from '#events/server.ts';
 import type { PoolInputs } from '#events/pool.ts';
+import { everyTick } from '#src/async/ticks.ts';
 import { decidePool, isStuck, POLICY } from '#src/domain/fleet/pool-policy.ts';
 import {
   noQuietPeriod,
@@ -97,12 +98,12 @@ export function startAutoscaler(dependencies: {
       pool.log.error({ err: error }, 'autoscaler evaluation failed');
     }
   }
-  const timer = setInterval(evaluate, EVALUATE_EVERY_MS).unref();
+  const ticking = everyTick(EVALUATE_EVERY_MS, evaluate);
   const forget = afterArrivals(pool, evaluate);
   return {
     evaluate,
     async [Symbol.asyncDispose]() {
-      clearInterval(timer);
+      ticking[Symbol.dispose]();
       forget();
       await reporting;
     },

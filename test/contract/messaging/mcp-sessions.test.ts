@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MCP_STREAM } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamMcpSessions } from '#src/messaging/jetstream/jetstream-mcp-sessions.ts';
 import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import type { McpSession, McpSessions } from '#src/messaging/mcp-sessions.ts';
 import { freshId } from '#test/support/events.fixture.ts';
+import { startNats } from '#test/support/servers/real-nats.ts';
 import { natsServers, type Server } from '#test/support/servers/containers.ts';
 
 type Opened = AsyncDisposable & {
@@ -95,6 +97,20 @@ function openMemory(): Promise<Opened> {
     [Symbol.asyncDispose]: () => Promise.resolve(),
   });
 }
+
+test('JetStream is not written to while there are no sessions', async () => {
+  await using nats = await startNats();
+  await using connection = await connectJetStream({ url: nats.url });
+  const sessions = await createJetStreamMcpSessions(connection);
+  const written = async () => (await connection.jsm.streams.info(MCP_STREAM)).state.last_seq;
+  expect([await sessions.all(), await written()]).toEqual([[], 0]);
+  const id = freshId('mcp');
+  await sessions.create(id, session);
+  expect((await sessions.all()).map((one) => one.id)).toEqual([id]);
+  await sessions.remove(id);
+  const last = await written();
+  expect([await sessions.all(), await written()]).toEqual([[], last]);
+});
 
 async function openReal(server: Server): Promise<Opened> {
   await using stack = new AsyncDisposableStack();
