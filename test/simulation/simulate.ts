@@ -21,7 +21,7 @@ import { breaches, type Facts } from './invariants.ts';
 import { createRandom } from '#test/support/random.ts';
 import type { Servers } from './roles.ts';
 import { createTroubles } from './troubles.ts';
-import { createVirtualTime } from './virtual-time.ts';
+import { createVirtualTime } from '#test/support/time/virtual-time.ts';
 import { drawRates, type World } from './world.ts';
 
 /** What came of one simulation. */

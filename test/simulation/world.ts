@@ -1,6 +1,6 @@
 import { Unavailable } from '#src/errors.ts';
 import { createRandom, type Random } from '#test/support/random.ts';
-import type { Owner, VirtualTime } from './virtual-time.ts';
+import type { Owner, VirtualTime } from '#test/support/time/virtual-time.ts';
 
 /** What goes wrong, and how often: shares of calls, 0 to 1. Drawn by the seed; 0 after the heal. */
 export type Rates = {
