@@ -6,6 +6,9 @@ import type { Delivery, OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 type Change = (delivery: Delivery<RecordedEvent>) => Partial<Delivery<RecordedEvent>>;
 
