@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** The recorded events of browsers that their users closed. */
+
+useVirtualTime();
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {
@@ -38,8 +40,7 @@ async function typesOf(id: string): Promise<string[]> {
 
 test('a browser that its user closes stops its session, and another becomes idle in its place', async () => {
   const { server, id, workload } = await startSession();
-  using client = await openCdp(workload.cdp);
-  await client.send('Browser.close').catch(() => undefined);
+  server.machine.closeByUser(workload.workloadId);
   expect(await fleet.waitForStatus(id, 'stopped')).toMatchObject({
     endedReason: 'browser_closed',
     creditsUsed: 1,

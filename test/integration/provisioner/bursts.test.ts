@@ -3,6 +3,9 @@ import { decidePool } from '#src/domain/fleet/pool-policy.ts';
 import { burst } from '#test/support/load/burst.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 const MINUTE = 60_000;
 /** Set by hand: the bursts are minutes apart. */

@@ -2,8 +2,11 @@ import { expect, test } from 'vitest';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A browser that ends between the activation of its session and the event store's answer. */
+
+useVirtualTime();
 
 test('a browser that ends before its activation is answered is not observed from then on', async () => {
   const stored = Promise.withResolvers<void>();

@@ -5,6 +5,9 @@ import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/sim
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {

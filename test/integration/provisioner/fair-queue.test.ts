@@ -3,6 +3,9 @@ import type { BrowserSpec } from '#src/provisioner/browsers/browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {

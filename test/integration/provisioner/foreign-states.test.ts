@@ -2,8 +2,11 @@ import { expect, test } from 'vitest';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { withForeignItems, withForeignStates } from '#test/support/stores/foreign-states.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A server beside processes that write another state version: no event has a usable state. */
+
+useVirtualTime();
 
 test('a server serves and ends sessions whose events carry another state version', async () => {
   await using fleet = await openFleet({ events: withForeignStates, items: withForeignItems });

@@ -3,8 +3,11 @@ import type { RecordedEvent } from '#events/events.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import type { Delivery, OpenWorkQueue } from '#src/messaging/work-queue.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A server whose reads of a replica lag behind the work queue. */
+
+useVirtualTime();
 
 test.each([
   ['does not have its session yet', () => null],

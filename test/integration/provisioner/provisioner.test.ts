@@ -1,14 +1,20 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { decidePool, POLICY } from '#src/domain/fleet/pool-policy.ts';
 import { nextTurn } from '#src/async/sleep.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {
   fleet = await openFleet();
 });
 afterEach(() => fleet[Symbol.asyncDispose]());
+
+const ARRIVES_EVERY_MS = 200;
 
 /** The idle browsers of a server; null while one is launching or ending. */
 async function idleOf(server: FleetServer): Promise<string[] | null> {
@@ -247,7 +253,11 @@ test('arrivals raise the target of idle browsers, and the stored decision can be
   const limits = { minIdle: 1, maxIdle: 20, max: 100 };
   const server = await fleet.join({ limits, launchMs: 500 });
   await waiting(server, 1);
-  for (const _ of Array.from({ length: 40 })) await fleet.create();
+  for (const _ of Array.from({ length: 40 })) {
+    await fleet.create();
+    // Requests that come at the same moment are a burst, which says nothing of the next ones.
+    await pause(ARRIVES_EVERY_MS);
+  }
   const [resized] = await eventually(async () => {
     const events = await fleet.serverEvents(server.id, 'server.pool-resized');
     return events.length > 0 && events;

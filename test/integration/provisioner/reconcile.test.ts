@@ -14,8 +14,11 @@ import { createPool, type WaitingRequest } from '#src/provisioner/pool/pool.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** Reconciliation while work goes on: work under way is no difference. */
+
+useVirtualTime();
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {

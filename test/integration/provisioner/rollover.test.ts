@@ -2,8 +2,11 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openFleet, type FleetServer } from '#test/support/service/fleet.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A newer build of the browsers, on a server whose pool is warm. */
+
+useVirtualTime();
 
 let fleet: Awaited<ReturnType<typeof openFleet>>;
 beforeEach(async () => {

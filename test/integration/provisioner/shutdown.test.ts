@@ -2,8 +2,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import { openFleet } from '#test/support/service/fleet.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A server that leaves while something is under way. */
+
+useVirtualTime();
 
 test('a session whose browser is being ended has stopped before its server leaves', async () => {
   await using fleet = await openFleet();

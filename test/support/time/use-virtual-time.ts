@@ -14,7 +14,13 @@ type Work = () => unknown;
  */
 export function useVirtualTime(seed = 1) {
   let common: VirtualTime | null = null;
-  aroundEach((runTest) => (common ?? createVirtualTime(seed)).run(runTest));
+  aroundEach((runTest, context) => {
+    const givenUp = new AbortController();
+    // What the test is ended by when it takes too long.
+    const signal = AbortSignal.any([context.signal, givenUp.signal]);
+    Object.assign(context, { signal });
+    return (common ?? createVirtualTime(seed)).run(runTest, (reason) => givenUp.abort(reason));
+  });
   /** For all tests of the file: the time is made by the first. */
   const inCommonTime = (work: Work) => async () => {
     common ??= createVirtualTime(seed);
