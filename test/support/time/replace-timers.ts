@@ -63,7 +63,7 @@ export function replaceTimers(): void {
     const context = virtual();
     return context === undefined ? otherwise() : time(context.clock);
   };
-  Date.now = clocked(({ startedAt, nowMs }) => startedAt + nowMs, real.dateNow);
+  Date.now = clocked(({ startedAt, nowMs }) => Math.floor(startedAt + nowMs), real.dateNow);
   performance.now = clocked(({ nowMs }) => nowMs, real.performanceNow);
   Math.random = clocked(({ random }) => random.next(), real.random);
   installModules(virtual);

@@ -48,6 +48,14 @@ test('the same seed gives the same numbers and moments', async () => {
   expect(await draw()).toEqual(await draw());
 });
 
+test('the clock shows whole milliseconds, as the real one does', async () => {
+  const moment = await run(async () => {
+    await pause(1.5);
+    return Date.now();
+  });
+  expect(moment).toBe(Math.floor(moment));
+});
+
 test('code outside keeps the real clock', async () => {
   const before = performance.timeOrigin + performance.now();
   await run(() => pause(HALF_HOUR_MS));
