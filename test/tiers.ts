@@ -5,7 +5,8 @@
  * - `*.real.test.ts`: `npm run test:real`, real browsers, containers and kills;
  * - `*.quiet.test.ts`: the same command, but alone on the machine: what has a time to keep;
  * - `*.long.test.ts`, `*.soak.test.ts`: `npm run test:nightly`, what takes minutes; of the soak a
- *   short form. `npm run test:real` runs those of them that the change is about;
+ *   short form, and the contract suites a second time on servers in containers.
+ *   `npm run test:real` runs those of the files that the change is about;
  * - `npm run test:release`: the soak in its long form, and `test/kubernetes` on a cluster.
  */
 export const tierNames = ['test', 'real', 'nightly', 'release'] as const;
@@ -22,6 +23,13 @@ export const COMMANDS: Readonly<Record<Tier, string>> = {
 export const REAL = ['test/**/*.real.test.ts'];
 export const QUIET = ['test/**/*.quiet.test.ts'];
 export const LONG = ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'];
+/** Suites that a nightly run repeats with their nats-server or redis-server in a container. */
+export const CONTAINERS = [
+  'test/contract/event-store/{event-store,point-in-time,session-history,subscribe}.test.ts',
+  'test/contract/messaging/{dead-letters,mcp-sessions,screenshots}.test.ts',
+  'test/contract/messaging/*-jetstream.quiet.test.ts',
+  'test/contract/projections/views*.test.ts',
+];
 export const KUBERNETES = ['test/kubernetes/**'];
 
 /** The tier of a test file, by its path from the top of the project. */

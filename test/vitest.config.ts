@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { chosenFiles } from './support/gate/chosen-files.ts';
 import { LongestFirst } from './support/gate/longest-first.ts';
-import { KUBERNETES, LONG, QUIET, REAL, tiersOf, type Tier } from './tiers.ts';
+import { CONTAINERS, KUBERNETES, LONG, QUIET, REAL, tierOf, tiersOf, type Tier } from './tiers.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -28,7 +28,12 @@ const has = (tier: Tier): boolean => named.length > 0 || TIERS.includes(tier);
 /** A repeat of files that are named, by test/gate.ts: so many times, one after the other. */
 const again = Number(process.env['TEST_AGAIN'] ?? 0);
 /** An S3 server takes minutes to build. */
-const needsS3 = TIERS.includes('nightly') || named.some((file) => file.includes('s3'));
+const needsS3 =
+  named.length === 0 ? TIERS.includes('nightly') : named.some((file) => file.includes('s3'));
+/** `npm test` needs no engine and waits for none. */
+const needsDocker =
+  TIERS.some((tier) => tier !== 'test') || named.some((file) => tierOf(file) !== 'test');
+export const DOCKER_SETUP = 'test/support/servers/docker.setup.ts';
 
 /**
  * One process of vitest for all tiers of a run: groups one after the other, in each the file that
@@ -39,6 +44,7 @@ export default defineConfig({
   test: {
     globalSetup: [
       'test/support/programs.setup.ts',
+      ...(needsDocker ? [DOCKER_SETUP] : []),
       ...(needsS3 ? ['test/support/servers/s3.setup.ts'] : []),
     ],
     reporters: ['default', './test/support/summary.ts'],
@@ -50,6 +56,7 @@ export default defineConfig({
             ...(has('test') ? deterministic() : []),
             ...(has('real') ? real() : []),
             ...(has('nightly') ? nightly() : []),
+            ...(TIERS.includes('nightly') ? [containers()] : []),
           ],
   },
 });
@@ -106,6 +113,15 @@ function repeats(files: string[], times: number) {
       { include: files, exclude: [] },
       { maxWorkers, sequence: { groupOrder: round } },
     ),
+  );
+}
+
+/** Suites of NATS and Redis adapters a second time, with the servers of their official images. */
+function containers() {
+  return project(
+    'containers',
+    { include: CONTAINERS, exclude: [] },
+    { ...LONG_LIMITS, env: { TEST_SERVERS: 'container' }, sequence: { groupOrder: 3 } },
   );
 }
 

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { missingForCluster } from './support/kubernetes/missing.ts';
-import shared, { project } from './vitest.config.ts';
+import shared, { DOCKER_SETUP, project } from './vitest.config.ts';
 
 /** The browsers' contract suites, and what Kubernetes does to Pods. */
 const BESIDE = [
@@ -30,7 +30,10 @@ export default defineConfig({
   test: {
     globalSetup:
       missing === null
-        ? [shared.test?.globalSetup ?? [], 'test/support/kubernetes/cluster.setup.ts'].flat()
+        ? [
+            ...new Set([shared.test?.globalSetup ?? [], DOCKER_SETUP].flat()),
+            'test/support/kubernetes/cluster.setup.ts',
+          ]
         : [],
     passWithNoTests: missing !== null,
     reporters: shared.test?.reporters ?? [],

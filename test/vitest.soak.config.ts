@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import shared, { project } from './vitest.config.ts';
+import shared, { DOCKER_SETUP, project } from './vitest.config.ts';
 
 /**
  * What `npm run soak` runs: the long form of every `*.soak.test.ts`, one file after the other, on a
@@ -8,7 +8,7 @@ import shared, { project } from './vitest.config.ts';
 export default defineConfig({
   root: shared.root ?? process.cwd(),
   test: {
-    globalSetup: shared.test?.globalSetup ?? [],
+    globalSetup: [...new Set([shared.test?.globalSetup ?? [], DOCKER_SETUP].flat())],
     reporters: ['default', './test/support/soak-record.ts', './test/support/summary.ts'],
     env: { SOAK: '1' },
     projects: [

@@ -1,21 +1,12 @@
 /**
- * Before all tests: installs missing programs, finds out whether a Docker engine answers, and
- * builds the browser image there, and builds the dashboard. Workers inherit the environment. After
- * all tests: ends the services that workers have shared.
+ * Before all tests: installs missing programs and builds the dashboard. Workers inherit the
+ * environment. After all tests: ends the services that workers have shared.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDashboard } from '#src/embedded/dashboard.mjs';
 import { ensurePrograms } from '#src/embedded/programs.ts';
-import { removeContainers } from '#test/support/servers/containers.ts';
-import {
-  findDocker,
-  prepareDocker,
-  removeLeftNetworks,
-  removeNetwork,
-  testNetwork,
-} from '#test/support/servers/docker-engine.ts';
 import { openRunFolder } from '#test/support/service/run-folder.ts';
 
 let runFolder: AsyncDisposable | null = null;
@@ -38,18 +29,8 @@ export async function setup(): Promise<void> {
   for (const name of names) process.env[VARIABLES[name]] = paths[name];
   await buildDashboard(ROOT, (line) => console.error(line));
   runFolder = await openRunFolder();
-  process.env['TEST_DOCKER'] = (await findDocker()) ? 'yes' : 'no';
-  process.env['TEST_DOCKER_NETWORK'] = `bss-test-${process.pid}`;
-  process.env['TEST_RUN'] = String(process.pid);
-  if (process.env['TEST_DOCKER'] !== 'yes') return;
-  removeContainers();
-  await removeLeftNetworks();
-  await prepareDocker();
 }
 
 export async function teardown(): Promise<void> {
   await runFolder?.[Symbol.asyncDispose]();
-  if (process.env['TEST_DOCKER'] !== 'yes') return;
-  removeContainers();
-  await removeNetwork(testNetwork());
 }

@@ -5,7 +5,7 @@ import { createJetStreamDeadLetters } from '#src/messaging/jetstream/jetstream-d
 import { createMemoryDeadLetters } from '#src/messaging/dead-letters.memory.ts';
 import type { DeadLetterStore } from '#src/messaging/dead-letters.ts';
 import { aSession, change, freshId, requested } from '#test/support/events.fixture.ts';
-import { natsServers } from '#test/support/servers/containers.ts';
+import { elsewhere, natsServers } from '#test/support/servers/containers.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { openLogOn, openRealLog, type RealLog } from '#test/support/stores/event-stores.ts';
 
@@ -17,13 +17,7 @@ afterAll(() => real[Symbol.asyncDispose]());
 
 type OpenedDeadLetters = AsyncDisposable & { deadLetters: DeadLetterStore };
 const adapters: { adapter: string; open: () => Promise<OpenedDeadLetters> }[] = [
-  {
-    adapter: 'memory',
-    open: async () => ({
-      deadLetters: createMemoryDeadLetters(),
-      async [Symbol.asyncDispose]() {},
-    }),
-  },
+  ...elsewhere([{ adapter: 'memory', open: openMemory }]),
   ...natsServers.map(({ where, start }) => ({
     adapter: `JetStream in a ${where}`,
     async open() {
@@ -32,6 +26,10 @@ const adapters: { adapter: string; open: () => Promise<OpenedDeadLetters> }[] = 
     },
   })),
 ];
+
+async function openMemory(): Promise<OpenedDeadLetters> {
+  return { deadLetters: createMemoryDeadLetters(), async [Symbol.asyncDispose]() {} };
+}
 
 describe.each(adapters)('dead letters in $adapter', ({ open }) => {
   let opened: OpenedDeadLetters;

@@ -6,7 +6,7 @@ import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
-import { natsServers, type Server } from '#test/support/servers/containers.ts';
+import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 
 type OpenedLeases = AsyncDisposable & {
   leases: Leases;
@@ -19,7 +19,7 @@ type OpenedLeases = AsyncDisposable & {
 };
 
 describe.each([
-  { adapter: 'memory', open: openMemoryLeases },
+  ...elsewhere([{ adapter: 'memory', open: openMemoryLeases }]),
   ...natsServers.map(({ where, start }) => ({
     adapter: `JetStream in a ${where}`,
     open: async () => openRealLeases(await start()),

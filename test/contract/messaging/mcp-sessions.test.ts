@@ -6,7 +6,7 @@ import { createMemoryMcpSessions } from '#src/messaging/mcp-sessions.memory.ts';
 import type { McpSession, McpSessions } from '#src/messaging/mcp-sessions.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
-import { natsServers, type Server } from '#test/support/servers/containers.ts';
+import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 
 type Opened = AsyncDisposable & {
   sessions: McpSessions;
@@ -20,7 +20,7 @@ const session: McpSession = {
 };
 
 describe.each([
-  { adapter: 'memory', open: openMemory },
+  ...elsewhere([{ adapter: 'memory', open: openMemory }]),
   ...natsServers.map(({ where, start }) => ({
     adapter: `JetStream in a ${where}`,
     open: async () => openReal(await start()),

@@ -11,7 +11,7 @@ import {
   type Screenshots,
 } from '#src/messaging/screenshots.ts';
 import { freshId } from '#test/support/events.fixture.ts';
-import { natsServers, type Server } from '#test/support/servers/containers.ts';
+import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import { eventually } from '#test/support/service/service.ts';
 
@@ -24,18 +24,17 @@ type Opened = AsyncDisposable & {
 const ANSWER_MS = 2_000;
 
 const adapters: { adapter: string; open: () => Promise<Opened> }[] = [
-  {
-    adapter: 'memory',
-    async open() {
-      const screenshots = createMemoryScreenshots({ answerMs: ANSWER_MS });
-      return { screenshots, other: screenshots, async [Symbol.asyncDispose]() {} };
-    },
-  },
+  ...elsewhere([{ adapter: 'memory', open: openMemory }]),
   ...natsServers.map(({ where, start }) => ({
     adapter: `JetStream in a ${where}`,
     open: async () => openReal(await start()),
   })),
 ];
+
+async function openMemory(): Promise<Opened> {
+  const screenshots = createMemoryScreenshots({ answerMs: ANSWER_MS });
+  return { screenshots, other: screenshots, async [Symbol.asyncDispose]() {} };
+}
 
 async function openReal(nats: Server): Promise<Opened> {
   await using stack = new AsyncDisposableStack();

@@ -8,7 +8,7 @@ import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers
 import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import type { FiredTimer, Timer, Timers } from '#src/messaging/timers.ts';
 import { freshId } from '#test/support/events.fixture.ts';
-import { natsServers, type Server } from '#test/support/servers/containers.ts';
+import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
 type OpenedTimers = AsyncDisposable & {
@@ -23,7 +23,7 @@ const never = new AbortController().signal;
 const SOON_MS = 10_000;
 
 describe.each([
-  { adapter: 'memory', open: openMemoryTimers },
+  ...elsewhere([{ adapter: 'memory', open: openMemoryTimers }]),
   ...natsServers.map(({ where, start }) => ({
     adapter: `JetStream in a ${where}`,
     open: async () => openRealTimers(await start()),

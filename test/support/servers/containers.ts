@@ -6,19 +6,28 @@ import { startRedis } from './real-redis.ts';
 /** A server that tests reach by its address and stop by disposal. */
 export type Server = AsyncDisposable & { readonly url: string };
 
-/** Where a suite's server runs: a process, and a container where a Docker engine answers. */
+/** Where a suite's server runs. */
 export type ServerPlace = { where: 'process' | 'container'; start: () => Promise<Server> };
 
-/** For suites that neither kill nor configure their server. */
-export const natsServers: readonly ServerPlace[] = [
-  { where: 'process', start: () => startNats() },
-  ...(hasDocker() ? [{ where: 'container' as const, start: startNatsContainer }] : []),
-];
+/**
+ * The nightly run asks for it, in its second run of some suites. Without an engine that one is on
+ * processes, too, and the summary says so.
+ */
+const onContainers = process.env['TEST_SERVERS'] === 'container' && hasDocker();
 
-export const redisServers: readonly ServerPlace[] = [
-  { where: 'process', start: startRedis },
-  ...(hasDocker() ? [{ where: 'container' as const, start: startRedisContainer }] : []),
-];
+/** For suites that neither kill nor configure their server. */
+export const natsServers: readonly ServerPlace[] = onContainers
+  ? [{ where: 'container', start: startNatsContainer }]
+  : [{ where: 'process', start: () => startNats() }];
+
+export const redisServers: readonly ServerPlace[] = onContainers
+  ? [{ where: 'container', start: startRedisContainer }]
+  : [{ where: 'process', start: startRedis }];
+
+/** Adapters without such a server, which a second run would prove nothing new about. */
+export function elsewhere<Adapter>(adapters: readonly Adapter[]): readonly Adapter[] {
+  return onContainers ? [] : adapters;
+}
 
 /** Holds the id of the process that runs all tests. */
 const RUN_LABEL = 'browser-session-service.test-run';

@@ -9,7 +9,7 @@ import type { EventStore, StreamAppend, SubscribeOptions } from '#src/event-stor
 import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import type { RecordedEvent, RecordedOf, RefOf } from '#events/events.ts';
 import { accessed, change, requested } from '#test/support/events.fixture.ts';
-import { natsServers, type Server } from '#test/support/servers/containers.ts';
+import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
 /** An event store for one test file, and the same store as another process would open it. */
@@ -25,26 +25,25 @@ export const LEASE_MS = 500;
 
 /** Every adapter of the port. */
 export const eventLogs: { adapter: string; open: (leaseMs?: number) => Promise<OpenedLog> }[] = [
-  {
-    adapter: 'memory',
-    async open(leaseMs = LEASE_MS) {
-      const eventStore = createMemoryEventStore();
-      const openWorkQueue = createMemoryWorkQueues(eventStore, { leaseMs });
-      return {
-        eventStore,
-        openWorkQueue,
-        other: eventStore,
-        otherOpenWorkQueue: openWorkQueue,
-        async [Symbol.asyncDispose]() {},
-      };
-    },
-  },
+  ...elsewhere([{ adapter: 'memory', open: openMemoryLog }]),
   ...natsServers.map(({ where, start }) => ({
     adapter: `JetStream in a ${where}`,
     open: async (leaseMs?: number) => openLogOn(await start(), leaseMs),
   })),
-  { adapter: 'JetStream, followed through one reader', open: openOneReaderLog },
+  ...elsewhere([{ adapter: 'JetStream, followed through one reader', open: openOneReaderLog }]),
 ];
+
+async function openMemoryLog(leaseMs = LEASE_MS): Promise<OpenedLog> {
+  const eventStore = createMemoryEventStore();
+  const openWorkQueue = createMemoryWorkQueues(eventStore, { leaseMs });
+  return {
+    eventStore,
+    openWorkQueue,
+    other: eventStore,
+    otherOpenWorkQueue: openWorkQueue,
+    async [Symbol.asyncDispose]() {},
+  };
+}
 
 export type RealLog = OpenedLog & { nats: RealNats; connection: JetStreamConnection };
 

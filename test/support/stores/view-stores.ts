@@ -2,12 +2,12 @@ import { createMemoryViews } from '#projections/store/views.memory.ts';
 import type { StoreMaintenance } from '#projections/store/maintenance.ts';
 import { createRedisViews, type RedisViews } from '#projections/store/redis/redis-views.ts';
 import type { Views, ViewWrite } from '#projections/store/views.ts';
-import { redisServers, type Server } from '#test/support/servers/containers.ts';
+import { elsewhere, redisServers, type Server } from '#test/support/servers/containers.ts';
 import { eventually } from '#test/support/service/service.ts';
 
 /** Every adapter of the port. */
 export const viewStores: { adapter: string; open: () => Promise<Views & StoreMaintenance> }[] = [
-  { adapter: 'memory', open: async () => createMemoryViews() },
+  ...elsewhere([{ adapter: 'memory', open: async () => createMemoryViews() }]),
   ...redisServers.map(({ where, start }) => ({
     adapter: `Redis in a ${where}`,
     open: async () => openViewsOn(await start()),
