@@ -20,7 +20,7 @@ import { maintenanceScripts, type MaintenanceCommands } from './maintenance-scri
 import type { StoreMaintenance } from '../maintenance.ts';
 import type { HeldView, Page, PageQuery, Views } from '../views.ts';
 
-/** The port's limit for an answer; also for a connection attempt and a silent connection. */
+/** The port's limit for an answer. */
 const ANSWER_MS = 1000;
 const RECONNECT_MS_MAX = 500;
 /**
@@ -40,6 +40,8 @@ export type RedisViewsOptions = {
   url: string;
   /** Files in PEM, for `rediss://`. */
   tls?: { caFile?: string; certFile?: string; keyFile?: string };
+  /** The limit for an answer, a connection attempt and a silent connection; by default 1 s. */
+  answerMs?: number;
   /** Called at every change; the initial status is down. */
   onStatus?: (status: 'up' | 'down') => void;
 };
@@ -61,12 +63,13 @@ export type RedisViews = Views &
  */
 export async function createRedisViews(options: RedisViewsOptions): Promise<RedisViews> {
   const tls = await readTls(options);
-  const redis = connect(options.url, tls);
-  const subscriber = connect(options.url, tls);
+  const { url, answerMs = ANSWER_MS } = options;
+  const redis = connect(url, tls, answerMs);
+  const subscriber = connect(url, tls, answerMs);
   const waiting = createCheckpointWaiters((projection) => checkpoint(projection));
   const status = watchStatus(redis, options.onStatus);
   // Detects a Redis that hangs while no command is sent: the client closes and reconnects.
-  const pings = everyTick(ANSWER_MS, () => {
+  const pings = everyTick(answerMs, () => {
     for (const client of [redis, subscriber])
       if (client.status === 'ready') client.ping().catch(ignore);
   });
@@ -76,7 +79,7 @@ export async function createRedisViews(options: RedisViewsOptions): Promise<Redi
   subscriber.on('pmessage', (_pattern: string, channel: string, sequence: string) => {
     waiting.notify(projectionOf(channel), Number(sequence));
   });
-  await status.firstUp(ANSWER_MS);
+  await status.firstUp(answerMs);
 
   const atTurnEnd = createTurnEnd(redis);
 
@@ -229,7 +232,11 @@ async function intersection(
  * closed with all its pending commands. Writes are not pipelined: reads in the same pipeline would
  * wait for the write. Neither are combined calls, which are one write anyway.
  */
-function connect(url: string, tls: object): Redis & ScriptCommands & MaintenanceCommands {
+function connect(
+  url: string,
+  tls: object,
+  answerMs: number,
+): Redis & ScriptCommands & MaintenanceCommands {
   const redis = new Redis(url, {
     ...tls,
     scripts: { ...scripts, ...maintenanceScripts },
@@ -238,9 +245,9 @@ function connect(url: string, tls: object): Redis & ScriptCommands & Maintenance
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    connectTimeout: ANSWER_MS,
-    commandTimeout: ANSWER_MS,
-    socketTimeout: ANSWER_MS,
+    connectTimeout: answerMs,
+    commandTimeout: answerMs,
+    socketTimeout: answerMs,
     disconnectTimeout: 100,
     autoResubscribe: false,
     retryStrategy: (attempts) => Math.min(50 * attempts, RECONNECT_MS_MAX),

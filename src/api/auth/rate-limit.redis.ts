@@ -60,15 +60,17 @@ type WithTake = Redis & {
  * request's count and its read share a round trip, and the requests of one turn of the event loop
  * are counted in one call. While Redis is unavailable or its answer is
  * overdue, each process counts on its own: requests stay bounded, and no caller is locked out.
+ * The window is by Redis' clock; `now` is for what this process counts on its own.
  */
 export function createRedisRateLimiter(
   { redis, atTurnEnd }: { redis: Redis; atTurnEnd: (work: () => void) => void },
   now: () => number,
+  windowMs = WINDOW_MS,
 ): RateLimiter {
   redis.defineCommand('takeUnits', { lua: TAKE });
   const shared = redis as WithTake;
   const takeShared = combineCalls<Asked, Allowance>(
-    (_, asked) => takeTogether(shared, asked),
+    (_, asked) => takeTogether(shared, asked, windowMs),
     TAKES_MAX,
     atTurnEnd,
   );
@@ -88,9 +90,13 @@ export function createRedisRateLimiter(
   };
 }
 
-async function takeTogether(redis: WithTake, asked: readonly Asked[]): Promise<Allowance[]> {
+async function takeTogether(
+  redis: WithTake,
+  asked: readonly Asked[],
+  windowMs: number,
+): Promise<Allowance[]> {
   const keys = asked.map(({ who }) => `rate-limit:v1:${who}`);
-  const amounts: number[] = [WINDOW_MS / 1000];
+  const amounts: number[] = [windowMs / 1000];
   for (const { units, limit } of asked) amounts.push(units, limit);
   const answers = await redis.takeUnits(keys.length, ...keys, ...amounts);
   return asked.map(({ limit }, n) => {

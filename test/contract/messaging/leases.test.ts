@@ -1,156 +1,17 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
-import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
-import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
-import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
-import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
+import {
+  leasesRules,
+  leasesTimes,
+  memoryLeases,
+  realLeases,
+} from '#test/support/messaging/leases-suite.ts';
+import { natsServers } from '#test/support/servers/containers.ts';
 
-type OpenedLeases = AsyncDisposable & {
-  leases: Leases;
-  /** The leases as another process sees them. */
-  other: Leases;
-  leaseMs: number;
-  now(): number;
-  /** Waits for a moment: a tenth of a lease. */
-  moment(): Promise<void>;
-};
-
-describe.each([
-  ...elsewhere([{ adapter: 'memory', open: openMemoryLeases }]),
-  ...natsServers.map(({ where, start }) => ({
-    adapter: `JetStream in a ${where}`,
-    open: async () => openRealLeases(await start()),
-  })),
-])('leases ($adapter)', ({ open }) => {
-  let opened: OpenedLeases;
-  beforeAll(async () => {
-    opened = await open();
-  });
-  afterAll(() => opened[Symbol.asyncDispose]());
-
-  test('are held by the servers that took one', async () => {
-    const [one, two] = [freshId('server'), freshId('server')];
-    await opened.leases.renew(one);
-    await opened.leases.renew(two);
-    const held = await opened.other.held();
-    expect(held).toContain(one);
-    expect(held).toContain(two);
-    expect(held).not.toContain(freshId('server'));
-  });
-
-  test('end when they are released, and can be taken again', async () => {
-    const [one, two] = [freshId('server'), freshId('server')];
-    await opened.leases.renew(one);
-    await opened.leases.renew(two);
-    await opened.leases.release(one);
-    expect(await opened.other.held()).not.toContain(one);
-    expect(await opened.other.held()).toContain(two);
-    await opened.leases.renew(one);
-    expect(await opened.other.held()).toContain(one);
-  });
-
-  test('may be released by a server without one', async () => {
-    await opened.leases.release(freshId('server'));
-  });
-
-  test('have one holder at a time, if they are acquired', async () => {
-    const name = freshId('work');
-    const { leases, other } = opened;
-    expect(await leases.acquire(name, 'one')).toBe(true);
-    expect(await other.acquire(name, 'two')).toBe(false);
-    expect(await leases.acquire(name, 'one')).toBe(true);
-    await leases.release(name);
-    const taken = await Promise.all([leases.acquire(name, 'one'), other.acquire(name, 'two')]);
-    expect(taken.toSorted()).toEqual([false, true]);
-    const loser = taken[0] ? 'two' : 'one';
-    // It is not renewed, so it expires.
-    while (!(await other.acquire(name, loser))) await opened.moment();
-  });
-
-  test('are released by their holder alone, if one is named', async () => {
-    const name = freshId('work');
-    const { leases, other } = opened;
-    expect(await leases.acquire(name, 'one')).toBe(true);
-    await other.release(name, 'two');
-    expect(await other.acquire(name, 'two')).toBe(false);
-    await leases.release(name, 'one');
-    expect(await other.acquire(name, 'two')).toBe(true);
-    // The one before releases late.
-    await leases.release(name, 'one');
-    expect(await leases.acquire(name, 'one')).toBe(false);
-    await other.release(name, 'two');
-    await other.release(name, 'two');
-    expect((await leases.held()).has(name)).toBe(false);
-  });
-
-  describe('of a server with an owner', () => {
-    const owned = () => {
-      const { leases, other } = opened;
-      const restarted = ownLeases(other, 'one');
-      return { one: ownLeases(leases, 'one'), restarted, two: ownLeases(other, 'two') };
-    };
-
-    test('are renewed and released by that owner alone, after its restart too', async () => {
-      const server = freshId('server');
-      const { one, restarted, two } = owned();
-      await one.renew(server);
-      await expect(two.renew(server)).rejects.toThrow(LeaseTaken);
-      await restarted.renew(server);
-      await two.release(server);
-      expect(await one.held()).toContain(server);
-      await restarted.release(server);
-      await two.renew(server);
-      await expect(one.renew(server)).rejects.toThrow(LeaseTaken);
-    });
-
-    test('may be renewed twice at once', async () => {
-      const server = freshId('server');
-      const { one, restarted } = owned();
-      await Promise.all([one.renew(server), restarted.renew(server), one.renew(server)]);
-      expect(await one.held()).toContain(server);
-    });
-
-    test('are refused to a copy while they are renewed, and free once they are not', async () => {
-      const server = freshId('server');
-      const { one, two } = owned();
-      await one.renew(server);
-      await expect(claimLease(two, server, { withinMs: 0 })).rejects.toThrow(LeaseTaken);
-      for (;;) {
-        const refusal = await claimLease(two, server, { withinMs: 0 }).catch((error) => error);
-        if (refusal === undefined) break;
-        expect(refusal).toBeInstanceOf(LeaseTaken);
-        await opened.moment();
-      }
-      await expect(one.renew(server)).rejects.toThrow(LeaseTaken);
-    });
-
-    test('are taken over from an earlier version, whose leases have no owner', async () => {
-      const server = freshId('server');
-      const { one, two } = owned();
-      await opened.leases.renew(server);
-      await one.renew(server);
-      await expect(two.renew(server)).rejects.toThrow(LeaseTaken);
-    });
-  });
-
-  test('expire one lease time after their last renewal, while renewed ones stay', async () => {
-    const [lost, live] = [freshId('server'), freshId('server')];
-    const renewedAt = opened.now();
-    await opened.leases.renew(lost);
-    const answeredAt = opened.now();
-    while (opened.now() < answeredAt + 1.5 * opened.leaseMs) {
-      await opened.leases.renew(live);
-      expect(await opened.other.held()).toContain(live);
-      const isHeld = (await opened.other.held()).has(lost);
-      if (opened.now() < renewedAt + 0.9 * opened.leaseMs) expect(isHeld).toBe(true);
-      await opened.moment();
-    }
-    expect(await opened.other.held()).not.toContain(lost);
-  });
-});
+describe.each([...memoryLeases, ...realLeases])('leases ($adapter)', leasesRules);
+describe.each(memoryLeases)('leases in time ($adapter)', leasesTimes);
 
 describe.each(natsServers)('a renewal on JetStream in a $where', ({ start }) => {
   test('is one message, which counts even where its answer is read too late', async () => {
@@ -158,7 +19,7 @@ describe.each(natsServers)('a renewal on JetStream in a $where', ({ start }) => 
     await using connection = await connectJetStream({ url: nats.url });
     await using late = await connectJetStream({ url: nats.url });
     const [leases, other] = await Promise.all(
-      [connection, late].map((one) => createJetStreamLeases(one, { leaseMs: 3_000 })),
+      [connection, late].map((one) => createJetStreamLeases(one, { leaseMs: 600_000 })),
     );
     const name = freshId('server');
     expect(await leases?.acquire(name, 'one')).toBe(true);
@@ -171,39 +32,3 @@ describe.each(natsServers)('a renewal on JetStream in a $where', ({ start }) => 
     expect(await other?.acquire(name, 'two')).toBe(false);
   });
 });
-
-async function openMemoryLeases(): Promise<OpenedLeases> {
-  let now = Date.now();
-  const leases = createMemoryLeases({ now: () => now });
-  return {
-    leases,
-    other: leases,
-    leaseMs: LEASE_MS,
-    now: () => now,
-    async moment() {
-      now += LEASE_MS / 10;
-    },
-    async [Symbol.asyncDispose]() {},
-  };
-}
-
-async function openRealLeases(server: Server): Promise<OpenedLeases> {
-  const leaseMs = 3_000;
-  await using stack = new AsyncDisposableStack();
-  const nats = stack.use(server);
-  const connections = await Promise.all([1, 2].map(() => connectJetStream({ url: nats.url })));
-  for (const connection of connections) stack.use(connection);
-  const [leases, other] = await Promise.all(
-    connections.map((connection) => createJetStreamLeases(connection, { leaseMs })),
-  );
-  if (leases === undefined || other === undefined) throw new Error('two connections are open');
-  const parts = stack.move();
-  return {
-    leases,
-    other,
-    leaseMs,
-    now: () => Date.now(),
-    moment: () => delay(leaseMs / 10),
-    [Symbol.asyncDispose]: () => parts.disposeAsync(),
-  };
-}

@@ -23,13 +23,19 @@ export type OpenedLog = AsyncDisposable & {
 /** Short, so that a test can wait for the loss of a consumer. */
 export const LEASE_MS = 500;
 
-/** Every adapter of the port. */
-export const eventLogs: { adapter: string; open: (leaseMs?: number) => Promise<OpenedLog> }[] = [
-  ...elsewhere([{ adapter: 'memory', open: openMemoryLog }]),
-  ...natsServers.map(({ where, start }) => ({
-    adapter: `JetStream in a ${where}`,
-    open: async (leaseMs?: number) => openLogOn(await start(), leaseMs),
-  })),
+export type LogAdapter = { adapter: string; open: (leaseMs?: number) => Promise<OpenedLog> };
+
+export const memoryLogs = elsewhere<LogAdapter>([{ adapter: 'memory', open: openMemoryLog }]);
+
+export const realLogs: readonly LogAdapter[] = natsServers.map(({ where, start }) => ({
+  adapter: `JetStream in a ${where}`,
+  open: async (leaseMs?: number) => openLogOn(await start(), leaseMs),
+}));
+
+/** Every adapter of the event store. */
+export const eventLogs: readonly LogAdapter[] = [
+  ...memoryLogs,
+  ...realLogs,
   ...elsewhere([{ adapter: 'JetStream, followed through one reader', open: openOneReaderLog }]),
 ];
 

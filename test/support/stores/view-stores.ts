@@ -5,6 +5,9 @@ import type { Views, ViewWrite } from '#projections/store/views.ts';
 import { elsewhere, redisServers, type Server } from '#test/support/servers/containers.ts';
 import { eventually } from '#test/support/service/service.ts';
 
+/** For tests of what Redis answers, not of what happens when it is late. */
+export const PATIENT_MS = 60_000;
+
 /** Every adapter of the port. */
 export const viewStores: { adapter: string; open: () => Promise<Views & StoreMaintenance> }[] = [
   ...elsewhere([{ adapter: 'memory', open: async () => createMemoryViews() }]),
@@ -27,7 +30,7 @@ export async function reachableViews(
 async function openViewsOn(server: Server): Promise<Views & StoreMaintenance> {
   await using stack = new AsyncDisposableStack();
   const redis = stack.use(server);
-  const views = stack.use(await reachableViews({ url: redis.url }));
+  const views = stack.use(await reachableViews({ url: redis.url, answerMs: PATIENT_MS }));
   const parts = stack.move();
   return { ...views, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
