@@ -1,24 +1,13 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import {
+  HALF_A_HEADER,
+  isClosed,
+  openAfter,
+  startWithPorts,
+} from '#test/support/debugger-ports.fixture.ts';
 import { openSocket, refusal, startSession } from '#test/support/gateway.fixture.ts';
-import { freePorts } from '#test/support/servers/ports.ts';
-
-/** A gateway with the session `s1`, and so many ports. */
-async function startWithPorts(count: number) {
-  const ports = await freePorts(count);
-  const debuggerPorts = { ports, bind: '127.0.0.1', host: '127.0.0.1' };
-  const site = await startSession({ debuggerPorts });
-  const ask = async (method: string, ticket: string) => {
-    const headers = { 'x-bss-ticket': ticket };
-    const answer = await fetch(`${site.http}/devtools/debugger-address`, { method, headers });
-    const body = (await answer.json()) as Record<string, unknown>;
-    return { status: answer.status, body, address: String(body['address']) };
-  };
-  const ticket = (id: string, holder = 'a'.repeat(12), organization = 'org') =>
-    site.tickets.issue('cdp', organization, id, { epoch: 0, holder });
-  return { site, ports, ask, ticket };
-}
 
 /** The first bytes of the answer to these. */
 function rawAnswer(address: string, bytes: string): Promise<string> {
@@ -32,24 +21,6 @@ function rawAnswer(address: string, bytes: string): Promise<string> {
     });
   });
 }
-
-/** A client of that address that has sent these bytes, and nothing after them. */
-async function openAfter(address: string, bytes: string) {
-  const [host = '', port = ''] = address.split(':');
-  const socket = connect({ host, port: Number(port) });
-  await new Promise((resolve) => socket.once('connect', resolve));
-  socket.on('error', () => {}).resume();
-  if (bytes !== '') socket.write(bytes);
-  return { closed: new Promise((resolve) => socket.once('close', resolve)) };
-}
-
-const HALF_A_HEADER = 'GET /json/version HTTP/1.1\r\nHost: local';
-
-const isClosed = (address: string) =>
-  fetch(`http://${address}/json/version`).then(
-    () => false,
-    () => true,
-  );
 
 test('a session has a port that takes Chromium’s own paths without a ticket', async () => {
   const { site, ports, ask, ticket } = await startWithPorts(2);
@@ -158,21 +129,6 @@ test('a port closes with the session, the key, the rotation, or on demand', asyn
   expect((await ask('POST', mine)).status).toBe(200);
 });
 
-test('closing a port closes clients that have sent nothing or half a header yet', async () => {
-  const { site, ask, ticket } = await startWithPorts(2);
-  await using _ = site;
-  const { address } = await ask('POST', ticket('s1'));
-  const silent = await openAfter(address, '');
-  const half = await openAfter(address, HALF_A_HEADER);
-  // Answered after both: the gateway has taken them.
-  expect(await isClosed(address)).toBe(false);
-  const began = performance.now();
-  expect(await ask('DELETE', ticket('s1'))).toMatchObject({ status: 200, body: { closed: 1 } });
-  await Promise.all([silent.closed, half.closed]);
-  expect(performance.now() - began).toBeLessThan(8_000); // less than any limit of a silent client
-  expect((await ask('POST', ticket('s1'))).status).toBe(200);
-});
-
 test('the gateway ends though a client of a port has sent half a header', async () => {
   const { site, ask, ticket } = await startWithPorts(2);
   const { address } = await ask('POST', ticket('s1'));
@@ -180,17 +136,6 @@ test('the gateway ends though a client of a port has sent half a header', async 
   expect(await isClosed(address)).toBe(false);
   await site[Symbol.asyncDispose]();
   await Promise.all(clients.map(({ closed }) => closed));
-});
-
-test('a client of a port that sends half a header is closed after 10 s', async () => {
-  const { site, ask, ticket } = await startWithPorts(2);
-  await using _ = site;
-  const { address } = await ask('POST', ticket('s1'));
-  await Promise.all([
-    openAfter(address, '').then(({ closed }) => closed),
-    openAfter(address, HALF_A_HEADER).then(({ closed }) => closed),
-  ]);
-  expect(await isClosed(address)).toBe(false);
 });
 
 test('one organization leaves half of the ports to others; all used up is 429', async () => {

@@ -1,22 +1,17 @@
+import { headers } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { EventMetadata } from '#events/envelope.ts';
 import { ADVISORY_STREAM, streamFilter, filters, subjectOf } from '#events/subjects.ts';
-import { Unavailable } from '#src/errors.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamEventStore } from '#src/event-store/jetstream/jetstream-event-store.ts';
-import type { AppendResult, EventStore } from '#src/event-store/event-store.ts';
-import { withSharedSubscription } from '#src/event-store/shared-subscription.ts';
 import {
   accessed,
   aCause,
   aSession,
   change,
   freshId,
-  ledgerOf,
   requested,
   slotReserved,
 } from '#test/support/events.fixture.ts';
-import { settledWithin } from '#test/support/settled-within.ts';
 import { startFlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import {
   appendEach,
@@ -35,74 +30,6 @@ describe('the event store on JetStream', () => {
   });
   afterEach(() => opened[Symbol.asyncDispose]());
 
-  test('loses and doubles no event when the server is killed during appends', async () => {
-    const { eventStore, nats } = opened;
-    const writers = Array.from({ length: 4 }, () => writeOn(eventStore));
-    const until = (count: number) =>
-      expect
-        .poll(() => writers.every(({ acknowledged }) => acknowledged.length >= count), {
-          interval: 5,
-        })
-        .toBe(true);
-    await using together = await withSharedSubscription(opened.eventStore);
-    const all = [followUntilStopped(eventStore), followUntilStopped(together)];
-    for (const count of [30, 60, 90]) {
-      await until(count);
-      await nats.kill();
-      await nats.restart();
-    }
-    await until(120);
-    for (const writer of writers) await writer.stop();
-
-    const end = await eventStore.lastSequence();
-    const every = Array.from({ length: end }, (_, index) => index + 1);
-    for (const following of all) {
-      await expect.poll(() => following.received.length).toBe(end);
-      await following.stop();
-      expect(following.received).toEqual(every);
-    }
-    for (const { session, acknowledged } of writers) {
-      const commands = (await historyOf(eventStore, session)).map(
-        (event) => event.metadata.commandId,
-      );
-      for await (const { metadata } of eventStore.history(ledgerOf(session)))
-        expect(commands).toContain(metadata.commandId);
-      expect(new Set(commands).size).toBe(commands.length);
-      expect(commands).toEqual(expect.arrayContaining(acknowledged));
-      expect(acknowledged.length).toBeGreaterThanOrEqual(120);
-    }
-  });
-
-  test('fails as unavailable within its bounds, and works again when the server is back', async () => {
-    const { eventStore, openWorkQueue, nats } = opened;
-    const session = aSession();
-    const [sequence = 0] = await appendEach(eventStore, session, 1);
-    const inbox = await openWorkQueue('worker', [streamFilter(session)]);
-    await (await inbox.next(1_000, never))?.ack();
-    await nats.kill();
-    const asked = [
-      eventStore.append([change(sequence, accessed(session))]),
-      eventStore.readLast(session),
-      eventStore.lastSequence(),
-      openWorkQueue('another', filters.sessions),
-      inbox.next(500, never),
-      historyOf(eventStore, session),
-    ];
-    const answers = await settledWithin(6_000, Promise.allSettled(asked));
-    for (const answer of answers)
-      expect(answer.status === 'rejected' && answer.reason).toBeInstanceOf(Unavailable);
-
-    await nats.restart();
-    const waiting = inbox.next(20_000, never);
-    const again = eventStore.append([change(sequence, accessed(session))]);
-    expect((await again).outcome).toBe('appended');
-    // The kill may have cost the acknowledgement of the first item: then it is delivered again.
-    const types = [(await waiting)?.item.type];
-    if (types[0] === 'session.requested') types.push((await inbox.next(5_000, never))?.item.type);
-    expect(types.at(-1)).toBe('session.accessed');
-    expect(await historyOf(eventStore, session)).toHaveLength(2);
-  });
-
   test('ends a subscription at once though the server is down', async () => {
     const stop = new AbortController();
     const options = { subjects: filters.all, after: 0, signal: stop.signal, onUnreadable() {} };
@@ -111,7 +38,8 @@ describe('the event store on JetStream', () => {
     await opened.nats.kill();
     await expect.poll(() => opened.connection.isConnected()).toBe(false);
     stop.abort();
-    expect((await settledWithin(2_000, next)).done).toBe(true);
+    // The server stays down, so that it would wait for ever.
+    expect((await next).done).toBe(true);
   });
 
   test('skips an event that cannot be decoded, and reports it', async () => {
@@ -143,7 +71,7 @@ describe('the event store on JetStream', () => {
     const inbox = await opened.openWorkQueue(freshId('inbox'), [streamFilter(session)]);
     const taken: (number | undefined)[] = [];
     for (const _ of received) {
-      const delivery = await inbox.next(20_000, never);
+      const delivery = await inbox.next(60_000, never);
       taken.push(delivery?.item.sequence);
       await delivery?.ack();
     }
@@ -151,11 +79,23 @@ describe('the event store on JetStream', () => {
     expect(await parkedReasons(opened, 1)).toEqual([expect.stringContaining('queued')]);
   });
 
+  test('ends before a batch of which a part is stored', async () => {
+    const { eventStore, connection } = opened;
+    const [first = 0] = await appendEach(eventStore, aSession(), 1);
+    // What a reader sees while the server stores a batch: its messages without the last.
+    for (const part of ['1', '2']) {
+      const header = headers();
+      header.set('Nats-Batch-Sequence', part);
+      await connection.js.publish('evt.acme.session.s1.queued', '{}', { headers: header });
+    }
+    expect(await eventStore.lastSequence()).toBe(first);
+  });
+
   test('keeps an advisory of each dead letter, with its reason', async () => {
     const session = aSession();
     await appendEach(opened.eventStore, session, 1);
     const inbox = await opened.openWorkQueue(freshId('inbox'), [streamFilter(session)]);
-    (await inbox.next(20_000, never))?.deadLetter('the image\nis gone');
+    (await inbox.next(60_000, never))?.deadLetter('the image\nis gone');
     expect(await parkedReasons(opened, 1)).toEqual(['the image is gone']);
   });
 
@@ -182,72 +122,6 @@ describe('the event store on JetStream', () => {
     expect(await historyOf(other, session)).toHaveLength(2);
   });
 });
-
-/**
- * Appends to a session and its ledger, one command after the other, as a command handler does,
- * until stopped.
- */
-function writeOn(eventStore: EventStore) {
-  const session = aSession();
-  const acknowledged: string[] = [];
-  const stopping = new AbortController();
-
-  async function attempt(metadata: EventMetadata): Promise<AppendResult['outcome']> {
-    const last = await eventStore.readLast(session, { fromLeader: true });
-    const ledger = await eventStore.readLast(ledgerOf(session), { fromLeader: true });
-    const event = last === null ? requested(session, metadata) : accessed(session, 1, metadata);
-    const changes = [change(last?.sequence ?? 0, event)];
-    // Every other command is a batch.
-    if (acknowledged.length % 2 === 1)
-      changes.push(change(ledger?.sequence ?? 0, slotReserved(session, metadata)));
-    return (await eventStore.append(changes)).outcome;
-  }
-
-  async function run() {
-    while (!stopping.signal.aborted) {
-      const metadata = aCause();
-      let outcome: AppendResult['outcome'] = 'conflict';
-      while (outcome === 'conflict') {
-        try {
-          outcome = await attempt(metadata);
-        } catch (error) {
-          // Not acknowledged: it may be stored or not, and the test does not count on it.
-          if (error instanceof Unavailable) break;
-          throw error;
-        }
-      }
-      if (outcome !== 'conflict') acknowledged.push(metadata.commandId);
-    }
-  }
-  const running = run();
-  return {
-    session,
-    acknowledged,
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
-}
-
-/** The sequences of all events that a subscription to the whole store receives. */
-function followUntilStopped(eventStore: EventStore) {
-  const stop = new AbortController();
-  const received: number[] = [];
-  async function run() {
-    const options = { subjects: filters.all, after: 0, signal: stop.signal, onUnreadable() {} };
-    for await (const batch of eventStore.subscribe(options))
-      received.push(...batch.map((event) => event.sequence));
-  }
-  const running = run();
-  return {
-    received,
-    async stop() {
-      stop.abort();
-      await running;
-    },
-  };
-}
 
 /** The reasons in the advisories of dead letters, once there are `count` of them. */
 async function parkedReasons({ connection }: RealLog, count: number): Promise<string[]> {

@@ -4,8 +4,6 @@ import { sequenceBefore, sequenceByHalves } from '#src/event-store/jetstream/jet
 import { loadState } from '#src/event-store/load-state.ts';
 import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-raw-records.ts';
 import { Unavailable } from '#src/errors.ts';
-import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
-import { startFlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { timeOfNanos } from '#src/event-store/jetstream/jetstream-reply.ts';
 import { isBytes, rawRecordOf } from '#src/event-store/record-bytes.ts';
 import type { RawRecord, RawRecords } from '#src/event-store/raw-records.ts';
@@ -150,37 +148,6 @@ describe('the raw records', () => {
       expect(await recordsOf(records, after, after + 400, null)).toEqual(
         many.slice(after, after + 400),
       );
-  });
-
-  it('are whole and in order though the connection breaks twice while they are read', async () => {
-    await using opened = await openRealLog();
-    const session = aSession();
-    await appendEach(opened.eventStore, session, 3_000);
-    const history = await historyOf(opened.eventStore, session);
-    await using proxy = await startFlakyTcpProxy(opened.nats.port);
-    const url = `nats://127.0.0.1:${proxy.port}`;
-    await using connection = await connectJetStream({ url });
-    proxy.breakOn(history[700]?.id ?? '', history[2_300]?.id ?? '');
-    const found: number[] = [];
-    const range = { after: 0, upTo: 3_000 };
-    for await (const batch of createJetStreamRawRecords(connection).readAll(range))
-      found.push(...batch.map(({ sequence }) => sequence));
-    expect(proxy.breaks()).toBe(2);
-    expect(found).toEqual(Array.from({ length: 3_000 }, (_, at) => at + 1));
-  });
-
-  it('are an outage, not fewer, if the server is gone before they are all read', async () => {
-    await using opened = await openRealLog();
-    const session = aSession();
-    await appendEach(opened.eventStore, session, 3_000);
-    const history = await historyOf(opened.eventStore, session);
-    await using proxy = await startFlakyTcpProxy(opened.nats.port);
-    const url = `nats://127.0.0.1:${proxy.port}`;
-    await using connection = await connectJetStream({ url });
-    proxy.endOn(history[2_300]?.id ?? '');
-    const reading = createJetStreamRawRecords(connection).readAll({ after: 0, upTo: 3_000 });
-    await expect(Array.fromAsync(reading)).rejects.toThrow(Unavailable);
-    expect(proxy.breaks()).toBe(1);
   });
 
   it('end where they are to end, though more follow, and are refused before they are all stored', async () => {

@@ -9,9 +9,14 @@ import {
   realLeases,
 } from '#test/support/messaging/leases-suite.ts';
 import { natsServers } from '#test/support/servers/containers.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
-describe.each([...memoryLeases, ...realLeases])('leases ($adapter)', leasesRules);
-describe.each(memoryLeases)('leases in time ($adapter)', leasesTimes);
+describe.each(realLeases)('leases ($adapter)', leasesRules);
+describe.each(memoryLeases)('leases ($adapter)', (memory) => {
+  const time = useVirtualTime();
+  leasesRules(memory, time);
+  leasesTimes(memory, time);
+});
 
 describe.each(natsServers)('a renewal on JetStream in a $where', ({ start }) => {
   test('is one message, which counts even where its answer is read too late', async () => {

@@ -14,9 +14,14 @@ import {
   timersTimes,
 } from '#test/support/messaging/timers-suite.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
-describe.each([...memoryTimers, ...realTimers])('timers ($adapter)', timersRules);
-describe.each(memoryTimers)('timers in time ($adapter)', timersTimes);
+describe.each(realTimers)('timers ($adapter)', timersRules);
+describe.each(memoryTimers)('timers ($adapter)', (memory) => {
+  const time = useVirtualTime();
+  timersRules(memory, time);
+  timersTimes(memory, time);
+});
 
 describe('timers (JetStream) that fired while no timekeeper ran', () => {
   let nats: RealNats;

@@ -1,9 +1,11 @@
 import { describe } from 'vitest';
 import { workQueueRules, workQueueTimes } from '#test/support/messaging/work-queue-suite.ts';
 import { memoryLogs, realLogs } from '#test/support/stores/event-stores.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
-describe.each([...memoryLogs, ...realLogs])(
-  'a work queue of the event store ($adapter)',
-  workQueueRules,
-);
-describe.each(memoryLogs)('the leases of a work queue ($adapter)', workQueueTimes);
+describe.each(realLogs)('a work queue of the event store ($adapter)', workQueueRules);
+describe.each(memoryLogs)('a work queue of the event store ($adapter)', (memory) => {
+  const time = useVirtualTime();
+  workQueueRules(memory, time);
+  workQueueTimes(memory, time);
+});

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
@@ -7,6 +7,7 @@ import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { claimLease, LeaseTaken, ownLeases } from '#src/messaging/owned-leases.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
+import { hooks } from '#test/support/time/hooks.ts';
 
 type OpenedLeases = AsyncDisposable & {
   leases: Leases;
@@ -34,7 +35,7 @@ const PATIENT_MS = 600_000;
 const SHORT_MS = 3_000;
 
 /** Who holds a lease while it lasts. */
-export function leasesRules({ open }: LeasesAdapter): void {
+export function leasesRules({ open }: LeasesAdapter, { beforeAll, afterAll } = hooks): void {
   let opened: OpenedLeases;
   beforeAll(async () => {
     opened = await open(PATIENT_MS);
@@ -125,7 +126,7 @@ export function leasesRules({ open }: LeasesAdapter): void {
 }
 
 /** That leases which are not renewed end. */
-export function leasesTimes({ open }: LeasesAdapter): void {
+export function leasesTimes({ open }: LeasesAdapter, { beforeAll, afterAll } = hooks): void {
   let opened: OpenedLeases;
   beforeAll(async () => {
     opened = await open(SHORT_MS);

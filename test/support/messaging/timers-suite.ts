@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { TimerKind } from '#events/subjects.ts';
 import { connectJetStream } from '#src/event-store/jetstream/connect.ts';
 import type { Delivery, WorkQueue } from '#src/messaging/work-queue.ts';
@@ -7,6 +7,7 @@ import { createMemoryTimers } from '#src/messaging/timers.memory.ts';
 import type { FiredTimer, Timer, Timers } from '#src/messaging/timers.ts';
 import { freshId } from '#test/support/events.fixture.ts';
 import { elsewhere, natsServers, type Server } from '#test/support/servers/containers.ts';
+import { hooks } from '#test/support/time/hooks.ts';
 
 type OpenedTimers = AsyncDisposable & {
   timers: Timers;
@@ -30,7 +31,7 @@ const never = new AbortController().signal;
 const SOON_MS = 60_000;
 
 /** What holds whenever a timer fires. */
-export function timersRules({ open }: TimersAdapter): void {
+export function timersRules({ open }: TimersAdapter, { beforeAll, afterAll } = hooks): void {
   let opened: OpenedTimers;
   beforeAll(async () => {
     opened = await open();
@@ -77,7 +78,7 @@ export function timersRules({ open }: TimersAdapter): void {
 }
 
 /** When timers fire, with some seconds between them. */
-export function timersTimes({ open }: TimersAdapter): void {
+export function timersTimes({ open }: TimersAdapter, { beforeAll, afterAll } = hooks): void {
   let opened: OpenedTimers;
   beforeAll(async () => {
     opened = await open();

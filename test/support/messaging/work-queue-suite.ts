@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { streamFilter } from '#events/subjects.ts';
 import type { RecordedEvent } from '#events/events.ts';
 import type { Delivery, OpenWorkQueue, WorkQueue } from '#src/messaging/work-queue.ts';
@@ -9,6 +9,7 @@ import {
   type LogAdapter,
   type OpenedLog,
 } from '#test/support/stores/event-stores.ts';
+import { hooks } from '#test/support/time/hooks.ts';
 
 const never = new AbortController().signal;
 const SOON_MS = 60_000;
@@ -16,7 +17,7 @@ const SOON_MS = 60_000;
 const PATIENT_MS = 600_000;
 
 /** What holds without a look at the clock: who gets which item. */
-export function workQueueRules({ open }: LogAdapter): void {
+export function workQueueRules({ open }: LogAdapter, { beforeAll, afterAll } = hooks): void {
   let opened: OpenedLog;
   beforeAll(async () => {
     opened = await open(PATIENT_MS);
@@ -101,7 +102,7 @@ export function workQueueRules({ open }: LogAdapter): void {
 }
 
 /** What leases and delays promise, on a lease of half a second. */
-export function workQueueTimes({ open }: LogAdapter): void {
+export function workQueueTimes({ open }: LogAdapter, { beforeAll, afterAll } = hooks): void {
   let opened: OpenedLog;
   beforeAll(async () => {
     opened = await open();

@@ -59,7 +59,7 @@ describe('sealed records', () => {
         const archive = await openArchive(files);
         expect(await collect(archive.records.read(everything))).toEqual(records);
       }),
-      { numRuns: 200 },
+      { numRuns: 40 },
     );
   });
 
@@ -144,7 +144,8 @@ describe('an archive of many segments', () => {
     const archive = await openArchive(large, { cacheBytesMax: 1_000_000 });
     const histories = Map.groupBy(all, ({ subject }) => aggregateOf(subject));
     expect(histories.size).toBeGreaterThan(500);
-    for (const [prefix, history] of histories) {
+    // Each fifth: some in every segment, with records in one of them or in many.
+    for (const [prefix, history] of [...histories].filter((_, at) => at % 5 === 0)) {
       expect(await collect(archive.readAggregate(prefix))).toEqual(history);
       const middle = history[Math.floor(history.length / 2)]?.sequence ?? 0;
       const [after, upTo] = [middle - 1, middle + 30];
