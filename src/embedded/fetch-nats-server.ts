@@ -1,4 +1,4 @@
-/** Fetches a nats-server into .tools if the machine's is missing or too old. */
+/** Fetches a nats-server if the machine's is missing or too old. */
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,16 +18,16 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, string>> = {
 };
 
 /**
- * Installs a nats-server for which `accepts` is true into `<tools>/nats`, atomically.
+ * Installs a nats-server for which `accepts` is true into a folder of its own, atomically.
  * @throws Error whose message names each source and its failure
  */
 export async function fetchNatsServer(
-  tools: string,
+  folder: string,
   accepts: (path: string) => Promise<boolean>,
 ): Promise<void> {
   const refusals: string[] = [];
   for (const source of [...SUITES.map(debianSource), releaseSource(RELEASES)]) {
-    const stage = join(tools, 'nats.new');
+    const stage = `${folder}.new`;
     await rm(stage, { recursive: true, force: true });
     await mkdir(join(stage, 'work'), { recursive: true });
     try {
@@ -36,8 +36,8 @@ export async function fetchNatsServer(
       if (!(await accepts(binary)))
         throw new Error('it does not run on this machine, or is too old');
       await rm(join(stage, 'work'), { recursive: true });
-      await rm(join(tools, 'nats'), { recursive: true, force: true });
-      await rename(stage, join(tools, 'nats'));
+      await rm(folder, { recursive: true, force: true });
+      await rename(stage, folder);
       return;
     } catch (error) {
       refusals.push(`${source.name}: ${reasonOf(error)}`);

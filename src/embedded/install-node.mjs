@@ -1,9 +1,10 @@
-/** Installs Node and npm into .tools/node, for machines whose Node cannot run TypeScript. */
+/** Installs Node and npm, for machines whose Node cannot run TypeScript. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CannotInstall, npm } from './npm.mjs';
 import { waitForLock } from './pid-lock.mjs';
+import { toolFolder, toolFolders, toolName } from './tool-folder.mjs';
 
 export const NODE_MAJOR_MIN = 24;
 /** The npm that Node 24 comes with. */
@@ -17,10 +18,16 @@ const WAIT_MS = 10 * 60_000;
  * @throws CannotInstall
  */
 export async function installNode(root, print) {
-  const tools = join(root, '.tools');
-  const home = join(tools, 'node');
+  const name = toolName('node', NODE_MAJOR_MIN);
+  const known = toolFolders(root).flatMap((folder) => [
+    join(folder, name, 'bin', 'node'),
+    join(folder, 'node', 'bin', 'node'),
+  ]);
+  const found = known.find(isNewEnough);
+  if (found !== undefined) return found;
+  const tools = toolFolder(root);
+  const home = join(tools, name);
   const node = join(home, 'bin', 'node');
-  if (isNewEnough(node)) return node;
   mkdirSync(tools, { recursive: true });
   const release = await waitForLock(join(tools, 'node.lock'), {
     waitMs: WAIT_MS,
@@ -29,7 +36,9 @@ export async function installNode(root, print) {
   });
   try {
     if (isNewEnough(node)) return node;
-    print(`Installing Node ${NODE_MAJOR_MIN} into .tools (this machine's is ${process.version})…`);
+    print(
+      `Installing Node ${NODE_MAJOR_MIN} into ${tools} (this machine's is ${process.version})…`,
+    );
     await install(tools, home);
     return node;
   } finally {

@@ -4,12 +4,13 @@
  */
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { open, realpath, rm, symlink } from 'node:fs/promises';
-import { basename, delimiter, join, resolve } from 'node:path';
+import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { aptCommand, aptInstall } from './apt.ts';
 import { fetchNatsServer } from './fetch-nats-server.ts';
 import { waitForLock } from './pid-lock.mjs';
 import { runCommand } from './run-command.ts';
+import { toolFolder, toolFolders, toolName } from './tool-folder.mjs';
 
 export type ProgramName =
   | 'nats-server'
@@ -68,7 +69,7 @@ export async function findProgram(name: ProgramName): Promise<string | null> {
 type Program = {
   /** Environment variable that names its path. */
   variable: string;
-  /** Paths searched before PATH; relative ones are below TOOLS. */
+  /** Paths searched before PATH; relative ones are below the folders of tools. */
   places: readonly string[];
   /** Its names on PATH. */
   names: readonly string[];
@@ -80,20 +81,24 @@ type Program = {
 };
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const TOOLS = join(ROOT, '.tools');
 const LOCK_WAIT_MS = 15 * 60_000;
 /** 2.11 and 2.12 added message TTLs, atomic batches and message schedules. */
 const NATS_SERVER_MIN: readonly [number, number] = [2, 12];
+const NATS_FOLDER = toolName('nats-server', NATS_SERVER_MIN.join('.'));
 /** PATH of an ordinary user often lacks the sbin folders, and macOS's lacks Homebrew's. */
 const MORE_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
 const PROGRAMS: Record<ProgramName, Program> = {
   'nats-server': {
     variable: 'NATS_SERVER',
-    places: ['nats/nats-server'],
+    places: [join(NATS_FOLDER, 'nats-server'), 'nats/nats-server'],
     names: ['nats-server'],
     byHand: 'get a release from https://github.com/nats-io/nats-server/releases',
-    install: () => fetchNatsServer(TOOLS, async (path) => (await refusesNatsServer(path)) === null),
+    install: () =>
+      fetchNatsServer(
+        join(toolFolder(ROOT), NATS_FOLDER),
+        async (path) => (await refusesNatsServer(path)) === null,
+      ),
     refuses: refusesNatsServer,
   },
   'redis-server': {
@@ -142,8 +147,8 @@ function debian(packages: readonly string[]): Pick<Program, 'byHand' | 'install'
 async function installRedisServer(): Promise<void> {
   const program = '/usr/bin/redis-check-rdb';
   if (!existsSync(program)) await aptInstall(['redis-tools']);
-  const link = join(TOOLS, 'redis', 'redis-server');
-  mkdirSync(join(TOOLS, 'redis'), { recursive: true });
+  const link = join(toolFolder(ROOT), 'redis', 'redis-server');
+  mkdirSync(dirname(link), { recursive: true });
   await rm(link, { force: true });
   await symlink(program, link);
   const outcome = await runCommand([link, '--version'], { timeoutMs: 10_000 });
@@ -189,7 +194,7 @@ async function find(name: ProgramName): Promise<Found> {
   const { places, names, refuses } = PROGRAMS[name];
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...MORE_FOLDERS];
   const candidates = [
-    ...places.map((place) => resolve(TOOLS, place)),
+    ...places.flatMap((place) => toolFolders(ROOT).map((tools) => resolve(tools, place))),
     ...folders.filter(Boolean).flatMap((folder) => names.map((file) => resolve(folder, file))),
   ];
   const refusals: string[] = [];
@@ -227,15 +232,16 @@ async function findOrInstall(
   };
 }
 
-/** One installation at a time; null in a checkout that cannot be written. */
+/** One installation at a time; null where neither cache nor checkout can be written. */
 async function lockTools(print: (line: string) => void): Promise<(() => void) | null> {
+  const tools = toolFolder(ROOT);
   try {
-    mkdirSync(TOOLS, { recursive: true });
-    accessSync(TOOLS, constants.W_OK);
+    mkdirSync(tools, { recursive: true });
+    accessSync(tools, constants.W_OK);
   } catch {
     return null;
   }
-  return await waitForLock(join(TOOLS, 'programs.lock'), {
+  return await waitForLock(join(tools, 'programs.lock'), {
     waitMs: LOCK_WAIT_MS,
     onWait: ({ pid }) => print(`Waiting for process ${pid}, which installs programs…`),
   });

@@ -7,6 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { releaseSource } from '#src/embedded/fetch-nats-server.ts';
 import { ensurePrograms, MissingProgram } from '#src/embedded/programs.ts';
 import { runCommand } from '#src/embedded/run-command.ts';
+import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
 import { scratchDir } from '#test/support/scratch.ts';
 
 afterEach(() => vi.unstubAllEnvs());
@@ -48,6 +49,34 @@ test('a wrapper script of chromium is not accepted', async () => {
   const found = await ensurePrograms(['chromium'], () => {}).catch((error: unknown) => error);
   // Elsewhere on this machine it may be; what must not come is the wrapper.
   expect(JSON.stringify(found)).not.toContain(`${dir.path}/chromium"`);
+});
+
+test('a program in the user’s cache folder is taken by every checkout, and passed over once it does not run', async () => {
+  await using dir = await scratchDir();
+  vi.stubEnv('XDG_CACHE_HOME', dir.path);
+  vi.stubEnv('NATS_SERVER', '');
+  vi.stubEnv('PATH', `${dir.path}/bin:${process.env['PATH']}`);
+  const place = `${toolFolder('/nowhere')}/${toolName('nats-server', '2.12')}`;
+  await mkdir(place, { recursive: true });
+  await mkdir(`${dir.path}/bin`);
+  await fakeProgram(`${dir.path}/bin/nats-server`, 'echo nats-server: v2.99.0');
+  const cached = await fakeProgram(`${place}/nats-server`, 'echo nats-server: v2.99.0');
+  const ensured = async () => (await ensurePrograms(['nats-server'], () => {}))['nats-server'];
+  expect(await ensured()).toBe(cached);
+  await fakeProgram(cached, 'exit 1');
+  expect(await ensured()).not.toBe(cached);
+});
+
+test('programs are installed into the cache folder, or into the checkout where that cannot be written', async () => {
+  await using dir = await scratchDir();
+  vi.stubEnv('XDG_CACHE_HOME', `${dir.path}/cache`);
+  expect(toolFolder(dir.path)).toBe(`${dir.path}/cache/browser-session-service`);
+  await writeFile(`${dir.path}/file`, 'a file in the place of the folder');
+  vi.stubEnv('XDG_CACHE_HOME', `${dir.path}/file`);
+  expect(toolFolder(dir.path)).toBe(`${dir.path}/.tools`);
+  vi.stubEnv('XDG_CACHE_HOME', 'relative');
+  vi.stubEnv('HOME', `${dir.path}/home`);
+  expect(toolFolder(dir.path)).toBe(`${dir.path}/home/.cache/browser-session-service`);
 });
 
 test('a release of nats-server is unpacked only if its checksum matches', async () => {

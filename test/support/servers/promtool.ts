@@ -1,20 +1,25 @@
-/** promtool, Prometheus' own check of rules: found on this machine, or fetched into `.tools`. */
-import { existsSync } from 'node:fs';
+/** promtool, Prometheus' own check of rules: found on this machine, or fetched. */
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand, type Outcome } from '#src/embedded/run-command.ts';
+import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
 
-const FETCHED = fileURLToPath(new URL('../../../.tools/promtool/promtool', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const FETCHED = join(toolFolder(ROOT), toolName('promtool', 'debian'), 'promtool');
 const FETCH_MS = 180_000;
+const RUN_MS = 60_000;
 
 /** Its path; null: it is neither here nor can be fetched. PROMTOOL names one that is elsewhere. */
 export async function findPromtool(): Promise<string | null> {
   const onPath = (process.env['PATH'] ?? '').split(delimiter).map((folder) => `${folder}/promtool`);
   const known = [process.env['PROMTOOL'], FETCHED, ...onPath];
-  const found = known.find((path) => path !== undefined && path !== '' && existsSync(path));
-  if (found !== undefined) return found;
+  for (const path of known) if (path && (await runs(path))) return path;
   return (await fetchPackage()) ? FETCHED : null;
+}
+
+async function runs(path: string): Promise<boolean> {
+  return isDone(await runCommand([path, '--version'], { timeoutMs: RUN_MS }));
 }
 
 /**

@@ -1,32 +1,48 @@
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCommand } from '#src/embedded/run-command.ts';
+import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
 import { freePort } from './ports.ts';
 import { startServer } from './real-server.ts';
 
 /** An S3 server in one program, which keeps its objects in a folder. */
-const MODULE = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
-const FOLDER = fileURLToPath(new URL('../../../.tools/versitygw', import.meta.url));
+const VERSION = 'v1.8.0';
+const MODULE = `github.com/versity/versitygw/cmd/versitygw@${VERSION}`;
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const BUILD_MS = 10 * 60_000;
 const REGION = 'us-east-1';
 
 /** The path of the server, after building it if it is missing; null where it cannot be built. */
 export async function ensureS3Server(print: (line: string) => void): Promise<string | null> {
-  const path = join(FOLDER, 'versitygw');
-  if (existsSync(path)) return path;
+  const tools = toolFolder(ROOT);
+  const folder = join(tools, toolName('versitygw', VERSION));
+  const path = join(folder, 'versitygw');
+  if (await runs(path)) return path;
   const go = await runCommand(['go', 'version'], { timeoutMs: 10_000 }).catch(() => null);
   if (go?.code !== 0) return null;
   print('building versitygw, an S3 server for tests');
-  await mkdir(FOLDER, { recursive: true });
-  const built = await runCommand(['env', `GOBIN=${FOLDER}`, 'go', 'install', MODULE], {
-    timeoutMs: BUILD_MS,
-  });
-  if (existsSync(path)) return path;
-  print(`versitygw was not built: ${built.output.slice(-400)}`);
-  return null;
+  await mkdir(tools, { recursive: true });
+  const stage = await mkdtemp(`${folder}.new-`);
+  try {
+    const built = await runCommand(['env', `GOBIN=${stage}`, 'go', 'install', MODULE], {
+      timeoutMs: BUILD_MS,
+    });
+    if (await runs(join(stage, 'versitygw'))) {
+      await rm(folder, { recursive: true, force: true });
+      await rename(stage, folder);
+      return path;
+    }
+    print(`versitygw was not built: ${built.output.slice(-400)}`);
+    return null;
+  } finally {
+    await rm(stage, { recursive: true, force: true });
+  }
+}
+
+async function runs(path: string): Promise<boolean> {
+  return (await runCommand([path, '--version'], { timeoutMs: 60_000 })).code === 0;
 }
 
 /** The server that the test run found; null if there is none. */

@@ -1,9 +1,22 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import {
+  copyFile,
+  cp,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { toolFolder, toolName } from '#src/embedded/tool-folder.mjs';
 
 /** The release before this one: a commit of this repository. */
 export const PREVIOUS_RELEASE = '7f3de0e';
@@ -32,9 +45,31 @@ export async function previousRelease(): Promise<Release> {
   const [theirs, ours] = await Promise.all(
     [folder, TOP].map((top) => readFile(join(top, 'package-lock.json'), 'utf8')),
   );
-  if (theirs === ours) await symlink(join(TOP, 'node_modules'), join(folder, 'node_modules'));
-  else await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
+  const packages = theirs === ours ? TOP : await packagesOf(folder, theirs);
+  await symlink(join(packages, 'node_modules'), join(folder, 'node_modules'));
   return releaseIn(folder);
+}
+
+/** A folder with the npm packages of that lock file, which is kept for later runs. */
+async function packagesOf(release: string, lockFile: string): Promise<string> {
+  const tools = toolFolder(TOP);
+  const hash = createHash('sha256').update(lockFile).digest('hex').slice(0, 12);
+  const kept = join(tools, toolName('packages', hash));
+  if (existsSync(kept)) return kept;
+  await mkdir(tools, { recursive: true });
+  const stage = await mkdtemp(`${kept}.new-`);
+  try {
+    for (const file of ['package.json', 'package-lock.json'])
+      await copyFile(join(release, file), join(stage, file));
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: stage });
+    // Another run may have been first.
+    await rename(stage, kept).catch((error: unknown) => {
+      if (!existsSync(kept)) throw error;
+    });
+    return kept;
+  } finally {
+    await rm(stage, { recursive: true, force: true });
+  }
 }
 
 /** What the next release changes: the new text for a text that a file has once. */
