@@ -11,7 +11,7 @@ import {
 import { natsServers } from '#test/support/servers/containers.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
-describe.each(realLeases)('leases ($adapter)', leasesRules);
+describe.each(realLeases)('leases ($adapter)', (adapter) => leasesRules(adapter));
 describe.each(memoryLeases)('leases ($adapter)', (memory) => {
   const time = useVirtualTime();
   leasesRules(memory, time);

@@ -5,7 +5,7 @@ import { createJetStreamTimers } from '#src/messaging/jetstream/jetstream-timers
 import { aTimer, realTimers, take, timersTimes } from '#test/support/messaging/timers-suite.ts';
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 
-describe.each(realTimers)('timers in time ($adapter)', timersTimes);
+describe.each(realTimers)('timers in time ($adapter)', (adapter) => timersTimes(adapter));
 
 describe('timers (JetStream) and a death', () => {
   let nats: RealNats;

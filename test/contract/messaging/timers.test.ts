@@ -16,7 +16,7 @@ import {
 import { startNats, type RealNats } from '#test/support/servers/real-nats.ts';
 import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
-describe.each(realTimers)('timers ($adapter)', timersRules);
+describe.each(realTimers)('timers ($adapter)', (adapter) => timersRules(adapter));
 describe.each(memoryTimers)('timers ($adapter)', (memory) => {
   const time = useVirtualTime();
   timersRules(memory, time);

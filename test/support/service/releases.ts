@@ -42,9 +42,8 @@ export async function previousRelease(): Promise<Release> {
     throw new Error(`there is no commit ${PREVIOUS_RELEASE}: ${advice}`, { cause: error });
   }
   await run('tar', ['-xf', archive, '-C', folder]);
-  const [theirs, ours] = await Promise.all(
-    [folder, TOP].map((top) => readFile(join(top, 'package-lock.json'), 'utf8')),
-  );
+  const lockFile = (top: string) => readFile(join(top, 'package-lock.json'), 'utf8');
+  const [theirs, ours] = await Promise.all([lockFile(folder), lockFile(TOP)]);
   const packages = theirs === ours ? TOP : await packagesOf(folder, theirs);
   await symlink(join(packages, 'node_modules'), join(folder, 'node_modules'));
   return releaseIn(folder);
