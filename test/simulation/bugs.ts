@@ -11,40 +11,55 @@ import type { World } from './world.ts';
 export type Bug = {
   name: string;
   breaks: string;
+  /** A seed that finds it, among the first twenty: these break nothing without a bug. */
+  seed: number;
+  /** How long its end is waited for, where some sessions never end with it. Absent: as usual. */
+  settleMs?: number;
   plant: (servers: Servers, world: World) => Servers;
 };
+
+/** Enough for what still ends; after 15 minutes, the usual time, no more has. */
+const NO_END_MS = 60_000;
 
 /** For each invariant a defect that breaks it in some seed. */
 export const bugs: readonly Bug[] = [
   {
     name: 'a slot is released twice',
     breaks: 'no slot or credit is lost or doubled',
+    seed: 18,
+    settleMs: NO_END_MS,
     plant: (servers) => changing(servers, (change) => withLines(change, releasedTwice)),
   },
   {
     name: 'a refund is forgotten',
     breaks: 'no slot or credit is lost or doubled',
+    seed: 1,
     plant: (servers) => changing(servers, (change) => withLines(change, withoutRefund)),
   },
   {
     name: 'appends are not checked',
     breaks: 'no organization has more sessions than it may',
+    seed: 17,
+    settleMs: NO_END_MS,
     plant: (servers) => appending(servers, (changes) => unchecked(servers.eventStore, changes)),
   },
   {
     name: 'the end of some sessions is acknowledged and not stored',
     breaks: 'every session ends, once',
+    seed: 5,
     plant: (servers) =>
       appending(servers, (changes) => (changes.some(isUnlucky) ? pretend(changes) : null)),
   },
   {
     name: 'a session is activated on the browser of another one',
     breaks: 'no browser serves two sessions',
+    seed: 11,
     plant: (servers) => changing(servers, createBrowserMixUp()),
   },
   {
     name: 'some browsers are not ended',
     breaks: 'every browser ends, and none is left',
+    seed: 5,
     plant: (servers) => ({
       ...servers,
       machines: (browsers) => ({
@@ -56,6 +71,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'some extensions are acknowledged and not stored',
     breaks: 'what was acknowledged is in the log',
+    seed: 1,
     plant: (servers, world) => {
       const random = world.random('bug');
       return appending(servers, (changes) =>
@@ -66,11 +82,13 @@ export const bugs: readonly Bug[] = [
   {
     name: 'an extension is stored twice',
     breaks: 'a repeated request has one effect',
+    seed: 1,
     plant: (servers) => changing(servers, extendedTwice),
   },
   {
     name: 'a stored create is not known as such',
     breaks: 'a refused command leaves nothing',
+    seed: 1,
     plant: (servers, world) => {
       const random = world.random('bug');
       return appending(servers, async (changes) => {
@@ -83,11 +101,13 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a request is acknowledged before it is handled',
     breaks: 'no request is forgotten while there is room',
+    seed: 10,
     plant: (servers) => ({ ...servers, openWorkQueue: acknowledging(servers.openWorkQueue) }),
   },
   {
     name: 'some views are not written',
     breaks: 'the read model is a fold of the log',
+    seed: 1,
     plant: (servers) => ({
       ...servers,
       views: {
@@ -102,6 +122,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a timer throws',
     breaks: 'no error is left unhandled',
+    seed: 1,
     plant: (servers) => ({
       ...servers,
       leases: {

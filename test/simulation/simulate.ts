@@ -114,7 +114,8 @@ async function play(world: World, bug: Bug | null, story: string[]): Promise<Out
   }
   void script();
   await time.runUntil(() => areDone, SETTLE_MS);
-  const isSettled = await time.runUntil(() => hasSettled(records, cluster), SETTLE_MS);
+  const settleMs = bug?.settleMs ?? SETTLE_MS;
+  const isSettled = await time.runUntil(() => hasSettled(records, cluster), settleMs);
   world.tell('all', isSettled ? 'all has come to its end' : 'NOT all has come to its end');
   await time.runUntil(() => false, 5_000);
   const places = cluster.places.filter(({ host }) => host !== null);

@@ -3,7 +3,7 @@ import { runSeeds } from './seeds.ts';
 import { simulate } from './simulate.ts';
 
 /** The first seeds; the two halves of the soak run many more. */
-const SEEDS = 50;
+const SEEDS = 20;
 
 test(`${SEEDS} simulations of the whole service keep every invariant`, async () => {
   const { seeds, events } = await runSeeds(1, SEEDS);
