@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DocumentSchema } from '#src/api/docs/openapi-document.ts';
 import { formatDuration, parseDuration } from '#src/domain/session/duration.ts';
 import { readOpenApi } from '#src/api/read-openapi.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 
 /** The service accepts exactly what the document's patterns accept. */
@@ -37,7 +38,7 @@ describe.each(parameters)('GET %s %s', (path, name, request) => {
         const { status } = await app.request('GET', request + encodeURIComponent(text));
         expect([text, status !== 400]).toEqual([text, isTaken(text)]);
       }),
-      { numRuns: 300, examples: oddTexts.map((text) => [text]) },
+      { numRuns: runs(300), examples: oddTexts.map((text) => [text]) },
     );
   });
 });
@@ -52,7 +53,7 @@ describe.each(['/api/events', '/api/sessions/{id}/events'])('GET %s', (path) => 
         const { status } = await app.request('HEAD', url + encodeURIComponent(text));
         expect([text, status !== 400]).toEqual([text, isTaken(text)]);
       }),
-      { numRuns: 500, examples: oddTexts.map((text) => [text]) },
+      { numRuns: runs(500), examples: oddTexts.map((text) => [text]) },
     );
   });
 });
@@ -72,7 +73,7 @@ describe('a duration', () => {
       fc.property(texts, (text) => {
         if (validator.Check(text)) expect([text, parseDuration(text)]).not.toEqual([text, null]);
       }),
-      { numRuns: 20_000, examples: [['00m'], ['0h'], ['0m'], ['24h'], ['25h'], ['1441m']] },
+      { numRuns: runs(20_000), examples: [['00m'], ['0h'], ['0m'], ['24h'], ['25h'], ['1441m']] },
     );
   });
 

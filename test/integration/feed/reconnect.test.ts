@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { createFeed } from '#src/feed/feed.ts';
 import { createMemoryEventStore } from '#src/event-store/event-store.memory.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 import { appendEach } from '#test/support/stores/event-stores.ts';
 import { aSession } from '#test/support/events.fixture.ts';
 import { eventually } from '#test/support/service/service.ts';
@@ -86,6 +87,6 @@ it('the events over any number of reconnects are all events, once and in order',
       await eventually(all, 'the rest');
       expect([...received, ...listener.sequences()]).toEqual(expected.toSorted((a, b) => a - b));
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 });

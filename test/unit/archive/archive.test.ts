@@ -19,6 +19,7 @@ import {
   seal,
   signer,
 } from '#test/support/archive/archive.fixture.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 const everything = { after: 0, upTo: Infinity, organizationId: null };
 
@@ -59,7 +60,7 @@ describe('sealed records', () => {
         const archive = await openArchive(files);
         expect(await collect(archive.records.read(everything))).toEqual(records);
       }),
-      { numRuns: 40 },
+      { numRuns: runs(200) },
     );
   });
 

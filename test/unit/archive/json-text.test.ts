@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { isOneLineJson } from '#src/archive/json-text.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 function judge(text: string): boolean {
   const bytes = Buffer.from(`:${text}:"`);
@@ -37,7 +38,7 @@ describe('the check of JSON text', () => {
         const text = parts.join('');
         expect([text, judge(text)]).toEqual([text, isJson(text)]);
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(20_000) },
     );
   });
 
@@ -51,7 +52,7 @@ describe('the check of JSON text', () => {
         // Half of a pair: such a text has no bytes of its own.
         if (changed.isWellFormed()) expect(judge(changed)).toBe(isJson(changed));
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     );
   });
 

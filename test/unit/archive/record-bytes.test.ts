@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FrameBuilder } from '#src/archive/frames.ts';
 import { rawRecordOf, type RecordBytes } from '#src/event-store/record-bytes.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 const place = {
   sequence: 7,
@@ -69,7 +70,7 @@ describe('the line of a record that is still bytes is that of its texts', () => 
         const block = Buffer.from(`NATS/1.0\r\n${parts.join('')}\r\n\r\n`);
         expectSameLines(block, Buffer.from(body));
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     );
   });
 });

@@ -12,6 +12,7 @@ import {
 import { readLines } from '#src/cli/commands/audit/verify.ts';
 import { verifyLines } from '#src/cli/commands/audit/verify-lines.ts';
 import { auditOf, fileOf, found, recordOf, verdictOnFile } from '#test/support/audit-file.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 let dataDir: string;
 let place: KeyPlace;
@@ -106,7 +107,7 @@ describe('the verification names the line of:', () => {
         const line = whole.subarray(0, at).filter((byte) => byte === 0x0a).length + 1;
         expect(await found(altered)).toBe(line);
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   });
 
@@ -132,7 +133,7 @@ describe('the verification names the line of:', () => {
         // Of a run of equal bytes it cannot be said which is gone.
         expect([line, line + 1]).toContain(await found(altered));
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

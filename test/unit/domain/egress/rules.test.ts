@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { isIn, readAddress, readHost, readRange } from '#src/domain/egress/hosts.ts';
 import { createJudge, normalizePattern, normalizeProxyServer } from '#src/domain/egress/rules.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 const label = fc.stringMatching(/^[a-z]([a-z0-9-]{0,8}[a-z0-9])?$/);
 const name = fc.array(label, { minLength: 2, maxLength: 4 }).map((labels) => labels.join('.'));
@@ -49,7 +50,7 @@ describe('a pattern', () => {
         const once = normalizePattern(text);
         if (once !== null) expect(normalizePattern(once)).toBe(once);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

@@ -3,6 +3,7 @@ import { expect, it, test } from 'vitest';
 import { egressHostsMax, type HostTraffic } from '#events/egress.ts';
 import { add, addTraffic, nothing, topOf } from '#src/domain/egress/traffic.ts';
 import { createTrafficCount } from '#src/provisioner/egress/count-traffic.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 const count = fc.integer({ min: 0, max: 1_000_000 });
 const host: fc.Arbitrary<HostTraffic> = fc.record({
@@ -29,7 +30,7 @@ it('loses no count and stays bounded, however many hosts there are', () => {
       expect(state.hosts.reduce(add, state.others)).toEqual(all);
       expect(new Set(state.hosts.map((one) => one.host)).size).toBe(state.hosts.length);
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 

@@ -10,6 +10,7 @@ import {
   policies,
   requestsWanted,
 } from '#src/domain/fleet/pool-policy.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 const GIB = 1024 ** 3;
 const BROWSER = GIB / 4;
@@ -200,7 +201,7 @@ describe('in every state of a pool', () => {
         if (memoryFreeBytes !== null && browserBytes > 0)
           expect((launching + launch) * browserBytes).toBeLessThan(memoryFreeBytes);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
@@ -217,7 +218,7 @@ describe('in every state of a pool', () => {
         expect(mustEvict(inputs)).toBe(isFull);
         if (!isFull) expect(retire).toBeGreaterThan(0);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
@@ -232,7 +233,7 @@ describe('in every state of a pool', () => {
         expect([isUnderWay, mustEvict(now), isStuck(now)]).toContain(true);
         if (isStuck(now)) expect([isUnderWay, mustEvict(now)]).toEqual([false, false]);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
@@ -246,7 +247,7 @@ describe('in every state of a pool', () => {
         if (!inputs.isDraining && inputs.target >= inputs.minIdle)
           expect(target).toBeGreaterThanOrEqual(inputs.minIdle);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
@@ -262,7 +263,7 @@ describe('in every state of a pool', () => {
           expect(Math.min(...recent)).toBe(before);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 });

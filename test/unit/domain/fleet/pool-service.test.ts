@@ -8,6 +8,7 @@ import {
   type PoolFacts,
 } from '#src/domain/fleet/pool-policy.ts';
 import { DEFAULTS, isSame, matchLaunches } from '#src/provisioner/pool/options.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 /** A pool that follows the rules, second by second: each waiting request gets its browser. */
 
@@ -80,7 +81,7 @@ it('a waiting request with room is served within a bound, in every state of the 
       kinds.cpu += cpu;
       expect(servedWithin).toBeLessThanOrEqual(boundOf(life));
     }),
-    { numRuns: 3_000 },
+    { numRuns: runs(3_000) },
   );
   // All states that the rules distinguish have occurred.
   for (const [kind, met] of Object.entries(kinds)) expect(met, kind).toBeGreaterThan(10);

@@ -29,6 +29,7 @@ import {
   type RandomCommand,
   type Step,
 } from '#test/support/events/random-life.ts';
+import { runs } from '#test/support/seeds/seeds.ts';
 
 const organizationId = 'org_acme';
 const ledgerRef = { kind: 'ledger', organizationId } as const;
@@ -40,12 +41,14 @@ describe('for all commands and reports, in every order', () => {
   it('every session keeps to the table of transitions, and slots and credits are conserved', () => {
     fc.assert(
       fc.property(means, steps, (has, life) => runPure(has, life)),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   });
 
   it('the same holds with an event store, with concurrent commands and conflicts at every append', async () => {
-    await fc.assert(fc.asyncProperty(means, steps, disturbances, runThroughLog), { numRuns: 60 });
+    await fc.assert(fc.asyncProperty(means, steps, disturbances, runThroughLog), {
+      numRuns: runs(60),
+    });
   });
 });
 
