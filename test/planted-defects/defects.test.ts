@@ -48,7 +48,7 @@ test('a defect whose text is not in its file, or twice, cannot be planted', () =
 describe('a defect is found', () => {
   it.each([
     'AssertionError: expected 1 to be 2\n    at …',
-    'Error: Test timed out in 30000ms.',
+    'TestTimeoutError: Test timed out in 30000ms.',
     'Error: not within 120000 ms: the session is active',
     'Error: Property failed after 1 tests\n{ seed: 1 }\n\nGot AssertionError: expected 1 to be 2',
   ])('by a test that fails with %j', (message) => {

@@ -123,7 +123,7 @@ export const defects: readonly Defect[] = [
     file: 'src/provisioner/files/session-file-store.ts',
     from: 'const left = sessionBytesMax - used - coming.bytes + replaced;',
     to: 'const left = sessionBytesMax - coming.bytes + replaced;',
-    tests: ['test/integration/api/files/files'],
+    tests: ['test/unit/provisioner/downloads'],
   },
   {
     part: 'profile’s writer',
@@ -150,11 +150,11 @@ export const defects: readonly Defect[] = [
     tests: ['test/contract/archive/archived-event-store'],
   },
   {
-    part: 'egress rules',
-    name: 'a rule for the names below a host is also one for names that end like it',
-    file: 'src/domain/egress/rules.ts',
-    from: 'name.endsWith(`.${pattern.name}`)',
-    to: 'name.endsWith(pattern.name)',
-    tests: ['test/unit/domain/egress/rules'],
+    part: 'fair queue',
+    name: 'an organization loses its turn where another is served out of turn',
+    file: 'src/domain/fleet/fair-queue.ts',
+    from: '    time = Math.min(time, startOf(id));\n',
+    to: '',
+    tests: ['test/unit/domain/fleet/fair-queue'],
   },
 ];

@@ -18,7 +18,7 @@ export type Verdict = { foundBy: string } | { missed: string };
 /** How a test fails that has found something; other errors are of tests that did not get so far. */
 const FOUND = [
   /^AssertionError/,
-  /^Error: Test timed out in/,
+  /^(?:TestTimeout)?Error: Test timed out in/,
   /^Error: not within \d+ ms: /, // `eventually`
   /^Error: Property failed after .*^Got AssertionError/ms, // fast-check
 ];

@@ -109,6 +109,29 @@ describe('a browser', () => {
     }
   });
 
+  test('that does not read holds its driver back, and gets all of it later', async () => {
+    await using site = await startSession();
+    const driver = await openSocket(site.cdpUrl('s1'));
+    await driver.echoes('before');
+    const [browser] = site.browser.clients;
+    browser?.pause();
+    const count = 64;
+    const part = Buffer.alloc(512 * 1024, 1);
+    for (let n = 0; n < count; n += 1) driver.socket.send(part);
+    let taken = -1;
+    await until(() => {
+      const before = taken;
+      taken = site.gateway.counters().bytesIn;
+      const isHeldBack = taken === before && driver.socket.bufferedAmount > 0;
+      return isHeldBack || taken > count * part.length;
+    }, 'the driver held back');
+    expect(taken).toBeLessThan(count * part.length);
+    browser?.resume();
+    await until(() => driver.messages.length === 1 + count, 'all echoes');
+    driver.socket.close();
+    await site.isClean();
+  });
+
   test('that sends a Close is passed on before the end', async () => {
     await using site = await startSession();
     const client = await openSocket(site.cdpUrl('s1'));

@@ -1,12 +1,18 @@
 import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
+import { filesMax } from '#events/session/files.ts';
 import type { SessionEvent } from '#events/session.ts';
 import type { SessionCommand } from '#src/domain/session/commands.ts';
 import { decide } from '#src/domain/session/decide.ts';
+import type { SessionFile } from '#src/domain/session/files.ts';
 import { reject } from '#src/errors.ts';
 import { createMemoryObjectStore } from '#src/objects/object-store.memory.ts';
 import { createSimulatedFolders } from '#src/provisioner/browsers/simulated/folders.ts';
+import {
+  SessionFileStore,
+  type FileStoreDependencies,
+} from '#src/provisioner/files/session-file-store.ts';
 import { createSessionFiles } from '#src/provisioner/files/session-files.ts';
 import type { ObservedBrowserConnection, ObservedTarget } from '#src/provisioner/observer/part.ts';
 import type { Pool } from '#src/provisioner/pool/pool.ts';
@@ -317,6 +323,24 @@ describe('what a browser downloads', () => {
     await settled();
     expect(events).toHaveLength(100);
   });
+});
+
+it('a session takes as many files and bytes as it may have, and another content of one that it has', () => {
+  const store = (names: readonly string[], bytes: number) => {
+    const known = names.map((name) => [name, { name, bytes } as SessionFile] as const);
+    const limits = { fileBytesMax: FILE_BYTES_MAX, sessionBytesMax: SESSION_BYTES_MAX };
+    const parts = { limits } as FileStoreDependencies;
+    return new SessionFileStore(parts, workloadId, identity, new Map(known));
+  };
+  const many = Array.from({ length: filesMax }, (_, at) => `file-${at}`);
+  const tooMany = { reason: 'quota', max: filesMax, of: 'files' };
+  expect(store(many.slice(1), 0).excess('file-0', 1)).toBeNull();
+  expect(store(many, 0).excess('other', 1)).toEqual(tooMany);
+  expect(store(many, 0).excess('file-0', 1)).toBeNull();
+  const full = store(['a', 'b'], SESSION_BYTES_MAX / 2 - 50);
+  expect(full.excess('other', 100)).toBeNull();
+  expect(full.excess('other', 101)).toEqual({ ...tooMany, max: SESSION_BYTES_MAX, of: 'bytes' });
+  expect(full.excess('a', FILE_BYTES_MAX)).toBeNull();
 });
 
 it('a session that ends waits for its files no longer than it may', async () => {

@@ -67,6 +67,18 @@ describe('the turn of organizations whose requests wait', () => {
     ]);
   });
 
+  it('is kept for an organization that waited while another was served out of turn', () => {
+    const waiting = ['a', 'b'];
+    let shares = noShares;
+    for (let at = 0; at < 3; at += 1) shares = serve(shares, 'a', 1, waiting);
+    const served = Array.from({ length: 4 }, () => {
+      const next = nextOrganization(shares, waiting) ?? '';
+      shares = serve(shares, next, 1, waiting);
+      return next;
+    });
+    expect(served).toEqual(['b', 'b', 'b', 'a']);
+  });
+
   it('is not saved up by an organization that did not wait', () => {
     const a = { id: 'a', weight: 1, requests: 100 };
     const late = { at: 50, waiting: { id: 'b', weight: 1, requests: 100 } };

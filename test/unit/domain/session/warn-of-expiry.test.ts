@@ -12,6 +12,7 @@ import {
   iso,
   MINUTE,
   queued,
+  failed,
   requested,
   requeued,
   stopped,
@@ -101,6 +102,17 @@ describe('the timers of a session, by its state alone', () => {
     expect(waitsFor(requested(), activated())).toEqual({ expiry: END });
     // With the extra minute, since use is recorded once a minute.
     expect(waitsFor(idle, activated())).toEqual({ expiry: END, idle: T0 + 6 * MINUTE });
+  });
+
+  it('are set at its request, and all cancelled at its end', () => {
+    expect(timersAfter(recorded(requested()), queue)).toEqual([
+      { kind: 'expiry', at: END },
+      { kind: 'queue-after', at: T0 + queue.afterMs },
+      { kind: 'queue-timeout', at: T0 + queue.timeoutMs },
+    ]);
+    const ends = [[stopRequested(), stopped(T0)], [failed()]];
+    for (const end of ends)
+      expect(timersAfter(recorded(requested(), ...end), queue)).toEqual(['cancel-all']);
   });
 
   it('are none once it is stopping', () => {
