@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { chosenFiles } from './support/gate/chosen-files.ts';
@@ -56,7 +58,7 @@ export default defineConfig({
             ...(has('test') ? deterministic() : []),
             ...(has('real') ? real() : []),
             ...(has('nightly') ? nightly() : []),
-            ...(TIERS.includes('nightly') ? [containers()] : []),
+            ...(TIERS.includes('nightly') ? [containers(), properties()] : []),
           ],
   },
 });
@@ -125,6 +127,19 @@ function containers() {
   );
 }
 
+/** Properties over random inputs a second time, with many more inputs and a seed of the night. */
+function properties() {
+  const include = globSync('test/**/*.test.ts', { cwd: ROOT }).filter(
+    (file) =>
+      tierOf(file) === 'test' && readFileSync(join(ROOT, file), 'utf8').includes("'fast-check'"),
+  );
+  return project(
+    'properties',
+    { include, exclude: [] },
+    { ...LONG_LIMITS, env: { TEST_SEEDS: 'new' }, sequence: { groupOrder: 3 } },
+  );
+}
+
 /**
  * A set of test files, by default with these settings:
  * - processes, not threads: tests start and kill real programs and set environment variables;
@@ -149,6 +164,7 @@ export function project(
       name,
       ...files,
       pool: 'forks' as const,
+      setupFiles: ['test/support/seeds/seeds.setup.ts'],
       maxWorkers: 3,
       isolate: false,
       testTimeout: 300_000,
