@@ -4,7 +4,8 @@ import type { Ran } from './rule.ts';
 type Given = { states?: TestOutcome['state'][]; from?: number; to?: number };
 
 /** The outcome of a file, by default of a single test that passed; its tests are named 1, 2, … */
-export function file(path: string, { states = ['passed'], from = 0, to = 1000 }: Given = {}) {
+export function file(path: string, given: Given = {}): FileOutcome {
+  const { states = ['passed'], from = 0, to = 1000 } = given;
   const tests = states.map((state, index): TestOutcome => ({
     title: `group > ${index + 1}`,
     state,
@@ -15,7 +16,7 @@ export function file(path: string, { states = ['passed'], from = 0, to = 1000 }:
         ? { message: 'expected 1 to be 2\nmore', stack: 'at', load: 1.5, output: 'log' }
         : null,
   }));
-  return { file: path, project: 'real', startedAt: from, endedAt: to, tests } as FileOutcome;
+  return { file: path, project: 'real', startedAt: from, endedAt: to, tests };
 }
 
 export const failed = (path: string, more: Given = {}) =>
