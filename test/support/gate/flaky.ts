@@ -13,7 +13,7 @@ const RUNS = 20;
 /** Runs are counted by commits: 150 of November landed in 30 pieces of work. */
 const COMMITS_A_RUN = 5;
 
-/** The seed of random inputs unless a failure names another one. */
+/** The seed of random inputs (test/support/seeds) unless a failure names another one. */
 const SEED = 1;
 
 const DAY_MS = 86_400_000;

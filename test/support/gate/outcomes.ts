@@ -125,14 +125,22 @@ export const fileOf = (module: TestModule): string =>
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]?.slice(0, 300) ?? '';
 
+/**
+ * Whether a file ran as in `npm run test:real`: with the nightly tests the same file may also run
+ * on other servers.
+ */
+export const isOfReal = ({ project }: Pick<FileOutcome, 'project'>): boolean =>
+  project === 'real' || project === 'quiet';
+
 /** A failed test with what it left behind. */
 export type Failure = Omit<TestOutcome, 'state' | 'failure'> &
-  NonNullable<TestOutcome['failure']> & { file: string };
+  NonNullable<TestOutcome['failure']> &
+  Pick<FileOutcome, 'file' | 'project'>;
 
 export function failedTests(files: readonly FileOutcome[]): Failure[] {
-  return files.flatMap(({ file, tests }) =>
+  return files.flatMap(({ file, project, tests }) =>
     tests.flatMap(({ title, startedAt, endedAt, failure }) =>
-      failure === null ? [] : [{ file, title, startedAt, endedAt, ...failure }],
+      failure === null ? [] : [{ file, project, title, startedAt, endedAt, ...failure }],
     ),
   );
 }

@@ -1,3 +1,4 @@
+import { tierOf } from '#test/tiers.ts';
 import type { FileOutcome, RunRecord, TestOutcome } from './outcomes.ts';
 import type { Ran } from './rule.ts';
 
@@ -16,7 +17,7 @@ export function file(path: string, given: Given = {}): FileOutcome {
         ? { message: 'expected 1 to be 2\nmore', stack: 'at', load: 1.5, output: 'log' }
         : null,
   }));
-  return { file: path, project: 'real', startedAt: from, endedAt: to, tests };
+  return { file: path, project: tierOf(path), startedAt: from, endedAt: to, tests };
 }
 
 export const failed = (path: string, more: Given = {}) =>

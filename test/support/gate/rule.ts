@@ -1,6 +1,13 @@
-import { tierOf, type Tier } from '#test/tiers.ts';
+import type { Tier } from '#test/tiers.ts';
 import { faultsOf, isExpired, QUARANTINE_DAYS, type Quarantine } from './flaky.ts';
-import { failedTests, failureLine, nameOf, type Failure, type RunRecord } from './outcomes.ts';
+import {
+  failedTests,
+  failureLine,
+  isOfReal,
+  nameOf,
+  type Failure,
+  type RunRecord,
+} from './outcomes.ts';
 import { touchedBy } from './touched.ts';
 
 /** More failed tests than these are no chance. */
@@ -35,7 +42,7 @@ export function plan(
   const lines = given.tiers.includes('nightly') ? [] : quarantine.lines;
   const lineOf = (failure: Failure) => lines.find(({ test }) => test === nameOf(failure));
   const whyNot = (failure: Failure): string | null => {
-    if (tierOf(failure.file) !== 'real') return 'it is not of `npm run test:real`';
+    if (!isOfReal(failure)) return 'it is not of `npm run test:real`';
     const touching = touchedBy(failure.file, changed);
     if (touching !== null) return `the change touches it: ${touching}`;
     return lineOf(failure) === undefined
@@ -44,6 +51,7 @@ export function plan(
   };
   const isExcused = (failure: Failure): boolean => {
     const line = lineOf(failure);
+    if (!isOfReal(failure)) return false;
     return line !== undefined && !isExpired(line, at) && touchedBy(failure.file, changed) === null;
   };
   const failures = failedTests(ran.record?.files ?? []);

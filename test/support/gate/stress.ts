@@ -1,8 +1,7 @@
 import { cpus } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { tierOf } from '#test/tiers.ts';
 import { brokenIn, type Ran } from './rule.ts';
-import { failedTests, failureLine, type RunRecord } from './outcomes.ts';
+import { failedTests, failureLine, isOfReal, type RunRecord } from './outcomes.ts';
 
 const SECONDS_MAX = 180;
 /** As at CockroachDB, whose gate stresses the tests of a change in the same way. */
@@ -26,10 +25,10 @@ export type Stress = { files: string[]; alone: number; loaded: number; leftOut: 
  */
 export function stressOf({ files }: RunRecord, changed: readonly string[]): Stress {
   const passed = files.filter(
-    ({ file, tests }) =>
-      tierOf(file) === 'real' &&
-      tests.some(({ state }) => state === 'passed') &&
-      tests.every(({ state }) => state !== 'failed'),
+    (outcome) =>
+      isOfReal(outcome) &&
+      outcome.tests.some(({ state }) => state === 'passed') &&
+      outcome.tests.every(({ state }) => state !== 'failed'),
   );
   const secondsOf = new Map(
     passed.map(({ file, startedAt, endedAt }) => [file, (endedAt - startedAt) / 1000]),

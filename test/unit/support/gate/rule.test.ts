@@ -73,6 +73,11 @@ describe('a run', () => {
     },
   );
 
+  it('in which a test failed on other servers, as at night, is red', () => {
+    const { failed: lines } = planned(ran([{ ...failed(LEASES), project: 'containers' }]));
+    expect(lines).toEqual([expect.stringContaining('it is not of `npm run test:real`')]);
+  });
+
   it('in which a test failed that the change touches is red', () => {
     const { failed: lines } = planned(ran([failed(LEASES)]), { changed: ['src/messaging/a.ts'] });
     expect(lines).toEqual([expect.stringContaining('the change touches it: src/messaging/a.ts')]);
