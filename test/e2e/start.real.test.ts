@@ -98,7 +98,7 @@ describe('a start', () => {
   });
 });
 
-/** Rows of the same kind: `operations/start-refused.long.test.ts`; refused values: `test/integration/config`. */
+/** More rows are in `operations/start-refused.long.test.ts` and in `test/integration/config`. */
 describe('a start that cannot succeed prints the reason and leaves no process:', () => {
   test('no program at CHROMIUM', async () => {
     const outcome = await failToStart({ BROWSERS: 'process', CHROMIUM: '/nonexistent/program' });

@@ -9,7 +9,7 @@ import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-cl
 import { json, runHere } from '#test/support/clients/command-here.ts';
 import { bss } from '#test/support/clients/command-line.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 
 /** What an organization used, who says so, and that it can be proved. */
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildDashboard } from '#src/embedded/dashboard.mjs';
 import { ensurePrograms } from '#src/embedded/programs.ts';
-import { openRunFolder } from '#test/support/service/run-folder.ts';
+import { openRunFolder } from '#test/support/shared/run-folder.ts';
 
 let runFolder: AsyncDisposable | null = null;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** The effects of the commands: every read after the answer shows them. */

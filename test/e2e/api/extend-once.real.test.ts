@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { errorOf, type ApiClient, type Reply } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 
 /** An extension that the client repeats because its answer was lost. */
 

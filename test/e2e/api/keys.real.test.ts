@@ -5,7 +5,7 @@ import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { hashKey } from '#src/ids.ts';
 import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 
 /** API keys that an organization manages itself, and its balance. */
 

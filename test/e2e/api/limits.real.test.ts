@@ -3,7 +3,7 @@ import { defaultTiers } from '#src/domain/organization/tiers.ts';
 import { errorOf } from '#test/support/clients/api-client.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 
 /**
  * The limits of an organization: credits and concurrent sessions. Requests a minute are in

@@ -4,7 +4,7 @@ import { createWebSocketStream, WebSocket } from 'ws';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { connectRfb } from '#test/support/clients/rfb-client.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 import {
   errorOf,
   timestamp,

@@ -7,7 +7,7 @@ import {
   shareService,
   type SharedService,
   type Tenant,
-} from '#test/support/service/shared-service.ts';
+} from '#test/support/shared/shared-service.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
 /** Changes of a session's attributes, and stops of several sessions, of two organizations. */

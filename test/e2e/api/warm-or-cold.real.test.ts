@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiClient, Reply } from '#test/support/clients/api-client.ts';
 import { poolOf } from '#test/support/service/real-session.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 
 let shared: SharedService;
 let api: ApiClient;

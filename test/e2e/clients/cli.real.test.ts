@@ -23,7 +23,7 @@ import {
 } from '#test/support/clients/command-line.ts';
 import { startNats } from '#test/support/servers/real-nats.ts';
 import type { Service } from '#test/support/service/service.ts';
-import { shareService, type SharedService } from '#test/support/service/shared-service.ts';
+import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 import { textFiles } from '#test/support/source-files.ts';
 
 /**

@@ -4,7 +4,7 @@ import {
   shareService,
   type SharedService,
   type Tenant,
-} from '#test/support/service/shared-service.ts';
+} from '#test/support/shared/shared-service.ts';
 
 /** The client against the whole service. */
 let shared: SharedService;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { generateApi } from 'swagger-typescript-api';
 import { expect, it } from 'vitest';
-import { shareService } from '#test/support/service/shared-service.ts';
+import { shareService } from '#test/support/shared/shared-service.ts';
 
 /** A client that another project generates from the OpenAPI document. */
 

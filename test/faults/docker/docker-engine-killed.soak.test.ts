@@ -7,9 +7,9 @@ import { dockerHost, hasDocker } from '#test/support/servers/docker-engine.ts';
 import { openSecondEngine, type SecondEngine } from '#test/support/servers/second-engine.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { watchFor } from '#test/support/service/watch-for.ts';
 import {
   startSplitService,
+  watchFor,
   type SessionKind,
   type SplitService,
 } from '#test/support/service/split-service.ts';

@@ -134,6 +134,8 @@ describe('a request without a credential is counted by address', () => {
       expect([got.status, got.taken]).toEqual([304, taken]);
     }
     for (const path of [
+      '/api/sessions',
+      '/api/nothing',
       '/docs',
       '/docs/events',
       '/docs/scalar.js',

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { filtersFor } from '#events/subjects.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { OPERATOR_TOKEN, shareService, type Tenant } from '#test/support/service/shared-service.ts';
+import { OPERATOR_TOKEN, shareService, type Tenant } from '#test/support/shared/shared-service.ts';
 import { lastOf } from '#test/support/stores/last-of.ts';
 
 /**

@@ -1,15 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { appendFileSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePorts } from '#test/support/servers/ports.ts';
-import { reportCrash } from './crashes.ts';
 import { MAIN } from './program.ts';
 
 /** The ready line of its log, or that of the terminal if the log level is higher. */
 const READY = /"msg":"ready"|is ready: /;
 const CLOSED_WITHIN_MS = 1_000;
+/** Characters of what a service has printed last. */
+const TAIL = 2_000;
 
 export type Signal = 'SIGTERM' | 'SIGKILL';
 
@@ -112,4 +113,15 @@ export function launch({ env, main = MAIN, args = [], mayFail = false }: Launch)
     end,
     wasKilled: () => isKilled,
   };
+}
+
+/**
+ * Reports a process of the service that ended as no test asked for: on stderr, and as a line in the
+ * file that TEST_CRASHES names, which fails the run.
+ */
+export function reportCrash(end: number | string | null, output: string): void {
+  process.stderr.write(`the service ended (${end}):\n${output.slice(-TAIL)}\n`);
+  const file = process.env['TEST_CRASHES'];
+  if (file === undefined) return;
+  appendFileSync(file, `${JSON.stringify({ end, output: output.slice(-TAIL) })}\n`);
 }

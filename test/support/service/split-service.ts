@@ -1,9 +1,11 @@
+import type { RecordedEvent } from '#events/events.ts';
+import { filters } from '#events/subjects.ts';
 import { isFinal } from '#src/domain/session/session.ts';
 import { json } from '#test/support/clients/command-here.ts';
 import { auditLog } from './audit-event-store.ts';
+import { openLog } from './service-log.ts';
 import { eventually, startService, type Answer, type RunningService } from './service.ts';
 import { MASTER_KEY } from './two-processes.ts';
-import { watchFor } from './watch-for.ts';
 
 /**
  * A new session for which a browser waits (warm), one whose options need a browser of its own
@@ -153,4 +155,24 @@ export async function startSplitService(
 
 async function servers(main: RunningService): Promise<ServerRow[]> {
   return (await json(main, 'servers', 'list')) as ServerRow[];
+}
+
+/** The next event of the type from now on, of a session or of a browser of that server. */
+export async function watchFor(service: RunningService, type: string, serverId: string) {
+  const opened = await openLog(service);
+  const stop = new AbortController();
+  const after = await opened.eventStore.lastSequence();
+  const { signal } = stop;
+  const isIt = (event: RecordedEvent) =>
+    event.type === type &&
+    (event.state === null || !('serverId' in event.state) || event.state.serverId === serverId);
+  async function follow(): Promise<void> {
+    const options = { subjects: filters.all, after, signal, onUnreadable: () => undefined };
+    for await (const batch of opened.eventStore.subscribe(options))
+      if (batch.some(isIt)) stop.abort();
+    await opened[Symbol.asyncDispose]();
+  }
+  const moment = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  void follow();
+  return { come: moment };
 }

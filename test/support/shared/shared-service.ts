@@ -7,11 +7,17 @@ import { fileURLToPath } from 'node:url';
 import type { Role, Tier } from '#events/organization.ts';
 import { newId } from '#src/ids.ts';
 import { connectApi, type ApiClient } from '#test/support/clients/api-client.ts';
-import { openLog, type ServiceLog } from './service-log.ts';
-import { giveCertificate, isReady, settingsOf } from './service-process.ts';
-import { DEV_KEY, eventually, readRuntime, request, type Service } from './service.ts';
+import { openLog, type ServiceLog } from '#test/support/service/service-log.ts';
+import { giveCertificate, isReady, settingsOf } from '#test/support/service/service-process.ts';
+import {
+  DEV_KEY,
+  eventually,
+  readRuntime,
+  request,
+  type Service,
+} from '#test/support/service/service.ts';
 
-const KEEPER = fileURLToPath(new URL('keeper.ts', import.meta.url));
+const KEEPER = fileURLToPath(new URL('./keeper.ts', import.meta.url));
 const READY_WITHIN_MS = 180_000;
 export const OPERATOR_TOKEN = 'operator-4711-token-of-the-tests';
 /** Requests a minute of each tier: a shared service tests no rate limit. */

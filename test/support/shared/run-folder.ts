@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureCertificate } from '#src/gateway/certificate.ts';
 import { isRunning } from '#test/support/scratch.ts';
-import { eventually } from './service.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** From SIGTERM to the end of a service, which has 9.5 s, on a busy machine. */
 const ENDED_WITHIN_MS = 60_000;

@@ -10,8 +10,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { reportCrash } from './crashes.ts';
-import { MAIN } from './program.ts';
+import { MAIN } from '#test/support/service/program.ts';
+import { reportCrash } from '#test/support/service/service-process.ts';
 
 const [folder = ''] = process.argv.slice(2);
 const outputFile = join(folder, 'output');
