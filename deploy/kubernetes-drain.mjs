@@ -6,10 +6,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { ask, namespace } from './kubernetes-api.mjs';
 
-const BSS = fileURLToPath(new URL('../src/cli/bss.ts', import.meta.url));
 const { SERVER_ID: server = '' } = process.env;
 const [name, seconds] = process.argv.slice(2);
 if (seconds === undefined) throw new Error('usage: kubernetes-drain.mjs STATEFULSET SECONDS');
@@ -21,8 +19,7 @@ const ordinal = Number(server.slice(server.lastIndexOf('-') + 1));
 if (!isDeleted && ordinal >= set.spec.replicas) await drain();
 
 async function drain() {
-  const command = [BSS, 'servers', 'drain', server, '--wait'];
-  const bss = spawn(process.execPath, command, { stdio: 'inherit' });
+  const bss = spawn('bss', ['servers', 'drain', server, '--wait'], { stdio: 'inherit' });
   const late = setTimeout(() => bss.kill('SIGTERM'), Number(seconds) * 1000);
   await once(bss, 'exit');
   clearTimeout(late);

@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 /**
  * The `bss` command. Runs bss.ts in this process if it can: a Node that reads TypeScript, and the
- * packages of the lock file; `--help` and `--version` need none. Otherwise launch.mjs first installs
- * what is missing. Plain JavaScript for Node 18 and later.
+ * packages of the lock file; `--help` and `--version` need none. From the bundle, if `npm start` has
+ * built one of these sources. Otherwise launch.mjs first installs what is missing. Plain JavaScript
+ * for Node 18 and later.
  */
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { findBundle, programFile } from '../embedded/bundle.mjs';
 import { enableCompileCache } from '../embedded/compile-cache.mjs';
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -13,11 +15,13 @@ const NODE_MAJOR_MIN = 24;
 const args = process.argv.slice(2);
 
 if (await canRunHere()) {
-  enableCompileCache(ROOT);
-  await import('./bss.ts');
+  const bundle = findBundle(ROOT);
+  enableCompileCache(ROOT, bundle);
+  if (bundle === null) await import('./bss.ts');
+  else await import(pathToFileURL(programFile(bundle, 'src/cli/bss.ts')).href);
 } else {
   const { launch } = await import('../embedded/launch.mjs');
-  await launch(['run', 'src/cli/bss.ts', ...args]);
+  await launch(['bss', ...args]);
 }
 
 async function canRunHere() {

@@ -45,8 +45,8 @@ export async function runBuilder(file, args, print) {
   const child = spawn(process.execPath, [program, ...args], {
     // Vite builds for NODE_ENV, which is that of the service or of the tests: the same for all.
     env: { ...process.env, NODE_ENV: 'production' },
-    // The builder ends when this process has: its stdin is closed then.
-    stdio: ['pipe', 'pipe', 'pipe'],
+    // The builder ends when this process has: the channel is closed then.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const [said, problems] = [child.stdout, child.stderr].map((stream) => {
     const chunks = [];
@@ -64,14 +64,15 @@ export async function runBuilder(file, args, print) {
 
 /** Runs the work of a builder's process: it ends with its parent, and says on stderr why it failed. */
 export async function runAsBuilder(work) {
-  process.stdin.on('end', () => process.exit(1)).resume();
+  process.once('disconnect', () => process.exit(1));
   try {
     await work(process.argv.slice(2));
   } catch (error) {
     process.stderr.write(`${error.message}\n`);
     process.exitCode = 1;
   }
-  process.stdin.destroy();
+  process.removeAllListeners('disconnect');
+  process.disconnect?.();
 }
 
 /** A hash of the names and the bytes of files; the names are below `root`. */

@@ -7,7 +7,8 @@ import { join } from 'node:path';
  * version and user, which are replaced when the module has changed. Not in the shared temporary
  * folder, where another user could put code of theirs. A folder that cannot be written is no error:
  * the process compiles again. `NODE_COMPILE_CACHE` names another folder.
+ * @param bundle its folder if the process runs from one: the compiled code goes with it
  */
-export function enableCompileCache(root) {
-  module.enableCompileCache?.(join(root, '.tools', 'compile-cache'));
+export function enableCompileCache(root, bundle = null) {
+  module.enableCompileCache?.(join(bundle ?? join(root, '.tools'), 'compile-cache'));
 }

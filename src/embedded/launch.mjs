@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * The entry point of npm scripts and of the `bss` command:
- * `node src/embedded/launch.mjs <start | test | run FILE> [arguments…]`
+ * `node src/embedded/launch.mjs <start | dev | bss | test | run FILE> [arguments…]`
  *
  * It installs what the checkout needs (npm packages, a new enough Node), then runs the target: in
  * this process if this Node runs TypeScript, else under the installed Node as the only child.
@@ -13,6 +13,7 @@ import { realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { buildBundle, findBundle, holdBundle, programFile } from './bundle.mjs';
 import { enableCompileCache } from './compile-cache.mjs';
 import { buildDashboard } from './dashboard.mjs';
 import { CannotInstall } from './npm.mjs';
@@ -29,7 +30,7 @@ const PARENT_CHECK_MS = 1_000;
 export async function launch(args) {
   const target = targetOf(args);
   if (target === null) {
-    print('usage: node src/embedded/launch.mjs <start | test | run FILE> [arguments…]');
+    print('usage: node src/embedded/launch.mjs <start | dev | bss | test | run FILE> [arguments…]');
     process.exitCode = 2;
     return;
   }
@@ -47,9 +48,29 @@ export async function launch(args) {
     return;
   }
   endWithParent();
-  if (isNew && args[0] === 'start') await tryBuildDashboard();
-  if (isNew) await runHere(target);
+  if (isNew) await runHere(target, await buildFor(args[0]));
   else process.exitCode = await runUnder(node, args);
+}
+
+/** Builds what the target is to have. @returns the folder of the bundle that it runs from, or null */
+async function buildFor(what) {
+  if (what === 'bss') return findBundle(ROOT);
+  if (what !== 'start' && what !== 'dev') return null;
+  const bundle = what === 'start' ? tryBuildBundle() : null;
+  await tryBuildDashboard();
+  return bundle;
+}
+
+/** The service starts from its sources, too. */
+async function tryBuildBundle() {
+  try {
+    const folder = await buildBundle(ROOT, print);
+    await holdBundle(folder);
+    return folder;
+  } catch (error) {
+    print(`The service runs from its sources, as it could not be bundled: ${error.message}`);
+    return null;
+  }
 }
 
 /** The service starts without a dashboard, too. */
@@ -62,19 +83,21 @@ async function tryBuildDashboard() {
 }
 
 function targetOf([what, ...rest]) {
-  if (what === 'start') return { file: join(ROOT, 'src', 'main.ts'), args: rest };
+  if (what === 'start' || what === 'dev') return { program: 'src/main.ts', args: rest };
+  if (what === 'bss') return { program: 'src/cli/bss.ts', args: rest };
   if (what === 'test') {
-    const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
+    const vitest = 'node_modules/vitest/vitest.mjs';
     const config = join(ROOT, 'test', 'vitest.config.ts');
-    return { file: vitest, args: ['run', '--config', config, ...rest] };
+    return { program: vitest, args: ['run', '--config', config, ...rest] };
   }
   if (what !== 'run' || rest[0] === undefined) return null;
-  return { file: resolve(ROOT, rest[0]), args: rest.slice(1) };
+  return { program: rest[0], args: rest.slice(1) };
 }
 
 /** Runs the target in this process: signals reach it directly, its exit code is ours. */
-async function runHere({ file, args }) {
-  enableCompileCache(ROOT);
+async function runHere({ program, args }, bundle) {
+  const file = bundle === null ? resolve(ROOT, program) : programFile(bundle, program);
+  enableCompileCache(ROOT, bundle);
   process.argv = [process.execPath, file, ...args];
   await import(pathToFileURL(file).href);
 }

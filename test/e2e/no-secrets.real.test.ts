@@ -118,7 +118,7 @@ describe('no secret is', () => {
   it('in a command line or an environment of a child process', () => {
     const { commandLines, environments } = used.processes;
     const commands = commandLines.map(({ text }) => text).join('\n');
-    for (const program of ['main.ts', 'nats-server', 'redis-server', 'chrom', 'Xtigervnc'])
+    for (const program of ['main.js', 'nats-server', 'redis-server', 'chrom', 'Xtigervnc'])
       expect(commands).toContain(program);
     expect(environments.map(({ text }) => text).join('\n')).toContain('PATH=');
     expect(leaksIn([...commandLines, ...environments])).toEqual([]);

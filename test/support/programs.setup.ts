@@ -1,10 +1,11 @@
 /**
- * Before all tests: installs missing programs and builds the dashboard. Workers inherit the
- * environment. After all tests: ends the services that workers have shared.
+ * Before all tests: installs missing programs, and builds the dashboard and the service's bundle.
+ * Workers inherit the environment. After all tests: ends the services that workers have shared.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildBundle } from '#src/embedded/bundle.mjs';
 import { buildDashboard } from '#src/embedded/dashboard.mjs';
 import { ensurePrograms } from '#src/embedded/programs.ts';
 import { openRunFolder } from '#test/support/shared/run-folder.ts';
@@ -28,6 +29,7 @@ export async function setup(): Promise<void> {
   const paths = await ensurePrograms(names, (line) => console.error(line));
   for (const name of names) process.env[VARIABLES[name]] = paths[name];
   await buildDashboard(ROOT, (line) => console.error(line));
+  process.env['TEST_BUNDLE'] = await buildBundle(ROOT, (line) => console.error(line));
   runFolder = await openRunFolder();
 }
 

@@ -1,5 +1,17 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programFile } from '#src/embedded/bundle.mjs';
 
-/** The programs that tests start as processes. */
-export const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-export const BSS = fileURLToPath(new URL('../../../src/cli/bss.ts', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+/**
+ * The programs that tests start as processes: of the bundle that is built before all tests, which
+ * starts with half the processor time, else their sources.
+ */
+export const MAIN = fileOf('src/main.ts');
+export const BSS = fileOf('src/cli/bss.ts');
+
+function fileOf(source: string): string {
+  const bundle = process.env['TEST_BUNDLE'];
+  return bundle === undefined ? join(ROOT, source) : programFile(bundle, source);
+}

@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { buildBundle, findBundle, holdBundle, programFile } from '#src/embedded/bundle.mjs';
+import { scratchDir } from '#test/support/scratch.ts';
+
+const TOP = fileURLToPath(new URL('../../..', import.meta.url));
+const run = promisify(execFile);
+/** A program in the place of each entry of the bundle. */
+const PROGRAMS = [
+  'src/main.ts',
+  'src/cli/bss.ts',
+  'src/gateway/bidi/bidi-program.ts',
+  'src/profiles/list-contents.ts',
+  'src/bootstrap/read-back.worker.ts',
+];
+
+test('a program of the bundle says the same as its source: places, lazy parts, lines of errors', async () => {
+  await using checkout = await smallCheckout();
+  const [main, part] = ['src/main.ts', 'src/part.ts'].map((name) => join(checkout.path, name));
+  await writeFile(
+    main ?? '',
+    [
+      'type Erased = {',
+      '  only: string;',
+      '};',
+      "import facts from '../package.json' with { type: 'json' };",
+      'console.log(import.meta.url, new URL("./beside.txt", import.meta.url).href, facts.private);',
+      "const { fail } = await import('./part.ts');",
+      "fail({ only: 'late' } satisfies Erased);",
+    ].join('\n'),
+  );
+  await writeFile(
+    part ?? '',
+    [
+      'export function fail({ only }: { only: string }): never {',
+      '  const { stack } = new Error(only);',
+      '  console.log(stack?.split("\\n").slice(0, 3).join("\\n"));',
+      '  process.exit(3);',
+      '}',
+    ].join('\n'),
+  );
+  const folder = await buildBundle(checkout.path, () => undefined);
+  const [source, bundled] = await Promise.all([
+    said(main ?? ''),
+    said(programFile(folder, 'src/main.ts')),
+  ]);
+  expect(bundled).toEqual(source);
+  expect(source.stdout).toMatch(/part\.ts:2:21\)\n.*main\.ts:7:1/);
+});
+
+test('a changed source has a bundle of its own; of old ones three stay, and those in use', async () => {
+  await using checkout = await smallCheckout();
+  const folders: string[] = [];
+  for (const round of [0, 1, 2, 3, 4]) {
+    await writeFile(join(checkout.path, 'src/main.ts'), `console.log(${round});`);
+    expect(findBundle(checkout.path)).toBe(null);
+    folders.push(await buildBundle(checkout.path, () => undefined));
+    expect(findBundle(checkout.path)).toBe(folders[round]);
+    if (round === 0) await holdBundle(folders[0] ?? '');
+  }
+  expect(folders.map((folder) => existsSync(folder))).toEqual([true, false, true, true, true]);
+  expect(await said(programFile(folders[4] ?? '', 'src/main.ts'))).toMatchObject({ stdout: '4\n' });
+});
+
+test('where it cannot be built, the reason is thrown and there is none', async () => {
+  await using checkout = await smallCheckout();
+  await writeFile(join(checkout.path, 'src/main.ts'), "import './missing.ts';");
+  await expect(buildBundle(checkout.path, () => undefined)).rejects.toThrow(/missing\.ts/);
+  expect(findBundle(checkout.path)).toBe(null);
+});
+
+/** A checkout whose programs are empty, with the builder and the packages of this one. */
+async function smallCheckout() {
+  const folder = await scratchDir();
+  await cp(join(TOP, 'package.json'), join(folder.path, 'package.json'));
+  await cp(join(TOP, 'package-lock.json'), join(folder.path, 'package-lock.json'));
+  await cp(join(TOP, 'src/embedded'), join(folder.path, 'src/embedded'), { recursive: true });
+  for (const name of [...PROGRAMS, 'events/events.ts', 'projections/projection.ts']) {
+    await mkdir(join(folder.path, name, '..'), { recursive: true });
+    await writeFile(join(folder.path, name), '');
+  }
+  await symlink(join(TOP, 'node_modules'), join(folder.path, 'node_modules'));
+  return folder;
+}
+
+/** What a program prints, and how it ends. */
+async function said(file: string): Promise<{ code: number; stdout: string }> {
+  const { stdout, code } = await run(process.execPath, [file]).then(
+    (ended) => ({ ...ended, code: 0 }),
+    (error: { stdout: string; code: number }) => error,
+  );
+  return { code, stdout };
+}
