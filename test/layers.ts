@@ -158,6 +158,24 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   test: ['events', 'src', 'projections', 'test', 'deploy', 'package.json'],
 };
 
+/** The folder of each role, and what composes it: a process loads those of its roles alone. */
+export const roles: Readonly<Record<string, string>> = {
+  'src/api': 'src/bootstrap/api.ts',
+  'src/provisioner': 'src/bootstrap/provisioner.ts',
+  'src/gateway': 'src/bootstrap/gateway.ts',
+  'src/timekeeper': 'src/bootstrap/timekeeper.ts',
+  'src/archivist': 'src/bootstrap/archivist.ts',
+  'src/webhook-sender': 'src/bootstrap/webhooks/compose-webhooks.ts',
+};
+
+/** Files of a role's folder that others need too: the addresses and passwords of sessions. */
+export const inEachProcess: readonly string[] = [
+  'src/gateway/access/ticket.ts',
+  'src/gateway/access/urls.ts',
+  'src/gateway/access/vnc-secret.ts',
+  'src/provisioner/egress/proxy-password.ts',
+];
+
 /** Layers that have to have files: a walk that missed them proves nothing. */
 export const mustExist = Object.keys(layers);
 

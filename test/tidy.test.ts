@@ -3,11 +3,22 @@ import {
   floorsOf,
   importsByFile,
   importsByLayer,
+  loadedWith,
   productFiles,
 } from './support/import-graph.ts';
 import { describe, expect, it, test } from 'vitest';
 import { ALLOWED_SENTENCES, BANNED_PHRASES, bannedPhrase, withoutAllowed } from './words.ts';
-import { isOurs, layerOf, layers, mayAdapt, mayImport, mayUse, mustExist } from './layers.ts';
+import {
+  inEachProcess,
+  isOurs,
+  layerOf,
+  layers,
+  mayAdapt,
+  mayImport,
+  mayUse,
+  mustExist,
+  roles,
+} from './layers.ts';
 import {
   codeLines,
   readText,
@@ -84,6 +95,19 @@ describe('the structure', () => {
     const floors = floorsOf(importsByLayer(product, layerOf));
     expect(floors).toBeGreaterThan(4);
     expect(floors).toBeLessThanOrEqual(FLOORS_MAX);
+  });
+
+  it('loads a role where that is to run, and with it no other role', () => {
+    const rolesOf = (paths: readonly string[]) =>
+      Object.keys(roles).filter((role) =>
+        paths.some((path) => path.startsWith(`${role}/`) && !inEachProcess.includes(path)),
+      );
+    const service = loadedWith('src/main.ts', product);
+    const program = loadedWith('src/run-service.ts', product);
+    expect([rolesOf(service), rolesOf(program)]).toEqual([[], []]);
+    expect(program).toEqual(expect.arrayContaining([...inEachProcess]));
+    for (const [role, composed] of Object.entries(roles))
+      expect([role, rolesOf(loadedWith(composed, product))]).toEqual([role, [role]]);
   });
 
   it(`has at most ${FOLDER_FILES_MAX} source files in a folder`, () => {

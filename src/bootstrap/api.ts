@@ -41,7 +41,7 @@ import { auditArchive } from '#src/operator/audit-archive.ts';
 import { answerCallouts } from '#src/tenants/callout.jetstream.ts';
 import { publishToTenants } from '#src/tenants/publish.jetstream.ts';
 import type { Infrastructure } from './infrastructure.ts';
-import { webhookParts } from './webhooks/compose-webhooks.ts';
+import { webhookParts } from './webhooks/webhook-parts.ts';
 
 /** Connections of a process that are no event streams; a client keeps its own for 72 s. */
 const REQUESTS_MAX = 10_000;

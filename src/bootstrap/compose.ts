@@ -1,13 +1,7 @@
 import type { ProjectionStatus } from '#projections/runner/run-projections.ts';
 import type { RoleName } from '#src/config/config.ts';
 import { openInfrastructure, type BootstrapOptions } from './infrastructure.ts';
-import { composeArchivist } from './archivist.ts';
-import { composeApi } from './api.ts';
 import { issueDevelopmentKey, type DevelopmentAccess } from './development-key.ts';
-import { composeGateway } from './gateway.ts';
-import { composeObjectSweep } from './objects/object-sweep.ts';
-import { composeProvisioner } from './provisioner.ts';
-import { startProjector } from './projector.ts';
 import { readCertificateEnds } from '#src/doctor/certificate-facts.ts';
 import {
   composeTelemetry,
@@ -15,8 +9,6 @@ import {
   watchLeaks,
   watchProjections,
 } from './telemetry.ts';
-import { composeTimekeeper } from './timekeeper.ts';
-import { composeWebhooks } from './webhooks/compose-webhooks.ts';
 
 /** The roles of the service that run in this process. */
 export type Service = {
@@ -46,19 +38,21 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
   const infrastructure = await openInfrastructure({ ...options, ...telemetry }, stack);
   watchCertificateEnds(telemetry, () => readCertificateEnds(options.config, options));
   const developmentAccess = await issueDevelopmentKey(infrastructure);
-  const has = (role: RoleName) => options.config.roles.includes(role);
-  const projecting = has('projector') ? stack.use(startProjector(infrastructure)) : null;
-  if (has('timekeeper')) stack.use(await composeTimekeeper(infrastructure));
-  if (has('archivist')) {
-    stack.use(await composeArchivist(infrastructure));
-    stack.use(await composeObjectSweep(infrastructure));
-  }
-  if (has('webhooks')) stack.use(await composeWebhooks(infrastructure));
-  const provisioner = has('provisioner')
-    ? stack.use(await composeProvisioner(infrastructure))
+  const roles = await loadRoles(options.config.roles);
+  const projecting = roles.projector
+    ? stack.use(roles.projector.startProjector(infrastructure))
     : null;
-  const gateway = has('gateway') ? stack.use(await composeGateway(infrastructure)) : null;
-  const api = has('api') ? stack.use(await composeApi(infrastructure, stack)) : null;
+  if (roles.timekeeper) stack.use(await roles.timekeeper.composeTimekeeper(infrastructure));
+  if (roles.archivist) stack.use(await roles.archivist.composeArchivist(infrastructure));
+  if (roles.objectSweep) stack.use(await roles.objectSweep.composeObjectSweep(infrastructure));
+  if (roles.webhooks) stack.use(await roles.webhooks.composeWebhooks(infrastructure));
+  const provisioner = roles.provisioner
+    ? stack.use(await roles.provisioner.composeProvisioner(infrastructure))
+    : null;
+  const gateway = roles.gateway
+    ? stack.use(await roles.gateway.composeGateway(infrastructure))
+    : null;
+  const api = roles.api ? stack.use(await roles.api.composeApi(infrastructure, stack)) : null;
   if (projecting !== null) watchProjections(telemetry, projecting);
   if (provisioner !== null) watchLeaks(telemetry, provisioner);
   const all = stack.move();
@@ -72,4 +66,22 @@ export async function compose(options: BootstrapOptions): Promise<Service> {
     projectionStatus: () => projecting?.status() ?? [],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Loads the parts of these roles: a process has no module of a role that it does not run. */
+async function loadRoles(names: readonly RoleName[]) {
+  const load = <Part>(role: RoleName, part: () => Promise<Part>) =>
+    names.includes(role) ? part() : null;
+  const [api, projector, provisioner, gateway, timekeeper, archivist, objectSweep, webhooks] =
+    await Promise.all([
+      load('api', () => import('./api.ts')),
+      load('projector', () => import('./projector.ts')),
+      load('provisioner', () => import('./provisioner.ts')),
+      load('gateway', () => import('./gateway.ts')),
+      load('timekeeper', () => import('./timekeeper.ts')),
+      load('archivist', () => import('./archivist.ts')),
+      load('archivist', () => import('./objects/object-sweep.ts')),
+      load('webhooks', () => import('./webhooks/compose-webhooks.ts')),
+    ]);
+  return { api, projector, provisioner, gateway, timekeeper, archivist, objectSweep, webhooks };
 }

@@ -74,3 +74,12 @@ function reachableFrom(
   }
   return found;
 }
+
+/**
+ * The files that Node loads with a file: by imports of more than types, not by those that are
+ * written as calls, which load when they are reached.
+ */
+export function loadedWith(start: string, files: readonly SourceFile[]): string[] {
+  const loads = new Map(files.map(({ path, loads: loaded }) => [path, loaded]));
+  return [...reachableFrom(start, loads)];
+}

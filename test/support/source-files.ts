@@ -12,6 +12,8 @@ export type SourceFile = {
    * Its imports: `src/commands/handle-command.ts` for a file of the project, `node:fs` for others.
    */
   imports: string[];
+  /** Those that Node loads with the file: neither of types alone, nor written as calls. */
+  loads: string[];
 };
 
 const top = new URL('../../', import.meta.url).pathname;
@@ -55,7 +57,8 @@ function walk(folder: string): string[] {
 function readSource(path: string): SourceFile {
   const text = readText(path);
   const code = withoutComments(text);
-  return { path, name: basename(path), text, code, imports: importsOf(path, code) };
+  const [imports, loads] = [importsOf(path, code), loadsOf(path, code)];
+  return { path, name: basename(path), text, code, imports, loads };
 }
 
 /** Only comments that begin a line: comments after code are rare and short. */
@@ -66,11 +69,18 @@ function withoutComments(text: string): string {
 }
 
 const STATIC = /^(?:import|export)\b[^;'"`]*?\bfrom\s+'([^']+)'|^import\s+'([^']+)'/gm;
+const OF_TYPES = /^(?:import|export)\s+(?:type\b|\{(?:\s*type\s[^,}]+,?)*\s*\})/;
 const DYNAMIC = /\bimport\(\s*'([^']+)'/g;
 
 function importsOf(path: string, code: string): string[] {
   const found = [...code.matchAll(STATIC), ...code.matchAll(DYNAMIC)];
   return found.map(([, from, alone]) => resolve(path, from ?? alone ?? ''));
+}
+
+function loadsOf(path: string, code: string): string[] {
+  return [...code.matchAll(STATIC)]
+    .filter(([statement]) => !OF_TYPES.test(statement))
+    .map(([, from, alone]) => resolve(path, from ?? alone ?? ''));
 }
 
 function resolve(importer: string, specifier: string): string {

@@ -15,7 +15,6 @@ import { clientText } from '../http/door.ts';
 import { sendRejection } from '../http/error-response.ts';
 import type { ApiServer } from '../http/route.ts';
 import { invalid } from '../http/validation.ts';
-import { answerMessage } from './answer-message.ts';
 import { callTool } from './call-tool.ts';
 import { followClients, STREAMS_MAX, type McpClients } from './clients.ts';
 import { refuseForeignPage } from './origin.ts';
@@ -162,6 +161,8 @@ async function answer(
     const value = request.headers[name];
     if (typeof value === 'string') headers.set(name, value);
   }
+  // The protocol's library is loaded by the first message: most services never get one.
+  const { answerMessage } = await import('./answer-message.ts');
   const response = await answerMessage(headers, request.body, (name, given) =>
     callTool(parts.server, parts, {
       request,

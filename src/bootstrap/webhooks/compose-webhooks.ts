@@ -1,9 +1,7 @@
 import { createJetStreamLeases } from '#src/messaging/jetstream/jetstream-leases.ts';
 import { startWebhookSender, type WebhookSender } from '#src/webhook-sender/webhook-sender.ts';
-import { createNameResolver, type AddressRules } from '#src/webhooks/addresses.ts';
-import { createWebhookSecrets } from '#src/webhooks/signature.ts';
-import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
 import type { Infrastructure } from '../infrastructure.ts';
+import { webhookParts } from './webhook-parts.ts';
 
 /** Starts the role `webhooks`. */
 export async function composeWebhooks(infrastructure: Infrastructure): Promise<WebhookSender> {
@@ -27,17 +25,4 @@ export async function composeWebhooks(infrastructure: Infrastructure): Promise<W
     },
   );
   return sender;
-}
-
-/** What the API and the role that sends both need. */
-export function webhookParts({ config, connection, masterKey }: Infrastructure) {
-  const rules: AddressRules = {
-    allowsPrivate: config.webhooks.allowsPrivate,
-    resolve: createNameResolver(),
-  };
-  return {
-    records: createJetStreamWebhookRecords(connection),
-    secretOf: createWebhookSecrets(Buffer.from(masterKey)),
-    rules,
-  };
 }

@@ -1,0 +1,17 @@
+import { createNameResolver, type AddressRules } from '#src/webhooks/addresses.ts';
+import { createWebhookSecrets } from '#src/webhooks/signature.ts';
+import { createJetStreamWebhookRecords } from '#src/webhooks/webhook-records.jetstream.ts';
+import type { Infrastructure } from '../infrastructure.ts';
+
+/** What the API and the role that sends both need. */
+export function webhookParts({ config, connection, masterKey }: Infrastructure) {
+  const rules: AddressRules = {
+    allowsPrivate: config.webhooks.allowsPrivate,
+    resolve: createNameResolver(),
+  };
+  return {
+    records: createJetStreamWebhookRecords(connection),
+    secretOf: createWebhookSecrets(Buffer.from(masterKey)),
+    rules,
+  };
+}
