@@ -74,6 +74,36 @@ test('where it cannot be built, the reason is thrown and there is none', async (
   expect(findBundle(checkout.path)).toBe(null);
 });
 
+test('a first start builds dashboard and bundle in other processes, and runs the bundle', async () => {
+  await using checkout = await smallCheckout();
+  for (const name of ['tsconfig.json', 'src/dashboard', 'src/history', 'src/recordings'])
+    await cp(join(TOP, name), join(checkout.path, name), { recursive: true });
+  // The library that Vite builds with is a file that the system maps.
+  const maps = "readFileSync('/proc/self/maps', 'utf8').includes('rolldown')";
+  await writeFile(
+    join(checkout.path, 'src/main.ts'),
+    `import { readFileSync } from 'node:fs'; console.log(${maps}, import.meta.filename);`,
+  );
+  const { stdout } = await start(checkout.path);
+  expect(stdout).toBe(`false ${programFile(findBundle(checkout.path) ?? '', 'src/main.ts')}\n`);
+  expect(existsSync(join(checkout.path, '.tools/dashboard/index.html'))).toBe(true);
+});
+
+test('where neither can be built, a start says why and runs the source', async () => {
+  await using checkout = await smallCheckout();
+  await writeFile(join(checkout.path, '.tools'), 'a file in the place of the folder');
+  const main = join(checkout.path, 'src/main.ts');
+  await writeFile(main, 'console.log(import.meta.filename);');
+  const { stdout, stderr } = await start(checkout.path);
+  expect(stdout).toBe(`${main}\n`);
+  expect(stderr).toMatch(/^The service runs from its sources, as it could not be bundled: E/m);
+  expect(stderr).toMatch(/^The dashboard could not be built: E/m);
+});
+
+function start(root: string) {
+  return run(process.execPath, [join(root, 'src/embedded/launch.mjs'), 'start']);
+}
+
 /** A checkout whose programs are empty, with the builder and the packages of this one. */
 async function smallCheckout() {
   const folder = await scratchDir();

@@ -1,5 +1,6 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { MAIN_SOURCE } from './program.ts';
 import { processesAt } from './processes.ts';
 import { launch, settingsOf, type ServiceProcess } from './service-process.ts';
 
@@ -28,7 +29,7 @@ export async function startMain(
   await chmod(folder, 0o711);
   const dataDir = env['DATA_DIR'] ?? join(folder, 'data');
   const settings = await settingsOf(dataDir, { TMPDIR: folder, ...env });
-  const started = launch({ env: settings, args, mayFail });
+  const started = launch({ env: settings, main: MAIN_SOURCE, args, mayFail });
   return {
     ...started,
     folder,

@@ -10,6 +10,8 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
  */
 export const MAIN = fileOf('src/main.ts');
 export const BSS = fileOf('src/cli/bss.ts');
+/** The source of the service, as `npm run dev` and a checkout without a bundle run it. */
+export const MAIN_SOURCE = join(ROOT, 'src/main.ts');
 
 function fileOf(source: string): string {
   const bundle = process.env['TEST_BUNDLE'];
