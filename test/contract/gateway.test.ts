@@ -13,7 +13,6 @@ import {
   startTestGateway,
   until,
 } from '#test/support/gateway.fixture.ts';
-import { settledWithin } from '#test/support/settled-within.ts';
 
 /** The headers of a proxy that terminates TLS. */
 const proxied = { headers: { 'x-forwarded-proto': 'https' } };
@@ -80,7 +79,7 @@ describe('a connection', () => {
     const client = await openSocket(site.cdpUrl('s1'));
     const large = Buffer.alloc(8 * 1024 * 1024, 'x');
     client.socket.send(large);
-    await until(() => client.messages.length > 0, 'the echo', 20_000);
+    await until(() => client.messages.length > 0, 'the echo');
     expect(client.messages[0]?.equals(large)).toBe(true);
     client.socket.close();
   });
@@ -174,21 +173,7 @@ describe('the end of the gateway', () => {
       }
       await site.isClean();
     }
-    await until(() => leftovers().length === 0, 'all sockets and timers gone', 4_000);
-  });
-
-  test('disposal closes every socket within two seconds, also those that do not read', async () => {
-    await using site = await startSession();
-    const driver = await openSocket(site.cdpUrl('s1'));
-    const viewer = await openSocket(site.vncUrl('s1'));
-    const paused = await openSocket(site.vncUrl('s1'));
-    paused.socket.pause();
-    await settledWithin(2_000, site.gateway[Symbol.asyncDispose]());
-    expect(await viewer.closed).toEqual({ code: 4015, reason: 'gateway_closing' });
-    expect((await driver.closed).code).toBe(1006);
-    paused.socket.terminate();
-    await site.isClean();
-    await expect(fetch(site.http)).rejects.toThrow();
+    await until(() => leftovers().length === 0, 'all sockets and timers gone');
   });
 });
 

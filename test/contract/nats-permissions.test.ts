@@ -203,7 +203,7 @@ async function forge(user: NatsUser, reply: string): Promise<void> {
   ask('$JS.API.STREAM.INFO.EVENTS');
   ask('$JS.API.STREAM.MSG.GET.EVENTS', JSON.stringify({ seq: 1 }));
   ask('$JS.API.DIRECT.GET.EVENTS', JSON.stringify({ seq: 1 }));
-  await nc.request('$JS.API.STREAM.INFO.EVENTS', '', { timeout: 10_000 });
+  await nc.request('$JS.API.STREAM.INFO.EVENTS', '', { timeout: 60_000 });
   await nc.close();
 }
 

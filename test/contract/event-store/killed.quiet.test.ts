@@ -100,6 +100,12 @@ describe('the event store on JetStream, whose server is killed', () => {
     expect(types.at(-1)).toBe('session.accessed');
     expect(await historyOf(eventStore, session)).toHaveLength(2);
   });
+
+  test('is given up within its bound at a connect', async () => {
+    await opened.nats.kill();
+    const connecting = connectJetStream({ url: opened.nats.url, readyMs: 300 });
+    await expect(settledWithin(5_000, connecting)).rejects.toThrow('no connection to NATS');
+  });
 });
 
 describe('the raw records, whose connection breaks', () => {

@@ -7,7 +7,7 @@ import { aSession } from '#test/support/events.fixture.ts';
 import { startFlakyTcpProxy, type FlakyTcpProxy } from '#test/support/servers/flaky-tcp-proxy.ts';
 import { appendEach, openRealLog, type RealLog } from '#test/support/stores/event-stores.ts';
 
-const SOON = { timeout: 10_000 };
+const SOON = { timeout: 60_000 };
 
 /**
  * Why subscriptions use an ordered consumer of ours (src/event-store/README.md, Decisions). If a

@@ -19,7 +19,7 @@ import { appendEach, eventLogs, type OpenedLog } from '#test/support/stores/even
  * afterwards.
  */
 
-const SOON = { timeout: 20_000 };
+const SOON = { timeout: 60_000 };
 const apiError = (code: number, err_code: number, description: string) =>
   new JetStreamApiError({ code, err_code, description });
 const answers = [

@@ -224,7 +224,7 @@ test('a work queue holds the event store back to the first event it has not fini
   const queue = await openWorkQueue('workers', filters.sessions);
   expect(await truncation.heldBackTo()).toEqual({ sequence: 0, by: 'workers' });
   const { signal } = new AbortController();
-  const take = async () => (await queue.next(5_000, signal)) ?? expect.fail('nothing is left');
+  const take = async () => (await queue.next(60_000, signal)) ?? expect.fail('nothing is left');
   const [first, second] = [await take(), await take()];
   await second.ack();
   expect(await truncation.heldBackTo()).toMatchObject({ sequence: 0 });

@@ -104,7 +104,7 @@ test('a work queue’s dead letter is listed too, until an operator decides on i
   const session = aSession();
   await real.eventStore.append([change(0, requested(session))]);
   const inbox = await real.openWorkQueue(by, [streamFilter(session)]);
-  const delivery = await inbox.next(5_000, new AbortController().signal);
+  const delivery = await inbox.next(60_000, new AbortController().signal);
   delivery?.deadLetter('cannot  be\nhandled');
   const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
   await eventually(async () => (await mine()).length === 1, 'it is listed');
@@ -130,7 +130,7 @@ describe('a retry of a work queue’s dead letter', () => {
     const session = aSession();
     await real.eventStore.append([change(0, requested(session))]);
     const inbox = await real.openWorkQueue(by, [streamFilter(session)]);
-    const delivery = await inbox.next(15_000, signal);
+    const delivery = await inbox.next(60_000, signal);
     delivery?.deadLetter('cannot be handled');
     const deadLetters = createJetStreamDeadLetters(real.connection);
     const mine = async () => (await deadLetters.list()).filter((event) => event.by === by);
@@ -143,7 +143,7 @@ describe('a retry of a work queue’s dead letter', () => {
   test('goes to a consumer of the queue and, once handled, removes the dead letter', async () => {
     const { deadLetters, event, inbox, mine, item } = await aParked();
     const retried = deadLetters.redeliver(event);
-    const again = await inbox.next(15_000, signal);
+    const again = await inbox.next(60_000, signal);
     expect(again?.item).toEqual(item);
     expect(again?.isRetry).toBe(true);
     await again?.ack();

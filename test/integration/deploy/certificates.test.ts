@@ -176,7 +176,7 @@ describe('the certificate of NATS and Redis', () => {
     });
     await keep();
     nats.reload();
-    await expect.poll(servedDays, { timeout: 10_000 }).toBeGreaterThan(390);
+    await expect.poll(servedDays).toBeGreaterThan(390);
     expect([connection.isConnected(), statuses]).toEqual([true, ['connected']]);
   });
 

@@ -242,14 +242,6 @@ test('a share shows the screen, or also steers it, until it ends', async () => {
   expect((await refusal(url('watch'))).status).toBe(410);
 });
 
-test('an open connection of a share ends with its time', async () => {
-  await using site = await startSession();
-  set(site, { shares: [{ id: 'short', mode: 'view', expiresAt: inMs(2_000) }] });
-  const viewer = await openSocket(site.vncUrl('s1', { grant: { kind: 'share', id: 'short' } }));
-  expect(await viewer.closed).toEqual({ code: 4021, reason: 'share_ended' });
-  await site.isClean();
-});
-
 test('the page of a share is embedded where its organization says so, and no other page is', async () => {
   const app = 'https://app.example.com';
   await using site = await startSession({ allowedOrigins: async () => [app] });
