@@ -4,7 +4,7 @@ import {
   isClosed,
   openAfter,
   startWithPorts,
-} from '#test/support/debugger-ports.fixture.ts';
+} from '#test/support/gateway/debugger-ports.ts';
 
 test('closing a port closes clients that have sent nothing or half a header yet', async () => {
   const { site, ask, ticket } = await startWithPorts(2);

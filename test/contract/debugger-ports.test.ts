@@ -6,7 +6,7 @@ import {
   isClosed,
   openAfter,
   startWithPorts,
-} from '#test/support/debugger-ports.fixture.ts';
+} from '#test/support/gateway/debugger-ports.ts';
 import { openSocket, refusal, startSession } from '#test/support/gateway.fixture.ts';
 
 /** The first bytes of the answer to these. */

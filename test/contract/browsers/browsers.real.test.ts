@@ -6,13 +6,11 @@ import type {
   RunningBrowser,
 } from '#src/provisioner/browsers/browsers.ts';
 import { LaunchFailed } from '#src/provisioner/browsers/browsers.ts';
-import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
-import { resizeScreen } from '#src/provisioner/browsers/chromium/resize-screen.ts';
 import type { ObservedTarget } from '#src/provisioner/observer/part.ts';
 import { createObserver } from '#src/provisioner/observer/observer.ts';
-import { dialRfb, RfbRefused } from '#test/support/clients/rfb-client.ts';
+import { dialRfb } from '#test/support/clients/rfb-client.ts';
 import { adapters, aSpec } from '#test/support/browsers/browsers-adapters.ts';
-import { getFrom, openCdp } from '#test/support/browsers/browsers.fixture.ts';
+import { getFrom, openCdp, sizesOf } from '#test/support/browsers/browsers.fixture.ts';
 import type { OpenedBrowsers } from '#test/support/browsers/browsers.fixture.ts';
 
 const log = pino({ level: 'silent' });
@@ -82,50 +80,6 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     using viewer = await dialRfb(browser.vnc, 'aB3dE6gH');
     expect([viewer.width, viewer.height]).toEqual([640, 400]);
     expect((await viewer.framebuffer()).length).toBe(640 * 400 * 4);
-  });
-
-  test('refuse wrong passwords repeatedly and still accept the right one', async () => {
-    const { vnc } = await launch({ vncPassword: 'aB3dE6gH' });
-    for (const wrong of ['aB3dE6gh', '', 'aB3dE6g', 'XXXXXXXX', '00000000', 'aB3dE6g_', 'ABCDEFGH'])
-      await expect(dialRfb(vnc, wrong)).rejects.toThrow(RfbRefused);
-    using viewer = await dialRfb(vnc, 'aB3dE6gH');
-    expect(viewer.width).toBe(1024);
-  });
-
-  test('keep the screens of two browsers apart', async () => {
-    const one = await launch({ vncPassword: 'one11111', screen: { width: 640, height: 400 } });
-    const two = await launch({ vncPassword: 'two22222', screen: { width: 800, height: 600 } });
-    expect(two.cdp.path).not.toBe(one.cdp.path);
-    using viewer = await dialRfb(two.vnc, 'two22222');
-    expect(viewer.width).toBe(800);
-    // Where both have the same address, a password opens only its own browser's screen.
-    const widthSeen = await dialRfb(two.vnc, 'one11111').then(
-      (other) => other.width,
-      () => 'refused',
-    );
-    expect([640, 'refused']).toContain(widthSeen);
-  });
-
-  test('can be resized while they run, as if they had been launched with that screen', async () => {
-    const running = await launch({ vncPassword: 'aB3dE6gH' });
-    const resize = (screen: BrowserSpec['screen'], vncPassword = 'aB3dE6gH') =>
-      resizeScreen(running, { vncPassword, screen }, AbortSignal.timeout(20_000));
-    await expect(resize({ width: 800, height: 600 }, 'wrongpwd')).rejects.toThrow('password');
-    const launched = await launch({ screen: { width: 1400, height: 900 } });
-    for (const screen of [
-      { width: 640, height: 400 },
-      { width: 1400, height: 900 },
-    ]) {
-      await resize(screen);
-      using viewer = await dialRfb(running.vnc, 'aB3dE6gH');
-      expect([viewer.width, viewer.height]).toEqual([screen.width, screen.height]);
-    }
-    const { screen, outer, inner } = await sizesOf(running);
-    expect(screen).toEqual([1400, 900]);
-    // A page may get its sizes after the browser is ready.
-    await expect.poll(() => sizesOf(launched), POLL).toEqual({ screen, outer, inner });
-    await opened.browsers.stop(running.workloadId);
-    await expect(resize({ width: 800, height: 600 })).rejects.toThrow();
   });
 
   test('have no VNC screen if they are headless, and a window of the requested size', async () => {
@@ -251,9 +205,3 @@ describe.each(adapters)('browsers ($adapter)', ({ adapter, open, openFailing }) 
     ]);
   });
 });
-
-/** The sizes of screen and window as the page sees them. */
-async function sizesOf({ cdp }: Pick<RunningBrowser, 'cdp'>) {
-  using window = await openWindow(cdp, AbortSignal.timeout(20_000));
-  return await window.sizes();
-}

@@ -7,14 +7,14 @@ import { openProcessBrowsers, openSimulatedBrowsers } from './browsers.fixture.t
 import type { OpenedBrowsers } from './browsers.fixture.ts';
 
 /** An adapter of the port, for the contract suites. */
-type Adapter = {
+export type Adapter = {
   adapter: Browsers['kind'];
   open(): Promise<OpenedBrowsers>;
   /** Browsers that cannot be launched. */
   openFailing(): Promise<OpenedBrowsers>;
 };
 
-const dockerAdapter: Adapter = {
+export const dockerAdapter: Adapter = {
   adapter: 'docker',
   // Published, since dialling the address of a removed container takes three seconds to fail.
   open: () => openDockerBrowsers({ publish: '127.0.0.1' }),

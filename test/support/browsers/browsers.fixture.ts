@@ -13,6 +13,7 @@ import {
   driverPath,
   type BrowserAddress,
 } from '#src/browser-link/browser-link.ts';
+import { openWindow } from '#src/provisioner/browsers/chromium/window.ts';
 import { createProcessBrowsers } from '#src/provisioner/browsers/process/process-browsers.ts';
 import { createSimulatedBrowsers } from '#src/provisioner/browsers/simulated/simulated-browsers.ts';
 import type { Browsers, RunningBrowser } from '#src/provisioner/browsers/browsers.ts';
@@ -234,4 +235,10 @@ export async function evaluate(cdp: Cdp, session: string, expression: string): P
   const params = { expression, awaitPromise: true };
   const { result } = await cdp.send('Runtime.evaluate', params, session);
   return (result as { value?: unknown }).value;
+}
+
+/** The sizes of screen and window as the page sees them. */
+export async function sizesOf({ cdp }: Pick<RunningBrowser, 'cdp'>) {
+  using window = await openWindow(cdp, AbortSignal.timeout(20_000));
+  return await window.sizes();
 }
