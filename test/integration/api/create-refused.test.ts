@@ -2,6 +2,9 @@ import { expect, test } from 'vitest';
 import { Unavailable } from '#src/errors.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 const HOUR_MS = 3_600_000;
 

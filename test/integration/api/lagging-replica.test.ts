@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { streamFilter } from '#events/subjects.ts';
 import type { Views } from '#projections/store/views.ts';
 import { Unavailable } from '#src/errors.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A replica of the event store that stands still answers reads that ask for no leader. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
 let isStandingStill = false;

@@ -1,13 +1,16 @@
 import * as fc from 'fast-check';
 import { Compile } from 'typebox/schema';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DocumentSchema } from '#src/api/docs/openapi-document.ts';
 import { formatDuration, parseDuration } from '#src/domain/session/duration.ts';
 import { readOpenApi } from '#src/api/read-openapi.ts';
 import { runs } from '#test/support/seeds/seeds.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** The service accepts exactly what the document's patterns accept. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const { paths, components } = await readOpenApi();
 

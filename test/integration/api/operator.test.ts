@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { ServerEvent } from '#events/server.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { handleServerCommand } from '#src/operator/servers.ts';
 import { exampleEvents } from '#test/support/events/example-lives.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const TOKEN = 'operator-4711-token';
 const AS_OPERATOR = { authorization: `Bearer ${TOKEN}` };

@@ -1,8 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readOpenApi } from '#src/api/read-openapi.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** Also the routes that await the rate limiter in their handler, beside a read of their own. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const { paths } = await readOpenApi();
 const operations = Object.entries(paths).flatMap(([path, methods]) =>

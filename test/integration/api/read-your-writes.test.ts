@@ -1,9 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Views } from '#projections/store/views.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A slow read model, as under load: no answer is sent before the read model holds its effect. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const SLOW_MS = 40;
 let app: Awaited<ReturnType<typeof startApp>>;

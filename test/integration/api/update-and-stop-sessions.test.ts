@@ -1,10 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { readEvents } from '#src/event-store/read-events.ts';
 import { handleSessionCommand } from '#src/commands/handle-session-command.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { createSession, MINUTE } from '#test/support/examples.ts';
+import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
 beforeAll(async () => {
@@ -181,7 +185,10 @@ describe('a stop of several sessions', () => {
       await handleSessionCommand(app.context, of, command, newMetadata('user/carl'), limits);
     }
     const filter = { user_id: 'carl', label: ['run=thousand'] };
-    await expect.poll(async () => (await stop({ filter, dry_run: true })).body.matched).toBe(1_001);
+    await eventually(
+      async () => (await stop({ filter, dry_run: true })).body.matched === 1_001,
+      'all sessions are found',
+    );
     const dry = await stop({ filter, dry_run: true });
     expect(dry.body.sessions).toEqual(ids.slice(1).toReversed());
     const { body } = await stop({ filter });
@@ -190,18 +197,18 @@ describe('a stop of several sessions', () => {
     expect(joining?.data).toMatchObject({ sessions: 1_000 });
     const { body: next } = await stop({ filter });
     expect(next).toMatchObject({ matched: 1, stopped: 1, sessions: [ids[0]] });
-    await expect.poll(async () => (await app.ledger())?.slotsInUse).toBe(0);
+    await eventually(async () => (await app.ledger())?.slotsInUse === 0, 'all slots are free');
   });
 
   it('gives back the slots and credits of all of them', async () => {
     await stop({ filter: { status: 'active' } });
     const labels = { run: 'many' };
-    await expect.poll(async () => (await app.ledger())?.slotsInUse).toBe(0);
+    await eventually(async () => (await app.ledger())?.slotsInUse === 0, 'all slots are free');
     await Promise.all(Array.from({ length: 10 }, () => create({ labels })));
     expect(await app.ledger()).toMatchObject({ slotsInUse: 10 });
     const { body } = await stop({ filter: { label: ['run=many'], status: 'active' } });
     expect([body.matched, body.stopped, body.sessions.length]).toEqual([10, 10, 10]);
-    await expect.poll(async () => (await app.ledger())?.slotsInUse).toBe(0);
+    await eventually(async () => (await app.ledger())?.slotsInUse === 0, 'all slots are free');
     expect((await app.ledger())?.creditsReserved).toBe(0);
   });
 });

@@ -1,9 +1,12 @@
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it, test } from 'vitest';
+import { expect, it, test } from 'vitest';
 import { verdictOnFile } from '#test/support/audit-file.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** GET /api/audit/export: a signed file that anybody can verify. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
 const PATH = '/api/audit/export';

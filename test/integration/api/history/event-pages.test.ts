@@ -1,7 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** GET /api/events as pages of JSON. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
 const other = { authorization: 'Bearer other' };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { decideServer } from '#src/domain/fleet/server.ts';
 import { carryForward } from '#src/commands/carry-forward.ts';
 import { handleCommand } from '#src/commands/handle-command.ts';
@@ -6,8 +6,11 @@ import { newMetadata } from '#src/commands/metadata.ts';
 import { throughDoor } from '#src/api/http/door.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** A session's history and why it ended, from the first event to the last. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
 let id: string;

@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { thumbnailKey } from '#src/domain/session/thumbnail.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { FILES_RETAIN_MS, startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** The last pictures of ended sessions over the API; they are stored by the test. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const JPEG = Buffer.from('ffd8ffe0', 'hex');
 

@@ -1,8 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventually } from '#test/support/service/service.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** Hand-offs over HTTP, on a clock that the test moves. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const MINUTE = 60_000;
 let app: Awaited<ReturnType<typeof startApp>>;

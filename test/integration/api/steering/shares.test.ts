@@ -1,7 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** Shares, and the origins of pages that may embed them, over HTTP. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const MINUTE = 60_000;
 let app: Awaited<ReturnType<typeof startApp>>;

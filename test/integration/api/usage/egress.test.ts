@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { LedgerState } from '#events/ledger.ts';
 import { isRejection } from '#src/errors.ts';
 import { createLedgerAudit } from '#src/billing/ledger-audit.ts';
@@ -9,8 +9,11 @@ import { readEvents } from '#src/event-store/read-events.ts';
 import { egressTraffic } from '#test/support/examples.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
 
 /** What browsers with egress rules sent and received, in an organization's usage. */
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 const organizationId = 'acme';
 /** What `egressTraffic` has of both its hosts. */
