@@ -6,18 +6,19 @@ import { metadataFrom } from '#src/commands/metadata.ts';
 import { bodyOf } from '#src/webhooks/body.ts';
 import { signedHeaders, validGenerations } from '#src/webhooks/signature.ts';
 import type { SenderDependencies } from './dependencies.ts';
-import { send, type SendResult } from './send.ts';
+import { sendOverHttp, type SendResult } from './send.ts';
 
 /** Time limit of an attempt, from the name to the answer. */
 const TIMEOUT_MS = 15_000;
 
 /** Signs an event and sends it, once. @returns null if the signal aborted meanwhile */
 export async function deliver(
-  { context: { now }, secretOf, rules, timeoutMs = TIMEOUT_MS }: SenderDependencies,
+  { context: { now }, secretOf, rules, ...given }: SenderDependencies,
   webhook: Webhook,
   event: RecordedEvent,
   signal: AbortSignal,
 ): Promise<SendResult | null> {
+  const { timeoutMs = TIMEOUT_MS, send = sendOverHttp } = given;
   const body = bodyOf(event);
   const timestamp = Math.floor(now() / 1_000);
   const secrets = validGenerations(webhook, now()).map((generation) =>

@@ -5,6 +5,7 @@ import type { AddressRules } from '#src/webhooks/addresses.ts';
 import type { Outcome } from '#src/webhooks/progress.ts';
 import type { SecretOf } from '#src/webhooks/signature.ts';
 import type { WebhookRecords } from '#src/webhooks/webhook-records.ts';
+import type { Send } from './send.ts';
 
 /** What the deliveries of every webhook need. */
 export type SenderDependencies = {
@@ -22,6 +23,8 @@ export type SenderDependencies = {
   probeEveryMs?: number;
   /** Time limit of an attempt; default: 15 s. */
   timeoutMs?: number;
+  /** Sends one delivery; default: over HTTP. */
+  send?: Send;
   count: (outcome: Outcome) => void;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
 };

@@ -31,16 +31,19 @@ export type SendOptions = {
   signal: AbortSignal;
 };
 
+/** Sends one delivery. Never rejects, unless the signal aborts. */
+export type Send = (outgoing: Outgoing, options: SendOptions) => Promise<SendResult>;
+
 /** Bytes of an answer that are read; the rest is not waited for. */
 const EXCERPT_BYTES = 1_024;
 const GONE = 410;
 
 /**
- * Sends one delivery. Redirects are not followed: the organization has named its URL, and where
+ * Sends over HTTP or HTTPS. Redirects are not followed: the organization has named its URL, and where
  * another one leads is not checked. Each attempt has a connection of its own, so that the address
- * is checked each time. Never rejects, unless the signal aborts.
+ * is checked each time.
  */
-export async function send(outgoing: Outgoing, options: SendOptions): Promise<SendResult> {
+export async function sendOverHttp(outgoing: Outgoing, options: SendOptions): Promise<SendResult> {
   const { rules, timeoutMs, signal } = options;
   const flaw = flawOf(outgoing.url, rules);
   if (flaw !== null) return failure('the URL is not allowed here');
@@ -93,7 +96,8 @@ async function attempt(
   }
 }
 
-function resultOf(status: number): Pick<SendResult, 'outcome' | 'reason'> {
+/** What an answer with this status means. */
+export function resultOf(status: number): Pick<SendResult, 'outcome' | 'reason'> {
   if (status >= 200 && status < 300) return { outcome: 'delivered', reason: null };
   if (status === GONE) return { outcome: 'gone', reason: 'answered 410 Gone' };
   const isRedirect = status >= 300 && status < 400;

@@ -1,6 +1,5 @@
-import { createServer, type AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isOf, type RecordedEvent } from '#events/events.ts';
 import { sleep } from '#src/async/sleep.ts';
 import type { EventStore } from '#src/event-store/event-store.ts';
@@ -8,11 +7,16 @@ import { BLOCKED_LANES_MAX } from '#src/webhooks/progress.ts';
 import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
+let receivers: ReturnType<typeof createScriptedReceivers>;
 beforeAll(async () => {
   app = await startApp(undefined, { allowsPrivateWebhooks: true });
+  receivers = createScriptedReceivers(app);
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -34,6 +38,7 @@ function startSender(changes: Changes = {}, eventStore = app.context.eventStore)
     rules: app.webhooks.rules,
     pauses: Array.from({ length: 1_000 }, () => 20),
     timeoutMs: 500,
+    send: receivers.send,
     count: () => undefined,
     log: pino({ level: 'silent' }),
     ...changes,
@@ -44,26 +49,6 @@ async function stopNew(): Promise<void> {
   expect(status).toBe(201);
   await app.request('DELETE', `/api/sessions/${body.id as string}`);
 }
-
-test('an endpoint that switches protocols has failed, and holds up neither others nor the end', async () => {
-  const server = createServer((socket) => {
-    socket.on('error', () => undefined);
-    socket.once('data', () =>
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
-    );
-  });
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  {
-    await using hook = await openWebhook(app, { types, url });
-    await using _ = startSender();
-    await stopNew();
-    await eventually(async () => (await hook.deliveries()).length > 0, 'the attempt has failed');
-    const [{ last }] = await hook.deliveries();
-    expect(last).toMatchObject({ outcome: 'failed', reason: 'the connection was cut' });
-  }
-  await new Promise((resolve) => void server.close(resolve));
-});
 
 /** Gives events one by one; the last two of the organizations come late. */
 function slowly(eventStore: EventStore, end: number): EventStore {
@@ -83,23 +68,21 @@ function slowly(eventStore: EventStore, end: number): EventStore {
 }
 
 test('a process that starts sends to webhooks as they are now, not as they were once', async () => {
-  await using moved = await openWebhook(app, { types });
-  await using removed = await openWebhook(app, { types });
-  await using target = await openWebhook(app, { types: ['organization.key-issued'] });
+  await using moved = await receivers.open({ types });
+  await using removed = await receivers.open({ types });
+  await using target = await receivers.open({ types: ['organization.key-issued'] });
   await stopNew();
   target.setSecret(moved.secret);
   expect((await moved.change({ url: target.url })).status).toBe(200);
   expect((await removed.remove()).status).toBe(204);
   const { eventStore } = app.context;
   await using _ = startSender({}, slowly(eventStore, await eventStore.lastSequence()));
-  await eventually(() => target.received.length > 0, 'the new URL gets it', 15_000);
+  await eventually(() => target.received.length > 0, 'the new URL gets it');
   expect([moved.received, removed.received]).toEqual([[], []]);
 });
 
 test('pauses stay as they are while attempts cannot be listed', async () => {
-  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
-    reply.writeHead(500).end();
-  });
+  await using hook = await receivers.open({ types }, () => 500);
   const { records } = app.webhooks;
   let notes = 0;
   const note = async () => {
@@ -120,56 +103,41 @@ test('pauses stay as they are while attempts cannot be listed', async () => {
 
 test('an endpoint that is back gets what waits at its next success, without its long pauses', async () => {
   let isBroken = true;
-  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
-    reply.writeHead(isBroken ? 503 : 204).end();
-  });
+  await using hook = await receivers.open({ types }, () => (isBroken ? 503 : 204));
   await using _ = startSender({ pauses: [3_600_000, 3_600_000] });
   for (let count = 0; count < 4; count += 1) await stopNew();
   await eventually(() => hook.received.length === 4, 'each session has failed once');
   isBroken = false;
   await stopNew();
-  await eventually(async () => (await hook.get()).waiting === 0, 'all arrive', 15_000);
+  await eventually(async () => (await hook.get()).waiting === 0, 'all arrive');
   expect(new Set(hook.received.map(({ id }) => id)).size).toBe(5);
   expect((await hook.get()).failing_since).toBeNull();
 });
 
 test('a webhook that waits as a whole probes, is not disabled by that, and goes on', async () => {
   let isBroken = true;
-  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
-    reply.writeHead(isBroken ? 503 : 204).end();
-  });
+  await using hook = await receivers.open({ types }, () => (isBroken ? 503 : 204));
   await using _ = startSender({ pauses: [3_600_000], probeEveryMs: 50 });
   for (let count = 0; count < BLOCKED_LANES_MAX; count += 1) await stopNew();
   const ids = () => new Set(hook.received.map(({ id }) => id));
-  await eventually(() => ids().size === BLOCKED_LANES_MAX, 'each session has failed', 15_000);
+  await eventually(() => ids().size === BLOCKED_LANES_MAX, 'each session has failed');
   // More than one pause allows for: two attempts of each session.
-  await eventually(() => hook.received.length > 2 * BLOCKED_LANES_MAX, 'it probes', 15_000);
+  await eventually(() => hook.received.length > 2 * BLOCKED_LANES_MAX, 'it probes');
   expect((await hook.get()).disabled).toBeNull();
   await stopNew();
   isBroken = false;
-  await eventually(() => ids().size === BLOCKED_LANES_MAX + 1, 'it reads on', 15_000);
-  await eventually(async () => (await hook.get()).waiting === 0, 'all arrive', 15_000);
+  await eventually(() => ids().size === BLOCKED_LANES_MAX + 1, 'it reads on');
+  await eventually(async () => (await hook.get()).waiting === 0, 'all arrive');
 });
 
 test('the webhooks of an organization have 32 deliveries under way at most', async () => {
-  let [open, most] = [0, 0];
-  const server = createServer((socket) => {
-    open += 1;
-    most = Math.max(most, open);
-    socket.on('error', () => undefined).on('close', () => (open -= 1));
-    socket.resume();
-  });
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  {
-    await using stack = new AsyncDisposableStack();
-    for (let count = 0; count < 10; count += 1) stack.use(await openWebhook(app, { types, url }));
-    for (let count = 0; count < 4; count += 1) await stopNew();
-    await using _ = startSender({ timeoutMs: 60_000 });
-    await eventually(() => open >= 32, 'the slots are taken', 15_000);
-    // All parts are taken by then: another webhook's delivery would begin, too.
-    await sleep(2_000);
-  }
-  expect(most).toBe(32);
-  await new Promise((resolve) => void server.close(resolve));
+  await using stack = new AsyncDisposableStack();
+  for (let count = 0; count < 10; count += 1)
+    stack.use(await receivers.open({ types }, () => null));
+  for (let count = 0; count < 4; count += 1) await stopNew();
+  await using _ = startSender({ timeoutMs: 60_000 });
+  await eventually(() => receivers.underWay.now >= 32, 'the slots are taken');
+  // All parts are taken by then: another webhook's delivery would begin, too.
+  await sleep(2_000);
+  expect(receivers.underWay.most).toBe(32);
 });

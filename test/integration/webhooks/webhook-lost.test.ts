@@ -1,11 +1,14 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { filters } from '#events/subjects.ts';
 import type { EventStore, ReadOptions, UnreadableEvent } from '#src/event-store/event-store.ts';
 import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 /** Events that cannot be decoded, by their sequences. */
 const unreadable = new Map<number, UnreadableEvent['kind']>();
@@ -25,8 +28,10 @@ function damaged(eventStore: EventStore): EventStore {
 }
 
 let app: Awaited<ReturnType<typeof startApp>>;
+let receivers: ReturnType<typeof createScriptedReceivers>;
 beforeAll(async () => {
   app = await startApp(undefined, { allowsPrivateWebhooks: true }, damaged);
+  receivers = createScriptedReceivers(app);
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -37,6 +42,7 @@ const PAUSES = Array.from({ length: 100 }, () => 1_000);
 const startSender = (pauses: readonly number[]) =>
   startWebhookSender({
     ...{ context: app.context, leases: app.leases, ...app.webhooks, pauses },
+    send: receivers.send,
     count: () => undefined,
     log: pino({ level: 'silent' }),
   });
@@ -52,9 +58,7 @@ async function stopNew(): Promise<void> {
 }
 
 test('each lost event is a delivery of its own, which says what is known of it', async () => {
-  await using hook = await openWebhook(app, { types }, (_got, _count, reply) => {
-    reply.writeHead(500).end();
-  });
+  await using hook = await receivers.open({ types }, () => 500);
   const sequences = () => hook.received.map(({ data }) => data.sequence);
   {
     await using _ = startSender(PAUSES);
@@ -67,7 +71,7 @@ test('each lost event is a delivery of its own, which says what is known of it',
   await using _ = startSender(PAUSES);
   const lost = () =>
     listedOf(hook).then((all) => all.filter(({ last }) => last.outcome === 'lost'));
-  await eventually(async () => (await lost()).length === 2, 'both are listed as lost', 15_000);
+  await eventually(async () => (await lost()).length === 2, 'both are listed as lost');
   const listed = await lost();
   expect(new Set(listed.map(({ id }) => id))).toEqual(new Set(lostIds));
   for (const { id, sequence } of listed) {
@@ -87,7 +91,7 @@ test('each lost event is a delivery of its own, which says what is known of it',
 });
 
 test('events before one of a newer version are sent, and those after it wait', async () => {
-  await using hook = await openWebhook(app, { types });
+  await using hook = await receivers.open({ types });
   const { eventStore } = app.context;
   const begin = await eventStore.lastSequence();
   await stopNew();
@@ -105,6 +109,6 @@ test('events before one of a newer version are sent, and those after it wait', a
   await eventually(() => hook.received.length > 0, 'what comes before it is sent');
   expect(sequences()).toEqual([first]);
   unreadable.clear();
-  await eventually(() => hook.received.length === 2, 'it is sent once it can be read', 15_000);
+  await eventually(() => hook.received.length === 2, 'it is sent once it can be read');
   expect(sequences()).toEqual([first, second]);
 });

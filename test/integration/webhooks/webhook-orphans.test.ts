@@ -1,11 +1,14 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { EventStore, ReadOptions } from '#src/event-store/event-store.ts';
 import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
 import { leaseOf } from '#src/webhook-sender/parts.ts';
+import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 /** An organization whose events cannot be decoded. */
 let damaged: string | null = null;
@@ -26,8 +29,10 @@ function withDamage(eventStore: EventStore): EventStore {
 }
 
 let app: Awaited<ReturnType<typeof startApp>>;
+let receivers: ReturnType<typeof createScriptedReceivers>;
 beforeAll(async () => {
   app = await startApp(undefined, { allowsPrivateWebhooks: true }, withDamage);
+  receivers = createScriptedReceivers(app);
   await app.registerOther();
 });
 afterAll(() => app[Symbol.asyncDispose]());
@@ -35,6 +40,7 @@ afterAll(() => app[Symbol.asyncDispose]());
 const startSender = () =>
   startWebhookSender({
     ...{ context: app.context, leases: app.leases, ...app.webhooks },
+    send: receivers.send,
     count: () => undefined,
     log: pino({ level: 'silent' }),
   });
@@ -48,8 +54,8 @@ const attempts = (id: string) => app.webhooks.records.attempts(id);
 /** Two webhooks with records; the first one is removed while no process sends. */
 async function removeUnseen() {
   const hooks = [
-    await openWebhook(app, { types: ['session.stopped'] }),
-    await openWebhook(app, { types: ['session.stopped'] }),
+    await receivers.open({ types: ['session.stopped'] }),
+    await receivers.open({ types: ['session.stopped'] }),
   ] as const;
   {
     await using _ = startSender();
@@ -85,7 +91,7 @@ test('nothing is removed while the events of any organization cannot be read', a
     return [removed, kept].every(({ id }) => held.has(leaseOf(id)));
   }, 'the parts of both are served');
   await stopNew();
-  await eventually(() => kept.received.length > 1, 'the other one gets its event', 15_000);
+  await eventually(() => kept.received.length > 1, 'the other one gets its event');
   await sender[Symbol.asyncDispose]();
   expect(await load(removed.id)).not.toBeNull();
   damaged = null;

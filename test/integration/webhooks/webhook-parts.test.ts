@@ -3,6 +3,9 @@ import { createMemoryLeases } from '#src/messaging/leases.memory.ts';
 import { LEASE_MS, type Leases } from '#src/messaging/leases.ts';
 import { keepParts, PARTS } from '#src/webhook-sender/parts.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 /** Leases end ten times as soon as the service's, so that a test need not wait for them. */
 const leaseMs = LEASE_MS / 10;

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { RecordedEvent, RefOf } from '#events/events.ts';
 import type { AggregateKind } from '#events/subjects.ts';
 import { sleep } from '#src/async/sleep.ts';
@@ -8,11 +8,16 @@ import { READ_SPAN } from '#src/webhook-sender/read-events.ts';
 import { startWebhookSender } from '#src/webhook-sender/webhook-sender.ts';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
-import { openWebhook } from '#test/support/webhooks/open-webhook.ts';
+import { createScriptedReceivers } from '#test/support/webhooks/scripted-receivers.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+const { beforeAll, afterAll } = useVirtualTime();
 
 let app: Awaited<ReturnType<typeof startApp>>;
+let receivers: ReturnType<typeof createScriptedReceivers>;
 beforeAll(async () => {
   app = await startApp(undefined, { allowsPrivateWebhooks: true });
+  receivers = createScriptedReceivers(app);
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -50,7 +55,7 @@ function sparse(eventStore: EventStore, spans: number[]): EventStore {
 }
 
 test('a replay from the beginning reads so many sequences at once, and stores how far it is', async () => {
-  await using hook = await openWebhook(app, { types: ['session.stopped'] });
+  await using hook = await receivers.open({ types: ['session.stopped'] });
   for (let count = 0; count < 3; count += 1) {
     const { body } = await app.request('POST', '/api/sessions', {});
     await app.request('DELETE', `/api/sessions/${body.id as string}`);
@@ -69,10 +74,11 @@ test('a replay from the beginning reads so many sequences at once, and stores ho
         return records.save(webhookId, progress, revision);
       },
     },
+    send: receivers.send,
     count: () => undefined,
     log: pino({ level: 'silent' }),
   });
-  await eventually(() => hook.received.length === 3, 'all are sent again', 15_000);
+  await eventually(() => hook.received.length === 3, 'all are sent again');
   expect(Math.max(...spans)).toBeLessThanOrEqual(READ_SPAN);
   expect(positions.size).toBeGreaterThan(1);
 });

@@ -37,10 +37,8 @@ export async function startReceiver(
     const headers = request.headers as Record<string, string>;
     const path = request.url ?? '';
     try {
-      const verified = new Webhook(secretOf(path)).verify(body, headers) as Omit<Received, 'id'>;
-      const id = headers['webhook-id'] ?? '';
-      const count = received.filter((one) => one.id === id).length;
-      const got = { ...verified, id, headers, body, path };
+      const got = verified(secretOf(path), body, headers, path);
+      const count = received.filter(({ id }) => id === got.id).length;
       received.push(got);
       if (answering === undefined) reply.writeHead(204).end();
       else answering(got, count, reply);
@@ -64,4 +62,15 @@ export async function startReceiver(
       await new Promise((resolve) => void server.close(resolve));
     },
   };
+}
+
+/** @throws where the signature is not of this secret, or too old */
+export function verified(
+  secret: string,
+  body: string,
+  headers: Record<string, string>,
+  path: string,
+): Received {
+  const content = new Webhook(secret).verify(body, headers) as Omit<Received, 'id'>;
+  return { ...content, id: headers['webhook-id'] ?? '', headers, body, path };
 }
