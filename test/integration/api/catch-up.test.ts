@@ -36,7 +36,7 @@ test('a service becomes ready once its read models are built, and stays ready', 
   await using projecting = new AsyncDisposableStack();
   projecting.use(startProjector(servers, log, views));
   projecting.use(startProjector(sessionView, log, views));
-  await views.waitForCheckpoint(projectionId(sessionView), 12, 5_000);
+  await views.waitForCheckpoint(projectionId(sessionView), 12, 60_000);
   expect(catchUp.isDone()).toBe(false);
   expect(health.missing()).toContain('read model, which is being folded');
   expect(health.database()).toBe('degraded');
@@ -83,7 +83,7 @@ test('health is degraded once lists are more than ten seconds behind the event s
   await using _ = startProjector(organizationSessions, log, views);
   let [position, now] = [12, 0];
   using health = startMonitor({ views, position: () => position, now: () => now });
-  await views.waitForCheckpoint(projectionId(organizationSessions), 12, 15_000);
+  await views.waitForCheckpoint(projectionId(organizationSessions), 12, 60_000);
   position = 13;
   await eventually(() => {
     // The clock passes ten seconds during the checks, whenever they run.

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp } from '#test/support/service/api-in-memory.ts';
 import { eventually } from '#test/support/service/service.ts';
+import { nextTurn } from '#src/async/sleep.ts';
 
 /** Profiles over HTTP, with simulated browsers and everything in this process's memory. */
 
@@ -223,7 +224,7 @@ it('is saved beside at most two others of its organization; all are saved in the
     most = Math.max(most, running);
     // The first ones wait for each other, however far apart they are, and then for one too many.
     await eventually(() => most >= 3, 'three are saved at once');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (let turns = 0; turns < 200; turns += 1) await nextTurn();
     return put.call(app.objects, ...given).finally(() => (running -= 1));
   };
   await Promise.all(sessions.map(({ body }) => stop(body.id))).finally(

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { again, againAtOnce, doubling, fullJitter, retry } from '#src/async/retry.ts';
 import { sleep } from '#src/async/sleep.ts';
+import { createVirtualTime } from '#test/support/time/virtual-time.ts';
 
 const HOUR_MS = 3_600_000;
 const atOnce = () => 0;
@@ -101,10 +102,12 @@ describe('the bound of retry', () => {
       return count;
     };
     expect(await retry({ withinMs: HOUR_MS, pauseMs: atOnce, isTransient }, failThrice)).toBe(4);
-    const late = retry({ withinMs: 5, pauseMs: () => HOUR_MS, isTransient }, async (count) => {
-      await sleep(10);
-      return failThrice(count);
-    });
+    const late = createVirtualTime(1).run(() =>
+      retry({ withinMs: 5, pauseMs: () => HOUR_MS, isTransient }, async (count) => {
+        await sleep(10);
+        return failThrice(count);
+      }),
+    );
     await expect(late).rejects.toThrow('attempt 1');
   });
 });

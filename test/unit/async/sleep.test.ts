@@ -1,15 +1,18 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { sleep } from '#src/async/sleep.ts';
+import { createVirtualTime } from '#test/support/time/virtual-time.ts';
 
 const HOUR_MS = 3_600_000;
 
 describe('sleep', () => {
   it('given no abort, resolves once the time is over', async () => {
-    const begunAt = performance.now();
-    await sleep(20);
-    // A timer may fire within the millisecond before its time.
-    expect(performance.now() - begunAt).toBeGreaterThanOrEqual(19);
+    const passedMs = await createVirtualTime(1).run(async () => {
+      const begunAt = performance.now();
+      await sleep(HOUR_MS / 2);
+      return performance.now() - begunAt;
+    });
+    expect(passedMs).toBe(HOUR_MS / 2);
   });
 
   it('given a signal that aborts meanwhile, resolves at once and does not reject', async () => {

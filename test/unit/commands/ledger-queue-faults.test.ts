@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { isRejection, Unavailable } from '#src/errors.ts';
 import { createSession, MINUTE, T0 } from '#test/support/examples.ts';
 import { openLedgerQueue } from '#test/support/ledger-queue.fixture.ts';
+import { nextTurn } from '#src/async/sleep.ts';
 
 describe('a ledger queue', () => {
   it('accepts the other commands of an append if one of them cannot be stored', async () => {
@@ -45,7 +46,7 @@ describe('a ledger queue', () => {
     queue.beforeEachAppend(async (append) => {
       if (append < 5) others.push(queue.create(`ses_other_${append}`));
       // Time for more commands to arrive: they would share the next append.
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await nextTurn();
     });
     await queue.createMany(9);
     await Promise.all(others);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { consume, type ConsumeOptions } from '#src/messaging/work-queue.ts';
 import { createMemoryWorkQueue } from '#src/messaging/work-queue.memory.ts';
+import { nextTurn } from '#src/async/sleep.ts';
 
 type Item = { key: string; number: number };
 
@@ -111,8 +112,8 @@ describe('a consumer of several items at once', () => {
       handle: async () => void (handled += 1),
     });
     await expect.poll(asked).toBe(1);
-    // Longer than an item that was waiting would take.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // More than an item that was waiting would take.
+    for (let turns = 0; turns < 100; turns += 1) await nextTurn();
     push(1);
     await expect.poll(() => handled).toBe(1);
     await expect.poll(asked).toBe(1);

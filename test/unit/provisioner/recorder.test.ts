@@ -15,6 +15,7 @@ import { readSegment, type Segment } from '#src/recordings/segment-format.ts';
 import { foldAll, sessionRef } from '#test/support/given-when-then.ts';
 import { activated, browser, requested, stopRequested, T0 } from '#test/support/examples.ts';
 import { startScriptedScreen, type ScriptedScreen } from '#test/support/servers/scripted-screen.ts';
+import { eventually } from '#test/support/service/service.ts';
 
 /** The recorder over a scripted screen and an object store that a test makes slow. */
 
@@ -214,14 +215,14 @@ describe('a gap', () => {
     };
     const recorded = recordSession({ objects: slow, times: { ...times, segmentMs: 1 } });
     // Until the recorder does not ask for changes any more.
-    let painted = 0;
-    for (let same = 0; same < 40;) {
-      const before = screen.answered();
+    let [painted, same, before] = [0, 0, -1];
+    await eventually(() => {
+      same = screen.answered() === before ? same + 1 : 0;
+      before = screen.answered();
       screen.paint(square, [painted % 250, 0, 0, 0]);
       painted += 1;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      same = screen.answered() === before ? same + 1 : 0;
-    }
+      return same === 10;
+    }, 'the recorder asks for no more changes');
     screen.paint(square, GREEN);
     gate.resolve();
     await vi.waitFor(() => expect(recorded.gaps()).toHaveLength(1), wait);
