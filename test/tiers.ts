@@ -26,7 +26,8 @@ export const LONG = ['test/**/*.long.test.ts', 'test/**/*.soak.test.ts'];
 /** Suites that a nightly run repeats with their nats-server or redis-server in a container. */
 export const CONTAINERS = [
   'test/contract/event-store/{event-store,point-in-time,session-history,subscribe}.test.ts',
-  'test/contract/messaging/{dead-letters,leases,mcp-sessions,screenshots,timers,work-queue}.test.ts',
+  'test/contract/messaging/{dead-letters,leases,mcp-sessions}.test.ts',
+  'test/contract/messaging/{screenshots,timers,work-queue}.test.ts',
   'test/contract/messaging/{leases,timers,work-queue}-jetstream.quiet.test.ts',
   'test/contract/projections/views*.test.ts',
 ];

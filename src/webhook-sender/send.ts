@@ -39,9 +39,9 @@ const EXCERPT_BYTES = 1_024;
 const GONE = 410;
 
 /**
- * Sends over HTTP or HTTPS. Redirects are not followed: the organization has named its URL, and where
- * another one leads is not checked. Each attempt has a connection of its own, so that the address
- * is checked each time.
+ * Sends over HTTP or HTTPS. Redirects are not followed: the organization has named its URL, and
+ * where another one leads is not checked. Each attempt has a connection of its own, so that the
+ * address is checked each time.
  */
 export async function sendOverHttp(outgoing: Outgoing, options: SendOptions): Promise<SendResult> {
   const { rules, timeoutMs, signal } = options;

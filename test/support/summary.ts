@@ -124,7 +124,8 @@ function withoutDocker(modules: readonly TestModule[]): string | null {
   if (missed.length === 0) return null;
   const names = missed.map((module) => fileOf(module));
   const list = names.join(', ');
-  return `Left out, since no Docker engine answers (DOCKER_HOST): Docker browsers and servers in containers, in ${list}`;
+  const what = 'Docker browsers and servers in containers';
+  return `Left out, since no Docker engine answers (DOCKER_HOST): ${what}, in ${list}`;
 }
 
 /** The test file that left tests out because there is no promtool; null: none did. */

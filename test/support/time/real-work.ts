@@ -6,7 +6,7 @@ import { createHook } from 'node:async_hooks';
  * read.
  */
 export type RealWork = {
-  /** @throws once, if there is a connection: nobody knows when something comes from it */
+  /** @throws once, if there is a connection: when something comes from it cannot be known */
   isPending(): boolean;
 } & Disposable;
 

@@ -25,8 +25,8 @@ export const real = {
 let isInstalled = false;
 
 /**
- * Replaces what the service takes time and randomness from. The replacements serve code that runs in
- * virtual time; everything else in the process gets the real thing.
+ * Replaces what the service takes time and randomness from. The replacements serve code that runs
+ * in virtual time; everything else in the process gets the real thing.
  */
 export function replaceTimers(): void {
   if (isInstalled) return;

@@ -4,12 +4,12 @@ import { createVirtualTime, type VirtualTime } from './virtual-time.ts';
 type Work = () => unknown;
 
 /**
- * The tests of this file, with what runs before and after each, run in virtual time: timers fire one
- * after the other as soon as nothing else is left to do, and random numbers follow from the seed. A
- * test that waits for what never happens fails at once.
+ * The tests of this file, with what runs before and after each, run in virtual time: timers fire
+ * one after the other as soon as nothing else is left to do, and random numbers follow from the
+ * seed. A test that waits for what never happens fails at once.
  *
- * Each test has a time of its own, unless there is something before all: then it is one for all, and
- * stands still between the tests. A connection is refused; files and other work of this process are
+ * Each test has a time of its own, unless there is something before all: then it is one for all,
+ * and stands still between the tests. A connection is refused; files and other work of this process are
  * waited for.
  */
 export function useVirtualTime(seed = 1) {

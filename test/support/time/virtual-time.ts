@@ -6,8 +6,8 @@ import { real, replaceTimers } from './replace-timers.ts';
 export type { Owner } from './clock.ts';
 
 /**
- * The time and the randomness of one simulation or test. Timers are run one by one in the order of their
- * times, each once nothing else is left to do, so that a run depends on its seed alone.
+ * The time and the randomness of one simulation or test. Timers are run one by one in the order of
+ * their times, each once nothing else is left to do, so that a run depends on its seed alone.
  */
 export type VirtualTime = {
   /** Milliseconds since the epoch. */
