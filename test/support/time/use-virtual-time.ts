@@ -9,8 +9,8 @@ type Work = () => unknown;
  * seed. A test that waits for what never happens fails at once.
  *
  * Each test has a time of its own, unless there is something before all: then it is one for all,
- * and stands still between the tests. A connection is refused; files and other work of this process are
- * waited for.
+ * and stands still between the tests. A connection is refused; files and other work of this process
+ * are waited for.
  */
 export function useVirtualTime(seed = 1) {
   let common: VirtualTime | null = null;
