@@ -6,8 +6,8 @@ import { eventually } from '#test/support/service/service.ts';
 import { change, freshId } from '#test/support/events.fixture.ts';
 import { newMetadata } from '#src/commands/metadata.ts';
 import { errorOf, timestamp, type ApiClient } from '#test/support/clients/api-client.ts';
-import { json, runHere } from '#test/support/clients/command-here.ts';
-import { bss } from '#test/support/clients/command-line.ts';
+import { runHere } from '#test/support/clients/command-here.ts';
+import { bss, json } from '#test/support/clients/command-line.ts';
 import type { ServiceLog } from '#test/support/service/service-log.ts';
 import { shareService, type SharedService } from '#test/support/shared/shared-service.ts';
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { json } from '#test/support/clients/command-here.ts';
-import { bss } from '#test/support/clients/command-line.ts';
+import { bss, json } from '#test/support/clients/command-line.ts';
 import { startTraffic } from '#test/support/load/persistent-traffic.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { soakOr } from '#test/support/soak.ts';

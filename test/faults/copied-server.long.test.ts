@@ -2,7 +2,7 @@ import { chmod, copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { scratchDir } from '#test/support/scratch.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import { failToStart } from '#test/support/service/main-process.ts';
 import { eventually, startService } from '#test/support/service/service.ts';
 

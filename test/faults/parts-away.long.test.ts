@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { openStream } from '#test/support/clients/sse-client.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import { failToStart, startMain } from '#test/support/service/main-process.ts';
 
 const MASTER_KEY = 'x'.repeat(32);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 
 /** Two provisioners, each a process with a server, on one event store and one read model. */
 

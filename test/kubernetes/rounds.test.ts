@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { selectorFor } from '#src/provisioner/browsers/kubernetes/naming.ts';
 import { kubectl, podsEnvironment } from '#test/support/kubernetes/cluster.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import { churn, untilPoolIsIdle } from '#test/support/load/pool-churn.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';

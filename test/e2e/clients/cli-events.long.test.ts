@@ -2,11 +2,11 @@ import { userInfo } from 'node:os';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
-import { json } from '#test/support/clients/command-here.ts';
 import {
   asKey,
   bss,
   create,
+  json,
   newKey,
   newOrganization,
   tailing,

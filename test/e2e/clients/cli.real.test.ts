@@ -10,12 +10,13 @@ import { UsageError } from '#src/cli/errors.ts';
 import { helpOnAll } from '#src/cli/help.ts';
 import { allCommands } from '#src/cli/usage/all.ts';
 import { isRejection } from '#src/errors.ts';
-import { json, runHere } from '#test/support/clients/command-here.ts';
+import { runHere } from '#test/support/clients/command-here.ts';
 import {
   bss,
   bssOfCheckout,
   bssWith,
   create,
+  json,
   newKey,
   newOrganization,
   npxBss,

@@ -9,9 +9,9 @@ import {
   startService,
   type RunningService,
 } from '#test/support/service/service.ts';
-import { json } from '#test/support/clients/command-here.ts';
 import {
   create,
+  json,
   newKey,
   newOrganization,
   untilAnswered,

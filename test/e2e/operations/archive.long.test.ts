@@ -1,8 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { json } from '#test/support/clients/command-here.ts';
-import { bss, bssWith } from '#test/support/clients/command-line.ts';
+import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
 import {
   DEV_KEY,
   eventually,

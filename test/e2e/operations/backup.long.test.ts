@@ -8,8 +8,7 @@ import { createJetStreamRawRecords } from '#src/event-store/jetstream/jetstream-
 import type { RawRecord } from '#src/event-store/raw-records.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
-import { json } from '#test/support/clients/command-here.ts';
-import { bss, bssWith } from '#test/support/clients/command-line.ts';
+import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
 
 const WITHIN_MS = 60_000;
 

@@ -2,8 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
-import { json } from '#test/support/clients/command-here.ts';
-import { bss, bssWith } from '#test/support/clients/command-line.ts';
+import { bss, bssWith, json } from '#test/support/clients/command-line.ts';
 
 type Step = { sequence: number; type: string; time: string; state: { status: string } };
 

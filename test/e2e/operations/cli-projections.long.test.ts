@@ -4,8 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectionId } from '#projections/projection.ts';
 import { sessionView } from '#projections/session-view.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
-import { json } from '#test/support/clients/command-here.ts';
-import { bss } from '#test/support/clients/command-line.ts';
+import { bss, json } from '#test/support/clients/command-line.ts';
 
 /** Each command is a process of its own. */
 const views = projectionId(sessionView);

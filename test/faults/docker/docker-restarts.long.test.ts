@@ -8,7 +8,7 @@ import {
 import { docker, hasDocker, testNetwork } from '#test/support/servers/docker-engine.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';
 import { auditLog } from '#test/support/service/audit-event-store.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import {
   startSplitService,
   type ServerRow,

@@ -8,7 +8,7 @@ import type { SecondEngine } from '#test/support/servers/second-engine.ts';
 import { eventually, startService, type RunningService } from '#test/support/service/service.ts';
 import { attachPage, evaluate, openCdp } from '#test/support/browsers/browsers.fixture.ts';
 import type { Cdp } from '#test/support/browsers/browsers.fixture.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import type { CreatedSession } from '#test/support/service/real-session.ts';
 
 const ENV = {

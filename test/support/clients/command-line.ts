@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { isRejection } from '#src/errors.ts';
 import { BSS } from '#test/support/service/program.ts';
-import { json } from './command-here.ts';
+import { tryHere } from './command-here.ts';
 import { eventually, type Answer, type Service } from '#test/support/service/service.ts';
 
 const TOP = fileURLToPath(new URL('../../..', import.meta.url));
@@ -35,6 +36,24 @@ export async function bssOfCheckout(
 /** Runs the command by the name that npm links. */
 export async function npxBss(service: Service, ...args: string[]): Promise<CommandResult> {
   return run({ DATA_DIR: service.dataDir }, 'npx', ['--no', '--', 'bss', ...args]);
+}
+
+/**
+ * The JSON of a command that succeeds, which runs in this process if it can.
+ * @throws Error if its exit code would not be 0
+ */
+export async function json(service: Pick<Service, 'dataDir'>, ...args: string[]): Promise<unknown> {
+  const env = { DATA_DIR: service.dataDir };
+  const outcome = await tryHere(env, ...args);
+  if (outcome === null) {
+    const { code, stdout, stderr } = await bssWith(env, ...args, '--json');
+    if (code !== 0) throw new Error(`bss ${args.join(' ')}: ${code} ${stderr}`);
+    return JSON.parse(stdout) as unknown;
+  }
+  if (isRejection(outcome) || outcome.differs === true)
+    throw new Error(`bss ${args.join(' ')}: ${JSON.stringify(outcome)}`);
+  // What a program would read: no undefined, dates as text.
+  return JSON.parse(JSON.stringify(outcome.json)) as unknown;
 }
 
 export async function newOrganization(service: Service, ...options: string[]): Promise<string> {

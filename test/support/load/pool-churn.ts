@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import Docker from 'dockerode';
 import { expect } from 'vitest';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import { dockerHost } from '#test/support/servers/docker-engine.ts';
 import { poolOf } from '#test/support/service/real-session.ts';
 import { eventually, type RunningService } from '#test/support/service/service.ts';

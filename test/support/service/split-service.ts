@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '#events/events.ts';
 import { filters } from '#events/subjects.ts';
 import { isFinal } from '#src/domain/session/session.ts';
-import { json } from '#test/support/clients/command-here.ts';
+import { json } from '#test/support/clients/command-line.ts';
 import { auditLog } from './audit-event-store.ts';
 import { openLog } from './service-log.ts';
 import { eventually, startService, type Answer, type RunningService } from './service.ts';
