@@ -11,7 +11,7 @@ import type { World } from './world.ts';
 export type Bug = {
   name: string;
   breaks: string;
-  /** A seed that finds it, among the first twenty: these break nothing without a bug. */
+  /** A seed that finds it, tried first. */
   seed: number;
   /** How long its end is waited for, where some sessions never end with it. Absent: as usual. */
   settleMs?: number;

@@ -3,7 +3,7 @@ import { soakOr } from '#test/support/soak.ts';
 import { runSeeds } from './seeds.ts';
 
 /** Of each half; the short form meets the same kinds of faults, less often. */
-const SEEDS = soakOr(5_000, 100);
+const SEEDS = soakOr(5_000, 250);
 /** Each half has seeds of its own, and the first ones are those of simulation.test.ts. */
 const FIRST = 1_000;
 const HALF = 100_000;
