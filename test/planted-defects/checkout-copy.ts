@@ -24,6 +24,17 @@ export type CheckoutCopy = {
   runWith(defect: Defect, files: readonly string[], testMs: number): Promise<Report>;
 };
 
+/** Ends the group of a run: with a defect, tests may leave servers behind. */
+function endAll(run: ChildProcess | null): void {
+  if (run?.pid === undefined) return;
+  try {
+    process.kill(-run.pid, 'SIGKILL');
+  } catch (error) {
+    // All of them have ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 /** Copies the checkout into a temporary folder, which is removed when this process ends. */
 export function copyCheckout(root: string): CheckoutCopy {
   const folder = mkdtempSync(join(tmpdir(), 'planted-'));
@@ -31,7 +42,7 @@ export function copyCheckout(root: string): CheckoutCopy {
   const reportFile = join(folder, 'report.json');
   let running: ChildProcess | null = null;
   process.once('exit', () => {
-    running?.kill('SIGKILL');
+    endAll(running);
     rmSync(folder, { recursive: true, force: true });
   });
   const isCopied = (path: string) => ![...LINKED, ...LEFT_OUT].includes(relative(root, path));
@@ -45,13 +56,20 @@ export function copyCheckout(root: string): CheckoutCopy {
     const child = spawn(
       process.execPath,
       ['node_modules/vitest/vitest.mjs', ...args, ...report, ...files],
-      { cwd: copy, stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_MS },
+      {
+        cwd: copy,
+        env: { ...process.env, TMPDIR: folder },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        timeout: RUN_MS,
+        detached: true,
+      },
     );
     running = child;
     let output = '';
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (data) => (output = `${output}${data}`.slice(-OUTPUT_MAX)));
-    await new Promise((resolve) => child.once('close', resolve));
+    await new Promise((resolve) => child.once('exit', resolve));
+    endAll(child);
     running = null;
     try {
       return { ...(JSON.parse(readFileSync(reportFile, 'utf8')) as Report), output };

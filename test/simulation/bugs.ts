@@ -26,7 +26,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'a slot is released twice',
     breaks: 'no slot or credit is lost or doubled',
-    seed: 18,
+    seed: 9,
     settleMs: NO_END_MS,
     plant: (servers) => changing(servers, (change) => withLines(change, releasedTwice)),
   },
@@ -39,7 +39,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'appends are not checked',
     breaks: 'no organization has more sessions than it may',
-    seed: 17,
+    seed: 16,
     settleMs: NO_END_MS,
     plant: (servers) => appending(servers, (changes) => unchecked(servers.eventStore, changes)),
   },
