@@ -4,7 +4,7 @@ import { invariants } from './invariants.ts';
 import { runSeeds } from './seeds.ts';
 import { simulate } from './simulate.ts';
 
-/** A change of the service gives seeds other stories: then one of the first of these finds a bug. */
+/** A change of the service gives seeds other stories: then one of the first sixty finds a bug. */
 const SEEDS = 60;
 
 for (const bug of bugs)
