@@ -8,6 +8,7 @@ import {
 } from './support/import-graph.ts';
 import { describe, expect, it, test } from 'vitest';
 import { ALLOWED_SENTENCES, BANNED_PHRASES, bannedPhrase, withoutAllowed } from './words.ts';
+import { tierOf } from './tiers.ts';
 import {
   inEachProcess,
   isOurs,
@@ -32,6 +33,38 @@ const LINES_MAX = 350;
 const COLUMNS_MAX = 100;
 const FOLDER_FILES_MAX = 22;
 const FLOORS_MAX = 12;
+
+/** Milliseconds below 30 s, as a number in code. */
+const SHORT = String.raw`\b(?:\d{1,4}|[12]?\d_\d{3})\b`;
+/** Lines of a test that pass or fail by how fast the machine is. */
+const TIMED = [
+  String.raw`\bawait (?:sleep|pause|delay)\(${SHORT}[,)]`,
+  String.raw`\bsetTimeout\((?:resolve|done), ${SHORT}`,
+  String.raw`\beventually\(.*, ${SHORT}\)`,
+  String.raw`\b(?:poll|waitFor|waitUntil)\(.*\btimeout: ${SHORT}`,
+  String.raw`^const \w+ = \{ timeout: ${SHORT}`,
+  String.raw`\bDate\.now\(\) % `,
+].map((pattern) => new RegExp(pattern));
+const isTimed = (line: string) => TIMED.some((pattern) => pattern.test(line));
+const timedLines = [
+  'await sleep(50);',
+  'await pause(2_000);',
+  'await new Promise((resolve) => void setTimeout(resolve, 200));',
+  "await eventually(() => isDone, 'it is done', 15_000);",
+  'await expect.poll(read, { timeout: 10_000 }).toBe(1);',
+  'await vi.waitUntil(isUp, { timeout: 500, interval: 10 });',
+  'const SOON = { timeout: 20_000 };',
+  'const leftMs = MINUTE_MS - (Date.now() % MINUTE_MS);',
+];
+const untimedLines = [
+  'await sleep(slowMs);',
+  'await sleep(10 * silentMs);',
+  "await eventually(() => count === 2, 'both are there');",
+  "await eventually(() => count === 2, 'both are there', 60_000);",
+  "const late = new Promise((resolve) => setTimeout(resolve, 30_000, 'too late').unref());",
+  'await expect.poll(read, { timeout: 120_000 }).toBe(1);',
+  'tls { cert_file: "cert.pem", timeout: 5 }',
+];
 
 describe('the walk sees what it judges', () => {
   it('finds the files', () => {
@@ -197,6 +230,21 @@ describe('files', () => {
       expect.arrayContaining(['test/vitest.config.ts', 'package.json', '.ci/run']),
     );
     expect(textWith(judged, secondTry)).toEqual([]);
+  });
+
+  it('of npm test wait for facts: no sleep, no bound below 30 s, no minute of the clock', () => {
+    expect(timedLines.filter((line) => !isTimed(line))).toEqual([]);
+    expect(untimedLines.filter(isTimed)).toEqual([]);
+    const judged = files.filter(
+      // In virtual time a sleep takes no time, and a bound is exact.
+      ({ path, code }) =>
+        /^test\/.*\.test\.ts$/.test(path) &&
+        tierOf(path) === 'test' &&
+        path !== 'test/tidy.test.ts' &&
+        !/\b(?:useVirtualTime|createVirtualTime)\(/.test(code),
+    );
+    expect(judged.length).toBeGreaterThan(100);
+    expect(TIMED.flatMap((pattern) => codeWith(judged, pattern))).toEqual([]);
   });
 
   it('name no path of a developer’s machine and no registry’s host', () => {

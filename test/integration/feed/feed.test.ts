@@ -16,6 +16,9 @@ import { createSession, requested } from '#test/support/examples.ts';
 import { record } from '#test/support/history.ts';
 import { eventually } from '#test/support/service/service.ts';
 import { listen, type Listener } from '#test/support/clients/feed-listener.ts';
+import { useVirtualTime } from '#test/support/time/use-virtual-time.ts';
+
+useVirtualTime();
 
 const ORGANIZATION = 'acme';
 let eventStore: EventStore;

@@ -6,7 +6,7 @@ import { createHook } from 'node:async_hooks';
  * read.
  */
 export type RealWork = {
-  /** @throws once, if there is a connection: when something comes from it cannot be known */
+  /** @throws once, if there is a connection: what comes from it cannot be waited for */
   isPending(): boolean;
 } & Disposable;
 

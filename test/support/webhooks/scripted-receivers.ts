@@ -23,7 +23,7 @@ export function createScriptedReceivers(
 
   async function answered({ url, body, headers }: Parameters<Send>[0]): Promise<number | null> {
     const receiver = receivers.get(url);
-    if (receiver === undefined) throw new Error(`no receiver is at ${url}`);
+    if (receiver === undefined) throw new Error(`no receiver at ${url}`);
     const got = verified(receiver.secret, body, headers, new URL(url).pathname);
     const count = receiver.received.filter(({ id }) => id === got.id).length;
     receiver.received.push(got);
