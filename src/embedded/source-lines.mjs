@@ -17,7 +17,8 @@ const known = new Map();
 Error.prepareStackTrace = (error, frames) => {
   const maps = new Map();
   const lines = frames.map((frame) =>
-    `    at ${frame}`.replaceAll(PLACE, (place) => sourceOf(place, maps)),
+    // oxlint-disable-next-line typescript/no-base-to-string -- a call site has its own toString.
+    `    at ${String(frame)}`.replaceAll(PLACE, (place) => sourceOf(place, maps)),
   );
   return [headOf(error), ...lines].join('\n');
 };

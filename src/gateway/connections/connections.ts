@@ -156,7 +156,7 @@ export function createConnections(
     hold: ({ organizationId, sessionId }, hold, sequence) =>
       groups.get(keyOf(organizationId, sessionId))?.steering.set(hold, sequence),
     counters: () => ({ open: { ...open }, total: { ...total }, ...bytesOf(all(groups), gone) }),
-    [Symbol.dispose]: sweeping.stop,
+    [Symbol.dispose]: () => sweeping.stop(),
   };
 }
 

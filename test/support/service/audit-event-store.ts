@@ -22,7 +22,7 @@ export async function auditLog(
   service: Pick<RunningService, 'runtime'>,
   organizationId = 'dev',
 ): Promise<Audit> {
-  await using opened = await openLog(service as RunningService);
+  await using opened = await openLog(service);
   const sessions = new Map<string, { events: RecordedOf<'session'>[]; state: SessionState }>();
   const ledgerEvents: RecordedOf<'ledger'>[] = [];
   let ledger: LedgerState | null = null;
