@@ -75,8 +75,7 @@ function deterministic() {
 
 /** Real parts, and long files that the change is about; then what needs a quiet machine. */
 function real() {
-  // A real browser or container is several processes: two files keep two cores busy.
-  const group = { maxWorkers: 2, sequence: { groupOrder: 1 } };
+  const group = { sequence: { groupOrder: 1 } };
   const chosen = has('nightly') ? [] : chosenFiles(ROOT);
   return [
     project('real', { include: REAL, exclude: [] }, group),
