@@ -167,7 +167,8 @@ it.each([
     const late = new AbortController();
     using limit = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(late.signal);
     const saving = saveOne(pool, browserOf('prf_1'));
-    await expect.poll(() => limit.mock.calls).toEqual([[seconds * 1_000]]);
+    // What another file of this process has left may ask for time limits of its own.
+    await expect.poll(() => limit.mock.calls).toContainEqual([seconds * 1_000]);
     expect([stored, reported]).toEqual([[], []]);
     late.abort();
     await saving;
