@@ -120,7 +120,7 @@ async function hasTakenOver(
 ): Promise<boolean> {
   if (progress?.mode !== 'live') return false;
   try {
-    return await views.replace(id, next);
+    return await views.replace(id, next, progress.checkpoint);
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
     return false;

@@ -17,9 +17,11 @@ export type StoreMaintenance = {
 
   /**
    * Replaces the projection's views by those of the store `by` in one step, and removes the old
-   * ones. False: the checkpoint of `by` is lower, and nothing was changed; readers never step back.
+   * ones. False, and nothing was changed: the checkpoint of `by` is lower than that of the views in
+   * use, since readers never step back, or lower than `atLeast`, up to which the caller has written
+   * it: `by` has lost data.
    */
-  replace(projection: string, by: string): Promise<boolean>;
+  replace(projection: string, by: string, atLeast: number): Promise<boolean>;
   /**
    * Writes views that were folded up to the checkpoint `at`, whatever is stored under their keys.
    * False: the store is at another checkpoint, and nothing was written.

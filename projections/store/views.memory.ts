@@ -167,9 +167,9 @@ function createMemoryMaintenance(
       stores.delete(projection);
       registrations.delete(projection);
     },
-    async replace(projection, by) {
+    async replace(projection, by, atLeast) {
       const next = storeOf(by);
-      if (next.checkpoint < storeOf(projection).checkpoint) return false;
+      if (next.checkpoint < Math.max(storeOf(projection).checkpoint, atLeast)) return false;
       stores.set(projection, next);
       stores.delete(by);
       onCheckpoint(projection, next.checkpoint);

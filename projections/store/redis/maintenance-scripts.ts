@@ -42,12 +42,12 @@ if base ~= store then redis.call('SET', store .. ':lists', base .. ':list-' .. m
 return false
 `;
 
-/** ARGV: store, the store that replaces it, suffix of the renamed store. */
+/** ARGV: store, the store that replaces it, suffix of the renamed store, its least checkpoint. */
 const replaceStore = `${parts}
 local store, by = ARGV[1], ARGV[2]
 local checkpoint = redis.call('GET', by .. ':checkpoint') or '0'
 local stood = redis.call('GET', store .. ':checkpoint') or '0'
-if tonumber(checkpoint) < tonumber(stood) then return false end
+if tonumber(checkpoint) < math.max(tonumber(stood), tonumber(ARGV[4])) then return false end
 local moves = redis.call('HINCRBY', KEYS[1], 'moves', 1)
 local aside = moveAside(KEYS[1], store, ARGV[3], store, moves)
 for _, part in ipairs({ 'views', 'sequences', 'places', 'log', 'checkpoint' }) do

@@ -41,8 +41,8 @@ export function createRedisMaintenance(
       const old = await answer(redis.setAside(1, REGISTRY, projection, OLD, base));
       if (old !== null) await clear(old);
     },
-    async replace(projection, by) {
-      const old = await answer(redis.replaceStore(1, REGISTRY, projection, by, OLD));
+    async replace(projection, by, atLeast) {
+      const old = await answer(redis.replaceStore(1, REGISTRY, projection, by, OLD, atLeast));
       if (old === null) return false;
       // The replacement is done. If this fails, a projector removes the old store later.
       await clear(old).catch(ignoreOutage);

@@ -40,7 +40,7 @@ describe.each(viewStores)('maintenance of views in $adapter', ({ open }) => {
     const better = [view('a', 3, ['all', 'new']), view('c', 9, ['new'])];
     await views.isBuiltFrom(next, 'log');
     await views.write(next, { after: 0, upTo: 11, writes: better });
-    expect(await views.replace(p, next)).toBe(true);
+    expect(await views.replace(p, next, 0)).toBe(true);
     expect(await views.checkpoint(p)).toBe(11);
     expect(await views.readMany(p, ['a', 'b', 'c'])).toEqual([
       textOf('a', 3),
@@ -60,7 +60,7 @@ describe.each(viewStores)('maintenance of views in $adapter', ({ open }) => {
     for (let round = 1; round <= 3; round += 1) {
       const writes = [view(`k${round}`, round, ['all', `round/${round}`])];
       await views.write(next, { after: 0, upTo: round, writes });
-      expect(await views.replace(p, next)).toBe(true);
+      expect(await views.replace(p, next, 0)).toBe(true);
       await views.write(p, {
         after: round,
         upTo: round + 1,
@@ -76,22 +76,31 @@ describe.each(viewStores)('maintenance of views in $adapter', ({ open }) => {
 
   test('a store that is behind does not replace another', async () => {
     const [p, next] = [freshId('views'), freshId('next')];
-    expect(await views.replace(p, next)).toBe(true);
+    expect(await views.replace(p, next, 0)).toBe(true);
     await views.write(p, { after: 0, upTo: 9, writes: [view('a', 3, ['all'])] });
-    expect(await views.replace(p, next)).toBe(false);
+    expect(await views.replace(p, next, 0)).toBe(false);
     await views.write(next, { after: 0, upTo: 8, writes: [view('a', 3)] });
-    expect(await views.replace(p, next)).toBe(false);
+    expect(await views.replace(p, next, 0)).toBe(false);
     expect(await views.checkpoint(p)).toBe(9);
     expect(await keysOf(views, p, ['all'])).toEqual(['a']);
     await views.write(next, { after: 8, upTo: 9, writes: [] });
-    expect(await views.replace(p, next)).toBe(true);
+    expect(await views.replace(p, next, 0)).toBe(true);
+  });
+
+  test('a store that has lost what its writer wrote does not replace another', async () => {
+    const [p, next] = [freshId('views'), freshId('next')];
+    await views.write(next, { after: 0, upTo: 8, writes: [view('a', 3)] });
+    expect(await views.replace(p, next, 9)).toBe(false);
+    expect(await views.checkpoint(p)).toBe(0);
+    expect(await views.replace(p, next, 8)).toBe(true);
+    expect(await views.checkpoint(p)).toBe(8);
   });
 
   test('a call that waits for a checkpoint resolves when the store is replaced', async () => {
     const [p, next] = [freshId('views'), freshId('next')];
     await views.write(next, { after: 0, upTo: 9, writes: [] });
     const reaching = views.waitForCheckpoint(p, 9, 5000);
-    await views.replace(p, next);
+    await views.replace(p, next, 0);
     expect(await reaching).toBe(true);
   });
 
@@ -99,7 +108,7 @@ describe.each(viewStores)('maintenance of views in $adapter', ({ open }) => {
     const [p, next] = [freshId('views'), freshId('next')];
     await views.write(p, { after: 0, upTo: 5, writes: [view('a', 5)] });
     await views.write(next, { after: 0, upTo: 7, writes: [view('a', 7)] });
-    await views.replace(p, next);
+    await views.replace(p, next, 0);
     expect(await views.write(p, { after: 5, upTo: 6, writes: [view('a', 6)] })).toBe(7);
     expect(await views.write(p, { after: 5, upTo: 8, writes: [view('a', 8)] })).toBe(8);
     expect(await views.write(next, { after: 7, upTo: 8, writes: [view('a', 8)] })).toBe(0);
@@ -194,7 +203,7 @@ describe.each(viewStores)('maintenance of views in $adapter', ({ open }) => {
     await views.drop(next);
     const writes = [view('a', 3, ['all']), view('b', 4, ['all'])];
     await views.write(next, { after: 0, upTo: 4, writes });
-    await views.replace(p, next);
+    await views.replace(p, next, 0);
     expect(await views.removeUpTo(p, 3)).toBe(1);
     expect(await keysOf(views, p, ['all'])).toEqual(['b']);
     expect(await views.counts(p, ['all'])).toEqual([1]);

@@ -161,6 +161,22 @@ test('a rebuild survives a store that loses everything or hangs', async () => {
   await expectSameAsFreshFold(eventCounts, views, eventStore);
 });
 
+test('a store that loses everything between the last write and the switch is folded again', async () => {
+  const eventStore = await eventStoreOfSessions(SESSIONS);
+  let attempts = 0;
+  const losing: RedisViews = {
+    ...views,
+    async replace(...args) {
+      attempts += 1;
+      if (attempts === 1) await views.redis.flushall();
+      return views.replace(...args);
+    },
+  };
+  await rebuilding(eventCounts, eventStore, { views: losing });
+  expect(attempts).toBeGreaterThan(1);
+  await expectSameAsFreshFold(eventCounts, views, eventStore);
+});
+
 test('a rebuild resolves the dead letter of an event that can be folded now', async () => {
   const eventStore = await eventStoreOfSessions(3);
   const deadLetters = createMemoryDeadLetters();
